@@ -1,0 +1,148 @@
+//! Receipts in consensus form, and their blooms.
+//!
+//! Knows: the EIP-2718 receipt with its bloom, and that the bloom is a function of the logs.
+//! Never knows: archive-specific receipt forms, or whether a receipt belongs to a block.
+
+use alloy_consensus::{
+    Receipt as Fields, ReceiptWithBloom, RlpDecodableReceipt, RlpEncodableReceipt, TxType,
+};
+use alloy_primitives::utils::keccak256_cached;
+use alloy_primitives::{Bloom, BloomInput, Log};
+use alloy_rlp::{BufMut, Header};
+use thiserror::Error;
+
+/// The first byte of an RLP list; below it a receipt is a string that begins with its type.
+const RLP_LIST_FIRST: u8 = 0xc0;
+
+/// One receipt without its bloom, which is recomputed from the logs wherever it is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The type of the transaction, which the consensus form repeats.
+    pub tx_type: TxType,
+    /// Outcome (post-state root before Byzantium), gas used so far in the block, logs.
+    pub fields: Fields,
+}
+
+/// Why bytes are not a list of receipts.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ReceiptError {
+    /// The RLP does not parse.
+    #[error("not receipts: receipt {index}: {source}")]
+    Rlp {
+        /// Position in the block.
+        index: usize,
+        /// What the decoder met.
+        source: alloy_rlp::Error,
+    },
+    /// The bloom beside the logs is not theirs.
+    #[error("receipt {index}: bloom is {found}, its logs give {expected}")]
+    Bloom {
+        /// Position in the block.
+        index: usize,
+        /// The bloom that was claimed.
+        found: Box<Bloom>,
+        /// The bloom of the logs.
+        expected: Box<Bloom>,
+    },
+}
+
+impl Receipt {
+    /// Writes the EIP-2718 form that the receipts root commits to.
+    pub fn encode_2718(&self, bloom: &Bloom, out: &mut dyn BufMut) {
+        if self.tx_type != TxType::Legacy {
+            out.put_u8(u8::from(self.tx_type));
+        }
+        self.fields.rlp_encode_with_bloom(bloom, out);
+    }
+
+    /// Length of the form inside a list of receipts, where a typed receipt is an RLP string.
+    fn listed_length(&self, bloom: &Bloom) -> usize {
+        let list_length = self.fields.rlp_encoded_length_with_bloom(bloom);
+        if self.tx_type == TxType::Legacy {
+            list_length
+        } else {
+            Header { list: false, payload_length: 1 + list_length }.length_with_payload()
+        }
+    }
+
+    fn encode_listed(&self, bloom: &Bloom, out: &mut dyn BufMut) {
+        if self.tx_type != TxType::Legacy {
+            let payload_length = 1 + self.fields.rlp_encoded_length_with_bloom(bloom);
+            Header { list: false, payload_length }.encode(out);
+        }
+        self.encode_2718(bloom, out);
+    }
+}
+
+/// Reads a block's receipts in consensus form and checks each bloom against its logs.
+pub fn decode_receipts(rlp: &[u8]) -> Result<Vec<Receipt>, ReceiptError> {
+    let whole = |source| ReceiptError::Rlp { index: 0, source };
+    let mut rest = rlp;
+    let mut payload = Header::decode_bytes(&mut rest, true).map_err(whole)?;
+    if !rest.is_empty() {
+        return Err(whole(alloy_rlp::Error::UnexpectedLength));
+    }
+    let mut receipts = Vec::new();
+    while !payload.is_empty() {
+        let index = receipts.len();
+        let (receipt, found) =
+            decode_listed(&mut payload).map_err(|source| ReceiptError::Rlp { index, source })?;
+        let expected = logs_bloom(&receipt.fields.logs);
+        if found != expected {
+            let (found, expected) = (Box::new(found), Box::new(expected));
+            return Err(ReceiptError::Bloom { index, found, expected });
+        }
+        receipts.push(receipt);
+    }
+    Ok(receipts)
+}
+
+/// The consensus form of a block's receipts; what [`decode_receipts`] read comes back to the byte.
+#[must_use]
+pub fn encode_receipts(receipts: &[Receipt]) -> Vec<u8> {
+    let blooms: Vec<Bloom> =
+        receipts.iter().map(|receipt| logs_bloom(&receipt.fields.logs)).collect();
+    let with_blooms = || receipts.iter().zip(&blooms);
+    let payload_length = with_blooms().map(|(receipt, bloom)| receipt.listed_length(bloom)).sum();
+    let head = Header { list: true, payload_length };
+    let mut rlp = Vec::with_capacity(head.length_with_payload());
+    head.encode(&mut rlp);
+    for (receipt, bloom) in with_blooms() {
+        receipt.encode_listed(bloom, &mut rlp);
+    }
+    rlp
+}
+
+/// The bloom of a receipt's logs. Hashes of addresses and topics go through alloy's cache: most
+/// of a block's repeat, and they are nearly the whole cost.
+#[must_use]
+pub fn logs_bloom(logs: &[Log]) -> Bloom {
+    let mut bloom = Bloom::ZERO;
+    for log in logs {
+        bloom.accrue(BloomInput::Hash(keccak256_cached(log.address)));
+        for topic in log.data.topics() {
+            bloom.accrue(BloomInput::Hash(keccak256_cached(topic)));
+        }
+    }
+    bloom
+}
+
+fn decode_listed(input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
+    let is_typed = input.first().is_some_and(|first| *first < RLP_LIST_FIRST);
+    if !is_typed {
+        return decode_fields(TxType::Legacy, input);
+    }
+    let typed = Header::decode_bytes(input, false)?;
+    let (tx_type, mut list) = typed.split_first().ok_or(alloy_rlp::Error::InputTooShort)?;
+    let tx_type = TxType::try_from(*tx_type)
+        .ok()
+        .filter(|tx_type| *tx_type != TxType::Legacy)
+        .ok_or(alloy_rlp::Error::Custom("unknown receipt type"))?;
+    let decoded = decode_fields(tx_type, &mut list)?;
+    if list.is_empty() { Ok(decoded) } else { Err(alloy_rlp::Error::UnexpectedLength) }
+}
+
+fn decode_fields(tx_type: TxType, input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
+    let ReceiptWithBloom { receipt: fields, logs_bloom } = Fields::rlp_decode_with_bloom(input)?;
+    Ok((Receipt { tx_type, fields }, logs_bloom))
+}

@@ -1,0 +1,327 @@
+//! What a chain is: its name, its genesis, when its forks begin and how many blobs they carry.
+//!
+//! Knows: forks in their order, activations, blob schedules.
+//! Never knows: where a spec came from, or what a block contains.
+
+use std::fmt;
+
+use alloy_eips::eip7840::BlobParams;
+use alloy_eips::eip7892::BlobScheduleBlobParams;
+use alloy_genesis::Genesis;
+use alloy_primitives::B256;
+
+use crate::genesis::{self, GenesisError};
+use crate::networks;
+
+/// A change of the rules, oldest first. The `Bpo` forks change blob parameters only (EIP-7892).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each variant is the fork's own name and nothing more")]
+pub enum Fork {
+    Frontier,
+    Homestead,
+    Dao,
+    TangerineWhistle,
+    SpuriousDragon,
+    Byzantium,
+    Constantinople,
+    Petersburg,
+    Istanbul,
+    MuirGlacier,
+    Berlin,
+    London,
+    ArrowGlacier,
+    GrayGlacier,
+    Paris,
+    Shanghai,
+    Cancun,
+    Prague,
+    Osaka,
+    Bpo1,
+    Bpo2,
+    Bpo3,
+    Bpo4,
+    Bpo5,
+}
+
+impl Fork {
+    /// The name people use for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frontier => "Frontier",
+            Self::Homestead => "Homestead",
+            Self::Dao => "DAO",
+            Self::TangerineWhistle => "Tangerine Whistle",
+            Self::SpuriousDragon => "Spurious Dragon",
+            Self::Byzantium => "Byzantium",
+            Self::Constantinople => "Constantinople",
+            Self::Petersburg => "Petersburg",
+            Self::Istanbul => "Istanbul",
+            Self::MuirGlacier => "Muir Glacier",
+            Self::Berlin => "Berlin",
+            Self::London => "London",
+            Self::ArrowGlacier => "Arrow Glacier",
+            Self::GrayGlacier => "Gray Glacier",
+            Self::Paris => "Paris",
+            Self::Shanghai => "Shanghai",
+            Self::Cancun => "Cancun",
+            Self::Prague => "Prague",
+            Self::Osaka => "Osaka",
+            Self::Bpo1 => "BPO1",
+            Self::Bpo2 => "BPO2",
+            Self::Bpo3 => "BPO3",
+            Self::Bpo4 => "BPO4",
+            Self::Bpo5 => "BPO5",
+        }
+    }
+}
+
+impl fmt::Display for Fork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// When a fork begins: before Shanghai at a block number, from Shanghai on at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// From the block with this number.
+    Block(u64),
+    /// From the first block with at least this timestamp.
+    Time(u64),
+}
+
+impl Activation {
+    /// Whether the fork's rules hold for a block of this number and timestamp.
+    #[must_use]
+    pub fn is_active(self, number: u64, timestamp: u64) -> bool {
+        match self {
+            Self::Block(first) => number >= first,
+            Self::Time(first) => timestamp >= first,
+        }
+    }
+}
+
+impl fmt::Display for Activation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block(first) => write!(f, "block {first}"),
+            Self::Time(first) => write!(f, "time {first}"),
+        }
+    }
+}
+
+/// The rules of one chain, as far as they are known. What is not known stays `None`: a block can
+/// be proven without its fork, and a guess would be worse than no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainSpec {
+    name: String,
+    chain_id: Option<u64>,
+    genesis_hash: Option<B256>,
+    forks: Option<Vec<(Fork, Activation)>>,
+    blob_schedule: Option<BlobScheduleBlobParams>,
+}
+
+impl ChainSpec {
+    /// A network that is compiled in; see [`ChainSpec::known_names`].
+    #[must_use]
+    pub fn known(name: &str) -> Option<Self> {
+        networks::NETWORKS.iter().find(|network| network.name == name).map(Self::of_network)
+    }
+
+    /// The names that [`ChainSpec::known`] accepts.
+    #[must_use]
+    pub fn known_names() -> &'static [&'static str] {
+        networks::NAMES
+    }
+
+    /// The compiled-in network with this chain id.
+    #[must_use]
+    pub fn known_by_chain_id(chain_id: u64) -> Option<Self> {
+        networks::NETWORKS.iter().find(|network| network.chain_id == chain_id).map(Self::of_network)
+    }
+
+    /// The chain that a genesis file describes.
+    pub fn from_genesis(name: &str, genesis: &Genesis) -> Result<Self, GenesisError> {
+        Ok(Self {
+            name: name.to_owned(),
+            chain_id: Some(genesis.config.chain_id),
+            genesis_hash: Some(genesis::genesis_header(genesis)?.hash_slow()),
+            forks: Some(genesis::forks(&genesis.config)?),
+            blob_schedule: genesis::blob_schedule(&genesis.config),
+        })
+    }
+
+    /// A chain of which little is known. A compiled-in chain id brings that network's forks and
+    /// blob schedule; the genesis hash is the caller's alone, because a shadow fork or a private
+    /// chain may share the chain id and not the genesis.
+    #[must_use]
+    pub fn bare(name: &str, chain_id: Option<u64>, genesis_hash: Option<B256>) -> Self {
+        let network = chain_id.and_then(Self::known_by_chain_id);
+        let (forks, blob_schedule) =
+            network.map_or((None, None), |network| (network.forks, network.blob_schedule));
+        Self { name: name.to_owned(), chain_id, genesis_hash, forks, blob_schedule }
+    }
+
+    /// What the chain is called here.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The chain id of EIP-155.
+    #[must_use]
+    pub fn chain_id(&self) -> Option<u64> {
+        self.chain_id
+    }
+
+    /// The hash of block 0.
+    #[must_use]
+    pub fn genesis_hash(&self) -> Option<B256> {
+        self.genesis_hash
+    }
+
+    /// The forks in their order.
+    #[must_use]
+    pub fn forks(&self) -> Option<&[(Fork, Activation)]> {
+        self.forks.as_deref()
+    }
+
+    /// How many blobs the forks carry.
+    #[must_use]
+    pub fn blob_schedule(&self) -> Option<&BlobScheduleBlobParams> {
+        self.blob_schedule.as_ref()
+    }
+
+    /// The newest fork whose rules hold for a block of this number and timestamp.
+    #[must_use]
+    pub fn fork_at(&self, number: u64, timestamp: u64) -> Option<Fork> {
+        self.forks()?
+            .iter()
+            .filter(|(_, activation)| activation.is_active(number, timestamp))
+            .map(|(fork, _)| *fork)
+            .max()
+    }
+
+    /// Whether the rules of `fork` hold; `None` when the chain's forks are not known.
+    #[must_use]
+    pub fn is_active(&self, fork: Fork, number: u64, timestamp: u64) -> Option<bool> {
+        let activation = self.activation(fork);
+        self.forks().map(|_| activation.is_some_and(|begins| begins.is_active(number, timestamp)))
+    }
+
+    /// Whether a signature in block `number` may have its `s` in the upper half of the curve's
+    /// order, which EIP-2 forbids from Homestead on. True when the forks are not known: the rule
+    /// then cannot be held against a block, whose transactions root commits to the signature all
+    /// the same.
+    #[must_use]
+    pub fn allows_high_s(&self, number: u64) -> bool {
+        // Homestead is a block fork, so the timestamp cannot matter.
+        self.is_active(Fork::Homestead, number, 0) != Some(true)
+    }
+
+    /// The blob parameters in force at a timestamp; `None` before Cancun or when not known.
+    #[must_use]
+    pub fn blob_params_at(&self, timestamp: u64) -> Option<BlobParams> {
+        let schedule = self.blob_schedule()?;
+        // Blob forks begin at times, so the number cannot matter.
+        let is_active = |fork| self.is_active(fork, 0, timestamp) == Some(true);
+        if let Some(params) = schedule.active_scheduled_params_at_timestamp(timestamp) {
+            Some(*params)
+        } else if is_active(Fork::Osaka) {
+            Some(schedule.osaka)
+        } else if is_active(Fork::Prague) {
+            Some(schedule.prague)
+        } else if is_active(Fork::Cancun) {
+            Some(schedule.cancun)
+        } else {
+            None
+        }
+    }
+
+    fn activation(&self, wanted: Fork) -> Option<Activation> {
+        let found = self.forks()?.iter().find(|(fork, _)| *fork == wanted);
+        found.map(|(_, activation)| *activation)
+    }
+
+    fn of_network(network: &networks::Network) -> Self {
+        let forks = network.forks();
+        let blob_schedule = networks::blob_schedule(&forks);
+        Self {
+            name: network.name.to_owned(),
+            chain_id: Some(network.chain_id),
+            genesis_hash: Some(network.genesis_hash),
+            forks: Some(forks),
+            blob_schedule: Some(blob_schedule),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `fork_at` says for (chain, number, timestamp).
+    fn check(chain: &str, number: u64, timestamp: u64, expected: Fork) {
+        let spec = ChainSpec::known(chain).unwrap();
+        assert_eq!(spec.fork_at(number, timestamp), Some(expected), "{chain} {number} {timestamp}");
+    }
+
+    #[test]
+    fn a_fork_begins_with_its_first_block_and_not_before() {
+        check("mainnet", 0, 0, Fork::Frontier);
+        check("mainnet", 1_149_999, 0, Fork::Frontier);
+        check("mainnet", 1_150_000, 0, Fork::Homestead);
+        check("mainnet", 7_280_000, 0, Fork::Petersburg);
+        check("mainnet", 15_537_393, 0, Fork::GrayGlacier);
+        check("mainnet", 15_537_394, 0, Fork::Paris);
+        check("mainnet", 17_034_870, 1_681_338_455, Fork::Shanghai);
+        check("mainnet", 19_426_586, 1_710_338_134, Fork::Shanghai);
+        check("mainnet", 19_426_587, 1_710_338_135, Fork::Cancun);
+        check("mainnet", 24_000_000, 1_767_747_671, Fork::Bpo2);
+        check("sepolia", 1_450_408, 0, Fork::London);
+        check("sepolia", 1_450_409, 0, Fork::Paris);
+        check("hoodi", 0, 1_742_213_400, Fork::Cancun);
+        check("holesky", 0, 1_695_902_100, Fork::Paris);
+    }
+
+    #[test]
+    fn high_s_is_allowed_only_before_homestead() {
+        let mainnet = ChainSpec::known("mainnet").unwrap();
+        assert!(mainnet.allows_high_s(1_149_999));
+        assert!(!mainnet.allows_high_s(1_150_000));
+        assert!(!ChainSpec::known("sepolia").unwrap().allows_high_s(0));
+        assert!(ChainSpec::bare("private", None, None).allows_high_s(0));
+    }
+
+    #[test]
+    fn blob_parameters_follow_the_schedule() {
+        let mainnet = ChainSpec::known("mainnet").unwrap();
+        let max_at = |timestamp| mainnet.blob_params_at(timestamp).map(|it| it.max_blob_count);
+        assert_eq!(max_at(1_710_338_134), None);
+        assert_eq!(max_at(1_710_338_135), Some(6));
+        assert_eq!(max_at(1_746_612_311), Some(9));
+        assert_eq!(max_at(1_764_798_551), Some(9));
+        assert_eq!(max_at(1_765_290_071), Some(15));
+        assert_eq!(max_at(1_767_747_671), Some(21));
+    }
+
+    #[test]
+    fn a_bare_spec_takes_the_forks_of_its_chain_id_and_never_the_genesis() {
+        let spec = ChainSpec::bare("shadow", Some(1), None);
+        assert_eq!(spec.forks(), ChainSpec::known("mainnet").unwrap().forks());
+        assert_eq!(spec.genesis_hash(), None);
+        assert_eq!(spec.name(), "shadow");
+        let unknown = ChainSpec::bare("private", Some(1337), Some(B256::repeat_byte(1)));
+        assert_eq!(unknown.fork_at(1, 1), None);
+        assert_eq!(unknown.is_active(Fork::Homestead, 1, 1), None);
+        assert_eq!(unknown.blob_params_at(u64::MAX), None);
+        assert_eq!(unknown.genesis_hash(), Some(B256::repeat_byte(1)));
+    }
+
+    #[test]
+    fn an_unlisted_fork_is_known_to_be_inactive() {
+        let sepolia = ChainSpec::known("sepolia").unwrap();
+        assert_eq!(sepolia.is_active(Fork::Dao, u64::MAX, u64::MAX), Some(false));
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether a proven block is canonical: anchors, and the status that each range has because of them.
+//!
+//! Knows: hashes that are trusted beforehand, and that parent links prove ancestors.
+//! Never knows: how a block was proven, or who supplied it.
+//!
+//! - *anchored*: at or below a trusted hash by parent links, or inside a trusted accumulator epoch;
+//! - *linked*: descends from genesis or an anchored block; canonical on the word of its source;
+//! - *unanchored*: proven inside, linked to nothing known.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_consensus::constants::MAINNET_GENESIS_HASH;
+use alloy_primitives::B256;
+use thiserror::Error;
+
+use crate::accumulator::EpochRoots;
+use crate::spec::ChainSpec;
+
+mod assess;
+
+pub use assess::{BrokenLink, Run, assess};
+
+/// A block hash that is trusted beforehand, written `NUMBER:HASH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Anchor {
+    /// Which block.
+    pub number: u64,
+    /// The hash it must have.
+    pub hash: B256,
+}
+
+/// Why a text is not an anchor.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{text:?} is not an anchor: {reason}; write NUMBER:HASH, such as 100:0x and 64 hex digits")]
+pub struct AnchorParseError {
+    text: String,
+    reason: &'static str,
+}
+
+impl FromStr for Anchor {
+    type Err = AnchorParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = |reason| AnchorParseError { text: text.to_owned(), reason };
+        let (number, hash) = text.split_once(':').ok_or_else(|| refuse("it has no colon"))?;
+        // Rust's own parser would let a plus sign through.
+        let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse().ok().filter(|_| is_decimal);
+        let number = number.ok_or_else(|| refuse("the part before the colon is not a number"))?;
+        let is_prefixed = hash.starts_with("0x");
+        let hash = hash.parse().ok().filter(|_| is_prefixed);
+        let hash = hash.ok_or_else(|| refuse("the part after the colon is not a hash"))?;
+        Ok(Self { number, hash })
+    }
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.number, self.hash)
+    }
+}
+
+/// Who vouches for a trusted hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AnchorKind {
+    /// The chain's spec: it is block 0.
+    Genesis,
+    /// The operator.
+    Operator,
+}
+
+impl fmt::Display for AnchorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Genesis => "genesis",
+            Self::Operator => "the operator's anchor",
+        })
+    }
+}
+
+/// Everything that is trusted beforehand about one chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Anchors {
+    genesis_hash: Option<B256>,
+    operator: BTreeMap<u64, B256>,
+    epoch_roots: Option<EpochRoots>,
+}
+
+/// Two trusted hashes for one block.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("anchor {refused} contradicts {kind}, which says that block {} is {trusted}", refused.number)]
+pub struct AnchorConflict {
+    /// The anchor that came second.
+    pub refused: Anchor,
+    /// The hash that was trusted before.
+    pub trusted: B256,
+    /// Who vouched for it.
+    pub kind: AnchorKind,
+}
+
+impl Anchors {
+    /// Trusts nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Trusts a chain's genesis.
+    #[must_use]
+    pub fn of(spec: &ChainSpec) -> Self {
+        Self { genesis_hash: spec.genesis_hash(), ..Self::default() }
+    }
+
+    /// Trusts one more block on the operator's word.
+    pub fn with_operator(mut self, anchor: Anchor) -> Result<Self, AnchorConflict> {
+        match self.expected_hash(anchor.number) {
+            None => {
+                self.operator.insert(anchor.number, anchor.hash);
+                Ok(self)
+            }
+            Some((trusted, _)) if trusted == anchor.hash => Ok(self),
+            Some((trusted, kind)) => Err(AnchorConflict { refused: anchor, trusted, kind }),
+        }
+    }
+
+    /// Trusts mainnet's pre-merge epochs. They count only for mainnet itself, which its genesis
+    /// hash tells: a chain id or a name proves nothing.
+    #[must_use]
+    pub fn with_epoch_roots(mut self, roots: EpochRoots) -> Self {
+        self.epoch_roots = Some(roots);
+        self
+    }
+
+    /// The hash that block `number` must have, and who says so.
+    #[must_use]
+    pub fn expected_hash(&self, number: u64) -> Option<(B256, AnchorKind)> {
+        let genesis_hash = self.genesis_hash.filter(|_| number == 0);
+        let genesis = genesis_hash.map(|hash| (hash, AnchorKind::Genesis));
+        let operator = || self.operator.get(&number).map(|hash| (*hash, AnchorKind::Operator));
+        genesis.or_else(operator)
+    }
+
+    /// The accumulator root that an epoch's blocks must give.
+    #[must_use]
+    pub fn expected_epoch_root(&self, epoch: u64) -> Option<B256> {
+        let is_mainnet = self.genesis_hash == Some(MAINNET_GENESIS_HASH);
+        self.epoch_roots.as_ref().filter(|_| is_mainnet)?.get(epoch)
+    }
+
+    /// The operator's anchors, lowest number first. One at genesis is not repeated here.
+    pub fn operator(&self) -> impl Iterator<Item = Anchor> {
+        self.operator.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
+    }
+
+    fn is_operator_anchor(&self, anchor: &Anchor) -> bool {
+        self.operator.get(&anchor.number) == Some(&anchor.hash)
+    }
+}
+
+/// How far the blocks of a range can be trusted to be canonical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Canonical if the anchor is.
+    Anchored(AnchoredBy),
+    /// Canonical on the word of the source.
+    Linked(LinkedTo),
+    /// Proven inside, and that is all.
+    Unanchored,
+}
+
+/// The trusted hash that proves a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AnchoredBy {
+    /// The block is at or below an operator's anchor.
+    Operator(Anchor),
+    /// The block is in, or below, the accumulator epoch of this index.
+    Epoch(u64),
+    /// The block is block 0 itself.
+    Genesis,
+}
+
+/// The trusted block that a block descends from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkedTo {
+    /// Block 0.
+    Genesis,
+    /// An operator's anchor, or a block that some anchor proves.
+    Anchor(Anchor),
+    /// The last pre-merge block of the accumulator epoch of this index.
+    Epoch(u64),
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anchored(AnchoredBy::Operator(anchor)) => write!(f, "anchored by {anchor}"),
+            Self::Anchored(AnchoredBy::Epoch(epoch)) => {
+                write!(f, "anchored by accumulator epoch {epoch}")
+            }
+            Self::Anchored(AnchoredBy::Genesis) => f.write_str("anchored by genesis"),
+            Self::Linked(LinkedTo::Genesis) => f.write_str("linked to genesis"),
+            Self::Linked(LinkedTo::Anchor(anchor)) => write!(f, "linked to {anchor}"),
+            Self::Linked(LinkedTo::Epoch(epoch)) => {
+                write!(f, "linked to accumulator epoch {epoch}")
+            }
+            Self::Unanchored => f.write_str("not anchored"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! The one door: a [`Candidate`] becomes a [`Verified<Block>`] here or nowhere.
+//!
+//! Knows: every commitment a header makes to its body and receipts, and the parent link.
+//! Never knows: where a candidate came from, execution, or the rules between parent and child.
+
+use std::ops::Deref;
+
+use alloy_consensus::crypto::SECP256K1N_HALF;
+use alloy_consensus::transaction::SignerRecoverable;
+use alloy_consensus::{EthereumTxEnvelope, Header, TxEip4844, TxType, proofs};
+use alloy_eips::eip2718::Decodable2718;
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+
+use crate::body::{Body, TX_TYPE_MAX};
+use crate::header::{decode_header, hash_header};
+use crate::receipt::{Receipt, logs_bloom};
+use crate::spec::ChainSpec;
+use crate::trust::Anchors;
+
+mod fault;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, Mismatch, Part};
+
+/// What a source claims to be a block. Anyone may fill it with anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The header's raw RLP.
+    pub header: Bytes,
+    /// Transactions, ommers and withdrawals.
+    pub body: Body,
+    /// One receipt for each transaction; `None` where the source holds none.
+    pub receipts: Option<Vec<Receipt>>,
+    /// Difficulty summed up to and including this block, where the source tells it. The header
+    /// does not commit to it: see [`crate::accumulator`].
+    pub total_difficulty: Option<U256>,
+}
+
+/// Something proven. Only [`Verifier::verify`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// Gives up the proof and keeps the value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A block whose parts prove each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Keccak of the header's raw RLP.
+    pub hash: B256,
+    /// The header's raw RLP: the truth, whatever fields a later fork appends.
+    pub header_rlp: Bytes,
+    /// The header's fields as far as this build knows them.
+    pub header: Header,
+    /// The transactions in order.
+    pub transactions: Vec<Transaction>,
+    /// The RLP list of ommer headers.
+    pub ommers_rlp: Bytes,
+    /// The ommer headers.
+    pub ommers: Vec<Header>,
+    /// The RLP list of withdrawals.
+    pub withdrawals_rlp: Option<Bytes>,
+    /// The withdrawals; `None` before Shanghai.
+    pub withdrawals: Option<Vec<Withdrawal>>,
+    /// One receipt for each transaction; `None` where the source held none, and then receipts
+    /// root, logs bloom and gas used are unproven.
+    pub receipts: Option<Vec<Receipt>>,
+    /// As claimed: a header does not commit to it.
+    pub total_difficulty: Option<U256>,
+}
+
+/// A transaction and who sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The EIP-2718 form, as the transactions root commits to it.
+    pub encoded: Bytes,
+    /// The same, decoded.
+    pub envelope: EthereumTxEnvelope<TxEip4844>,
+    /// Recovered from the signature.
+    pub sender: Address,
+}
+
+/// Where a run of blocks begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With this number, after a parent that we do not hold.
+    At(u64),
+    /// With the child of this block.
+    After {
+        /// The parent's number.
+        number: u64,
+        /// The parent's hash.
+        hash: B256,
+    },
+}
+
+/// Proves a run of blocks, each the child of the one before. A block that is refused changes
+/// nothing: the next candidate is held against the same parent.
+#[derive(Debug)]
+pub struct Verifier<'a> {
+    spec: &'a ChainSpec,
+    anchors: &'a Anchors,
+    next: u64,
+    parent_hash: Option<B256>,
+    /// Reused for signing payloads, so that a block costs no allocation for them.
+    signing_buffer: Vec<u8>,
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier for the run that begins at `start`.
+    #[must_use]
+    pub fn new(spec: &'a ChainSpec, anchors: &'a Anchors, start: Start) -> Self {
+        let (next, parent_hash) = match start {
+            Start::At(number) => (number, None),
+            // A parent numbered u64::MAX has no child: every header then fails its number.
+            Start::After { number, hash } => (number.saturating_add(1), Some(hash)),
+        };
+        Self { spec, anchors, next, parent_hash, signing_buffer: Vec::new() }
+    }
+
+    /// Proves that the candidate is the next block of the run: number and parent link, anchors,
+    /// transactions root, ommers hash, withdrawals root, every sender and, where there are
+    /// receipts, receipts root, logs bloom and gas.
+    pub fn verify(&mut self, candidate: Candidate) -> Result<Verified<Block>, Mismatch> {
+        let block = self
+            .prove(candidate)
+            .map_err(|fault| Mismatch { number: self.next, fault: Box::new(fault) })?;
+        self.next = self.next.saturating_add(1);
+        self.parent_hash = Some(block.hash);
+        Ok(Verified(block))
+    }
+
+    fn prove(&mut self, candidate: Candidate) -> Result<Block, Fault> {
+        let Candidate { header: header_rlp, body, receipts, total_difficulty } = candidate;
+        let hash = hash_header(&header_rlp);
+        let header = decode_header(&header_rlp)?;
+        self.check_place(&header, hash)?;
+        let ommers = check_ommers(&header, &body)?;
+        let withdrawals = check_withdrawals(&header, &body)?;
+        let transactions = self.check_transactions(&header, &body)?;
+        if let Some(receipts) = &receipts {
+            check_receipts(&header, &transactions, receipts)?;
+        }
+        Ok(Block {
+            hash,
+            header_rlp,
+            header,
+            transactions,
+            ommers_rlp: body.ommers,
+            ommers,
+            withdrawals_rlp: body.withdrawals,
+            withdrawals,
+            receipts,
+            total_difficulty,
+        })
+    }
+
+    fn check_place(&self, header: &Header, hash: B256) -> Result<(), Fault> {
+        if header.number != self.next {
+            return Err(Fault::Number { found: header.number, expected: self.next });
+        }
+        if let Some(expected) = self.parent_hash
+            && header.parent_hash != expected
+        {
+            return Err(Fault::ParentHash { found: header.parent_hash, expected });
+        }
+        if let Some((expected, kind)) = self.anchors.expected_hash(header.number)
+            && hash != expected
+        {
+            return Err(Fault::Anchor { found: hash, expected, kind });
+        }
+        Ok(())
+    }
+
+    fn check_transactions(
+        &mut self,
+        header: &Header,
+        body: &Body,
+    ) -> Result<Vec<Transaction>, Fault> {
+        let found = alloy_trie::root::ordered_trie_root_encoded(&body.transactions);
+        if found != header.transactions_root {
+            return Err(Fault::TransactionsRoot { found, expected: header.transactions_root });
+        }
+        let is_high_s_allowed = self.spec.allows_high_s(header.number);
+        let mut transactions = Vec::with_capacity(body.transactions.len());
+        for (index, encoded) in body.transactions.iter().enumerate() {
+            let envelope = decode_transaction(index, encoded)?;
+            let s = envelope.signature().s();
+            if s > SECP256K1N_HALF && !is_high_s_allowed {
+                return Err(Fault::HighS { index, hash: *envelope.tx_hash(), found: s });
+            }
+            let sender = envelope
+                .recover_unchecked_with_buf(&mut self.signing_buffer)
+                .map_err(|_| Fault::Sender { index, hash: *envelope.tx_hash() })?;
+            transactions.push(Transaction { encoded: encoded.clone(), envelope, sender });
+        }
+        Ok(transactions)
+    }
+}
+
+fn decode_transaction(
+    index: usize,
+    encoded: &[u8],
+) -> Result<EthereumTxEnvelope<TxEip4844>, Fault> {
+    // A legacy transaction is a list and has no type byte.
+    let tx_type = encoded.first().copied().filter(|first| *first <= TX_TYPE_MAX);
+    if let Some(found) = tx_type.filter(|tx_type| TxType::try_from(*tx_type).is_err()) {
+        return Err(Fault::TxType { index, found });
+    }
+    EthereumTxEnvelope::decode_2718_exact(encoded)
+        .map_err(|error| Fault::Transaction { index, reason: error.to_string() })
+}
+
+fn check_ommers(header: &Header, body: &Body) -> Result<Vec<Header>, Fault> {
+    let found = keccak256(&body.ommers);
+    if found != header.ommers_hash {
+        return Err(Fault::OmmersHash { found, expected: header.ommers_hash });
+    }
+    let list_fault = |error: alloy_rlp::Error| Fault::Ommers { reason: error.to_string() };
+    let mut rest: &[u8] = &body.ommers;
+    let mut payload = alloy_rlp::Header::decode_bytes(&mut rest, true).map_err(list_fault)?;
+    if !rest.is_empty() {
+        return Err(list_fault(alloy_rlp::Error::UnexpectedLength));
+    }
+    let mut ommers = Vec::new();
+    while !payload.is_empty() {
+        let whole = payload;
+        alloy_rlp::Header::decode_bytes(&mut payload, true).map_err(list_fault)?;
+        let (rlp, _) = whole.split_at(whole.len() - payload.len());
+        let index = ommers.len();
+        let ommer = decode_header(rlp);
+        ommers.push(ommer.map_err(|error| Fault::Ommer { index, reason: error.to_string() })?);
+    }
+    Ok(ommers)
+}
+
+fn check_withdrawals(header: &Header, body: &Body) -> Result<Option<Vec<Withdrawal>>, Fault> {
+    let (Some(expected), Some(rlp)) = (header.withdrawals_root, &body.withdrawals) else {
+        let (in_header, in_body) = (header.withdrawals_root.is_some(), body.withdrawals.is_some());
+        return if in_header == in_body {
+            Ok(None)
+        } else {
+            Err(Fault::WithdrawalsPresence { in_header, in_body })
+        };
+    };
+    let withdrawals: Vec<Withdrawal> = alloy_rlp::decode_exact(rlp)
+        .map_err(|error| Fault::Withdrawals { reason: error.to_string() })?;
+    let found = proofs::calculate_withdrawals_root(&withdrawals);
+    if found != expected {
+        return Err(Fault::WithdrawalsRoot { found, expected });
+    }
+    Ok(Some(withdrawals))
+}
+
+fn check_receipts(
+    header: &Header,
+    transactions: &[Transaction],
+    receipts: &[Receipt],
+) -> Result<(), Fault> {
+    if receipts.len() != transactions.len() {
+        return Err(Fault::ReceiptCount { found: receipts.len(), expected: transactions.len() });
+    }
+    let mut gas_used = 0;
+    let mut block_bloom = Bloom::ZERO;
+    let mut blooms = Vec::with_capacity(receipts.len());
+    for (index, (receipt, transaction)) in receipts.iter().zip(transactions).enumerate() {
+        let expected = transaction.envelope.tx_type();
+        if receipt.tx_type != expected {
+            return Err(Fault::ReceiptType { index, found: receipt.tx_type, expected });
+        }
+        let cumulative = receipt.fields.cumulative_gas_used;
+        if cumulative < gas_used {
+            return Err(Fault::GasOrder { index, found: cumulative, before: gas_used });
+        }
+        gas_used = cumulative;
+        let bloom = logs_bloom(&receipt.fields.logs);
+        block_bloom.accrue_bloom(&bloom);
+        blooms.push((receipt, bloom));
+    }
+    let found =
+        alloy_trie::root::ordered_trie_root_with_encoder(&blooms, |(receipt, bloom), out| {
+            receipt.encode_2718(bloom, out);
+        });
+    if found != header.receipts_root {
+        return Err(Fault::ReceiptsRoot { found, expected: header.receipts_root });
+    }
+    if block_bloom != header.logs_bloom {
+        let (found, expected) = (Box::new(block_bloom), Box::new(header.logs_bloom));
+        return Err(Fault::LogsBloom { found, expected });
+    }
+    if gas_used != header.gas_used {
+        return Err(Fault::GasUsed { found: gas_used, expected: header.gas_used });
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! A small block with one of everything, and every way in which it can be false.
+
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_consensus::crypto::secp256k1::sign_message;
+use alloy_consensus::{
+    Eip658Value, Receipt as Fields, SignableTransaction, TxEip1559, TxLegacy, TxType,
+};
+use alloy_eips::eip2718::Encodable2718;
+use alloy_primitives::{Log, LogData, Signature, TxKind, U256, b256};
+
+use super::*;
+use crate::trust::Anchor;
+
+const SECRET: B256 = B256::repeat_byte(7);
+/// The order of secp256k1: s and n - s are both valid, and one of them is high.
+const CURVE_ORDER: U256 = U256::from_be_bytes(
+    b256!("0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141").0,
+);
+
+struct Made {
+    candidate: Candidate,
+    header: Header,
+}
+
+impl Made {
+    /// Puts a changed header into the candidate.
+    fn with_header(mut self, change: impl FnOnce(&mut Header)) -> Candidate {
+        change(&mut self.header);
+        self.candidate.header = alloy_rlp::encode(&self.header).into();
+        self.candidate
+    }
+}
+
+fn sign<T: SignableTransaction<Signature>>(tx: T, is_high_s: bool) -> Bytes
+where
+    EthereumTxEnvelope<TxEip4844>: From<alloy_consensus::Signed<T>>,
+{
+    let mut signature = sign_message(SECRET, tx.signature_hash()).unwrap();
+    if is_high_s {
+        signature = Signature::new(signature.r(), CURVE_ORDER - signature.s(), !signature.v());
+    }
+    let envelope: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
+    envelope.encoded_2718().into()
+}
+
+fn legacy(is_high_s: bool) -> Bytes {
+    let to = TxKind::Call(Address::repeat_byte(1));
+    sign(TxLegacy { gas_limit: 21_000, to, ..TxLegacy::default() }, is_high_s)
+}
+
+fn receipt(tx_type: TxType, cumulative_gas_used: u64, logs: Vec<Log>) -> Receipt {
+    let status = Eip658Value::Eip658(true);
+    Receipt { tx_type, fields: Fields { status, cumulative_gas_used, logs } }
+}
+
+fn body_and_receipts() -> (Body, Vec<Receipt>) {
+    let to = TxKind::Call(Address::repeat_byte(2));
+    let second = sign(TxEip1559 { chain_id: 1, to, ..TxEip1559::default() }, false);
+    let log = Log {
+        address: Address::repeat_byte(3),
+        data: LogData::new_unchecked(vec![B256::repeat_byte(4)], Bytes::from_static(b"data")),
+    };
+    let ommer = Header { number: 41, ..Header::default() };
+    let withdrawal = Withdrawal { index: 1, amount: 5, ..Withdrawal::default() };
+    let body = Body {
+        transactions: vec![legacy(false), second],
+        ommers: alloy_rlp::encode(vec![ommer]).into(),
+        withdrawals: Some(alloy_rlp::encode(vec![withdrawal]).into()),
+    };
+    let receipts =
+        vec![receipt(TxType::Legacy, 21_000, vec![log]), receipt(TxType::Eip1559, 50_000, vec![])];
+    (body, receipts)
+}
+
+fn header_of(body: &Body, receipts: &[Receipt]) -> Header {
+    let encoded: Vec<Vec<u8>> = receipts
+        .iter()
+        .map(|receipt| {
+            let mut out = Vec::new();
+            receipt.encode_2718(&logs_bloom(&receipt.fields.logs), &mut out);
+            out
+        })
+        .collect();
+    let mut logs_bloom = Bloom::ZERO;
+    for receipt in receipts {
+        logs_bloom.accrue_logs(&receipt.fields.logs);
+    }
+    let withdrawals = body.withdrawals.as_ref();
+    let withdrawals =
+        withdrawals.map(|rlp| alloy_rlp::decode_exact::<Vec<Withdrawal>>(rlp).unwrap());
+    Header {
+        number: 42,
+        parent_hash: PARENT_HASH,
+        transactions_root: alloy_trie::root::ordered_trie_root_encoded(&body.transactions),
+        ommers_hash: keccak256(&body.ommers),
+        withdrawals_root: withdrawals.map(|list| proofs::calculate_withdrawals_root(&list)),
+        receipts_root: alloy_trie::root::ordered_trie_root_encoded(&encoded),
+        logs_bloom,
+        gas_used: receipts.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used),
+        base_fee_per_gas: Some(7),
+        ..Header::default()
+    }
+}
+
+const PARENT_HASH: B256 = B256::repeat_byte(9);
+
+/// A block for which the header is made after `change` touched its parts.
+fn made_with(change: impl FnOnce(&mut Body, &mut Vec<Receipt>)) -> Made {
+    let (mut body, mut receipts) = body_and_receipts();
+    change(&mut body, &mut receipts);
+    let header = header_of(&body, &receipts);
+    let candidate = Candidate {
+        header: alloy_rlp::encode(&header).into(),
+        body,
+        receipts: Some(receipts),
+        total_difficulty: None,
+    };
+    Made { candidate, header }
+}
+
+fn made() -> Made {
+    made_with(|_, _| {})
+}
+
+fn verify_with(
+    spec: &ChainSpec,
+    anchors: &Anchors,
+    candidate: Candidate,
+) -> Result<Verified<Block>, Mismatch> {
+    Verifier::new(spec, anchors, Start::After { number: 41, hash: PARENT_HASH }).verify(candidate)
+}
+
+fn verify(candidate: Candidate) -> Result<Verified<Block>, Mismatch> {
+    verify_with(&ChainSpec::bare("test", None, None), &Anchors::none(), candidate)
+}
+
+fn check(candidate: Candidate, part: Part, message: &str) {
+    let mismatch = verify(candidate).unwrap_err();
+    let shown = mismatch.to_string();
+    assert!(shown.starts_with("block 42: "), "{shown}");
+    assert!(shown.contains(message), "{shown}\nshould say: {message}");
+    assert_eq!(mismatch.fault.part(), part, "{shown}");
+}
+
+#[test]
+fn a_true_block_is_verified_with_its_senders() {
+    let block = verify(made().candidate).unwrap();
+    let sender = sender_of_secret();
+    assert_eq!(block.transactions.iter().map(|tx| tx.sender).collect::<Vec<_>>(), [sender, sender]);
+    assert_eq!(block.hash, block.header.hash_slow());
+    assert_eq!((block.ommers.len(), block.withdrawals.as_ref().map(Vec::len)), (1, Some(1)));
+}
+
+fn sender_of_secret() -> Address {
+    let hash = B256::repeat_byte(1);
+    let signature = sign_message(SECRET, hash).unwrap();
+    alloy_consensus::crypto::secp256k1::recover_signer(&signature, hash).unwrap()
+}
+
+#[test]
+fn a_header_in_the_wrong_place_is_refused() {
+    let text = "number is 43, expected 42";
+    check(made().with_header(|header| header.number = 43), Part::Header, text);
+    let text = format!("parent hash is {}, the block before has hash {PARENT_HASH}", B256::ZERO);
+    check(made().with_header(|header| header.parent_hash = B256::ZERO), Part::Header, &text);
+    let mut candidate = made().candidate;
+    candidate.header = Bytes::from_static(&[0xc0]);
+    check(candidate, Part::Header, "not a header");
+}
+
+#[test]
+fn an_anchor_with_another_hash_is_refused() {
+    let anchor = Anchor { number: 42, hash: B256::repeat_byte(8) };
+    let anchors = Anchors::none().with_operator(anchor).unwrap();
+    let spec = ChainSpec::bare("test", None, None);
+    let mismatch = verify_with(&spec, &anchors, made().candidate).unwrap_err();
+    assert!(matches!(*mismatch.fault, Fault::Anchor { expected, .. } if expected == anchor.hash));
+}
+
+#[test]
+fn bodies_that_the_header_does_not_commit_to_are_refused() {
+    let mut candidate = made().candidate;
+    candidate.body.transactions.swap(0, 1);
+    check(candidate, Part::Body, "transactions give root");
+
+    let mut candidate = made().candidate;
+    candidate.body.ommers = Bytes::from_static(&[0xc0]);
+    check(candidate, Part::Body, &format!("ommers hash to {EMPTY_OMMER_ROOT_HASH}"));
+
+    let mut candidate = made().candidate;
+    candidate.body.withdrawals = Some(Bytes::from_static(&[0xc0]));
+    check(candidate, Part::Body, "withdrawals give root");
+
+    let mut candidate = made().candidate;
+    candidate.body.withdrawals = None;
+    check(
+        candidate,
+        Part::Body,
+        "withdrawals are not in the body, withdrawals root is in the header",
+    );
+
+    let candidate = made().with_header(|header| header.withdrawals_root = None);
+    check(
+        candidate,
+        Part::Body,
+        "withdrawals are in the body, withdrawals root is not in the header",
+    );
+}
+
+#[test]
+fn parts_that_do_not_decode_are_refused_though_their_roots_hold() {
+    let with_tx = |tx: Bytes| made_with(|body, _| body.transactions[1] = tx).candidate;
+    check(with_tx(Bytes::from_static(&[5, 0xc0])), Part::Body, "transaction 1 has type 0x05");
+    check(with_tx(Bytes::from_static(&[2, 0xc0])), Part::Body, "transaction 1 does not decode");
+    check(with_tx(Bytes::from_static(&[0xc0])), Part::Body, "transaction 1 does not decode");
+
+    let with_ommers =
+        |rlp: &'static [u8]| made_with(|body, _| body.ommers = Bytes::from_static(rlp)).candidate;
+    check(with_ommers(&[0xc1, 0xc0]), Part::Body, "ommer 0 does not decode");
+    check(with_ommers(&[0xc0, 0xc0]), Part::Body, "ommers do not decode");
+    check(with_ommers(&[0x80]), Part::Body, "ommers do not decode");
+
+    // Bytes after the list would be kept with it, though the root does not commit to them.
+    let mut candidate = made().candidate;
+    let withdrawals = candidate.body.withdrawals.take().unwrap();
+    candidate.body.withdrawals = Some([withdrawals.as_ref(), &[0]].concat().into());
+    check(candidate, Part::Body, "withdrawals do not decode");
+}
+
+#[test]
+fn a_signature_without_a_sender_is_refused() {
+    let unsigned = TxLegacy::default().into_signed(Signature::new(U256::ZERO, U256::ZERO, false));
+    let envelope = EthereumTxEnvelope::<TxEip4844>::from(unsigned);
+    let candidate =
+        made_with(|body, _| body.transactions[0] = envelope.encoded_2718().into()).candidate;
+    check(candidate, Part::Body, "its signature gives no sender");
+}
+
+#[test]
+fn a_high_s_is_refused_from_homestead_on_and_allowed_before() {
+    let candidate = || made_with(|body, _| body.transactions[0] = legacy(true)).candidate;
+    // Block 42 of mainnet is Frontier's; of a chain whose forks nobody knows it may be.
+    for spec in [ChainSpec::known("mainnet").unwrap(), ChainSpec::bare("test", None, None)] {
+        let block = verify_with(&spec, &Anchors::none(), candidate()).unwrap();
+        assert_eq!(block.transactions[0].sender, sender_of_secret());
+    }
+    // Sepolia began with Homestead's rules.
+    let sepolia = ChainSpec::known("sepolia").unwrap();
+    let mismatch = verify_with(&sepolia, &Anchors::none(), candidate()).unwrap_err();
+    assert!(matches!(*mismatch.fault, Fault::HighS { index: 0, .. }), "{mismatch}");
+}
+
+#[test]
+fn receipts_that_are_not_the_blocks_own_are_refused() {
+    let with_receipts = |change: fn(&mut Vec<Receipt>)| {
+        let mut candidate = made().candidate;
+        change(candidate.receipts.as_mut().unwrap());
+        candidate
+    };
+    let missing = with_receipts(|receipts| drop(receipts.pop()));
+    check(missing, Part::Receipts, "1 receipts for 2 transactions");
+    let retyped = with_receipts(|receipts| receipts[1].tx_type = TxType::Eip2930);
+    check(retyped, Part::Receipts, "receipt 1 has type");
+    let unordered = with_receipts(|receipts| receipts[1].fields.cumulative_gas_used = 20_999);
+    check(unordered, Part::Receipts, "receipt 1: cumulative gas 20999 is below 21000");
+    let failed = with_receipts(|receipts| receipts[1].fields.status = Eip658Value::Eip658(false));
+    check(failed, Part::Receipts, "receipts give root");
+    let unlogged = with_receipts(|receipts| receipts[0].fields.logs.clear());
+    check(unlogged, Part::Receipts, "receipts give root");
+}
+
+#[test]
+fn a_header_that_the_receipts_do_not_add_up_to_is_refused() {
+    let text = "receipts sum up to 50000 gas used, header says 50001";
+    check(made().with_header(|header| header.gas_used += 1), Part::Receipts, text);
+    let unbloomed = made().with_header(|header| header.logs_bloom = Bloom::ZERO);
+    check(unbloomed, Part::Receipts, "logs give bloom");
+}
+
+#[test]
+fn a_block_before_byzantium_keeps_its_post_state_roots() {
+    let root = Eip658Value::PostState(B256::repeat_byte(6));
+    let candidate = made_with(|_, receipts| receipts[0].fields.status = root).candidate;
+    let block = verify(candidate).unwrap();
+    assert_eq!(block.receipts.as_ref().unwrap()[0].fields.status, root);
+}
+
+#[test]
+fn without_receipts_the_rest_is_still_proven() {
+    let mut candidate = made().candidate;
+    candidate.receipts = None;
+    assert!(verify(candidate.clone()).unwrap().receipts.is_none());
+    candidate.body.transactions.swap(0, 1);
+    check(candidate, Part::Body, "transactions give root");
+}
+
+#[test]
+fn a_refused_block_leaves_the_verifier_where_it_was() {
+    let (spec, anchors) = (ChainSpec::bare("test", None, None), Anchors::none());
+    let start = Start::After { number: 41, hash: PARENT_HASH };
+    let mut verifier = Verifier::new(&spec, &anchors, start);
+    assert!(verifier.verify(made().with_header(|header| header.gas_used = 1)).is_err());
+    let hash = verifier.verify(made().candidate).unwrap().hash;
+    let child = made().with_header(|header| {
+        header.number = 43;
+        header.parent_hash = hash;
+    });
+    assert_eq!(verifier.verify(child).unwrap().header.number, 43);
+}
