@@ -1,0 +1,164 @@
+//! What can be wrong with an archive, each with file, byte and both values.
+
+use std::fmt;
+use std::io;
+
+use alloy_primitives::{B256, U256};
+use chain::trust::BrokenLink;
+use chain::{BodyError, HeaderError, Mismatch, ReceiptError};
+use thiserror::Error;
+
+use super::checksums::ChecksumListError;
+use super::slim::SlimError;
+
+/// An archive that was refused: where, and why. Nothing of it was taken as true.
+#[derive(Debug)]
+pub struct ArchiveError {
+    /// The file, as the user named it.
+    pub file: String,
+    /// The block in whose entries the fault lies, if it lies in one.
+    pub block: Option<u64>,
+    /// The byte of the file where it was seen.
+    pub offset: u64,
+    /// What is wrong.
+    pub fault: Box<Fault>,
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file)?;
+        if let Some(number) = self.block {
+            write!(f, "block {number}, ")?;
+        }
+        write!(f, "byte {}: {}", self.offset, self.fault)
+    }
+}
+
+impl std::error::Error for ArchiveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The message already holds the fault's own: a chain of sources would say it twice.
+        None
+    }
+}
+
+/// What a reader can do about a refused archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The disk or the system failed: the same call may succeed later.
+    Retry,
+    /// The file is damaged or false: get it again, best from another source.
+    ReplaceFile,
+    /// The file is sound, but not what it was said to be.
+    FixRequest,
+}
+
+impl ArchiveError {
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> Remedy {
+        match self.fault.as_ref() {
+            Fault::Io(_) => Remedy::Retry,
+            Fault::Label { .. } | Fault::ChecksumList(_) => Remedy::FixRequest,
+            Fault::NotE2store { .. }
+            | Fault::Truncated { .. }
+            | Fault::Reserved { .. }
+            | Fault::EntryTooLarge { .. }
+            | Fault::DataLength { .. }
+            | Fault::Snappy { .. }
+            | Fault::InflatedTooLarge { .. }
+            | Fault::NoIndex { .. }
+            | Fault::AfterIndex
+            | Fault::IndexLength { .. }
+            | Fault::IndexRange { .. }
+            | Fault::IndexSlots { .. }
+            | Fault::IndexTarget { .. }
+            | Fault::IndexOffset { .. }
+            | Fault::TooManyEntries { .. }
+            | Fault::EntryCount { .. }
+            | Fault::EntryOrder { .. }
+            | Fault::Header(_)
+            | Fault::Body(_)
+            | Fault::Receipts(_)
+            | Fault::SlimReceipts(_)
+            | Fault::Block(_)
+            | Fault::TotalDifficulty { .. }
+            | Fault::Accumulator { .. }
+            | Fault::NoAccumulator { .. }
+            | Fault::TrustedAccumulator { .. }
+            | Fault::Checksum { .. }
+            | Fault::Link(_) => Remedy::ReplaceFile,
+        }
+    }
+}
+
+/// What is wrong with an archive.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "each variant's message says what its fields are")]
+pub enum Fault {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("not an e2store file: begins with {found:02x?}, expected a version entry [65, 32, ..]")]
+    NotE2store { found: Vec<u8> },
+    #[error("truncated: {what} of {needed} bytes, {left} left in the file")]
+    Truncated { what: &'static str, needed: u64, left: u64 },
+    #[error("reserved bytes of the entry head are {found:02x?}, expected [00, 00]")]
+    Reserved { found: [u8; 2] },
+    #[error("entry of {found} bytes, at most {limit} are allowed")]
+    EntryTooLarge { found: u32, limit: u32 },
+    #[error("{what} entry of {found} bytes, expected {expected}")]
+    DataLength { what: &'static str, found: u64, expected: usize },
+    #[error("snappy frame: {reason}")]
+    Snappy { reason: String },
+    #[error("entry inflates to more than {limit} bytes")]
+    InflatedTooLarge { limit: u64 },
+    #[error("file ends without a block index; last entry is {last}")]
+    NoIndex { last: &'static str },
+    #[error("more bytes after the block index, which must be the last entry")]
+    AfterIndex,
+    #[error("block index of {found} bytes, its counts give {expected}")]
+    IndexLength { found: u64, expected: String },
+    #[error("block index says {count} blocks from {first}, expected 1 to 8192 below 2^64")]
+    IndexRange { first: u64, count: u64 },
+    #[error("block index has {found} offsets for each block, expected 2 to {limit}")]
+    IndexSlots { found: u64, limit: u64 },
+    #[error(
+        "block index, offset {slot}: points to byte {found}, where no entry of this block lies"
+    )]
+    IndexTarget { slot: usize, found: i128 },
+    #[error("more than {limit} {what} entries")]
+    TooManyEntries { what: &'static str, limit: u64 },
+    #[error("block index says {what} at byte {expected}, it is at byte {found}")]
+    IndexOffset { what: &'static str, found: u64, expected: i128 },
+    #[error("{found} {what} entries, the block index counts {expected}")]
+    EntryCount { what: &'static str, found: usize, expected: usize },
+    #[error("{found} entry, expected {expected}")]
+    EntryOrder { found: &'static str, expected: &'static str },
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    #[error(transparent)]
+    Receipts(#[from] ReceiptError),
+    #[error(transparent)]
+    SlimReceipts(#[from] SlimError),
+    #[error("{}", .0.fault)]
+    Block(Mismatch),
+    #[error(
+        "total difficulty is {found}, the blocks before and the header's difficulty give {expected}"
+    )]
+    TotalDifficulty { found: U256, expected: U256 },
+    #[error("accumulator is {found}, the blocks give {expected}")]
+    Accumulator { found: B256, expected: B256 },
+    #[error("total difficulties without an accumulator; the blocks give {expected}")]
+    NoAccumulator { expected: B256 },
+    #[error("the blocks give accumulator {found}, the trusted list says {expected}")]
+    TrustedAccumulator { found: B256, expected: B256 },
+    #[error("file name says {what} {expected}, the content has {found}")]
+    Label { what: &'static str, found: String, expected: String },
+    #[error(transparent)]
+    ChecksumList(#[from] ChecksumListError),
+    #[error("SHA-256 is {found}, {list} says {expected}")]
+    Checksum { found: B256, expected: B256, list: String },
+    #[error("{0}")]
+    Link(BrokenLink),
+}

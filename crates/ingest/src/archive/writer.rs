@@ -1,0 +1,258 @@
+//! Writing archives: candidates in order become files of at most 8192 blocks.
+//!
+//! Knows: where one file ends and the next begins, names, checksum lists.
+//! Never knows: where the blocks come from. It writes what it is given; proving is
+//! [`crate::prove`]'s.
+//!
+//! A file appears under its name only when it is whole and on disk.
+
+mod era1;
+mod ere;
+mod sink;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, U256, hex};
+use chain::{BlockRange, Candidate, HeaderError, decode_header, hash_header};
+use thiserror::Error;
+
+use super::ARCHIVE_BLOCKS_MAX;
+use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST};
+use super::layout::Format;
+use super::name::ArchiveName;
+use era1::Era1File;
+use ere::EreFile;
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The blocks in it.
+    pub range: BlockRange,
+    /// Its size.
+    pub bytes_count: u64,
+    /// Its checksum, which the lists beside it repeat.
+    pub sha256: B256,
+}
+
+/// Why a block cannot be written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The disk refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not the block after the one before.
+    #[error("block {found} after block {last}: archives hold consecutive blocks")]
+    NotNext {
+        /// The block that was given.
+        found: u64,
+        /// The last one written.
+        last: u64,
+    },
+    /// era1 ends with the merge.
+    #[error("block {number} is post-merge: era1 holds pre-merge blocks only, use ere")]
+    PostMerge {
+        /// The block.
+        number: u64,
+    },
+    /// Receipts are in every block of a file or in none, and era1 needs them.
+    #[error("block {number} {} receipts, unlike its archive", if *.has_receipts { "has" } else { "has no" })]
+    ReceiptsPresence {
+        /// The block.
+        number: u64,
+        /// Whether it has receipts.
+        has_receipts: bool,
+    },
+    /// A pre-merge block without its total difficulty, which the accumulator needs.
+    #[error("block {number} is pre-merge and has no total difficulty")]
+    NoTotalDifficulty {
+        /// The block.
+        number: u64,
+    },
+    /// The header does not decode.
+    #[error("block after {last:?}: {source}")]
+    Header {
+        /// The last block written.
+        last: Option<u64>,
+        /// What the decoder met.
+        source: HeaderError,
+    },
+    /// The checksum list that is already there cannot be read.
+    #[error(transparent)]
+    Checksums(#[from] super::ChecksumListError),
+}
+
+/// Writes a run of blocks as archives into a folder.
+#[derive(Debug)]
+pub struct ArchiveWriter {
+    folder: PathBuf,
+    network: String,
+    format: Format,
+    open: Option<OpenFile>,
+    last: Option<u64>,
+    written: Vec<Written>,
+}
+
+/// What a block is beside its bytes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    hash: B256,
+    /// `Some` exactly for pre-merge blocks.
+    total_difficulty: Option<U256>,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    first: u64,
+    kind: OpenKind,
+}
+
+#[derive(Debug)]
+enum OpenKind {
+    Era1(Box<Era1File>),
+    Ere(Box<EreFile>),
+}
+
+impl ArchiveWriter {
+    /// A writer into `folder`, which is made if it is not there.
+    pub fn create(folder: &Path, network: &str, format: Format) -> Result<Self, WriteError> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            network: network.to_owned(),
+            format,
+            open: None,
+            last: None,
+            written: Vec::new(),
+        })
+    }
+
+    /// Appends a block. Full files are closed on the way.
+    pub fn push(&mut self, candidate: &Candidate) -> Result<(), WriteError> {
+        let header = decode_header(&candidate.header)
+            .map_err(|source| WriteError::Header { last: self.last, source })?;
+        let number = header.number;
+        if let Some(last) = self.last
+            && last.checked_add(1) != Some(number)
+        {
+            return Err(WriteError::NotNext { found: number, last });
+        }
+        let is_pre_merge = !header.difficulty.is_zero();
+        let place = Place {
+            number,
+            hash: hash_header(&candidate.header),
+            total_difficulty: candidate.total_difficulty.filter(|_| is_pre_merge),
+        };
+        if is_pre_merge && place.total_difficulty.is_none() {
+            return Err(WriteError::NoTotalDifficulty { number });
+        }
+        if number.is_multiple_of(ARCHIVE_BLOCKS_MAX) {
+            self.close()?;
+        }
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.open_file(number)?,
+        };
+        let folder = &self.folder;
+        let pushed = match &mut open.kind {
+            OpenKind::Era1(file) => file.push(place, candidate, folder),
+            OpenKind::Ere(file) => file.push(place, candidate, folder),
+        };
+        match &pushed {
+            Ok(()) => self.last = Some(number),
+            // Part of a block may be in the file: it is given up and never gets a name.
+            Err(WriteError::Io { .. }) => return pushed,
+            Err(_) => {}
+        }
+        // A block that was refused left nothing: the file goes on without it. One that was opened
+        // for it alone has nothing to go on with.
+        if self.last.is_some_and(|last| last >= open.first) {
+            self.open = Some(open);
+        }
+        pushed
+    }
+
+    /// Closes the last file, writes the checksum lists and tells what was written.
+    pub fn finish(mut self) -> Result<Vec<Written>, WriteError> {
+        self.close()?;
+        self.write_checksums()?;
+        Ok(self.written)
+    }
+
+    fn open_file(&self, first: u64) -> Result<OpenFile, WriteError> {
+        let kind = match self.format {
+            Format::Era1 => OpenKind::Era1(Box::new(Era1File::create(&self.folder)?)),
+            Format::Ere => OpenKind::Ere(Box::new(EreFile::create(&self.folder)?)),
+        };
+        Ok(OpenFile { first, kind })
+    }
+
+    fn close(&mut self) -> Result<(), WriteError> {
+        let (Some(open), Some(last)) = (self.open.take(), self.last) else { return Ok(()) };
+        let Some(range) = BlockRange::from_ends(open.first, last) else { return Ok(()) };
+        let (finished, naming_hash, has_receipts) = match open.kind {
+            OpenKind::Era1(file) => file.finish(open.first).map_err(at(&self.folder))?,
+            OpenKind::Ere(file) => file.finish(open.first).map_err(at(&self.folder))?,
+        };
+        let [a, b, c, d, ..] = naming_hash.0;
+        let name = ArchiveName {
+            network: self.network.clone(),
+            era: open.first / ARCHIVE_BLOCKS_MAX,
+            short_hash: [a, b, c, d],
+            format: self.format,
+            is_without_receipts: !has_receipts,
+            is_without_proofs: self.format == Format::Ere,
+            has_own_era_size: false,
+        };
+        let path = self.folder.join(name.to_string());
+        let (bytes_count, sha256) = finished.keep_as(&path).map_err(at(&path))?;
+        self.written.push(Written { path, range, bytes_count, sha256 });
+        Ok(())
+    }
+
+    /// Renews the named list, keeping lines for files of other runs that are still there, and
+    /// writes the numbered list where its lines start at era 0, as its readers expect.
+    fn write_checksums(&self) -> Result<(), WriteError> {
+        let mut lines = BTreeMap::new();
+        let named_path = self.folder.join(NAMED_LIST);
+        match fs::read_to_string(&named_path) {
+            Ok(text) => {
+                let list = ChecksumList::parse_named(named_path.display().to_string(), &text)?;
+                let there = list.names().filter(|(name, _)| self.folder.join(name).exists());
+                lines.extend(there.map(|(name, hash)| (name.to_owned(), hash)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(at(&named_path)(error)),
+        }
+        for written in &self.written {
+            if let Some(name) = written.path.file_name().and_then(|name| name.to_str()) {
+                lines.insert(name.to_owned(), written.sha256);
+            }
+        }
+        let text: Vec<String> =
+            lines.iter().map(|(name, hash)| format!("{}  {name}\n", hex::encode(hash))).collect();
+        fs::write(&named_path, text.concat()).map_err(at(&named_path))?;
+        if self.written.first().is_some_and(|first| first.range.first() == 0) {
+            let numbered_path = self.folder.join(NUMBERED_LIST);
+            let hashes: Vec<String> =
+                self.written.iter().map(|written| written.sha256.to_string()).collect();
+            fs::write(&numbered_path, hashes.join("\n")).map_err(at(&numbered_path))?;
+        }
+        Ok(())
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
+    let path = path.to_owned();
+    move |source| WriteError::Io { path, source }
+}

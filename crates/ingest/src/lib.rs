@@ -1,0 +1,11 @@
+//! Where blocks come from: archive files and the sample chain.
+//!
+//! Knows: the archive formats, how to read, write and prove them over all cores, how to make a
+//! chain when there is none at hand.
+//! Never knows: how blocks are stored or served.
+
+pub mod archive;
+pub mod pool;
+pub mod prove;
+pub mod sample;
+pub mod survey;

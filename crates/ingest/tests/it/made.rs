@@ -1,0 +1,57 @@
+//! What the tests make: short sample chains, archives of parts of them, proofs.
+
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use chain::trust::Anchors;
+use chain::{Candidate, ChainSpec};
+use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
+use ingest::prove::{Prover, Report, Unwatched};
+use ingest::sample::{NETWORK_NAME, Settings, generate, genesis};
+
+pub(crate) fn threads(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+/// The first blocks of a sample chain.
+pub(crate) fn blocks(settings: &Settings) -> Vec<Candidate> {
+    let mut blocks = Vec::new();
+    let made: Result<(), Infallible> = generate(settings, threads(2), |block| {
+        blocks.push(block);
+        Ok(())
+    });
+    made.unwrap();
+    blocks
+}
+
+pub(crate) fn spec(settings: &Settings) -> ChainSpec {
+    ChainSpec::from_genesis(NETWORK_NAME, &genesis(settings)).unwrap()
+}
+
+/// Writes blocks as archives.
+pub(crate) fn write(folder: &Path, format: Format, blocks: &[Candidate]) -> Vec<PathBuf> {
+    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, format).unwrap();
+    for block in blocks {
+        writer.push(block).unwrap();
+    }
+    writer.finish().unwrap().into_iter().map(|written| written.path).collect()
+}
+
+/// Proves an archive of a sample chain.
+pub(crate) fn prove<S: ReadAt>(
+    archive: &Archive<S>,
+    settings: &Settings,
+    thread_count: usize,
+) -> Result<Report, ArchiveError> {
+    let spec = spec(settings);
+    let anchors = Anchors::of(&spec);
+    let threads = threads(thread_count);
+    Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched }.prove(archive)
+}
+
+/// Every block as the archive claims it.
+pub(crate) fn read_all<S: ReadAt>(archive: &Archive<S>) -> Result<Vec<Candidate>, ArchiveError> {
+    let range = archive.range();
+    (range.first()..range.end()).map(|number| archive.read_block(number)).collect()
+}

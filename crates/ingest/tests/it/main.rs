@@ -1,0 +1,20 @@
+//! Archives and the sample chain from outside, as other crates see them.
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test that meets the unexpected should fail at once"
+)]
+
+mod damage;
+mod fixtures;
+mod layouts;
+mod made;
+mod round_trip;
+mod sample;
+mod shared_data;
+mod survey;

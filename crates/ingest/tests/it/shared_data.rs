@@ -1,0 +1,136 @@
+//! Real chain data, where it is at hand: a folder `shared/data` beside the checkout. It is public
+//! and too large to commit; without it these tests say so and pass. The same code is covered by
+//! the sample chain.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{B256, Bytes};
+use alloy_rlp::Encodable;
+use chain::accumulator::EpochRoots;
+use chain::trust::{Anchors, Status};
+use chain::{Body, Candidate, ChainSpec, Start, Verifier, decode_receipts};
+use ingest::archive::{ArchiveName, encode_slim};
+use ingest::prove::Unwatched;
+use ingest::survey::{Finding, Job, find_archives, survey};
+use serde_json::Value;
+
+use crate::made::threads;
+
+fn shared_data() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    if folder.is_dir() {
+        println!("reading ../shared/data");
+        Some(folder)
+    } else {
+        println!("skipped: no ../shared/data");
+        None
+    }
+}
+
+fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
+    let jobs = find_archives(&[folder.to_owned()]).unwrap().into_iter().map(|path| {
+        let network = ArchiveName::parse(&path).unwrap().network;
+        let spec =
+            ChainSpec::known(&network).unwrap_or_else(|| ChainSpec::bare(&network, None, None));
+        let anchors = Anchors::of(&spec);
+        let anchors = match roots {
+            Some(roots) => anchors.with_epoch_roots(roots.clone()),
+            None => anchors,
+        };
+        Job { path, network: Some(network), spec, anchors }
+    });
+    survey(jobs.collect(), threads(2), &Unwatched, |_| {})
+}
+
+#[test]
+fn real_era1_files_are_proven_and_mainnets_anchored_by_their_accumulators() {
+    let Some(folder) = shared_data() else { return };
+    let roots = std::fs::read(folder.join("mainnet-accumulators.bin")).unwrap();
+    let roots = EpochRoots::parse(&roots).unwrap();
+    let findings = survey_folder(&folder.join("era1"), Some(&roots));
+    assert_eq!(findings.len(), 4);
+    for finding in findings {
+        let proven = finding.outcome.unwrap();
+        let is_mainnet = finding.path.to_string_lossy().contains("mainnet");
+        let is_anchored =
+            proven.statuses.iter().all(|(_, status)| matches!(status, Status::Anchored(_)));
+        assert_eq!(is_anchored, is_mainnet, "{}", finding.path.display());
+    }
+}
+
+#[test]
+fn real_ere_files_are_proven_and_geths_dummy_is_refused_by_place() {
+    let Some(folder) = shared_data() else { return };
+    let findings = survey_folder(&folder.join("ere"), None);
+    assert_eq!(findings.len(), 10);
+    for finding in findings {
+        let file = finding.path.display().to_string();
+        match finding.outcome {
+            Ok(_) => assert!(!file.contains("deadbeef")),
+            Err(error) => {
+                assert!(file.contains("deadbeef"), "{error}");
+                assert!(error.to_string().contains("block 0, byte 8: hash is"), "{error}");
+            }
+        }
+    }
+}
+
+fn bytes(value: &Value) -> Bytes {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn list(value: &Value) -> Vec<Bytes> {
+    value.as_array().unwrap().iter().map(bytes).collect()
+}
+
+/// A list of EIP-2718 items as RLP: untyped ones are lists already, typed ones become strings.
+fn listed(items: &[Bytes]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for item in items {
+        if item[0] >= 0xc0 {
+            payload.extend_from_slice(item);
+        } else {
+            item.encode(&mut payload);
+        }
+    }
+    let mut rlp = Vec::new();
+    alloy_rlp::Header { list: true, payload_length: payload.len() }.encode(&mut rlp);
+    rlp.extend(payload);
+    rlp
+}
+
+#[test]
+fn single_mainnet_blocks_of_every_fork_are_proven() {
+    let Some(folder) = shared_data() else { return };
+    let mut tx_types = std::collections::BTreeSet::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder.join("blocks/mainnet")).unwrap() {
+        let text = std::fs::read(entry.unwrap().path()).unwrap();
+        let json: Value = serde_json::from_slice(&text).unwrap();
+        let receipts = decode_receipts(&listed(&list(&json["receipts"]))).unwrap();
+        if let Some(slim) = json.get("slim_receipts") {
+            assert_eq!(encode_slim(&receipts), bytes(slim), "block {}", json["number"]);
+        }
+        let candidate = Candidate {
+            header: bytes(&json["header"]),
+            body: Body {
+                transactions: list(&json["transactions"]),
+                ommers: bytes(&json["ommers"]),
+                withdrawals: json["withdrawals"].as_str().map(|text| text.parse().unwrap()),
+            },
+            receipts: Some(receipts),
+            total_difficulty: None,
+        };
+        let spec = ChainSpec::known("mainnet").unwrap();
+        let anchors = Anchors::of(&spec);
+        let number = json["number"].as_u64().unwrap();
+        let block = Verifier::new(&spec, &anchors, Start::At(number)).verify(candidate).unwrap();
+        let hash: B256 = json["hash"].as_str().unwrap().parse().unwrap();
+        assert_eq!(block.hash, hash);
+        tx_types.extend(block.transactions.iter().map(|tx| u8::from(tx.envelope.tx_type())));
+        count += 1;
+    }
+    println!("{count} blocks, transaction types {tx_types:?}");
+    assert_eq!(count, 12);
+    assert!(tx_types.contains(&0) && tx_types.contains(&2) && tx_types.contains(&3));
+}
