@@ -1,0 +1,47 @@
+//! `quipu demo`: make the sample chain, write it as ere, prove what was written.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use chain::ChainSpec;
+use ingest::archive::Format;
+use ingest::pool::threads_default;
+use ingest::sample::{self, NETWORK_NAME};
+use ingest::survey::Job;
+
+use crate::Failure;
+use crate::args::DemoArgs;
+use crate::chain_choice;
+use crate::commands::sample::{make, settings};
+use crate::commands::verify::{Output, prove_all};
+
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let folder = args.to.clone().unwrap_or_else(|| std::env::temp_dir().join("quipu-demo"));
+    let made = make(&folder, Format::Ere, &args.chain)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", made.summary)?;
+
+    let genesis = sample::genesis(&settings(&args.chain));
+    let spec = ChainSpec::from_genesis(NETWORK_NAME, &genesis).context("sample genesis")?;
+    let anchors = chain_choice::anchors(&spec, &[], None)?;
+    let jobs = made
+        .written
+        .iter()
+        .map(|written| Job {
+            path: written.path.clone(),
+            network: Some(NETWORK_NAME.to_owned()),
+            spec: spec.clone(),
+            anchors: anchors.clone(),
+        })
+        .collect();
+    let threads = args.chain.work.threads.unwrap_or_else(threads_default);
+    drop(out);
+    prove_all(jobs, threads, Output::Text)?;
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "\nProve it again:  quipu verify --genesis {0}/genesis.json {0}",
+        folder.display()
+    )?;
+    Ok(())
+}

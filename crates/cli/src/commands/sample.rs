@@ -1,0 +1,94 @@
+//! `quipu sample`: the sample chain as archives, with the genesis.json that goes with it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use ingest::archive::{ArchiveWriter, Format, WriteError, Written};
+use ingest::pool::threads_default;
+use ingest::sample::{self, NETWORK_NAME, Settings};
+
+use crate::Failure;
+use crate::args::{SampleArgs, SampleChainArgs};
+use crate::progress::Watch;
+
+pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
+    let made = make(&args.to, args.format.into(), &args.chain)?;
+    let mut out = io::stdout().lock();
+    for written in &made.written {
+        writeln!(
+            out,
+            "{}  blocks {}  {} bytes",
+            written.path.display(),
+            written.range,
+            written.bytes_count
+        )?;
+    }
+    writeln!(out, "{}", made.summary)?;
+    if let Some(merge) = made.merge_block {
+        writeln!(
+            out,
+            "note: era1 ends before block {merge}, the merge; --format ere holds all blocks"
+        )?;
+    }
+    Ok(())
+}
+
+/// A sample chain on disk.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) written: Vec<Written>,
+    pub(crate) summary: String,
+    /// The block at which era1 had to end before the chain did.
+    merge_block: Option<u64>,
+}
+
+/// Writes the chain and its genesis.json into `folder`.
+pub(crate) fn make(folder: &Path, format: Format, args: &SampleChainArgs) -> Result<Made, Failure> {
+    let settings = settings(args);
+    let threads = args.work.threads.unwrap_or_else(threads_default);
+    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, format)?;
+    let watch = Watch::blocks("sampling", settings.block_count);
+    let (mut block_count, mut transaction_count) = (0_u64, 0_u64);
+    let generated = sample::generate(&settings, threads, |candidate| {
+        writer.push(&candidate)?;
+        let count = u64::try_from(candidate.body.transactions.len()).unwrap_or(u64::MAX);
+        block_count += 1;
+        transaction_count += count;
+        watch.advance_by(1, count);
+        Ok::<(), WriteError>(())
+    });
+    let merge_block = match generated {
+        Ok(()) => None,
+        Err(WriteError::PostMerge { number }) => Some(number),
+        Err(error) => return Err(error.into()),
+    };
+    let written = writer.finish()?;
+    let elapsed = watch.finish();
+    let genesis_path = folder.join("genesis.json");
+    let genesis = serde_json::to_vec_pretty(&sample::genesis(&settings))?;
+    fs::write(&genesis_path, genesis).with_context(|| genesis_path.display().to_string())?;
+    let rate = per_second(transaction_count, elapsed);
+    let summary = format!(
+        "made {block_count} blocks, {transaction_count} transactions in {:.1} s ({rate} \
+         transactions/s); forks and genesis hash in {}",
+        elapsed.as_secs_f64(),
+        genesis_path.display()
+    );
+    Ok(Made { written, summary, merge_block })
+}
+
+pub(crate) fn settings(args: &SampleChainArgs) -> Settings {
+    Settings {
+        seed: args.seed,
+        block_count: args.block_count,
+        txs_per_block: args.txs_per_block,
+        payload: args.payload.into(),
+    }
+}
+
+/// A rate for people: whole units.
+pub(crate) fn per_second(count: u64, elapsed: std::time::Duration) -> u128 {
+    u128::from(count) * 1000 / elapsed.as_millis().max(1)
+}

@@ -1,0 +1,133 @@
+//! What `verify` prints: a line for each file, then a sum.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use chain::trust::Status;
+use ingest::archive::{ArchiveError, Remedy};
+use ingest::survey::{Finding, Proven};
+use serde_json::{Value, json};
+
+use crate::commands::sample::per_second;
+
+/// For whom to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs: one object a line.
+    Json,
+}
+
+/// A refusal and what to do about it.
+pub(crate) fn refusal(error: &ArchiveError) -> String {
+    let hint = match error.remedy() {
+        Remedy::Retry => "the system could not read it; try again",
+        Remedy::ReplaceFile => "nothing of this file is taken as true; get it again",
+        Remedy::FixRequest => "the blocks are proven, but the file is not what it is said to be",
+    };
+    format!("error: {error}\n  hint: {hint}")
+}
+
+/// Prints every finding and the sum.
+pub(crate) fn print(findings: &[Finding], elapsed: Duration, output: Output) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for finding in findings {
+        let line = match (output, &finding.outcome) {
+            (Output::Json, outcome) => to_json(finding, outcome).to_string(),
+            (Output::Text, Ok(proven)) => to_text(finding, proven),
+            (Output::Text, Err(error)) => format!("{}  FALSE  {error}", finding.path.display()),
+        };
+        writeln!(out, "{line}")?;
+    }
+    if output == Output::Text {
+        writeln!(out, "{}", sum(findings, elapsed))?;
+    }
+    Ok(())
+}
+
+fn to_text(finding: &Finding, proven: &Proven) -> String {
+    let report = &proven.report;
+    let root = match report.accumulator {
+        Some(root) => format!("accumulator {root}"),
+        None => format!("last hash {}", report.run.last_hash),
+    };
+    let receipts = if report.has_receipts { "" } else { " without receipts" };
+    format!(
+        "{}  blocks {}  {} transactions{receipts}  {root}  {}",
+        finding.path.display(),
+        report.run.range,
+        report.transaction_count,
+        verdict(proven)
+    )
+}
+
+/// One sentence on how far the file can be trusted to be canonical.
+fn verdict(proven: &Proven) -> String {
+    match proven.statuses.as_slice() {
+        [(_, status)] => sentence(status),
+        several => {
+            let parts =
+                several.iter().map(|(range, status)| format!("{range} {}", sentence(status)));
+            parts.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn sentence(status: &Status) -> String {
+    match status {
+        Status::Anchored(_) => status.to_string(),
+        Status::Linked(_) => format!("consistent, {status}"),
+        Status::Unanchored => format!("consistent but {status}"),
+    }
+}
+
+fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
+    let file = finding.path.display().to_string();
+    match outcome {
+        Ok(Proven { report, statuses }) => json!({
+            "file": file,
+            "proven": true,
+            "format": report.format.extension(),
+            "first": report.run.range.first(),
+            "last": report.run.range.last(),
+            "transactions": report.transaction_count,
+            "receipts": report.has_receipts,
+            "accumulator": report.accumulator,
+            "last_hash": report.run.last_hash,
+            "status": statuses.iter().map(status_to_json).collect::<Vec<_>>(),
+        }),
+        Err(error) => json!({
+            "file": file,
+            "proven": false,
+            "block": error.block,
+            "byte": error.offset,
+            "error": error.fault.to_string(),
+        }),
+    }
+}
+
+fn status_to_json((range, status): &(chain::BlockRange, Status)) -> Value {
+    let word = match status {
+        Status::Anchored(_) => "anchored",
+        Status::Linked(_) => "linked",
+        Status::Unanchored => "unanchored",
+    };
+    json!({ "first": range.first(), "last": range.last(), "status": word, "says": status.to_string() })
+}
+
+fn sum(findings: &[Finding], elapsed: Duration) -> String {
+    let proven = || findings.iter().filter_map(|finding| finding.outcome.as_ref().ok());
+    let blocks: u64 = proven().map(|proven| proven.report.run.range.count()).sum();
+    let transactions: u64 = proven().map(|proven| proven.report.transaction_count).sum();
+    let count = proven().count();
+    let files = if count == 1 { "file" } else { "files" };
+    let line = format!(
+        "{count} {files} proven: {blocks} blocks, {transactions} transactions in {:.1} s ({} \
+         transactions/s)",
+        elapsed.as_secs_f64(),
+        per_second(transactions, elapsed)
+    );
+    let false_count = findings.len() - count;
+    if false_count == 0 { line } else { format!("{line}; {false_count} FALSE") }
+}

@@ -1,0 +1,55 @@
+//! `quipu`: an Ethereum history server.
+//!
+//! Knows: what was typed, and the exit code it earns.
+//! Never knows: any rule that a unit test would want to check.
+
+mod args;
+mod chain_choice;
+mod commands;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+/// Why a command did not end well, as far as the exit code tells.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The data or the work failed.
+    Work(anyhow::Error),
+    /// The command line or the configuration is wrong.
+    Usage(anyhow::Error),
+    /// The data is false, and every fault has been printed already.
+    Told,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Work(error.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.command {
+        Command::Demo(demo) => commands::demo::run(&demo),
+        Command::Sample(sample) => commands::sample::run(&sample),
+        Command::Verify(verify) => commands::verify::run(&verify),
+    };
+    let (error, code) = match outcome {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Told) => return ExitCode::from(1),
+        Err(Failure::Work(error)) => (error, 1),
+        Err(Failure::Usage(error)) => (error, 2),
+    };
+    // The reader of a pipe may leave early; that is not a failure of ours.
+    if error.downcast_ref::<std::io::Error>().map(std::io::Error::kind)
+        == Some(std::io::ErrorKind::BrokenPipe)
+    {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::from(code)
+}

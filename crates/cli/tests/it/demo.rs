@@ -1,0 +1,16 @@
+//! `quipu demo`.
+
+use crate::run::{quipu, text};
+
+#[test]
+fn the_demo_makes_and_proves_a_chain_and_says_how_to_do_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let args =
+        ["demo", "--to", text(folder.path()), "--block-count", "140", "--txs-per-block", "2"];
+    let ran = quipu(&args).ends_with(0);
+    assert!(ran.out.contains("made 140 blocks"), "{}", ran.out);
+    assert!(ran.out.contains("1..139 consistent, linked to genesis"), "{}", ran.out);
+    let again = ran.out.lines().find_map(|line| line.split_once("quipu verify ")).unwrap().1;
+    let args: Vec<&str> = std::iter::once("verify").chain(again.split_whitespace()).collect();
+    quipu(&args).ends_with(0);
+}

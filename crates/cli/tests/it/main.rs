@@ -1,0 +1,16 @@
+//! The real executable on temporary folders.
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test that meets the unexpected should fail at once"
+)]
+
+mod demo;
+mod run;
+mod sample;
+mod verify;

@@ -1,0 +1,55 @@
+//! Runs `quipu` and keeps what it said.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What a run left behind.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) fn quipu(args: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(args)
+        .env_remove("QUIPU_NETWORK")
+        .env_remove("QUIPU_GENESIS")
+        .env_remove("QUIPU_ANCHOR")
+        .output()
+        .unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A short sample chain in a folder.
+pub(crate) fn sample(folder: &Path, format: &str) {
+    let args = ["sample", "--to", text(folder), "--format", format];
+    let size = ["--block-count", "100", "--txs-per-block", "1"];
+    quipu(&[&args[..], &size[..]].concat()).ends_with(0);
+}
+
+/// The one archive in a folder.
+pub(crate) fn archive(folder: &Path) -> std::path::PathBuf {
+    let mut paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_archive = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|found| found == "ere" || found == "era1")
+    };
+    paths.find(is_archive).unwrap()
+}
