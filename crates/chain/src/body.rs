@@ -7,9 +7,10 @@ use alloy_primitives::Bytes;
 use alloy_rlp::{Encodable, Header};
 use thiserror::Error;
 
-/// The first byte of an RLP list. An EIP-2718 type is at most 0x7f, so the first byte of an
-/// encoded transaction tells a legacy list from a typed payload.
-const RLP_LIST_FIRST: u8 = 0xc0;
+use crate::rlp::{RLP_LIST_FIRST, take_list, whole_list};
+
+/// The largest EIP-2718 type: the first byte of an encoded transaction tells a typed payload from
+/// a legacy list.
 pub(crate) const TX_TYPE_MAX: u8 = 0x7f;
 
 /// The parts of a body as raw bytes.
@@ -56,11 +57,7 @@ pub enum BodyError {
 impl Body {
     /// Takes a body's RLP apart; the parts share `rlp`'s memory.
     pub fn decode(rlp: &Bytes) -> Result<Self, BodyError> {
-        let mut rest: &[u8] = rlp;
-        let mut payload = Header::decode_bytes(&mut rest, true)?;
-        if !rest.is_empty() {
-            return Err(alloy_rlp::Error::UnexpectedLength.into());
-        }
+        let mut payload = whole_list(rlp)?;
         let mut parts = Vec::with_capacity(3);
         while !payload.is_empty() {
             parts.push(take_list(&mut payload)?);
@@ -116,17 +113,8 @@ fn wrapped_length(transaction: &[u8]) -> usize {
     if is_legacy(transaction) { transaction.len() } else { transaction.length() }
 }
 
-/// Takes one whole list, head included, off the front.
-fn take_list<'a>(input: &mut &'a [u8]) -> alloy_rlp::Result<&'a [u8]> {
-    let whole = *input;
-    Header::decode_bytes(input, true)?;
-    let (list, _) = whole.split_at(whole.len() - input.len());
-    Ok(list)
-}
-
 fn split_transactions(rlp: &Bytes, list: &[u8]) -> Result<Vec<Bytes>, BodyError> {
-    let mut rest = list;
-    let mut payload = Header::decode_bytes(&mut rest, true)?;
+    let mut payload = whole_list(list)?;
     let mut transactions = Vec::new();
     while !payload.is_empty() {
         let index = transactions.len();

@@ -8,6 +8,8 @@ use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable;
 use thiserror::Error;
 
+use crate::rlp::whole_list;
+
 /// How many fields [`Header`] can hold: 15 of Frontier and 8 that forks appended. A header with
 /// more is from a fork newer than this build; what follows is kept in its raw RLP.
 const FIELDS_KNOWN: usize = 23;
@@ -26,12 +28,8 @@ pub fn hash_header(rlp: &[u8]) -> B256 {
 /// Reads the fields that this build knows out of a header's raw RLP. Fields appended by a newer
 /// fork must be well-formed and are passed over: the raw bytes stay the truth.
 pub fn decode_header(rlp: &[u8]) -> Result<Header, HeaderError> {
-    let mut rest = rlp;
-    let mut payload = alloy_rlp::Header::decode_bytes(&mut rest, true)?;
-    if !rest.is_empty() {
-        return Err(alloy_rlp::Error::UnexpectedLength.into());
-    }
-    let whole_payload = payload;
+    let whole_payload = whole_list(rlp)?;
+    let mut payload = whole_payload;
     let mut known_bytes = 0;
     let mut field_count = 0_usize;
     while !payload.is_empty() {

@@ -11,8 +11,7 @@ use alloy_primitives::{Bloom, BloomInput, Log};
 use alloy_rlp::{BufMut, Header};
 use thiserror::Error;
 
-/// The first byte of an RLP list; below it a receipt is a string that begins with its type.
-const RLP_LIST_FIRST: u8 = 0xc0;
+use crate::rlp::{RLP_LIST_FIRST, whole_list};
 
 /// One receipt without its bloom, which is recomputed from the logs wherever it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,12 +75,7 @@ impl Receipt {
 
 /// Reads a block's receipts in consensus form and checks each bloom against its logs.
 pub fn decode_receipts(rlp: &[u8]) -> Result<Vec<Receipt>, ReceiptError> {
-    let whole = |source| ReceiptError::Rlp { index: 0, source };
-    let mut rest = rlp;
-    let mut payload = Header::decode_bytes(&mut rest, true).map_err(whole)?;
-    if !rest.is_empty() {
-        return Err(whole(alloy_rlp::Error::UnexpectedLength));
-    }
+    let mut payload = whole_list(rlp).map_err(|source| ReceiptError::Rlp { index: 0, source })?;
     let mut receipts = Vec::new();
     while !payload.is_empty() {
         let index = receipts.len();
@@ -128,6 +122,7 @@ pub fn logs_bloom(logs: &[Log]) -> Bloom {
 }
 
 fn decode_listed(input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
+    // A typed receipt is a string that begins with its type.
     let is_typed = input.first().is_some_and(|first| *first < RLP_LIST_FIRST);
     if !is_typed {
         return decode_fields(TxType::Legacy, input);

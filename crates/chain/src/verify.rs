@@ -15,6 +15,7 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use crate::body::{Body, TX_TYPE_MAX};
 use crate::header::{decode_header, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
+use crate::rlp::{take_list, whole_list};
 use crate::spec::ChainSpec;
 use crate::trust::Anchors;
 
@@ -231,18 +232,11 @@ fn check_ommers(header: &Header, body: &Body) -> Result<Vec<Header>, Fault> {
         return Err(Fault::OmmersHash { found, expected: header.ommers_hash });
     }
     let list_fault = |error: alloy_rlp::Error| Fault::Ommers { reason: error.to_string() };
-    let mut rest: &[u8] = &body.ommers;
-    let mut payload = alloy_rlp::Header::decode_bytes(&mut rest, true).map_err(list_fault)?;
-    if !rest.is_empty() {
-        return Err(list_fault(alloy_rlp::Error::UnexpectedLength));
-    }
+    let mut payload = whole_list(&body.ommers).map_err(list_fault)?;
     let mut ommers = Vec::new();
     while !payload.is_empty() {
-        let whole = payload;
-        alloy_rlp::Header::decode_bytes(&mut payload, true).map_err(list_fault)?;
-        let (rlp, _) = whole.split_at(whole.len() - payload.len());
         let index = ommers.len();
-        let ommer = decode_header(rlp);
+        let ommer = decode_header(take_list(&mut payload).map_err(list_fault)?);
         ommers.push(ommer.map_err(|error| Fault::Ommer { index, reason: error.to_string() })?);
     }
     Ok(ommers)

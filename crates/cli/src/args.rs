@@ -78,17 +78,13 @@ pub(crate) struct VerifyArgs {
     /// Archive files (.era1, .ere, .erae) or folders of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) chain: ChainArgs,
-    /// The pre-merge epoch roots of mainnet, believed only if they hash to EIP-7643's root
-    /// [default: mainnet-accumulators.bin beside the archives, if there]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) accumulators: Option<PathBuf>,
     /// Print one JSON object for each file instead of text
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) chain: ChainArgs,
 }
 
 /// How to do the work.
@@ -123,6 +119,10 @@ pub(crate) struct ChainArgs {
         value_delimiter = ','
     )]
     pub(crate) anchors: Vec<Anchor>,
+    /// The pre-merge epoch roots of mainnet, believed only if they hash to EIP-7643's root
+    /// [default: mainnet-accumulators.bin beside the archives, if there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) accumulators: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

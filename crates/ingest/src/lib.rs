@@ -4,6 +4,7 @@
 //! chain when there is none at hand.
 //! Never knows: how blocks are stored or served.
 
+#[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;
 pub mod pool;
 pub mod prove;

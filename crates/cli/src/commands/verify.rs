@@ -54,7 +54,7 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
              --chain-id"
         )));
     }
-    let given_roots = match &args.accumulators {
+    let given_roots = match &args.chain.accumulators {
         Some(path) => Some(chain_choice::read_epoch_roots(path).map_err(Failure::Usage)?),
         None => None,
     };

@@ -172,7 +172,12 @@ fn parse_hash(text: &str) -> Option<B256> {
 fn bad_line(file: &str, position: usize, line: &str, expected: &'static str) -> ChecksumListError {
     // A list that is not one may hold anything: show enough to recognise it.
     let found = line.chars().take(80).collect();
-    ChecksumListError::Line { file: file.to_owned(), line: position + 1, found, expected }
+    ChecksumListError::Line {
+        file: file.to_owned(),
+        line: position.saturating_add(1),
+        found,
+        expected,
+    }
 }
 
 #[cfg(test)]

@@ -305,7 +305,8 @@ impl Index {
                 (Format::Era1, first, offsets, 1, block_count)
             }
             [first, ref offsets @ .., slot_count, block_count] => {
-                let expected = u128::from(block_count).saturating_mul(slot_count.into()) + 3;
+                let expected =
+                    u128::from(block_count).saturating_mul(slot_count.into()).saturating_add(3);
                 if expected != word_count {
                     let expected = (expected.saturating_mul(8)).to_string();
                     return Err(Fault::IndexLength { found, expected });

@@ -6,7 +6,7 @@
 use alloy_consensus::{Eip658Value, Receipt as Fields, TxType};
 use alloy_primitives::Log;
 use alloy_rlp::{Decodable, Encodable, Header};
-use chain::Receipt;
+use chain::{Receipt, whole_list};
 use thiserror::Error;
 
 /// Why bytes are not slim receipts.
@@ -32,12 +32,7 @@ pub enum SlimError {
 
 /// Reads a block's slim receipts.
 pub fn decode_slim(rlp: &[u8]) -> Result<Vec<Receipt>, SlimError> {
-    let whole = |source| SlimError::Rlp { index: 0, source };
-    let mut rest = rlp;
-    let mut payload = Header::decode_bytes(&mut rest, true).map_err(whole)?;
-    if !rest.is_empty() {
-        return Err(whole(alloy_rlp::Error::UnexpectedLength));
-    }
+    let mut payload = whole_list(rlp).map_err(|source| SlimError::Rlp { index: 0, source })?;
     let mut receipts = Vec::new();
     while !payload.is_empty() {
         receipts.push(decode_one(&mut payload, receipts.len())?);

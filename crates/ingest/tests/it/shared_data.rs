@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, Status};
-use chain::{Body, Candidate, ChainSpec, Start, Verifier, decode_receipts};
+use chain::{Body, Candidate, ChainSpec, RLP_LIST_FIRST, Start, Verifier, decode_receipts};
 use ingest::archive::{ArchiveName, encode_slim};
 use ingest::prove::Unwatched;
 use ingest::survey::{Finding, Job, find_archives, survey};
@@ -87,7 +87,7 @@ fn list(value: &Value) -> Vec<Bytes> {
 fn listed(items: &[Bytes]) -> Vec<u8> {
     let mut payload = Vec::new();
     for item in items {
-        if item[0] >= 0xc0 {
+        if item[0] >= RLP_LIST_FIRST {
             payload.extend_from_slice(item);
         } else {
             item.encode(&mut payload);

@@ -83,7 +83,8 @@ impl Write for Sink {
         let count = self.unnamed.file.write(bytes)?;
         let written = bytes.get(..count).unwrap_or_default();
         self.hasher.update(written);
-        self.position += u64::try_from(count).map_err(io::Error::other)?;
+        let count_bytes = u64::try_from(count).map_err(io::Error::other)?;
+        self.position = self.position.saturating_add(count_bytes);
         Ok(count)
     }
 
@@ -116,7 +117,7 @@ impl Spool {
         let mut offset = sink.position();
         for bytes in &self.entry_bytes {
             offsets.push(offset);
-            offset += bytes;
+            offset = offset.saturating_add(*bytes);
         }
         self.unnamed.file.flush()?;
         let file = self.unnamed.file.get_mut();
