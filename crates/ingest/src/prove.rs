@@ -19,9 +19,9 @@ use crate::pool::map_in_order;
 /// Blocks in one piece of work: enough that its one extra header read does not matter.
 const PIECE_BLOCKS_MAX: u64 = 256;
 /// File bytes in one piece of work; bounds memory, since a few pieces are under way at a time.
-const PIECE_BYTES_MAX: u64 = 1 << 20;
+const PIECE_BYTES_MAX: u64 = 1 << 18;
 /// Pieces for each thread at the least, so that the last ones to finish leave no thread idle long.
-const PIECES_PER_THREAD: u64 = 16;
+const PIECES_PER_THREAD: u64 = 64;
 
 /// Hears how far the work is; called from the working threads.
 pub trait Progress: Sync {

@@ -1,3 +1,5 @@
+//! Genesis files: the fields of their headers, their hashes, their forks.
+
 use std::path::Path;
 
 use alloy_primitives::U256;

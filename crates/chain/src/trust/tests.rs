@@ -1,3 +1,5 @@
+//! Runs and anchors on one side, the statuses they give on the other.
+
 use super::*;
 use crate::range::BlockRange;
 

@@ -54,8 +54,8 @@ pub(super) struct Made {
     pub(super) logs: Vec<Log>,
 }
 
-/// What all types have in common.
-struct Common {
+/// What all types have.
+struct Fields {
     nonce: u64,
     gas_limit: u64,
     /// The price, or the most that may be paid.
@@ -87,7 +87,7 @@ pub(super) fn make(
     let wanted = gas(&call, &access_list, authorizations.len());
     let gas_used = wanted.min(position.gas_max);
     let (fee_max, tip) = fees(position.number, random);
-    let common = Common {
+    let common = Fields {
         nonce,
         gas_limit: gas_limit(&call, gas_used, is_success, random),
         fee_max,
@@ -193,13 +193,13 @@ fn authorizations(world: &World, tx_ordinal: u64, random: &mut Random) -> Vec<Si
 
 fn encode(
     tx_type: TxType,
-    common: Common,
+    common: Fields,
     authorization_list: Vec<SignedAuthorization>,
     account: &Account,
     position: Position,
     random: &mut Random,
 ) -> Bytes {
-    let Common { nonce, gas_limit, fee_max, tip, to, value, input, access_list } = common;
+    let Fields { nonce, gas_limit, fee_max, tip, to, value, input, access_list } = common;
     let is_high_s = position.number < schedule::HOMESTEAD && random.chance(5_000);
     let key = &account.key;
     let chain_id = CHAIN_ID;
