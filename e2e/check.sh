@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# What every end-to-end script shares; sourced, not run.
+#
+# Gives: $root (the checkout), $work (a fresh folder, removed at the end), $quipu (the release
+# binary), and the checks below. At its end a script says how many checks passed and failed, and
+# fails if any did or if it broke off.
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+output=$work/output
+passed=0
+failed=0
+
+ok() {
+    passed=$((passed + 1))
+    echo "ok: $*"
+}
+
+not_ok() {
+    failed=$((failed + 1))
+    echo "FAILED: $*" >&2
+}
+
+# exits CODE WHAT COMMAND...: the command ends with this code; what it printed is in $output.
+exits() {
+    local expected=$1 what=$2 found=0
+    shift 2
+    "$@" >"$output" 2>&1 || found=$?
+    if [ "$found" -eq "$expected" ]; then
+        ok "$what"
+    else
+        not_ok "$what: exit code $found, expected $expected, of: $*"
+        tail -n 20 "$output" >&2
+    fi
+}
+
+# refuses WHAT COMMAND...: the command ends with any code but success.
+refuses() {
+    local what=$1
+    shift
+    if "$@" >"$output" 2>&1; then
+        not_ok "$what: exit code 0, expected a failure, of: $*"
+        tail -n 20 "$output" >&2
+    else
+        ok "$what"
+    fi
+}
+
+# says PATTERN WHAT: the last command printed a line that matches.
+says() {
+    if grep --quiet --extended-regexp -e "$1" "$output"; then
+        ok "$2"
+    else
+        not_ok "$2: no line matches $1 in:"
+        tail -n 20 "$output" >&2
+    fi
+}
+
+# same FOUND EXPECTED WHAT
+same() {
+    if [ "$1" = "$2" ]; then
+        ok "$3"
+    else
+        not_ok "$3: found $1, expected $2"
+    fi
+}
+
+# Reads one JSON value from standard input; $1 is a Python expression over it, called `value`.
+json() {
+    python3 -c "import json, sys; value = json.load(sys.stdin); print($1)"
+}
+
+finish() {
+    local status=$?
+    rm -rf "$work"
+    if [ "$status" -ne 0 ]; then
+        not_ok "$(basename "$0") broke off with exit code $status"
+    fi
+    if [ -n "${E2E_TALLY:-}" ]; then
+        echo "$passed $failed" >>"$E2E_TALLY"
+    else
+        echo "$passed passed, $failed failed"
+    fi
+    [ "$failed" -eq 0 ] || exit 1
+}
+trap finish EXIT
+
+target=${CARGO_TARGET_DIR:-$root/target}
+# shellcheck disable=SC2034 # the scripts that source this one use it
+quipu=$target/release/quipu
+# Started by e2e/run, the binary is there already.
+if [ -z "${E2E_TALLY:-}" ]; then
+    cargo build --quiet --release --locked --package cli --manifest-path "$root/Cargo.toml"
+fi

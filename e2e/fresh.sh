@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# What the README promises to someone who has just built Quipu.
+
+# shellcheck source=e2e/check.sh
+source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+cd "$work"
+
+exits 0 "quipu --help" "$quipu" --help
+says verify "the help names verify"
+exits 0 "quipu --version" "$quipu" --version
+
+exits 0 "quipu demo" "$quipu" demo --to "$work/demo"
+says '^made [0-9]+ blocks, [0-9]+ transactions' "demo tells what it made"
+says '^[0-9]+ files? proven' "demo proves what it wrote"
+
+exits 0 "quipu verify proves the demo's archives again" \
+    "$quipu" verify --genesis "$work/demo/genesis.json" "$work/demo"
+says ' consistent, linked' "verify tells how far they can be trusted"
+
+archive=$(find "$work/demo" -name '*.ere' | sort | head -n 1)
+damaged=$work/damaged/$(basename "$archive")
+mkdir "$work/damaged"
+cp "$archive" "$damaged"
+python3 "$root/e2e/flip-body.py" "$damaged"
+exits 1 "quipu verify refuses a damaged file" "$quipu" verify "$damaged"
+says "$(basename "$archive").*byte [0-9]+" "the refusal names file and byte"
+
+exits 1 "quipu verify fails on a missing file" "$quipu" verify "$work/missing.ere"
+says 'missing\.ere' "the failure names the file"
+exits 2 "quipu verify without a path is a wrong command line" "$quipu" verify
+exits 2 "an unknown command is a wrong command line" "$quipu" unravel
+exits 2 "a wrong anchor is a wrong command line" "$quipu" verify --anchor 7 "$archive"

@@ -1,0 +1,30 @@
+//! `cargo xtask ci`: what every change must pass, besides the tests.
+//!
+//! The tests stay outside: `cargo test --workspace` is their one command.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::step::{Step, run_all};
+use crate::{deny, tidy};
+
+/// Runs every check and reports all that failed.
+pub fn run(root: &Path) -> Result<()> {
+    run_all(root, plan())
+}
+
+fn plan() -> Vec<Step> {
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
+    // The fuzz crate is a workspace of its own, which `--workspace` does not reach.
+    let fuzz_format = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
+    vec![
+        Step::cargo("format", &["fmt", "--all", "--check"]),
+        Step::cargo("format of fuzz", &fuzz_format),
+        Step::function("tidy", tidy::run),
+        Step::cargo("clippy", &clippy),
+        Step::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"])
+            .with_env("RUSTDOCFLAGS", "--deny warnings"),
+        Step::function("dependencies", deny::run),
+    ]
+}

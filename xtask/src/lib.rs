@@ -1,0 +1,16 @@
+//! The project's own tasks, one module each, run as `cargo xtask NAME`.
+//!
+//! Knows: how this repository is checked, fuzzed and measured.
+//! Never knows: what the crates it checks mean.
+//!
+//! A library so that the tests hold the same rules as the command does.
+
+#![expect(clippy::print_stdout, reason = "a task's output is for the person who started it")]
+
+pub mod bench;
+pub mod ci;
+pub mod deny;
+pub mod fuzz;
+pub mod nightly;
+pub mod step;
+pub mod tidy;

@@ -1,0 +1,58 @@
+//! `cargo xtask`: names a task, runs it, and turns the result into an exit code.
+
+#![expect(clippy::print_stdout, reason = "a task's output is for the person who started it")]
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use xtask::{bench, ci, deny, fuzz, nightly, step, tidy};
+
+const USAGE: &str = "\
+cargo xtask TASK
+
+  ci                              format, lints, docs, tidy, dependencies: what every change must pass
+  tidy                            house rules that no other tool checks
+  deny                            licences, bans and sources of the dependencies
+  fuzz [--seconds N] [TARGET...]  fuzz each decoder for N seconds (default 20)
+  nightly [--seconds N]           what takes longer (default 600 seconds a fuzz target)
+  bench [ARGUMENT...]             the benchmarks; arguments go to them
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((task, rest)) => run(task, rest),
+        None => Err(anyhow::anyhow!("no task named\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &str, rest: &[String]) -> Result<()> {
+    let root = step::repository()?;
+    match task {
+        "ci" => none(rest).and_then(|()| ci::run(&root)),
+        "tidy" => none(rest).and_then(|()| tidy::run(&root)),
+        "deny" => none(rest).and_then(|()| deny::run(&root)),
+        "fuzz" => fuzz::run(&root, &fuzz::Request::parse(rest, fuzz::SECONDS_DEFAULT)?),
+        "nightly" => nightly::run(&root, &fuzz::Request::parse(rest, nightly::SECONDS_DEFAULT)?),
+        "bench" => bench::run(&root, rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        unknown => bail!("no task is called {unknown}\n\n{USAGE}"),
+    }
+}
+
+fn none(rest: &[String]) -> Result<()> {
+    match rest.first() {
+        None => Ok(()),
+        Some(argument) => bail!("unexpected argument {argument}\n\n{USAGE}"),
+    }
+}

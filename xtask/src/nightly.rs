@@ -1,0 +1,29 @@
+//! `cargo xtask nightly`: the home of what takes longer than a change should wait.
+//!
+//! The plan is printed first, so that a log says what was meant to happen even if it breaks off.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::fuzz;
+use crate::step::{Step, run_all};
+
+/// Ten minutes a target: long enough for inputs that twenty seconds never reach.
+pub const SECONDS_DEFAULT: u64 = 600;
+
+/// Read by the tests that damage archives: every bit of every byte, not one bit of each.
+const EVERY_BIT: &str = "QUIPU_FLIP_EVERY_BIT";
+
+/// Runs the long tests, then fuzzes the wanted targets.
+pub fn run(root: &Path, request: &fuzz::Request) -> Result<()> {
+    println!("nightly plan:");
+    println!("  1. every test in release mode with {EVERY_BIT}=1");
+    println!("  2. {} seconds of fuzzing each target", request.seconds);
+    let tests = Step::cargo("long tests", &["test", "--workspace", "--locked", "--release"])
+        .with_env(EVERY_BIT, "1");
+    let long_tests = run_all(root, vec![tests]);
+    // A failing test must not cost the night's fuzzing.
+    let fuzzing = fuzz::run(root, request);
+    long_tests.and(fuzzing)
+}

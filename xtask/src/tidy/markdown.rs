@@ -1,0 +1,119 @@
+//! Rules for documents: what they point at is there.
+
+/// What builds and runs leave behind is rightly absent from a fresh checkout.
+const GENERATED: &[&str] = &["target", "fuzz/target", "fuzz/artifacts"];
+
+/// The changelog may name what a later change removed.
+const HISTORY: &str = "CHANGELOG.md";
+
+pub(super) fn check(
+    path: &str,
+    text: &str,
+    exists: &impl Fn(&str) -> bool,
+    report: &mut impl FnMut(usize, String),
+) {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut is_fenced = false;
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        }
+        if is_fenced {
+            continue;
+        }
+        for target in find_links(line) {
+            match resolve(folder, target) {
+                Some(resolved) if exists(&resolved) => {}
+                _ => report(number, format!("dead link: {target}")),
+            }
+        }
+        if path == HISTORY {
+            continue;
+        }
+        for code in line.split('`').skip(1).step_by(2) {
+            let is_dead = is_path(code, exists) && !exists(code.trim_end_matches('/'));
+            if is_dead {
+                report(number, format!("dead path: {code}"));
+            }
+        }
+    }
+}
+
+/// Targets of `[text](target)` and `[text]: target` that point into the repository, without
+/// their anchors.
+fn find_links(line: &str) -> Vec<&str> {
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let reference =
+        line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
+    let outside = ["http://", "https://", "mailto:", "#"];
+    inline
+        .chain(reference)
+        .filter(|target| !outside.iter().any(|prefix| target.starts_with(prefix)))
+        .filter_map(|target| target.split(['#', ' ']).next())
+        .collect()
+}
+
+/// The path from the root of a link in a file of `folder`, or `None` if it leaves the repository.
+fn resolve(folder: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Whether a piece of code claims to be a path of the repository: it has a folder of the root in
+/// front and no character of a pattern, placeholder or command in it.
+fn is_path(code: &str, exists: &impl Fn(&str) -> bool) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    let is_generated = |code: &str| {
+        GENERATED.iter().any(|folder| {
+            code.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let Some((first, _)) = code.split_once('/') else { return false };
+    !first.is_empty()
+        && !first.starts_with("..")
+        && code.chars().all(is_plain)
+        && !is_generated(code)
+        && exists(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_reports(path: &str, text: &str, expected: &[(usize, &str)]) {
+        let files = ["docs", "docs/format.md", "crates", "crates/chain", "README.md"];
+        let mut reports = Vec::new();
+        check(path, text, &|target| files.contains(&target), &mut |line, message| {
+            reports.push((line, message));
+        });
+        let expected: Vec<(usize, String)> =
+            expected.iter().map(|(line, message)| (*line, (*message).to_owned())).collect();
+        assert_eq!(reports, expected);
+    }
+
+    #[test]
+    fn links_are_resolved_from_their_file() {
+        check_reports("README.md", "[a](docs/format.md#pages) [b](https://example.org)", &[]);
+        check_reports("docs/format.md", "[a](../README.md) [b](format.md)\n[c]: ./format.md", &[]);
+        check_reports("README.md", "\n[a](format.md)", &[(2, "dead link: format.md")]);
+        check_reports("README.md", "[a]: gone.md", &[(1, "dead link: gone.md")]);
+        check_reports("README.md", "[a](../beside)", &[(1, "dead link: ../beside")]);
+    }
+
+    #[test]
+    fn paths_in_code_are_looked_up_from_the_root() {
+        check_reports("docs/format.md", "`crates/chain`, `docs/`, `a/b`, `crates/*/src`", &[]);
+        check_reports("README.md", "see `crates/chian`", &[(1, "dead path: crates/chian")]);
+        check_reports("CHANGELOG.md", "removed `crates/chian`", &[]);
+        check_reports("README.md", "```\n`crates/chian` [a](b)\n```", &[]);
+    }
+}
