@@ -1,8 +1,14 @@
-//! An archive of arbitrary bytes is refused, or every block in it is read or refused.
+//! An archive of arbitrary bytes is refused, or every block in it is read or refused; proving it
+//! as a whole ends in a report about what was read, or in a refusal.
 
 #![no_main]
 
+use std::num::NonZeroUsize;
+
+use chain::ChainSpec;
+use chain::trust::Anchors;
 use ingest::archive::Archive;
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -16,4 +22,11 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     assert!(archive.read_block(range.end()).is_err(), "a block past the end of the range");
+    let (spec, anchors) = (ChainSpec::bare("fuzzed", None, None), Anchors::none());
+    let (threads, progress, points) = (NonZeroUsize::MIN, &Unwatched, NO_POINTS);
+    let prover = Prover { spec: &spec, anchors: &anchors, threads, progress, points };
+    match prover.prove(&archive) {
+        Ok(report) => assert_eq!(report.run.range, range),
+        Err(error) => assert!(error.offset <= archive.bytes_count(), "{error}"),
+    }
 });

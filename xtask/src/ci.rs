@@ -18,11 +18,13 @@ fn plan() -> Vec<Step> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     // The fuzz crate is a workspace of its own, which `--workspace` does not reach.
     let fuzz_format = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
+    let fuzz_check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
     vec![
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("format of fuzz", &fuzz_format),
         Step::function("tidy", tidy::run),
         Step::cargo("clippy", &clippy),
+        Step::cargo("fuzz targets", &fuzz_check),
         Step::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"])
             .with_env("RUSTDOCFLAGS", "--deny warnings"),
         Step::function("dependencies", deny::run),

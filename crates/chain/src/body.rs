@@ -4,14 +4,17 @@
 //! Never knows: what a transaction says or whether the parts belong to a header.
 
 use alloy_primitives::Bytes;
-use alloy_rlp::{Encodable, Header};
+use alloy_rlp::{EMPTY_LIST_CODE, Encodable, Header};
 use thiserror::Error;
 
-use crate::rlp::{RLP_LIST_FIRST, take_list, whole_list};
+use crate::rlp::{take_list, whole_list};
 
 /// The largest EIP-2718 type: the first byte of an encoded transaction tells a typed payload from
 /// a legacy list.
-pub(crate) const TX_TYPE_MAX: u8 = 0x7f;
+const TX_TYPE_MAX: u8 = 0x7f;
+/// No transaction is shorter: r alone takes some twenty bytes. Without this a small body that
+/// inflates to nothing but empty lists would take fifty times its bytes in memory.
+const TX_BYTES_MIN: usize = 32;
 
 /// The parts of a body as raw bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,11 +49,13 @@ pub enum BodyError {
         /// The byte where a type should be.
         found: u8,
     },
-    /// An empty string in place of a transaction.
-    #[error("not a body: transaction {index} is empty")]
-    TxEmpty {
+    /// Something too short for a transaction.
+    #[error("not a body: transaction {index} has {found} bytes, at least {TX_BYTES_MIN} expected")]
+    TxShort {
         /// Position in the block.
         index: usize,
+        /// Its length.
+        found: usize,
     },
 }
 
@@ -106,7 +111,7 @@ impl Body {
 
 /// Whether an encoded transaction is an untyped RLP list.
 fn is_legacy(transaction: &[u8]) -> bool {
-    transaction.first().is_some_and(|first| *first >= RLP_LIST_FIRST)
+    transaction.first().is_some_and(|first| *first >= EMPTY_LIST_CODE)
 }
 
 fn wrapped_length(transaction: &[u8]) -> usize {
@@ -118,16 +123,18 @@ fn split_transactions(rlp: &Bytes, list: &[u8]) -> Result<Vec<Bytes>, BodyError>
     let mut transactions = Vec::new();
     while !payload.is_empty() {
         let index = transactions.len();
-        let raw = if payload.first().is_some_and(|first| *first >= RLP_LIST_FIRST) {
+        let raw = if payload.first().is_some_and(|first| *first >= EMPTY_LIST_CODE) {
             take_list(&mut payload)?
         } else {
             let typed = Header::decode_bytes(&mut payload, false)?;
-            let first = typed.first().ok_or(BodyError::TxEmpty { index })?;
-            if *first > TX_TYPE_MAX {
-                return Err(BodyError::TxType { index, found: *first });
+            if let Some(found) = typed.first().copied().filter(|first| *first > TX_TYPE_MAX) {
+                return Err(BodyError::TxType { index, found });
             }
             typed
         };
+        if raw.len() < TX_BYTES_MIN {
+            return Err(BodyError::TxShort { index, found: raw.len() });
+        }
         transactions.push(rlp.slice_ref(raw));
     }
     Ok(transactions)
@@ -154,7 +161,11 @@ mod tests {
     fn bodies_come_apart_and_back_together() {
         check(&hex!("c2c0c0"), Ok((0, false)));
         check(&hex!("c3c0c0c0"), Ok((0, true)));
-        check(&hex!("c7c5c1018203ffc0"), Ok((2, false)));
+        // A list of 31 bytes and a string of 32: a legacy transaction and a typed one.
+        let legacy = [[0xdf].as_slice(), &[1; 31]].concat();
+        let typed = [[0xa0, 3].as_slice(), &[0xff; 31]].concat();
+        let body = [[0xf8, 0x44, 0xf8, 0x41].as_slice(), &legacy, &typed, &[0xc0]].concat();
+        check(&body, Ok((2, false)));
     }
 
     #[test]
@@ -162,7 +173,8 @@ mod tests {
         check(&hex!("c1c0"), Err(BodyError::PartCount { found: 1 }));
         check(&hex!("c4c0c0c0c0"), Err(BodyError::PartCount { found: 4 }));
         check(&hex!("c2c0c000"), Err(alloy_rlp::Error::UnexpectedLength.into()));
-        check(&hex!("c3c180c0"), Err(BodyError::TxEmpty { index: 0 }));
+        check(&hex!("c3c180c0"), Err(BodyError::TxShort { index: 0, found: 0 }));
+        check(&hex!("c3c1c0c0"), Err(BodyError::TxShort { index: 0, found: 1 }));
         check(&hex!("c5c382c001c0"), Err(BodyError::TxType { index: 0, found: 0xc0 }));
         check(&hex!("80"), Err(alloy_rlp::Error::UnexpectedString.into()));
     }

@@ -25,6 +25,6 @@ pub use genesis::{GenesisError, genesis_header};
 pub use header::{HeaderError, decode_header, hash_header};
 pub use range::BlockRange;
 pub use receipt::{Receipt, ReceiptError, decode_receipts, encode_receipts, logs_bloom};
-pub use rlp::{RLP_LIST_FIRST, whole_list};
+pub use rlp::whole_list;
 pub use spec::{Activation, ChainSpec, Fork};
 pub use verify::{Block, Candidate, Fault, Mismatch, Part, Start, Transaction, Verified, Verifier};

@@ -8,10 +8,10 @@ use alloy_consensus::{
 };
 use alloy_primitives::utils::keccak256_cached;
 use alloy_primitives::{Bloom, BloomInput, Log};
-use alloy_rlp::{BufMut, Header};
+use alloy_rlp::{BufMut, EMPTY_LIST_CODE, Header};
 use thiserror::Error;
 
-use crate::rlp::{RLP_LIST_FIRST, whole_list};
+use crate::rlp::whole_list;
 
 /// One receipt without its bloom, which is recomputed from the logs wherever it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub fn logs_bloom(logs: &[Log]) -> Bloom {
 
 fn decode_listed(input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
     // A typed receipt is a string that begins with its type.
-    let is_typed = input.first().is_some_and(|first| *first < RLP_LIST_FIRST);
+    let is_typed = input.first().is_some_and(|first| *first < EMPTY_LIST_CODE);
     if !is_typed {
         return decode_fields(TxType::Legacy, input);
     }

@@ -2,9 +2,6 @@
 
 use alloy_rlp::{Error, Header, Result};
 
-/// The first byte of an RLP list; smaller ones begin strings.
-pub const RLP_LIST_FIRST: u8 = 0xc0;
-
 /// The payload of a list that is the whole input: bytes after it are refused.
 pub fn whole_list(rlp: &[u8]) -> Result<&[u8]> {
     let mut rest = rlp;

@@ -20,7 +20,9 @@ use crate::spec::ChainSpec;
 
 mod assess;
 
-pub use assess::{BrokenLink, Run, assess};
+pub use assess::{
+    Assessment, Claims, Conflict, Epoch, Ground, Opponent, Run, assess, meeting_points,
+};
 
 /// A block hash that is trusted beforehand, written `NUMBER:HASH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,10 +154,6 @@ impl Anchors {
     /// The operator's anchors, lowest number first. One at genesis is not repeated here.
     pub fn operator(&self) -> impl Iterator<Item = Anchor> {
         self.operator.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
-    }
-
-    fn is_operator_anchor(&self, anchor: &Anchor) -> bool {
-        self.operator.get(&anchor.number) == Some(&anchor.hash)
     }
 }
 

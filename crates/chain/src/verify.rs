@@ -12,7 +12,7 @@ use alloy_eips::eip2718::Decodable2718;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 
-use crate::body::{Body, TX_TYPE_MAX};
+use crate::body::Body;
 use crate::header::{decode_header, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
 use crate::rlp::{take_list, whole_list};
@@ -80,8 +80,6 @@ pub struct Block {
     /// One receipt for each transaction; `None` where the source held none, and then receipts
     /// root, logs bloom and gas used are unproven.
     pub receipts: Option<Vec<Receipt>>,
-    /// As claimed: a header does not commit to it.
-    pub total_difficulty: Option<U256>,
 }
 
 /// A transaction and who sent it.
@@ -146,7 +144,8 @@ impl<'a> Verifier<'a> {
     }
 
     fn prove(&mut self, candidate: Candidate) -> Result<Block, Fault> {
-        let Candidate { header: header_rlp, body, receipts, total_difficulty } = candidate;
+        // No header commits to the total difficulty, so no block can vouch for it.
+        let Candidate { header: header_rlp, body, receipts, total_difficulty: _ } = candidate;
         let hash = hash_header(&header_rlp);
         let header = decode_header(&header_rlp)?;
         self.check_place(&header, hash)?;
@@ -166,7 +165,6 @@ impl<'a> Verifier<'a> {
             withdrawals_rlp: body.withdrawals,
             withdrawals,
             receipts,
-            total_difficulty,
         })
     }
 
@@ -200,6 +198,12 @@ impl<'a> Verifier<'a> {
         let mut transactions = Vec::with_capacity(body.transactions.len());
         for (index, encoded) in body.transactions.iter().enumerate() {
             let envelope = decode_transaction(index, encoded)?;
+            let chain_id = alloy_consensus::Transaction::chain_id(&envelope);
+            if let (Some(found), Some(expected)) = (chain_id, self.spec.chain_id())
+                && found != expected
+            {
+                return Err(Fault::ChainId { index, hash: *envelope.tx_hash(), found, expected });
+            }
             let s = envelope.signature().s();
             if s > SECP256K1N_HALF && !is_high_s_allowed {
                 return Err(Fault::HighS { index, hash: *envelope.tx_hash(), found: s });
@@ -218,7 +222,7 @@ fn decode_transaction(
     encoded: &[u8],
 ) -> Result<EthereumTxEnvelope<TxEip4844>, Fault> {
     // A legacy transaction is a list and has no type byte.
-    let tx_type = encoded.first().copied().filter(|first| *first <= TX_TYPE_MAX);
+    let tx_type = EthereumTxEnvelope::<TxEip4844>::extract_type_byte(&mut &*encoded);
     if let Some(found) = tx_type.filter(|tx_type| TxType::try_from(*tx_type).is_err()) {
         return Err(Fault::TxType { index, found });
     }

@@ -35,7 +35,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Folder for the archives [default: quipu-demo in the system's folder for temporary files]
+    /// Folder for the archives [default: quipu-demo-... in the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]

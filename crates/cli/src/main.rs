@@ -44,12 +44,6 @@ fn main() -> ExitCode {
         Err(Failure::Work(error)) => (error, 1),
         Err(Failure::Usage(error)) => (error, 2),
     };
-    // The reader of a pipe may leave early; that is not a failure of ours.
-    if error.downcast_ref::<std::io::Error>().map(std::io::Error::kind)
-        == Some(std::io::ErrorKind::BrokenPipe)
-    {
-        return ExitCode::SUCCESS;
-    }
     eprintln!("error: {error:#}");
     ExitCode::from(code)
 }

@@ -20,9 +20,9 @@ use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, U256};
 use chain::ChainSpec;
 use chain::trust::Anchors;
-use ingest::archive::{Archive, ArchiveWriter, FileBytes, Format, WriteError};
+use ingest::archive::{Archive, ArchiveError, ArchiveWriter, FileBytes, Format, WriteError};
 use ingest::pool::{map_in_order, threads_default};
-use ingest::prove::{Prover, Unwatched};
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
 
 const ROUNDS: usize = 11;
@@ -105,10 +105,18 @@ fn measure(path: &Path) {
     let archive = Archive::open(path).expect("an archive");
     let spec = ChainSpec::bare("bench", None, None);
     let anchors = Anchors::none();
-    let prover = |threads| Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched };
+    let (progress, points) = (&Unwatched, NO_POINTS);
+    let prover = |threads| Prover { spec: &spec, anchors: &anchors, threads, progress, points };
     let mut blocks: Vec<Transactions> = Vec::new();
     let report = prover(NonZeroUsize::MIN)
-        .prove_each(&archive, |block| block.into_inner().transactions, |list| blocks.push(list))
+        .prove_each(
+            &archive,
+            |block| block.into_inner().transactions,
+            |list| -> Result<(), ArchiveError> {
+                blocks.push(list);
+                Ok(())
+            },
+        )
         .expect("a true archive");
     println!(
         "{}: {} blocks, {} transactions, {} bytes",

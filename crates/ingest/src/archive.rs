@@ -26,7 +26,7 @@ pub use e2store::{FileBytes, ReadAt};
 pub use error::{ArchiveError, Fault, Remedy};
 pub use layout::Format;
 use layout::{Layout, Misfit};
-pub use name::ArchiveName;
+pub use name::{ArchiveName, Content};
 pub use slim::{SlimError, decode_slim, encode_slim};
 pub use writer::{ArchiveWriter, WriteError, Written};
 
@@ -45,7 +45,7 @@ pub struct Archive<S> {
 impl Archive<FileBytes> {
     /// Opens a file and checks its structure.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = path.display().to_string();
+        let file = shown(path);
         match FileBytes::open(path) {
             Ok(source) => Self::from_source(file, source),
             Err(error) => {
@@ -152,7 +152,7 @@ impl<S: ReadAt> Archive<S> {
                     .read_inflated(&self.source)
                     .and_then(|rlp| match self.layout.format {
                         Format::Era1 => Ok(decode_receipts(&rlp)?),
-                        Format::Ere => Ok(decode_slim(&rlp)?),
+                        Format::Ere => Ok(decode_slim(&rlp, body.transactions.len())?),
                     })
                     .map_err(|fault| self.refuse(number, entry.offset, fault))?;
                 Some(receipts)
@@ -207,7 +207,12 @@ impl<S: ReadAt> Archive<S> {
 
     fn absent(&self, number: u64) -> ArchiveError {
         let range = self.layout.range;
-        let reason = format!("block {number} is not in this archive, which holds {range}");
-        self.refuse(number, 0, Fault::Io(std::io::Error::other(reason)))
+        self.refuse(number, 0, Fault::NotHeld { range })
     }
+}
+
+/// A path for people: what could move a terminal's cursor is left out.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    path.display().to_string().replace(char::is_control, "\u{fffd}")
 }

@@ -4,16 +4,17 @@
 //! difficulties, the accumulator, the name.
 //! Never knows: what the blocks are wanted for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use alloy_primitives::{B256, U256};
 use chain::accumulator::{self, EPOCH_BLOCKS};
-use chain::trust::{Anchors, Run};
+use chain::trust::{Anchors, Epoch, Run};
 use chain::{Block, BlockRange, ChainSpec, Part, Start, Verified, Verifier, hash_header};
 
-use crate::archive::{Archive, ArchiveError, ArchiveName, Fault, Format, ReadAt};
+use crate::archive::{Archive, ArchiveError, ArchiveName, Content, Fault, Format, ReadAt};
 use crate::pool::map_in_order;
 
 /// Blocks in one piece of work: enough that its one extra header read does not matter.
@@ -57,7 +58,13 @@ pub struct Prover<'a> {
     pub threads: NonZeroUsize,
     /// Who hears of every block.
     pub progress: &'a dyn Progress,
+    /// Blocks whose hashes the report shall tell, beside the last: those where this file meets
+    /// others ([`chain::trust::meeting_points`]).
+    pub points: &'a BTreeSet<u64>,
 }
+
+/// For a file that meets no other.
+pub const NO_POINTS: &BTreeSet<u64> = &BTreeSet::new();
 
 impl std::fmt::Debug for Prover<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,33 +107,37 @@ struct Facts {
 impl Prover<'_> {
     /// Proves every block of an archive, and what the archive says about itself.
     pub fn prove<S: ReadAt>(&self, archive: &Archive<S>) -> Result<Report, ArchiveError> {
-        self.prove_each(archive, drop, |()| {})
+        self.prove_each(archive, drop, |()| Ok(()))
     }
 
     /// Proves an archive and hands on its blocks: each goes through `digest` on a working thread,
-    /// and the results reach `consume` in order. What `consume` was given is true block by block;
-    /// the file as a whole (total difficulties, accumulator) only when this returns.
-    pub fn prove_each<S: ReadAt, T: Send>(
+    /// and the results reach `consume` in order, which may end the work by an error of its own.
+    /// What `consume` was given is true block by block; the file as a whole (total difficulties,
+    /// accumulator) only when this returns.
+    pub fn prove_each<S: ReadAt, T: Send, E: From<ArchiveError>>(
         &self,
         archive: &Archive<S>,
         digest: impl Fn(Verified<Block>) -> T + Sync,
-        mut consume: impl FnMut(T),
-    ) -> Result<Report, ArchiveError> {
-        let mut whole = WholeFile::new(archive, self.anchors);
+        mut consume: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<Report, E> {
+        let mut whole = WholeFile::new(archive, self.anchors, self.points);
         let outcome = map_in_order(
             self.threads,
             cut(archive, self.threads).into_iter(),
             |piece| self.prove_piece(archive, piece, &digest),
-            |proven| match proven.and_then(|(facts, digests)| {
-                digests.into_iter().for_each(&mut consume);
-                facts.into_iter().try_for_each(|block| whole.add(block))
-            }) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
+            |proven| {
+                let taken = proven.map_err(E::from).and_then(|(facts, digests)| {
+                    facts.into_iter().try_for_each(|block| whole.add(block))?;
+                    digests.into_iter().try_for_each(&mut consume)
+                });
+                match taken {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => ControlFlow::Break(error),
+                }
             },
         );
         match outcome {
-            ControlFlow::Continue(()) => whole.finish(),
+            ControlFlow::Continue(()) => Ok(whole.finish()?),
             ControlFlow::Break(error) => Err(error),
         }
     }
@@ -178,8 +189,14 @@ pub fn check_name<S: ReadAt>(archive: &Archive<S>, report: &Report) -> Result<()
         Format::Era1 => report.accumulator.unwrap_or_default(),
         Format::Ere => report.run.last_hash,
     };
-    name.check(report.format, report.run.range, report.has_receipts, naming_hash)
-        .map_err(|fault| archive.refuse_whole(fault))
+    let content = Content {
+        format: report.format,
+        range: report.run.range,
+        has_receipts: report.has_receipts,
+        has_proofs: archive.has_proofs(),
+        hash: naming_hash,
+    };
+    name.check(content).map_err(|fault| archive.refuse_whole(fault))
 }
 
 /// Pieces of work in order: by bytes, so that heavy blocks make short pieces.
@@ -204,23 +221,28 @@ fn cut<S: ReadAt>(archive: &Archive<S>, threads: NonZeroUsize) -> Vec<BlockRange
 struct WholeFile<'a, S> {
     archive: &'a Archive<S>,
     anchors: &'a Anchors,
+    points: &'a BTreeSet<u64>,
     transaction_count: u64,
     parent_hash: Option<B256>,
     last_hash: B256,
-    total_difficulty: Option<U256>,
+    hashes: BTreeMap<u64, B256>,
+    /// Total difficulty before the first block and up to the last that was added.
+    difficulty: Option<(U256, U256)>,
     /// Hash and total difficulty of the pre-merge blocks.
     records: Vec<(B256, U256)>,
 }
 
 impl<'a, S: ReadAt> WholeFile<'a, S> {
-    fn new(archive: &'a Archive<S>, anchors: &'a Anchors) -> Self {
+    fn new(archive: &'a Archive<S>, anchors: &'a Anchors, points: &'a BTreeSet<u64>) -> Self {
         Self {
             archive,
             anchors,
+            points,
             transaction_count: 0,
             parent_hash: None,
             last_hash: B256::ZERO,
-            total_difficulty: None,
+            hashes: BTreeMap::new(),
+            difficulty: None,
             records: Vec::new(),
         }
     }
@@ -243,19 +265,24 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
         }
         self.parent_hash.get_or_insert(block.parent_hash);
         self.last_hash = block.hash;
-        let Some(found) = block.total_difficulty else { return Ok(()) };
-        let before = match self.total_difficulty {
-            None if block.number == 0 => Some(U256::ZERO),
-            known => known,
-        };
-        if let Some(before) = before {
-            let expected = before.saturating_add(block.difficulty);
-            if found != expected {
-                let fault = Fault::TotalDifficulty { found, expected };
-                return Err(self.archive.refuse_total_difficulty(block.number, fault));
-            }
+        if self.points.contains(&block.number) {
+            self.hashes.insert(block.number, block.hash);
         }
-        self.total_difficulty = Some(found);
+        let Some(found) = block.total_difficulty else { return Ok(()) };
+        // The first sum of a file is its own claim, unless it begins with block 0.
+        let before = match self.difficulty {
+            Some((_, before)) => before,
+            None if block.number == 0 => U256::ZERO,
+            None => found.saturating_sub(block.difficulty),
+        };
+        let expected = before.checked_add(block.difficulty);
+        if Some(found) != expected {
+            let expected = expected.unwrap_or(U256::MAX);
+            let fault = Fault::TotalDifficulty { found, expected };
+            return Err(self.archive.refuse_total_difficulty(block.number, fault));
+        }
+        let (before_first, _) = self.difficulty.unwrap_or((before, before));
+        self.difficulty = Some((before_first, found));
         if !block.difficulty.is_zero() {
             self.records.push((block.hash, found));
         }
@@ -280,12 +307,13 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
         }
         let epoch = range.first() / EPOCH_BLOCKS;
         let record_count = u64::try_from(self.records.len()).unwrap_or(u64::MAX);
-        let mut anchoring_epoch = None;
+        let mut trusted_epoch = None;
         if let Some(expected) = self.anchors.expected_epoch_root(epoch)
             && is_accumulated
         {
             if computed == expected {
-                anchoring_epoch = Some(epoch);
+                let last = range.first() + record_count - 1;
+                trusted_epoch = Some(Epoch { number: epoch, last });
             } else if range.first().is_multiple_of(EPOCH_BLOCKS)
                 && record_count == accumulator::mainnet_epoch_blocks(epoch)
             {
@@ -293,9 +321,6 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
                 return Err(self.archive.refuse_accumulator(fault));
             }
         }
-        let epoch_last = anchoring_epoch.map(|_| range.first() + record_count - 1);
-        let anchors_met =
-            self.anchors.operator().filter(|anchor| range.contains(anchor.number)).collect();
         Ok(Report {
             format: self.archive.format(),
             has_receipts: self.archive.has_receipts(),
@@ -306,9 +331,9 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
                 range,
                 parent_hash: self.parent_hash.unwrap_or_default(),
                 last_hash: self.last_hash,
-                anchors_met,
-                epoch: anchoring_epoch,
-                epoch_last,
+                hashes: self.hashes,
+                epoch: trusted_epoch,
+                difficulty: self.difficulty,
             },
         })
     }

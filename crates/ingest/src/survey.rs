@@ -3,39 +3,25 @@
 //! Knows: which files are archives, checksum lists beside them, which files belong to one chain.
 //! Never knows: how findings are shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use chain::trust::{Anchors, Status, assess};
+use chain::trust::{Anchors, Claims, Conflict, Ground, Opponent, Status, assess, meeting_points};
 use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
 
-use crate::archive::{Archive, ArchiveError, ArchiveName, ChecksumList, Fault, hash_file};
+use crate::archive::{Archive, ArchiveError, ArchiveName, ChecksumList, Fault, hash_file, shown};
 use crate::prove::{Progress, Prover, Report, check_name};
-
-/// How deep folders are searched: deep enough for any layout, and it ends on a loop of links.
-const FOLDER_DEPTH_MAX: usize = 16;
 
 /// Why no archives could be found where the user said.
 #[derive(Debug, Error)]
-pub enum FindError {
-    /// A path cannot be read.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A folder holds none.
-    #[error("{}: no archives in this folder (.era1, .ere, .erae)", path.display())]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
+#[error("{}: no archives in this folder (.era1, .ere, .erae)", shown(.folder))]
+pub struct NoArchives {
+    /// The folder.
+    pub folder: PathBuf,
 }
 
 /// One file to prove, and what to prove it against.
@@ -43,7 +29,7 @@ pub enum FindError {
 pub struct Job {
     /// The file.
     pub path: PathBuf,
-    /// Files of the same network are joined; `None` stands alone.
+    /// Files of the same network are joined; `None` stands alone. They must have equal anchors.
     pub network: Option<String>,
     /// The chain's facts.
     pub spec: ChainSpec,
@@ -69,43 +55,45 @@ pub struct Proven {
     pub statuses: Vec<(BlockRange, Status)>,
 }
 
-/// The archives that the paths name: files as they are, folders searched.
-pub fn find_archives(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
+/// The archives that the paths name: files as they are, folders searched. A path that cannot be
+/// read is taken for a file: proving it says why.
+pub fn find_archives(paths: &[PathBuf]) -> Result<Vec<PathBuf>, NoArchives> {
     let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
     for path in paths {
-        let metadata = fs::metadata(path).map_err(at(path))?;
-        if !metadata.is_dir() {
+        if !path.is_dir() {
             found.push(path.clone());
             continue;
         }
         let before = found.len();
-        search(path, 0, &mut found)?;
+        search(path, &mut seen, &mut found);
         if found.len() == before {
-            return Err(FindError::Empty { path: path.clone() });
+            return Err(NoArchives { folder: path.clone() });
         }
     }
     Ok(found)
 }
 
-/// Proves every file with all threads, then judges the files of each network together.
-/// `refused` hears of a file as soon as it is refused.
+/// Proves every file with all threads, then judges the files of each network together. `heard`
+/// is told of every file as soon as it is proven or refused, and again if another file then
+/// contradicts it.
 pub fn survey(
     jobs: Vec<Job>,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-    mut refused: impl FnMut(&ArchiveError),
+    mut heard: impl FnMut(&Path, Result<&Report, &ArchiveError>),
 ) -> Vec<Finding> {
+    let groups = groups(&jobs);
     let mut outcomes = Vec::with_capacity(jobs.len());
-    for job in &jobs {
-        let outcome = prove_file(job, threads, progress);
-        if let Err(error) = &outcome {
-            refused(error);
-        }
+    let points = points(&jobs, &groups);
+    for (job, points) in jobs.iter().zip(&points) {
+        let outcome = prove_file(job, threads, progress, points);
+        heard(&job.path, outcome.as_ref());
         outcomes.push(outcome);
     }
     let mut statuses = vec![Vec::new(); jobs.len()];
-    for group in groups(&jobs) {
-        judge(&jobs, &group, &mut outcomes, &mut statuses, &mut refused);
+    for group in &groups {
+        judge(&jobs, group, &mut outcomes, &mut statuses, &mut heard);
     }
     let findings = jobs.into_iter().zip(outcomes).zip(statuses);
     findings
@@ -122,36 +110,51 @@ fn prove_file(
     job: &Job,
     threads: NonZeroUsize,
     progress: &dyn Progress,
+    points: &BTreeSet<u64>,
 ) -> Result<Report, ArchiveError> {
     let archive = Archive::open(&job.path)?;
+    check_network(job)?;
     check_checksum(&job.path)?;
-    let prover = Prover { spec: &job.spec, anchors: &job.anchors, threads, progress };
+    let prover = Prover { spec: &job.spec, anchors: &job.anchors, threads, progress, points };
     let report = prover.prove(&archive)?;
     check_name(&archive, &report)?;
     Ok(report)
 }
 
+fn refuse_file(path: &Path, fault: Fault) -> ArchiveError {
+    ArchiveError { file: shown(path), block: None, offset: 0, fault: Box::new(fault) }
+}
+
+/// A name that says one known network is not read as another's.
+fn check_network(job: &Job) -> Result<(), ArchiveError> {
+    let Some(name) = ArchiveName::parse(&job.path) else { return Ok(()) };
+    let known = ChainSpec::known(&name.network).and_then(|spec| spec.chain_id());
+    match (known, job.spec.chain_id()) {
+        (Some(said), Some(asked)) if said != asked => {
+            let (expected, found) = (name.network, job.spec.name().to_owned());
+            Err(refuse_file(&job.path, Fault::Network { found, expected }))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Holds a file against the checksum lists beside it, if there are any.
 fn check_checksum(path: &Path) -> Result<(), ArchiveError> {
-    let refuse = |fault| ArchiveError {
-        file: path.display().to_string(),
-        block: None,
-        offset: 0,
-        fault: Box::new(fault),
-    };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let lists = ChecksumList::read_in(folder.unwrap_or(Path::new(".")))
-        .map_err(|error| refuse(Fault::ChecksumList(error)))?;
+        .map_err(|error| refuse_file(path, Fault::ChecksumList(error)))?;
     let mut found = None;
     for list in &lists {
         let Some(expected) = list.find(path) else { continue };
         let found = match found {
             Some(found) => found,
-            None => *found.insert(hash_file(path).map_err(|error| refuse(Fault::Io(error)))?),
+            None => {
+                *found.insert(hash_file(path).map_err(|error| refuse_file(path, error.into()))?)
+            }
         };
         if found != expected {
             let list = list.file().to_owned();
-            return Err(refuse(Fault::Checksum { found, expected, list }));
+            return Err(refuse_file(path, Fault::Checksum { found, expected, list }));
         }
     }
     Ok(())
@@ -170,70 +173,117 @@ fn groups(jobs: &[Job]) -> Vec<Vec<usize>> {
     by_network.into_values().chain(alone).collect()
 }
 
-/// Gives every proven file of a group its statuses; a file that does not follow the one before it
-/// is refused.
+/// For every job the blocks where its file may meet the others of its group. Files are opened for
+/// it; those that cannot be are refused later, with the reason.
+fn points(jobs: &[Job], groups: &[Vec<usize>]) -> Vec<BTreeSet<u64>> {
+    let mut points = vec![BTreeSet::new(); jobs.len()];
+    for group in groups {
+        let members = || group.iter().filter_map(|position| jobs.get(*position));
+        let ranges: Vec<BlockRange> = members()
+            .filter_map(|job| Archive::open(&job.path).ok())
+            .map(|archive| archive.range())
+            .collect();
+        let Some(first) = members().next() else { continue };
+        let meeting = meeting_points(&ranges, &first.anchors);
+        for position in group {
+            if let Some(place) = points.get_mut(*position) {
+                place.clone_from(&meeting);
+            }
+        }
+    }
+    points
+}
+
+/// Gives every proven file of a group its statuses, or refuses it for what another one says.
 fn judge(
     jobs: &[Job],
     group: &[usize],
     outcomes: &mut [Result<Report, ArchiveError>],
     statuses: &mut [Vec<(BlockRange, Status)>],
-    refused: &mut impl FnMut(&ArchiveError),
+    heard: &mut impl FnMut(&Path, Result<&Report, &ArchiveError>),
 ) {
-    loop {
-        let proven: Vec<(usize, &Report)> = group
-            .iter()
-            .filter_map(|position| Some((*position, outcomes.get(*position)?.as_ref().ok()?)))
-            .collect();
-        let Some(job) = proven.first().and_then(|(position, _)| jobs.get(*position)) else {
-            return;
-        };
-        let runs: Vec<_> = proven.iter().map(|(_, report)| report.run.clone()).collect();
-        let broken = match assess(&runs, &job.anchors) {
-            Ok(assessed) => {
-                for ((position, _), ranges) in proven.iter().zip(assessed) {
-                    if let Some(place) = statuses.get_mut(*position) {
-                        *place = ranges;
-                    }
+    let proven: Vec<(usize, &Job, &Report)> = group
+        .iter()
+        .filter_map(|position| {
+            let report = outcomes.get(*position)?.as_ref().ok()?;
+            Some((*position, jobs.get(*position)?, report))
+        })
+        .collect();
+    let Some((_, first, _)) = proven.first() else { return };
+    let runs: Vec<_> = proven.iter().map(|(_, _, report)| report.run.clone()).collect();
+    let mut refused = Vec::new();
+    for (assessment, (position, job, report)) in
+        assess(&runs, &first.anchors).into_iter().zip(&proven)
+    {
+        match assessment {
+            Ok(ranges) => {
+                if let Some(place) = statuses.get_mut(*position) {
+                    *place = ranges;
                 }
-                return;
             }
-            Err(broken) => broken,
-        };
-        let upper = proven.iter().find(|(_, report)| {
-            report.run.range.first() == broken.above && report.run.parent_hash == broken.parent_hash
-        });
-        let Some((position, report)) = upper.copied() else { return };
-        let error = ArchiveError {
-            file: jobs.get(position).map(|job| job.path.display().to_string()).unwrap_or_default(),
-            block: Some(broken.above),
-            offset: report.first_header_offset,
-            fault: Box::new(Fault::Link(broken)),
-        };
-        refused(&error);
+            Err(conflict) => {
+                let other = match conflict.with {
+                    Opponent::Anchor => None,
+                    Opponent::Run(other, _) => proven.get(other).map(|(_, job, _)| &*job.path),
+                };
+                let fault = Fault::Contradiction(describe(&conflict, other));
+                let error = ArchiveError {
+                    file: shown(&job.path),
+                    block: Some(conflict.number.max(report.run.range.first())),
+                    offset: report.first_header_offset,
+                    fault: Box::new(fault),
+                };
+                heard(&job.path, Err(&error));
+                refused.push((*position, error));
+            }
+        }
+    }
+    for (position, error) in refused {
         if let Some(outcome) = outcomes.get_mut(position) {
             *outcome = Err(error);
         }
     }
 }
 
-fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), FindError> {
-    let entries = fs::read_dir(folder).map_err(at(folder))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        paths.push(entry.map_err(at(folder))?.path());
+fn describe(conflict: &Conflict, other: Option<&Path>) -> String {
+    let number = conflict.number;
+    let (what, here, there) = match conflict.claims {
+        Claims::Hash(here, there) => ("hash", here.to_string(), there.to_string()),
+        Claims::TotalDifficulty(here, there) => {
+            ("total difficulty", here.to_string(), there.to_string())
+        }
+    };
+    let said = format!("{what} of block {number} is {here} by this file");
+    match (other.map(shown), conflict.with) {
+        (Some(other), Opponent::Run(_, Ground::Firmer)) => {
+            format!("{said}, {there} by {other}, which stands on firmer ground")
+        }
+        (Some(other), _) => {
+            format!("{said}, {there} by {other}; nothing tells which of the two is false")
+        }
+        (None, _) => format!("{said}, {there} by an anchor"),
     }
-    paths.sort();
-    for path in paths {
-        if path.is_dir() && depth < FOLDER_DEPTH_MAX {
-            search(&path, depth + 1, found)?;
+}
+
+/// Archives in a folder and below it, in order; each folder once, whatever links lead to it.
+fn search(folder: &Path, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<PathBuf>) {
+    let entries = fs::canonicalize(folder).and_then(|real| {
+        if !seen.insert(real) {
+            return Ok(Vec::new());
+        }
+        let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+        entries.collect::<io::Result<Vec<PathBuf>>>()
+    });
+    let Ok(mut entries) = entries else {
+        found.push(folder.to_owned());
+        return;
+    };
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            search(&path, seen, found);
         } else if ArchiveName::is_archive(&path) {
             found.push(path);
         }
     }
-    Ok(())
-}
-
-fn at(path: &Path) -> impl FnOnce(io::Error) -> FindError {
-    let path = path.to_owned();
-    move |source| FindError::Io { path, source }
 }

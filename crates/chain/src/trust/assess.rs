@@ -1,24 +1,23 @@
 //! From runs of proven blocks to the status of every range.
 //!
-//! Knows: which runs join, and that trust goes down by parent links and never up.
-//! Never knows: blocks, only the two ends of each run and what was met inside.
+//! Knows: where runs meet, and that a hash fixes everything below it and nothing above.
+//! Never knows: blocks, only the hashes of those where runs meet.
 //!
-//! A run knows two hashes by their numbers: its parent's and its last block's. Runs that share one
-//! of these points join there. A hash fixes everything below it, so an anchor reaches down through
-//! every run that ends at a point it has reached; what stands above an anchor is only linked.
+//! Two runs that meet at a block either have the same hash there, and then they are one chain up
+//! to it, or they contradict each other, and then at least one of them is not of this chain. What
+//! is left without contradictions is, between its gaps, a single chain, and the status of a block
+//! follows from the nearest trusted block above it or, if there is none, below it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use alloy_primitives::B256;
-use thiserror::Error;
+use alloy_primitives::{B256, U256};
 
 use super::{Anchor, AnchoredBy, Anchors, LinkedTo, Status};
 use crate::range::BlockRange;
 
+mod statuses;
+
 /// Consecutive blocks that were proven and joined by parent links.
-///
-/// A run that begins with block 0 was verified against the same anchors, so its block 0 has the
-/// genesis hash if the anchors name one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Which blocks.
@@ -27,247 +26,299 @@ pub struct Run {
     pub parent_hash: B256,
     /// The hash of the last.
     pub last_hash: B256,
-    /// The operator's anchors inside, each with the hash that its block has.
-    pub anchors_met: Vec<Anchor>,
-    /// The accumulator epoch whose trusted root the run's hashes and total difficulties gave.
-    pub epoch: Option<u64>,
-    /// The last block that the epoch covers where that is not the run's last: the merge fell
-    /// inside mainnet's last epoch.
-    pub epoch_last: Option<u64>,
+    /// Hashes of some of the blocks: at least of those that [`meeting_points`] names.
+    pub hashes: BTreeMap<u64, B256>,
+    /// The trusted accumulator epoch that the run's hashes and total difficulties gave.
+    pub epoch: Option<Epoch>,
+    /// Total difficulty before the first block and after the last, where it is claimed.
+    pub difficulty: Option<(U256, U256)>,
 }
 
-/// Two runs that are adjacent and do not join, or a run that does not join the anchor below it.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("block {above} has parent {parent_hash}, but block {below} is {below_hash}")]
-pub struct BrokenLink {
-    /// The lower block.
-    pub below: u64,
+/// A pre-merge epoch whose root is trusted and was recomputed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// Which epoch.
+    pub number: u64,
+    /// Its last block, which is the run's last unless the merge falls inside.
+    pub last: u64,
+}
+
+/// Why a run is not believed: another says something else, and stands on firmer ground or on no
+/// less firm one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The block where they meet.
+    pub number: u64,
+    /// What is said of it.
+    pub claims: Claims,
+    /// Who says so.
+    pub with: Opponent,
+}
+
+/// What this run says of a block, and what the other one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claims {
     /// Its hash.
-    pub below_hash: B256,
-    /// The block after it.
-    pub above: u64,
-    /// The parent hash which that block has.
-    pub parent_hash: B256,
+    Hash(B256, B256),
+    /// Total difficulty up to and including it.
+    TotalDifficulty(U256, U256),
 }
 
-/// The status of every block of every run, as ranges; the result is aligned with `runs`.
-///
-/// The runs may come in any order, overlap and leave gaps.
-pub fn assess(
-    runs: &[Run],
-    anchors: &Anchors,
-) -> Result<Vec<Vec<(BlockRange, Status)>>, BrokenLink> {
-    check_links(runs, anchors)?;
-    let marks: Vec<Vec<Mark>> = runs.iter().map(|run| marks_inside(run, anchors)).collect();
-    let reached_from_above = spread_down(runs, &marks, anchors);
-    let standing_on = spread_up(runs, &marks, &reached_from_above, anchors);
-    let mut assessed = Vec::with_capacity(runs.len());
-    for (run, marks) in runs.iter().zip(&marks) {
-        let above = reached_from_above.get(&run.upper_point()).map(|mark| mark.by);
-        let below = run.lower_point().and_then(|point| standing_on.get(&point));
-        let below = below.map(|footing| footing.to);
-        assessed.push(statuses(run, marks, above, below, anchors));
+/// Who contradicts a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opponent {
+    /// A trusted hash.
+    Anchor,
+    /// The run at this position; whether it stands on firmer ground, or both are refused because
+    /// nothing tells which one is false.
+    Run(usize, Ground),
+}
+
+/// How firmly one run stands against another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// Firmer.
+    Firmer,
+    /// Equally firm.
+    Equal,
+}
+
+/// What [`assess`] says of one run.
+pub type Assessment = Result<Vec<(BlockRange, Status)>, Conflict>;
+
+/// The numbers of the blocks whose hashes must be known of every run that holds them.
+#[must_use]
+pub fn meeting_points(ranges: &[BlockRange], anchors: &Anchors) -> BTreeSet<u64> {
+    let ends = ranges.iter().flat_map(|range| [range.first().checked_sub(1), Some(range.last())]);
+    let trusted = anchors.operator().map(|anchor| anchor.number);
+    ends.flatten().chain(trusted).chain([0]).collect()
+}
+
+/// The status of every block of every run, as ranges, or why the run is refused; aligned with
+/// `runs`, which may come in any order, overlap and leave gaps.
+#[must_use]
+pub fn assess(runs: &[Run], anchors: &Anchors) -> Vec<Assessment> {
+    let mut conflicts: BTreeMap<usize, Conflict> = BTreeMap::new();
+    for (position, run) in runs.iter().enumerate() {
+        if let Some(conflict) = contradicts_anchor(run, anchors) {
+            conflicts.insert(position, conflict);
+        }
     }
-    Ok(assessed)
-}
-
-/// A trusted block: everything at or below it is anchored by `by`.
-#[derive(Clone, Copy)]
-struct Mark {
-    number: u64,
-    by: AnchoredBy,
-}
-
-/// A trusted block as those above it see it.
-#[derive(Clone, Copy)]
-struct Footing {
-    number: u64,
-    to: LinkedTo,
+    loop {
+        let standing: Vec<usize> =
+            (0..runs.len()).filter(|position| !conflicts.contains_key(position)).collect();
+        let meetings = meetings(runs, &standing);
+        let refused = judge(runs, &meetings, &grounds(runs, &meetings, anchors));
+        if refused.is_empty() {
+            let mut assessed = statuses::of(runs, &standing, anchors);
+            return (0..runs.len())
+                .map(|position| match conflicts.remove(&position) {
+                    Some(conflict) => Err(conflict),
+                    None => Ok(assessed.remove(&position).unwrap_or_default()),
+                })
+                .collect();
+        }
+        for (position, conflict) in refused {
+            conflicts.entry(position).or_insert(conflict);
+        }
+    }
 }
 
 impl Run {
-    fn upper_point(&self) -> Anchor {
-        Anchor { number: self.range.last(), hash: self.last_hash }
+    /// The hash of one of the run's blocks or of its parent, if it is known.
+    fn hash_at(&self, number: u64) -> Option<B256> {
+        if number == self.range.last() {
+            Some(self.last_hash)
+        } else if number.checked_add(1) == Some(self.range.first()) {
+            Some(self.parent_hash)
+        } else {
+            self.hashes.get(&number).copied()
+        }
     }
 
-    /// The parent of the first block; block 0 has none.
-    fn lower_point(&self) -> Option<Anchor> {
-        let number = self.range.first().checked_sub(1)?;
-        Some(Anchor { number, hash: self.parent_hash })
+    /// The highest block that an anchor of its own proves.
+    fn proven_to(&self, anchors: &Anchors) -> Option<u64> {
+        let operator = anchors.operator().filter(|anchor| self.holds(*anchor));
+        let epoch = self.trusted_epoch(anchors).map(|epoch| epoch.last);
+        operator.map(|anchor| anchor.number).chain(epoch).max()
     }
 
+    /// Whether the run descends from a trusted block that it holds or begins after.
+    fn is_rooted(&self, anchors: &Anchors) -> bool {
+        let parent = self.range.first().checked_sub(1);
+        let is_after_anchor = parent.is_some_and(|number| {
+            anchors.expected_hash(number).is_some_and(|(hash, _)| hash == self.parent_hash)
+        });
+        is_after_anchor || self.holds_genesis(anchors) || self.proven_to(anchors).is_some()
+    }
+
+    fn holds(&self, anchor: Anchor) -> bool {
+        self.range.contains(anchor.number) && self.hash_at(anchor.number) == Some(anchor.hash)
+    }
+
+    /// The verifier holds block 0 against the same anchors: where its hash is not told, it is
+    /// theirs.
     fn holds_genesis(&self, anchors: &Anchors) -> bool {
-        let is_other = self.range.last() == 0 && anchors.genesis_hash != Some(self.last_hash);
-        self.range.first() == 0 && anchors.genesis_hash.is_some() && !is_other
+        let told = self.hash_at(0);
+        self.range.first() == 0
+            && anchors.genesis_hash.is_some_and(|genesis| told.is_none_or(|hash| hash == genesis))
+    }
+
+    fn trusted_epoch(&self, anchors: &Anchors) -> Option<Epoch> {
+        self.epoch.filter(|epoch| anchors.expected_epoch_root(epoch.number).is_some())
     }
 }
 
-impl Mark {
-    /// How a block above this one is linked, when it is known by the point where it begins. If the
-    /// trusted block stands higher, on another branch, then the point itself is the trusted
-    /// ancestor.
-    fn footing_at(self, point: Anchor) -> Footing {
-        let to = match self.by {
-            AnchoredBy::Operator(anchor) if anchor == point => LinkedTo::Anchor(anchor),
-            AnchoredBy::Epoch(epoch) if self.number == point.number => LinkedTo::Epoch(epoch),
-            AnchoredBy::Genesis => LinkedTo::Genesis,
-            AnchoredBy::Operator(_) | AnchoredBy::Epoch(_) => LinkedTo::Anchor(point),
-        };
-        Footing { number: point.number, to }
-    }
-
-    fn footing(self) -> Footing {
-        let to = match self.by {
-            AnchoredBy::Operator(anchor) => LinkedTo::Anchor(anchor),
-            AnchoredBy::Epoch(epoch) => LinkedTo::Epoch(epoch),
-            AnchoredBy::Genesis => LinkedTo::Genesis,
-        };
-        Footing { number: self.number, to }
-    }
+fn contradicts_anchor(run: &Run, anchors: &Anchors) -> Option<Conflict> {
+    let parent = run.range.first().checked_sub(1);
+    let genesis = anchors.expected_hash(0).map(|(hash, _)| Anchor { number: 0, hash });
+    anchors.operator().chain(genesis).find_map(|anchor| {
+        let is_met = run.range.contains(anchor.number) || parent == Some(anchor.number);
+        let found = run.hash_at(anchor.number).filter(|hash| is_met && *hash != anchor.hash)?;
+        let claims = Claims::Hash(found, anchor.hash);
+        Some(Conflict { number: anchor.number, claims, with: Opponent::Anchor })
+    })
 }
 
-/// Every run that ends where others begin must be the parent of one of them.
-fn check_links(runs: &[Run], anchors: &Anchors) -> Result<(), BrokenLink> {
-    let mut parents: BTreeMap<u64, Vec<B256>> = BTreeMap::new();
-    for run in runs {
-        parents.entry(run.range.first()).or_default().push(run.parent_hash);
-    }
-    for run in runs {
-        let above = run.range.end();
-        let parents_above = parents.get(&above).map_or(&[][..], Vec::as_slice);
-        if let Some(parent_hash) = parents_above.first()
-            && !parents_above.contains(&run.last_hash)
-        {
-            return Err(BrokenLink {
-                below: run.range.last(),
-                below_hash: run.last_hash,
-                above,
-                parent_hash: *parent_hash,
-            });
-        }
-        if let Some(parent) = run.lower_point()
-            && let Some((below_hash, _)) = anchors.expected_hash(parent.number)
-            && below_hash != parent.hash
-        {
-            return Err(BrokenLink {
-                below: parent.number,
-                below_hash,
-                above: run.range.first(),
-                parent_hash: parent.hash,
-            });
+/// A block of which two runs say something.
+#[derive(Clone, Copy, Debug)]
+struct Meeting {
+    number: u64,
+    /// Positions of the runs; the first one begins no later.
+    lower: usize,
+    upper: usize,
+    claims: Claims,
+}
+
+impl Meeting {
+    fn is_agreement(&self) -> bool {
+        match self.claims {
+            Claims::Hash(lower, upper) => lower == upper,
+            Claims::TotalDifficulty(lower, upper) => lower == upper,
         }
     }
-    Ok(())
 }
 
-/// The trusted blocks inside a run, lowest first.
-fn marks_inside(run: &Run, anchors: &Anchors) -> Vec<Mark> {
-    let epoch = run.epoch.filter(|epoch| anchors.expected_epoch_root(*epoch).is_some());
-    let epoch_mark = epoch.map(|epoch| Mark {
-        number: run.epoch_last.unwrap_or(run.range.last()).min(run.range.last()),
-        by: AnchoredBy::Epoch(epoch),
-    });
-    let met = run.anchors_met.iter().copied().chain([run.upper_point()]);
-    let mut operator: Vec<Anchor> = met
-        .filter(|anchor| run.range.contains(anchor.number) && anchors.is_operator_anchor(anchor))
-        // The epoch proves these already, and one status reads better than three.
-        .filter(|anchor| epoch_mark.is_none_or(|epoch| anchor.number > epoch.number))
-        .collect();
-    operator.sort_unstable();
-    operator.dedup();
-    let operator = operator
-        .into_iter()
-        .map(|anchor| Mark { number: anchor.number, by: AnchoredBy::Operator(anchor) });
-    epoch_mark.into_iter().chain(operator).collect()
-}
-
-/// For each point at or below a trusted block: the nearest such block.
-fn spread_down(runs: &[Run], marks: &[Vec<Mark>], anchors: &Anchors) -> BTreeMap<Anchor, Mark> {
-    let own = |anchor: Anchor| Mark { number: anchor.number, by: AnchoredBy::Operator(anchor) };
-    let mut reached: BTreeMap<Anchor, Mark> =
-        anchors.operator().map(|anchor| (anchor, own(anchor))).collect();
-    let mut ordered: Vec<(&Run, &Vec<Mark>)> = runs.iter().zip(marks).collect();
-    // From the top: when a run's turn comes, every run above its last block has had its own.
-    ordered.sort_by_key(|(run, _)| std::cmp::Reverse(run.range.last()));
-    for (run, marks) in ordered {
-        let highest = marks.last().filter(|mark| mark.number == run.range.last());
-        if let Some(mark) = highest {
-            reached.insert(run.upper_point(), *mark);
-        }
-        let nearest = marks.first().or_else(|| reached.get(&run.upper_point())).copied();
-        if let (Some(point), Some(nearest)) = (run.lower_point(), nearest) {
-            let known = reached.entry(point).or_insert(nearest);
-            if nearest.number < known.number {
-                *known = nearest;
+/// Where runs that overlap or follow each other meet: at the highest block that both know.
+fn meetings(runs: &[Run], standing: &[usize]) -> Vec<Meeting> {
+    let mut ordered: Vec<(usize, &Run)> =
+        standing.iter().filter_map(|position| Some((*position, runs.get(*position)?))).collect();
+    ordered.sort_by_key(|(position, run)| (run.range.first(), *position));
+    let mut meetings = Vec::new();
+    for (order, (lower, below)) in ordered.iter().enumerate() {
+        let later = ordered.iter().skip(order.saturating_add(1));
+        for (upper, above) in later.take_while(|(_, run)| run.range.first() <= below.range.end()) {
+            let number = below.range.last().min(above.range.last());
+            let (lower, upper) = (*lower, *upper);
+            if let (Some(here), Some(there)) = (below.hash_at(number), above.hash_at(number)) {
+                let claims = Claims::Hash(here, there);
+                meetings.push(Meeting { number, lower, upper, claims });
+            }
+            if let (Some((_, after)), Some((before, _))) = (below.difficulty, above.difficulty)
+                && above.range.first() == below.range.end()
+            {
+                let claims = Claims::TotalDifficulty(after, before);
+                meetings.push(Meeting { number, lower, upper, claims });
             }
         }
     }
-    reached
+    meetings
 }
 
-/// For each point above or at a trusted block: the nearest such block.
-fn spread_up(
-    runs: &[Run],
-    marks: &[Vec<Mark>],
-    reached_from_above: &BTreeMap<Anchor, Mark>,
-    anchors: &Anchors,
-) -> BTreeMap<Anchor, Footing> {
-    let mut standing: BTreeMap<Anchor, Footing> =
-        reached_from_above.iter().map(|(point, mark)| (*point, mark.footing_at(*point))).collect();
-    let genesis = Footing { number: 0, to: LinkedTo::Genesis };
-    if let Some(hash) = anchors.genesis_hash {
-        standing.insert(Anchor { number: 0, hash }, genesis);
-    }
-    let mut ordered: Vec<(&Run, &Vec<Mark>)> = runs.iter().zip(marks).collect();
-    // From the bottom: when a run's turn comes, every run that ends at its parent has had its own.
-    ordered.sort_by_key(|(run, _)| run.range.first());
-    for (run, marks) in ordered {
-        let inside = marks.last().map(|mark| mark.footing());
-        let below = run.lower_point().and_then(|point| standing.get(&point).copied());
-        let own_genesis = run.holds_genesis(anchors).then_some(genesis);
-        if let Some(nearest) = inside.or(below).or(own_genesis) {
-            let known = standing.entry(run.upper_point()).or_insert(nearest);
-            if nearest.number > known.number {
-                *known = nearest;
+/// What a run stands on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Footing {
+    /// Up to this block it is anchored, by itself or by runs that agree with it.
+    proven_to: Option<u64>,
+    /// It descends from a trusted block, by itself or through runs that agree with it.
+    is_rooted: bool,
+}
+
+fn grounds(runs: &[Run], meetings: &[Meeting], anchors: &Anchors) -> Vec<Footing> {
+    let own = |run: &Run| Footing {
+        proven_to: run.proven_to(anchors),
+        is_rooted: run.is_rooted(anchors),
+    };
+    let mut footings: Vec<Footing> = runs.iter().map(own).collect();
+    let agreements = || {
+        meetings
+            .iter()
+            .filter(|meeting| meeting.is_agreement() && matches!(meeting.claims, Claims::Hash(..)))
+    };
+    let mut is_settled = false;
+    while !is_settled {
+        is_settled = true;
+        for Meeting { number, lower, upper, .. } in agreements() {
+            for (from, to) in [(*upper, *lower), (*lower, *upper)] {
+                let Some(given) = footings.get(from).copied() else { continue };
+                let Some(taken) = footings.get_mut(to) else { continue };
+                // Agreeing at a block is agreeing on everything below it.
+                let proven_to = given.proven_to.map(|proven| proven.min(*number));
+                let first = runs.get(to).map_or(u64::MAX, |run| run.range.first());
+                let proven_to = proven_to.filter(|proven| *proven >= first);
+                if proven_to > taken.proven_to {
+                    taken.proven_to = proven_to;
+                    is_settled = false;
+                }
+                if given.is_rooted && !taken.is_rooted {
+                    taken.is_rooted = true;
+                    is_settled = false;
+                }
             }
         }
     }
-    standing
+    footings
 }
 
-/// One run's statuses, lowest first, neighbours that are equal merged.
-fn statuses(
-    run: &Run,
-    marks: &[Mark],
-    above: Option<AnchoredBy>,
-    below: Option<LinkedTo>,
-    anchors: &Anchors,
-) -> Vec<(BlockRange, Status)> {
-    let mut pieces: Vec<(BlockRange, Status)> = Vec::with_capacity(marks.len() + 2);
-    let mut next = run.range.first();
-    let mut extend_to = |last: u64, status: Status| {
-        let Some(mut piece) = BlockRange::from_ends(next, last) else { return };
-        next = piece.end();
-        if let Some((previous, _)) = pieces.pop_if(|(_, before)| *before == status) {
-            piece = BlockRange::from_ends(previous.first(), last).unwrap_or(piece);
+/// Refuses of every two runs that contradict each other the one on less firm ground, or both.
+fn judge(runs: &[Run], meetings: &[Meeting], footings: &[Footing]) -> Vec<(usize, Conflict)> {
+    // A contradiction with firmer ground settles a run; only then do equals settle each other.
+    for ground in [Ground::Firmer, Ground::Equal] {
+        let mut refused = Vec::new();
+        for meeting in meetings.iter().filter(|meeting| !meeting.is_agreement()) {
+            let rank = |position: usize| rank(runs, footings, position, meeting);
+            let (lower, upper) = (rank(meeting.lower), rank(meeting.upper));
+            let sides = [(meeting.lower, meeting.upper, lower, upper, meeting.claims), {
+                let claims = match meeting.claims {
+                    Claims::Hash(here, there) => Claims::Hash(there, here),
+                    Claims::TotalDifficulty(here, there) => Claims::TotalDifficulty(there, here),
+                };
+                (meeting.upper, meeting.lower, upper, lower, claims)
+            }];
+            for (position, other, own_rank, other_rank, claims) in sides {
+                let is_refused = match ground {
+                    Ground::Firmer => own_rank < other_rank,
+                    Ground::Equal => own_rank == other_rank,
+                };
+                if is_refused {
+                    let with = Opponent::Run(other, ground);
+                    refused.push((position, Conflict { number: meeting.number, claims, with }));
+                }
+            }
         }
-        pieces.push((piece, status));
-    };
-    for mark in marks {
-        extend_to(mark.number, Status::Anchored(mark.by));
+        if !refused.is_empty() {
+            return refused;
+        }
     }
-    let rest = if let Some(by) = above {
-        Status::Anchored(by)
-    } else if let Some(mark) = marks.last() {
-        Status::Linked(mark.footing().to)
-    } else if run.holds_genesis(anchors) {
-        extend_to(0, Status::Anchored(AnchoredBy::Genesis));
-        Status::Linked(LinkedTo::Genesis)
-    } else if let Some(to) = below {
-        Status::Linked(to)
-    } else {
-        Status::Unanchored
-    };
-    extend_to(run.range.last(), rest);
-    pieces
+    Vec::new()
+}
+
+/// How firmly a run stands at a meeting: anchored there, rooted, or neither. Of total
+/// difficulties only a sum from genesis and a trusted epoch are proven.
+fn rank(runs: &[Run], footings: &[Footing], position: usize, meeting: &Meeting) -> u8 {
+    let Some((run, footing)) = runs.get(position).zip(footings.get(position)) else { return 0 };
+    match meeting.claims {
+        Claims::Hash(..) => {
+            // The upper one of two that follow each other is proven there from its first block on.
+            let needed = meeting.number.max(run.range.first());
+            match footing {
+                Footing { proven_to: Some(proven), .. } if *proven >= needed => 2,
+                Footing { is_rooted: true, .. } => 1,
+                Footing { .. } => 0,
+            }
+        }
+        Claims::TotalDifficulty(..) => {
+            u8::from(run.epoch.is_some() || (run.range.first() == 0 && footing.is_rooted))
+        }
+    }
 }

@@ -48,6 +48,8 @@ pub enum Fault {
     TxType { index: usize, found: u8 },
     #[error("transaction {index} does not decode: {reason}")]
     Transaction { index: usize, reason: String },
+    #[error("transaction {index} ({hash}) is signed for chain {found}, this is chain {expected}")]
+    ChainId { index: usize, hash: B256, found: u64, expected: u64 },
     #[error("transaction {index} ({hash}): its signature gives no sender")]
     Sender { index: usize, hash: B256 },
     #[error(
@@ -97,6 +99,7 @@ impl Fault {
             Self::TransactionsRoot { .. }
             | Self::TxType { .. }
             | Self::Transaction { .. }
+            | Self::ChainId { .. }
             | Self::Sender { .. }
             | Self::HighS { .. }
             | Self::OmmersHash { .. }

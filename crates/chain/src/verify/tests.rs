@@ -228,6 +228,15 @@ fn parts_that_do_not_decode_are_refused_though_their_roots_hold() {
 }
 
 #[test]
+fn a_transaction_that_is_signed_for_another_chain_is_refused() {
+    // The second transaction is signed for chain 1, the first for no chain.
+    let of_chain = |id| ChainSpec::bare("test", Some(id), None);
+    verify_with(&of_chain(1), &Anchors::none(), made().candidate).unwrap();
+    let mismatch = verify_with(&of_chain(5), &Anchors::none(), made().candidate).unwrap_err();
+    assert!(mismatch.to_string().contains("is signed for chain 1, this is chain 5"), "{mismatch}");
+}
+
+#[test]
 fn a_signature_without_a_sender_is_refused() {
     let unsigned = TxLegacy::default().into_signed(Signature::new(U256::ZERO, U256::ZERO, false));
     let envelope = EthereumTxEnvelope::<TxEip4844>::from(unsigned);

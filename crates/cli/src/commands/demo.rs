@@ -1,6 +1,7 @@
 //! `quipu demo`: make the sample chain, write it as ere, prove what was written.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use chain::ChainSpec;
@@ -10,13 +11,13 @@ use ingest::sample::{self, NETWORK_NAME};
 use ingest::survey::Job;
 
 use crate::Failure;
-use crate::args::DemoArgs;
+use crate::args::{DemoArgs, SampleChainArgs};
 use crate::chain_choice;
 use crate::commands::sample::{make, settings};
 use crate::commands::verify::{Output, prove_all};
 
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let folder = args.to.clone().unwrap_or_else(|| std::env::temp_dir().join("quipu-demo"));
+    let folder = args.to.clone().unwrap_or_else(|| default_folder(&args.chain));
     let made = make(&folder, Format::Ere, &args.chain)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", made.summary)?;
@@ -44,4 +45,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         folder.display()
     )?;
     Ok(())
+}
+
+/// Another chain, another folder: archives of two chains must not lie together.
+fn default_folder(chain: &SampleChainArgs) -> PathBuf {
+    let SampleChainArgs { seed, block_count, txs_per_block, payload, .. } = chain;
+    let payload = format!("{payload:?}").to_lowercase();
+    std::env::temp_dir().join(format!("quipu-demo-{seed}-{block_count}-{txs_per_block}-{payload}"))
 }

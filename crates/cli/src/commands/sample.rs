@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use ingest::archive::{ArchiveWriter, Format, WriteError, Written};
+use ingest::archive::{ArchiveWriter, Format, WriteError, Written, shown};
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, Settings};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
         writeln!(
             out,
             "{}  blocks {}  {} bytes",
-            written.path.display(),
+            shown(&written.path),
             written.range,
             written.bytes_count
         )?;

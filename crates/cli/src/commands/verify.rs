@@ -2,8 +2,9 @@
 
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -34,9 +35,19 @@ pub(crate) fn prove_all(
 ) -> Result<(), Failure> {
     let sizes = jobs.iter().filter_map(|job| fs::metadata(&job.path).ok());
     let watch = Watch::bytes("proving", sizes.map(|metadata| metadata.len()).sum());
-    let findings = survey(jobs, threads, &watch, |error| watch.say(&report::refusal(error)));
+    let is_alone = jobs.len() == 1;
+    let findings = survey(jobs, threads, &watch, |path, outcome| match outcome {
+        Err(error) => watch.say(&report::refusal(error)),
+        // Verdicts come at the end: a later file may anchor this one.
+        Ok(_) if is_alone => {}
+        Ok(report) => watch.say(&report::progress(path, report)),
+    });
     let elapsed = watch.finish();
-    report::print(&findings, elapsed, output)?;
+    match report::print(&findings, elapsed, output) {
+        // The reader of a pipe may leave early; what was found out stays as it is.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        printed => printed?,
+    }
     if findings.iter().all(|finding| finding.outcome.is_ok()) { Ok(()) } else { Err(Failure::Told) }
 }
 
@@ -54,38 +65,41 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
              --chain-id"
         )));
     }
-    let given_roots = match &args.chain.accumulators {
-        Some(path) => Some(chain_choice::read_epoch_roots(path).map_err(Failure::Usage)?),
-        None => None,
-    };
-    let mut roots_in = BTreeMap::new();
+    let roots = find_roots(args, &files)?;
+    let mut is_roots_used = false;
     let mut jobs = Vec::with_capacity(files.len());
     for (path, named) in files.into_iter().zip(networks) {
         let spec = match (&by_flags, &named) {
             (Some(spec), _) => spec.clone(),
             (None, name) => chain_choice::spec_by_name(name.as_deref().unwrap_or("unknown")),
         };
-        let roots = match &given_roots {
-            Some(roots) => Some(roots.clone()),
-            None => roots_beside(&path, &mut roots_in)?,
-        };
-        let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots)?;
+        let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots.clone())?;
+        is_roots_used |= anchors.expected_epoch_root(0).is_some();
         let network = if by_flags.is_some() { Some(spec.name().to_owned()) } else { named };
         jobs.push(Job { path, network, spec, anchors });
+    }
+    if args.chain.accumulators.is_some() && !is_roots_used {
+        eprintln!(
+            "warning: --accumulators is mainnet's list, and no file here is mainnet's by name or --network"
+        );
     }
     Ok(jobs)
 }
 
-/// The epoch roots in an archive's folder, read once for each folder.
-fn roots_beside(
-    archive: &Path,
-    seen: &mut BTreeMap<PathBuf, Option<EpochRoots>>,
-) -> Result<Option<EpochRoots>, Failure> {
-    let folder = archive.parent().unwrap_or(Path::new("")).to_owned();
-    if let Some(roots) = seen.get(&folder) {
-        return Ok(roots.clone());
+/// Mainnet's epoch roots: from the flag, or from beside the archives. There is only one such list,
+/// so the first that is found will do for all.
+fn find_roots(args: &VerifyArgs, files: &[PathBuf]) -> Result<Option<EpochRoots>, Failure> {
+    if let Some(path) = &args.chain.accumulators {
+        return chain_choice::read_epoch_roots(path).map(Some).map_err(Failure::Usage);
     }
-    let roots = chain_choice::find_epoch_roots(&folder)?;
-    seen.insert(folder, roots.clone());
-    Ok(roots)
+    let parents = files.iter().filter_map(|file| file.parent());
+    let folders: BTreeSet<&Path> = args.paths.iter().map(PathBuf::as_path).chain(parents).collect();
+    for folder in folders {
+        match chain_choice::find_epoch_roots(folder) {
+            Ok(Some(roots)) => return Ok(Some(roots)),
+            Ok(None) => {}
+            Err(error) => eprintln!("warning: not used: {error:#}"),
+        }
+    }
+    Ok(None)
 }

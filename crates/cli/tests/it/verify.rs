@@ -61,6 +61,31 @@ fn a_damaged_archive_ends_with_1_and_names_file_block_and_byte() {
 }
 
 #[test]
+fn a_reader_that_leaves_early_does_not_turn_false_into_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("false.ere");
+    std::fs::write(&path, "not an archive").unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(["verify", text(&path)])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_read_is_not_called_false_and_the_rest_is_proven() {
+    let folder = tempfile::tempdir().unwrap();
+    sample(folder.path(), "ere");
+    let ran = quipu(&["verify", "/no/such/file.ere", text(folder.path())]).ends_with(1);
+    assert!(ran.out.contains("1 file proven"), "{}", ran.out);
+    assert!(ran.out.contains("/no/such/file.ere  UNREADABLE"), "{}", ran.out);
+    assert!(ran.out.contains("; 1 UNREADABLE") && !ran.out.contains("FALSE"), "{}", ran.out);
+}
+
+#[test]
 fn a_file_of_another_network_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     sample(folder.path(), "ere");

@@ -5,6 +5,7 @@
 //! Never knows: archive content. A list comes from the same place as the files, so it finds
 //! damage, not lies; every block is proven whatever it says.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,10 +15,13 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::name::ArchiveName;
+use super::shown;
 
 pub(super) const NAMED_LIST: &str = "checksums_sha256.txt";
 pub(super) const NUMBERED_LIST: &str = "checksums.txt";
 
+/// A list of every era that there will be for a century is shorter.
+const LIST_BYTES_MAX: u64 = 16 << 20;
 /// Read at a time when a file is hashed.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -38,12 +42,12 @@ enum Lines {
 #[derive(Debug, Error)]
 pub enum ChecksumListError {
     /// The file cannot be read.
-    #[error("{file}: {source}")]
+    #[error("{file}: {error}")]
     Io {
         /// The list.
         file: String,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// A line is in neither style.
     #[error("{file}: line {line}: {found:?}, expected {expected}")]
@@ -78,9 +82,10 @@ impl ChecksumList {
     /// Reads `hex  name` lines.
     pub fn parse_named(file: String, text: &str) -> Result<Self, ChecksumListError> {
         let mut named = Vec::new();
-        for (position, line) in text.lines().enumerate() {
+        for (position, line) in lines_of(text) {
             let parsed = line.split_once([' ', '\t']).and_then(|(hash, name)| {
                 let name = name.trim_start_matches([' ', '\t', '*']).trim_end();
+                let name = name.strip_prefix("./").unwrap_or(name);
                 Some((name.to_owned(), parse_hash(hash)?)).filter(|(name, _)| !name.is_empty())
             });
             let expected = "64 hex digits, two blanks and a file name";
@@ -92,7 +97,7 @@ impl ChecksumList {
     /// Reads lines of one hash each.
     pub fn parse_numbered(file: String, text: &str) -> Result<Self, ChecksumListError> {
         let mut numbered = Vec::new();
-        for (position, line) in text.lines().enumerate() {
+        for (position, line) in lines_of(text) {
             let hash = parse_hash(line.trim_end());
             let expected = "0x and 64 hex digits";
             numbered.push(hash.ok_or_else(|| bad_line(&file, position, line, expected))?);
@@ -146,22 +151,36 @@ pub fn hash_file(path: &Path) -> io::Result<B256> {
 }
 
 fn read_if_there(path: &Path) -> Result<Option<(String, String)>, ChecksumListError> {
-    let file = path.display().to_string();
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some((file, text))),
+    let read = || -> io::Result<String> {
+        let metadata = fs::metadata(path)?;
+        if !metadata.is_file() || metadata.len() > LIST_BYTES_MAX {
+            return Err(io::Error::other("not a file, or too large for a checksum list"));
+        }
+        fs::read_to_string(path)
+    };
+    match read() {
+        Ok(text) => Ok(Some((shown(path), text))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ChecksumListError::Io { file, source }),
+        Err(error) => Err(ChecksumListError::Io { file: shown(path), error }),
     }
 }
 
-/// Whether all archives in a folder are of one network and one format.
-fn is_uniform(folder: &Path) -> bool {
+/// The lines that say something, with their positions.
+fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate();
+    lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// Whether the archives in a folder are of one network and one format, one for each era: only
+/// then is it clear whose a numbered line is.
+pub(super) fn is_uniform(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
+    let mut eras = BTreeSet::new();
     let mut kinds = entries
         .filter_map(|entry| ArchiveName::parse(&entry.ok()?.path()))
-        .map(|name| (name.network, name.format.extension()));
-    let Some(first) = kinds.next() else { return false };
-    kinds.all(|kind| kind == first)
+        .map(|name| (eras.insert(name.era), name.network, name.format.extension()));
+    let Some((_, network, extension)) = kinds.next() else { return false };
+    kinds.all(|kind| kind == (true, network.clone(), extension))
 }
 
 fn parse_hash(text: &str) -> Option<B256> {

@@ -16,7 +16,7 @@ pub(super) const HEAD_BYTES: u64 = 8;
 pub(super) const ENTRY_BYTES_MAX: u32 = 50 * 1024 * 1024;
 /// The most that an entry may inflate to. No block of any network comes near it; it stops a
 /// crafted entry from taking the machine's memory.
-const INFLATED_BYTES_MAX: u64 = 128 * 1024 * 1024;
+const INFLATED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What an entry holds, as its first two bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,12 +121,13 @@ pub struct FileBytes {
 impl FileBytes {
     /// Opens a file for reading.
     pub fn open(path: &std::path::Path) -> io::Result<Self> {
-        let file = std::fs::File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
+        // Before it is opened: opening a pipe would wait for its writer.
+        if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        Ok(Self { file, bytes_count: metadata.len() })
+        let file = std::fs::File::open(path)?;
+        let bytes_count = file.metadata()?.len();
+        Ok(Self { file, bytes_count })
     }
 }
 

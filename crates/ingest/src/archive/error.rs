@@ -4,8 +4,7 @@ use std::fmt;
 use std::io;
 
 use alloy_primitives::{B256, U256};
-use chain::trust::BrokenLink;
-use chain::{BodyError, HeaderError, Mismatch, ReceiptError};
+use chain::{BlockRange, BodyError, HeaderError, Mismatch, ReceiptError};
 use thiserror::Error;
 
 use super::checksums::ChecksumListError;
@@ -48,8 +47,14 @@ pub enum Remedy {
     Retry,
     /// The file is damaged or false: get it again, best from another source.
     ReplaceFile,
-    /// The file is sound, but not what it was said to be.
+    /// The blocks are proven, but the file is not what its name says.
+    Relabel,
+    /// The command line asks for something else than the file's name says.
     FixRequest,
+    /// The checksum list beside the file cannot be read.
+    MendList,
+    /// Another file holds the block.
+    AskElsewhere,
 }
 
 impl ArchiveError {
@@ -58,7 +63,10 @@ impl ArchiveError {
     pub fn remedy(&self) -> Remedy {
         match self.fault.as_ref() {
             Fault::Io(_) => Remedy::Retry,
-            Fault::Label { .. } | Fault::ChecksumList(_) => Remedy::FixRequest,
+            Fault::Label { .. } => Remedy::Relabel,
+            Fault::Network { .. } => Remedy::FixRequest,
+            Fault::ChecksumList(_) => Remedy::MendList,
+            Fault::NotHeld { .. } => Remedy::AskElsewhere,
             Fault::NotE2store { .. }
             | Fault::Truncated { .. }
             | Fault::Reserved { .. }
@@ -86,7 +94,7 @@ impl ArchiveError {
             | Fault::NoAccumulator { .. }
             | Fault::TrustedAccumulator { .. }
             | Fault::Checksum { .. }
-            | Fault::Link(_) => Remedy::ReplaceFile,
+            | Fault::Contradiction(_) => Remedy::ReplaceFile,
         }
     }
 }
@@ -159,6 +167,10 @@ pub enum Fault {
     ChecksumList(#[from] ChecksumListError),
     #[error("SHA-256 is {found}, {list} says {expected}")]
     Checksum { found: B256, expected: B256, list: String },
+    #[error("file name says network {expected}, asked for {found}")]
+    Network { found: String, expected: String },
     #[error("{0}")]
-    Link(BrokenLink),
+    Contradiction(String),
+    #[error("not in this archive, which holds {range}")]
+    NotHeld { range: BlockRange },
 }

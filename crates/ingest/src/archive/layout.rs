@@ -146,7 +146,10 @@ impl Layout {
     }
 
     fn check_offsets(&self, index: &Index) -> Result<(), Misfit> {
-        let lists = index.slot_lists(&self.components())?;
+        let lists = match self.format {
+            Format::Era1 => vec![("header", self.headers.as_slice())],
+            Format::Ere => index.slot_lists(&self.components())?,
+        };
         for (position, number) in (self.range.first()..self.range.end()).enumerate() {
             for (slot, (what, list)) in lists.iter().enumerate() {
                 let Some(entry) = list.get(position) else { continue };
@@ -188,6 +191,10 @@ impl Layout {
     }
 }
 
+/// Entries in a file at the most: all that a full era can have, and as many again that nobody
+/// knows.
+const ENTRIES_MAX: u64 = 2 * SLOTS_MAX * ARCHIVE_BLOCKS_MAX;
+
 /// Every entry of the file by kind, in file order.
 struct Scan {
     headers: Vec<Entry>,
@@ -213,7 +220,13 @@ impl Scan {
             accumulator: None,
             index: last,
         };
+        let mut entry_count = 1_u64;
         while last.end() < source.bytes_count() {
+            entry_count = entry_count.saturating_add(1);
+            if entry_count > ENTRIES_MAX {
+                let fault = Fault::TooManyEntries { what: "e2store", limit: ENTRIES_MAX };
+                return Err(Misfit::at(last.end(), fault));
+            }
             if matches!(last.tag, Tag::BlockIndex | Tag::DynamicBlockIndex) {
                 return Err(Misfit::at(last.end(), Fault::AfterIndex));
             }

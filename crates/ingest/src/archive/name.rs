@@ -33,6 +33,21 @@ pub struct ArchiveName {
     pub has_own_era_size: bool,
 }
 
+/// What a file was found to hold, as far as its name can say it.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// Its format.
+    pub format: Format,
+    /// Its blocks.
+    pub range: BlockRange,
+    /// Whether receipts are in it.
+    pub has_receipts: bool,
+    /// Whether proofs are in it.
+    pub has_proofs: bool,
+    /// The accumulator root (era1) or the last block's hash (ere).
+    pub hash: B256,
+}
+
 impl ArchiveName {
     /// Whether a file with this name is taken for an archive when a folder is searched.
     #[must_use]
@@ -51,7 +66,7 @@ impl ArchiveName {
         let parts: Vec<&str> = stem.split('-').collect();
         for position in 1..parts.len() {
             let (network, rest) = parts.split_at(position);
-            let (era, rest) = rest.split_first()?;
+            let Some((era, rest)) = rest.split_first() else { continue };
             if era.len() < 5 || !era.bytes().all(|byte| byte.is_ascii_digit()) {
                 continue;
             }
@@ -59,11 +74,13 @@ impl ArchiveName {
                 Some((count, after)) if is_era_count(count) && !after.is_empty() => (true, after),
                 _ => (false, rest),
             };
-            let (short_hash, profiles) = rest.split_first()?;
-            let short_hash = hex::decode_to_array::<_, 4>(short_hash).ok()?;
+            let Some((short_hash, profiles)) = rest.split_first() else { continue };
+            let (Ok(short_hash), Ok(era)) = (hex::decode_to_array(short_hash), era.parse()) else {
+                continue;
+            };
             return Some(Self {
                 network: network.join("-"),
-                era: era.parse().ok()?,
+                era,
                 short_hash,
                 format,
                 is_without_receipts: profiles.contains(&"noreceipts"),
@@ -75,13 +92,8 @@ impl ArchiveName {
     }
 
     /// Holds the name's promises against what the file holds.
-    pub fn check(
-        &self,
-        format: Format,
-        range: BlockRange,
-        has_receipts: bool,
-        hash: B256,
-    ) -> Result<(), Fault> {
+    pub fn check(&self, content: Content) -> Result<(), Fault> {
+        let Content { format, range, has_receipts, has_proofs, hash } = content;
         let label = |what, expected: String, found: String| Fault::Label { what, found, expected };
         if format != self.format {
             let expected = self.format.extension().to_owned();
@@ -98,6 +110,10 @@ impl ArchiveName {
         if self.is_without_receipts == has_receipts {
             let word = |held| if held { "with" } else { "without" }.to_owned();
             return Err(label("receipts:", word(!self.is_without_receipts), word(has_receipts)));
+        }
+        // The other way round is tolerated: files were published unlabelled before proofs were.
+        if self.is_without_proofs && has_proofs {
+            return Err(label("proofs:", "without".to_owned(), "with".to_owned()));
         }
         Ok(())
     }

@@ -20,6 +20,12 @@ pub enum SlimError {
         /// What the decoder met.
         source: alloy_rlp::Error,
     },
+    /// More receipts than transactions.
+    #[error("more than {limit} receipts for {limit} transactions")]
+    Count {
+        /// How many transactions there are.
+        limit: usize,
+    },
     /// A transaction type that this build does not know.
     #[error("receipt {index} has type {found:#04x}, known are 0x00 to 0x04")]
     TxType {
@@ -30,11 +36,15 @@ pub enum SlimError {
     },
 }
 
-/// Reads a block's slim receipts.
-pub fn decode_slim(rlp: &[u8]) -> Result<Vec<Receipt>, SlimError> {
+/// Reads a block's slim receipts, at most `count_max`: with more they are not this block's, and a
+/// small entry may inflate to very many.
+pub fn decode_slim(rlp: &[u8], count_max: usize) -> Result<Vec<Receipt>, SlimError> {
     let mut payload = whole_list(rlp).map_err(|source| SlimError::Rlp { index: 0, source })?;
     let mut receipts = Vec::new();
     while !payload.is_empty() {
+        if receipts.len() == count_max {
+            return Err(SlimError::Count { limit: count_max });
+        }
         receipts.push(decode_one(&mut payload, receipts.len())?);
     }
     Ok(receipts)

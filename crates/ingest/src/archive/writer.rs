@@ -19,10 +19,10 @@ use alloy_primitives::{B256, U256, hex};
 use chain::{BlockRange, Candidate, HeaderError, decode_header, hash_header};
 use thiserror::Error;
 
-use super::ARCHIVE_BLOCKS_MAX;
-use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST};
+use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST, is_uniform};
 use super::layout::Format;
 use super::name::ArchiveName;
+use super::{ARCHIVE_BLOCKS_MAX, shown};
 use era1::Era1File;
 use ere::EreFile;
 
@@ -43,12 +43,12 @@ pub struct Written {
 #[derive(Debug, Error)]
 pub enum WriteError {
     /// The disk refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", shown(.path))]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
     /// Not the block after the one before.
     #[error("block {found} after block {last}: archives hold consecutive blocks")]
@@ -242,8 +242,20 @@ impl ArchiveWriter {
         let text: Vec<String> =
             lines.iter().map(|(name, hash)| format!("{}  {name}\n", hex::encode(hash))).collect();
         fs::write(&named_path, text.concat()).map_err(at(&named_path))?;
-        if self.written.first().is_some_and(|first| first.range.first() == 0) {
-            let numbered_path = self.folder.join(NUMBERED_LIST);
+        let numbered_path = self.folder.join(NUMBERED_LIST);
+        let archive_count = fs::read_dir(&self.folder).map_err(at(&self.folder))?.filter(|entry| {
+            entry.as_ref().is_ok_and(|entry| ArchiveName::is_archive(&entry.path()))
+        });
+        let is_all_ours = archive_count.count() == self.written.len();
+        if !is_uniform(&self.folder) || !is_all_ours {
+            // Of an earlier run, and its lines now belong to nobody in particular.
+            match fs::remove_file(&numbered_path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at(&numbered_path)(error));
+                }
+                _ => {}
+            }
+        } else if self.written.first().is_some_and(|first| first.range.first() == 0) {
             let hashes: Vec<String> =
                 self.written.iter().map(|written| written.sha256.to_string()).collect();
             fs::write(&numbered_path, hashes.join("\n")).map_err(at(&numbered_path))?;
@@ -254,5 +266,5 @@ impl ArchiveWriter {
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
     let path = path.to_owned();
-    move |source| WriteError::Io { path, source }
+    move |error| WriteError::Io { path, error }
 }

@@ -182,12 +182,69 @@ fn an_accumulator_over_other_blocks_is_refused() {
 }
 
 #[test]
+fn entries_of_very_many_tiny_things_are_refused_before_they_take_memory() {
+    let list_of = |item: &[u8], count: usize| {
+        let mut rlp = Vec::new();
+        alloy_rlp::Header { list: true, payload_length: item.len() * count }.encode(&mut rlp);
+        rlp.extend(item.repeat(count));
+        rlp
+    };
+    let framed = |plain: &[u8]| {
+        let mut encoder = snap::write::FrameEncoder::new(Vec::new());
+        std::io::Write::write_all(&mut encoder, plain).unwrap();
+        encoder.into_inner().unwrap()
+    };
+    let transactions = list_of(&[0xc0], 1 << 20);
+    let mut body = Vec::new();
+    alloy_rlp::Header { list: true, payload_length: transactions.len() + 1 }.encode(&mut body);
+    body.extend(transactions);
+    body.push(0xc0);
+    let receipts = list_of(&[0xc4, 0x80, 0x01, 0x01, 0xc0], 1 << 20);
+    for (tag, plain, told) in [
+        (BODY, body, "transaction 0 has 1 bytes, at least 32 expected"),
+        (SLIM_RECEIPTS, receipts, "more than"),
+    ] {
+        let (_, mut entries) = sound();
+        let place = entries.iter().position(|entry| entry.tag == tag).unwrap();
+        entries[place].data = framed(&plain);
+        let error = take(pack(&entries, ERE_INDEX, &SLOTS, 60)).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn an_era1_index_must_point_to_headers() {
+    let blocks = blocks(&settings())[..3].to_vec();
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(&write(folder.path(), Format::Era1, &blocks)[0]).unwrap();
+    assert!(take(bytes.clone()).is_ok());
+    // Every offset forward by one header: to the bodies.
+    let index = bytes.len() - 3 * 8 - 24;
+    let mut moved = bytes.clone();
+    let mut header_offset = 8;
+    for block in 0..3 {
+        let place = index + 16 + 8 * block;
+        let head = &bytes[header_offset..header_offset + 6];
+        let header_bytes = 8 + u64::from(u32::from_le_bytes(head[2..6].try_into().unwrap()));
+        let offset = u64::from_le_bytes(bytes[place..place + 8].try_into().unwrap());
+        let next = offset.wrapping_add(header_bytes);
+        moved[place..place + 8].copy_from_slice(&next.to_le_bytes());
+        for _ in 0..4 {
+            let head = &bytes[header_offset..header_offset + 6];
+            header_offset += 8 + u32::from_le_bytes(head[2..6].try_into().unwrap()) as usize;
+        }
+    }
+    let error = take(moved).unwrap_err();
+    assert!(matches!(*error.fault, Fault::IndexOffset { what: "header", .. }), "{error}");
+}
+
+#[test]
 fn an_entry_that_inflates_without_end_is_refused() {
     let (_, mut entries) = sound();
     let place = entries.iter().position(|entry| entry.tag == BODY).unwrap();
     let mut encoder = snap::write::FrameEncoder::new(Vec::new());
     let zeros = vec![0; 1 << 20];
-    for _ in 0..129 {
+    for _ in 0..65 {
         std::io::Write::write_all(&mut encoder, &zeros).unwrap();
     }
     entries[place].data = encoder.into_inner().unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use chain::trust::Anchors;
 use chain::{Candidate, ChainSpec};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
-use ingest::prove::{Prover, Report, Unwatched};
+use ingest::prove::{NO_POINTS, Prover, Report, Unwatched};
 use ingest::sample::{NETWORK_NAME, Settings, generate, genesis};
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
@@ -47,7 +47,8 @@ pub(crate) fn prove<S: ReadAt>(
     let spec = spec(settings);
     let anchors = Anchors::of(&spec);
     let threads = threads(thread_count);
-    Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched }.prove(archive)
+    let points = NO_POINTS;
+    Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched, points }.prove(archive)
 }
 
 /// Every block as the archive claims it.

@@ -2,15 +2,16 @@
 //! and too large to commit; without it these tests say so and pass. The same code is covered by
 //! the sample chain.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, Status};
-use chain::{Body, Candidate, ChainSpec, RLP_LIST_FIRST, Start, Verifier, decode_receipts};
-use ingest::archive::{ArchiveName, encode_slim};
-use ingest::prove::Unwatched;
+use chain::{Body, Candidate, ChainSpec, Start, Verifier, decode_receipts};
+use ingest::archive::{Archive, ArchiveError, ArchiveName, encode_slim};
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;
 
@@ -18,13 +19,11 @@ use crate::made::threads;
 
 fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    if folder.is_dir() {
-        println!("reading ../shared/data");
-        Some(folder)
-    } else {
-        println!("skipped: no ../shared/data");
-        None
-    }
+    let is_there = folder.is_dir();
+    // Past the test harness, which keeps what passing tests print.
+    let word = if is_there { "reading" } else { "skipped: no" };
+    let _ = writeln!(std::io::stderr(), "{word} ../shared/data");
+    is_there.then_some(folder)
 }
 
 fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
@@ -39,7 +38,7 @@ fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
         };
         Job { path, network: Some(network), spec, anchors }
     });
-    survey(jobs.collect(), threads(2), &Unwatched, |_| {})
+    survey(jobs.collect(), threads(2), &Unwatched, |_, _| {})
 }
 
 #[test]
@@ -75,6 +74,37 @@ fn real_ere_files_are_proven_and_geths_dummy_is_refused_by_place() {
     }
 }
 
+#[test]
+fn every_transaction_type_is_proven_on_the_conformance_chain() {
+    let Some(folder) = shared_data() else { return };
+    let path = folder.join("ere/hivechain-00000-d226371d-noproofs.ere");
+    let archive = Archive::open(&path).unwrap();
+    let text = std::fs::read(folder.join("execution-apis/genesis.json")).unwrap();
+    let genesis = serde_json::from_slice(&text).unwrap();
+    let spec = ChainSpec::from_genesis("hivechain", &genesis).unwrap();
+    let anchors = Anchors::of(&spec);
+    let mut counts = [0; 5];
+    Prover {
+        spec: &spec,
+        anchors: &anchors,
+        threads: threads(2),
+        progress: &Unwatched,
+        points: NO_POINTS,
+    }
+    .prove_each(
+        &archive,
+        |block| block.into_inner().transactions,
+        |transactions| -> Result<(), ArchiveError> {
+            for transaction in transactions {
+                counts[usize::from(u8::from(transaction.envelope.tx_type()))] += 1;
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
 fn bytes(value: &Value) -> Bytes {
     value.as_str().unwrap().parse().unwrap()
 }
@@ -87,7 +117,7 @@ fn list(value: &Value) -> Vec<Bytes> {
 fn listed(items: &[Bytes]) -> Vec<u8> {
     let mut payload = Vec::new();
     for item in items {
-        if item[0] >= RLP_LIST_FIRST {
+        if item[0] >= alloy_rlp::EMPTY_LIST_CODE {
             payload.extend_from_slice(item);
         } else {
             item.encode(&mut payload);

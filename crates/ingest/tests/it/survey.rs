@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chain::trust::{Anchor, Anchors};
-use ingest::archive::Format;
+use ingest::archive::{Format, Remedy};
 use ingest::prove::Unwatched;
 use ingest::sample::{Payload, Settings};
 use ingest::survey::{Finding, Job, find_archives, survey};
@@ -25,7 +25,7 @@ fn survey_paths(settings: &Settings, paths: &[PathBuf], anchors: &[Anchor]) -> V
         spec: spec.clone(),
         anchors: trusted.clone(),
     });
-    survey(jobs.collect(), threads(2), &Unwatched, |_| {})
+    survey(jobs.collect(), threads(2), &Unwatched, |_, _| {})
 }
 
 /// One line for each file: its range and verdict, or its refusal.
@@ -74,8 +74,112 @@ fn a_file_that_does_not_follow_the_one_before_is_refused() {
         shown(&findings),
         ["0..0 anchored by genesis; 1..39 linked to genesis", "refused at block Some(40)"]
     );
-    let error = findings[1].outcome.as_ref().unwrap_err();
-    assert!(error.to_string().contains("block 40, byte 8: block 40 has parent 0x"), "{error}");
+    let error = findings[1].outcome.as_ref().unwrap_err().to_string();
+    assert!(error.contains("block 40, byte 8: hash of block 39 is 0x"), "{error}");
+    assert!(error.contains("which stands on firmer ground"), "{error}");
+}
+
+/// A chain that shares its first `fork` blocks with another and then goes its own way: from there
+/// on other transactions, with the true links.
+fn forged(settings: &Settings, fork: usize) -> Vec<chain::Candidate> {
+    let mut made = blocks(settings);
+    let mut parent_hash = chain::hash_header(&made[fork - 1].header);
+    for block in &mut made[fork..] {
+        let mut header = chain::decode_header(&block.header).unwrap();
+        header.parent_hash = parent_hash;
+        header.extra_data = b"forged".as_slice().into();
+        block.header = alloy_rlp::encode(&header).into();
+        parent_hash = chain::hash_header(&block.header);
+    }
+    made
+}
+
+#[test]
+fn a_forged_file_is_refused_beside_an_anchored_one_and_not_the_other_way_round() {
+    let settings = settings(1);
+    let (made, forged) = (blocks(&settings), forged(&settings, 10));
+    let anchor = Anchor { number: 70, hash: chain::hash_header(&made[70].header) };
+    let anchored = format!("40..70 anchored by {anchor}; 71..99 linked to {anchor}");
+
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("forged"), Format::Ere, &forged[..40]);
+    write(&folder.path().join("genuine"), Format::Ere, &made[40..]);
+    let paths = [folder.path().to_owned()];
+    let refused = "refused at block Some(39)".to_owned();
+    assert_eq!(
+        shown(&survey_paths(&settings, &paths, &[anchor])),
+        [refused.clone(), anchored.clone()]
+    );
+
+    write(&folder.path().join("genuine-low"), Format::Ere, &made[..40]);
+    assert_eq!(
+        shown(&survey_paths(&settings, &paths, &[anchor])),
+        [refused, anchored, format!("0..39 anchored by {anchor}")]
+    );
+}
+
+#[test]
+fn of_two_chains_from_one_genesis_neither_is_believed_without_an_anchor() {
+    let settings = settings(1);
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a"), Format::Ere, &blocks(&settings));
+    write(&folder.path().join("b"), Format::Ere, &forged(&settings, 50));
+    let findings = survey_paths(&settings, &[folder.path().to_owned()], &[]);
+    for finding in &findings {
+        let error = finding.outcome.as_ref().unwrap_err().to_string();
+        assert!(error.contains("nothing tells which of the two is false"), "{error}");
+    }
+}
+
+#[test]
+fn files_that_overlap_are_one_chain() {
+    let settings = settings(1);
+    let made = blocks(&settings);
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a"), Format::Ere, &made[..40]);
+    write(&folder.path().join("b"), Format::Ere, &made[20..60]);
+    let anchor = Anchor { number: 59, hash: chain::hash_header(&made[59].header) };
+    assert_eq!(
+        shown(&survey_paths(&settings, &[folder.path().to_owned()], &[anchor])),
+        [format!("0..39 anchored by {anchor}"), format!("20..59 anchored by {anchor}")]
+    );
+}
+
+#[test]
+fn total_difficulties_must_follow_from_file_to_file() {
+    let settings = settings(1);
+    let made = blocks(&settings);
+    let mut raised = made[30..60].to_vec();
+    for block in &mut raised {
+        *block.total_difficulty.as_mut().unwrap() += alloy_primitives::U256::from(1);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a"), Format::Era1, &made[..30]);
+    write(&folder.path().join("b"), Format::Era1, &raised);
+    let findings = survey_paths(&settings, &[folder.path().to_owned()], &[]);
+    let error = findings[1].outcome.as_ref().unwrap_err().to_string();
+    assert!(error.contains("total difficulty of block 29 is "), "{error}");
+    assert!(findings[0].outcome.is_ok());
+}
+
+#[test]
+fn a_file_named_for_another_network_than_asked_is_refused() {
+    let settings = settings(1);
+    let folder = relabelled(&blocks(&settings), |name| name.replace("sample", "mainnet"));
+    let findings = survey_paths(&settings, &[folder.path().to_owned()], &[]);
+    let error = findings[0].outcome.as_ref().unwrap_err().to_string();
+    assert!(error.contains("file name says network mainnet, asked for sample"), "{error}");
+}
+
+#[test]
+fn a_folder_is_searched_once_whatever_links_lead_to_it() {
+    let settings = settings(1);
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("a"), Format::Ere, &blocks(&settings));
+    for link in ["self", "again"] {
+        std::os::unix::fs::symlink(folder.path(), folder.path().join(link)).unwrap();
+    }
+    assert_eq!(find_archives(&[folder.path().to_owned()]).unwrap().len(), 1);
 }
 
 #[test]
@@ -156,6 +260,9 @@ fn folders_without_archives_and_missing_paths_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = find_archives(&[folder.path().to_owned()]).unwrap_err().to_string();
     assert!(error.contains("no archives in this folder"), "{error}");
-    let error = find_archives(&[Path::new("/no/such/file.era1").to_owned()]).unwrap_err();
+    let missing = [Path::new("/no/such/file.era1").to_owned()];
+    let findings = survey_paths(&settings(1), &missing, &[]);
+    let error = findings[0].outcome.as_ref().unwrap_err();
     assert!(error.to_string().starts_with("/no/such/file.era1: "), "{error}");
+    assert_eq!(error.remedy(), Remedy::Retry);
 }

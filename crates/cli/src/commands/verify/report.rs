@@ -1,10 +1,12 @@
 //! What `verify` prints: a line for each file, then a sum.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use chain::trust::Status;
-use ingest::archive::{ArchiveError, Remedy};
+use ingest::archive::{ArchiveError, Remedy, shown};
+use ingest::prove::Report;
 use ingest::survey::{Finding, Proven};
 use serde_json::{Value, json};
 
@@ -24,7 +26,10 @@ pub(crate) fn refusal(error: &ArchiveError) -> String {
     let hint = match error.remedy() {
         Remedy::Retry => "the system could not read it; try again",
         Remedy::ReplaceFile => "nothing of this file is taken as true; get it again",
-        Remedy::FixRequest => "the blocks are proven, but the file is not what it is said to be",
+        Remedy::Relabel => "the blocks are proven, but the file is not what its name says",
+        Remedy::FixRequest => "ask for the network that the file's name says, or rename the file",
+        Remedy::MendList => "mend or remove the checksum list",
+        Remedy::AskElsewhere => "another file holds it",
     };
     format!("error: {error}\n  hint: {hint}")
 }
@@ -36,7 +41,10 @@ pub(crate) fn print(findings: &[Finding], elapsed: Duration, output: Output) -> 
         let line = match (output, &finding.outcome) {
             (Output::Json, outcome) => to_json(finding, outcome).to_string(),
             (Output::Text, Ok(proven)) => to_text(finding, proven),
-            (Output::Text, Err(error)) => format!("{}  FALSE  {error}", finding.path.display()),
+            (Output::Text, Err(error)) => {
+                let word = if is_unreadable(error) { "UNREADABLE" } else { "FALSE" };
+                format!("{}  {word}  {error}", shown(&finding.path))
+            }
         };
         writeln!(out, "{line}")?;
     }
@@ -55,7 +63,7 @@ fn to_text(finding: &Finding, proven: &Proven) -> String {
     let receipts = if report.has_receipts { "" } else { " without receipts" };
     format!(
         "{}  blocks {}  {} transactions{receipts}  {root}  {}",
-        finding.path.display(),
+        shown(&finding.path),
         report.run.range,
         report.transaction_count,
         verdict(proven)
@@ -83,7 +91,7 @@ fn sentence(status: &Status) -> String {
 }
 
 fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
-    let file = finding.path.display().to_string();
+    let file = shown(&finding.path);
     match outcome {
         Ok(Proven { report, statuses }) => json!({
             "file": file,
@@ -100,6 +108,7 @@ fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
         Err(error) => json!({
             "file": file,
             "proven": false,
+            "readable": !is_unreadable(error),
             "block": error.block,
             "byte": error.offset,
             "error": error.fault.to_string(),
@@ -128,6 +137,21 @@ fn sum(findings: &[Finding], elapsed: Duration) -> String {
         elapsed.as_secs_f64(),
         per_second(transactions, elapsed)
     );
-    let false_count = findings.len() - count;
-    if false_count == 0 { line } else { format!("{line}; {false_count} FALSE") }
+    let refused = || findings.iter().filter_map(|finding| finding.outcome.as_ref().err());
+    let unreadable_count = refused().filter(|error| is_unreadable(error)).count();
+    let false_count = refused().count() - unreadable_count;
+    let counts = [(false_count, "FALSE"), (unreadable_count, "UNREADABLE")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.fold(line, |line, (count, word)| format!("{line}; {count} {word}"))
+}
+
+/// Nothing is known of a file that cannot be read: it is not false.
+fn is_unreadable(error: &ArchiveError) -> bool {
+    error.remedy() == Remedy::Retry
+}
+
+/// A proven file, before it is known how far it can be trusted.
+pub(crate) fn progress(path: &Path, report: &Report) -> String {
+    let Report { transaction_count, run, .. } = report;
+    format!("proven: {}  blocks {}  {transaction_count} transactions", shown(path), run.range)
 }

@@ -1,0 +1,133 @@
+//! The status of every block, once no run contradicts another.
+
+use std::collections::BTreeMap;
+
+use super::{Anchor, AnchoredBy, Anchors, BlockRange, LinkedTo, Run, Status};
+
+/// A trusted block: everything at or below it, down to the next gap, is anchored by it.
+#[derive(Clone, Copy)]
+struct Mark {
+    number: u64,
+    by: AnchoredBy,
+}
+
+/// Runs without a gap between them: one chain.
+struct Stretch<'a> {
+    end: u64,
+    runs: Vec<(usize, &'a Run)>,
+}
+
+/// Statuses by the runs' positions.
+pub(super) fn of(
+    runs: &[Run],
+    standing: &[usize],
+    anchors: &Anchors,
+) -> BTreeMap<usize, Vec<(BlockRange, Status)>> {
+    let mut assessed = BTreeMap::new();
+    for stretch in stretches(runs, standing) {
+        let marks = marks(&stretch, anchors);
+        let root = root(&stretch, anchors);
+        for (position, run) in &stretch.runs {
+            assessed.insert(*position, pieces(run.range, &marks, root));
+        }
+    }
+    assessed
+}
+
+fn stretches<'a>(runs: &'a [Run], standing: &[usize]) -> Vec<Stretch<'a>> {
+    let mut ordered: Vec<(usize, &Run)> =
+        standing.iter().filter_map(|position| Some((*position, runs.get(*position)?))).collect();
+    ordered.sort_by_key(|(position, run)| (run.range.first(), *position));
+    let mut stretches: Vec<Stretch<'_>> = Vec::new();
+    for (position, run) in ordered {
+        match stretches.last_mut() {
+            Some(stretch) if run.range.first() <= stretch.end => {
+                stretch.end = stretch.end.max(run.range.end());
+                stretch.runs.push((position, run));
+            }
+            _ => stretches.push(Stretch { end: run.range.end(), runs: vec![(position, run)] }),
+        }
+    }
+    stretches
+}
+
+/// The trusted blocks of a stretch in rising order. An operator's anchor inside a trusted epoch
+/// adds nothing to it.
+fn marks(stretch: &Stretch<'_>, anchors: &Anchors) -> Vec<Mark> {
+    let mut marks = BTreeMap::new();
+    let mut epochs = Vec::new();
+    for (_, run) in &stretch.runs {
+        if let Some(epoch) = run.trusted_epoch(anchors) {
+            epochs.push(run.range.first()..=epoch.last);
+            marks.insert(epoch.last, AnchoredBy::Epoch(epoch.number));
+        }
+    }
+    for anchor in anchors.operator() {
+        let is_held = stretch.runs.iter().any(|(_, run)| run.holds(anchor));
+        if is_held && !epochs.iter().any(|epoch| epoch.contains(&anchor.number)) {
+            marks.insert(anchor.number, AnchoredBy::Operator(anchor));
+        }
+    }
+    marks.into_iter().map(|(number, by)| Mark { number, by }).collect()
+}
+
+/// What the lowest blocks of a stretch stand on.
+#[derive(Clone, Copy)]
+enum Root {
+    /// Block 0 is among them.
+    Genesis,
+    /// They begin after a trusted block.
+    After(LinkedTo),
+    Nothing,
+}
+
+fn root(stretch: &Stretch<'_>, anchors: &Anchors) -> Root {
+    let Some((_, lowest)) = stretch.runs.first() else { return Root::Nothing };
+    let Some(number) = lowest.range.first().checked_sub(1) else {
+        let is_genesis = stretch.runs.iter().any(|(_, run)| run.holds_genesis(anchors));
+        return if is_genesis { Root::Genesis } else { Root::Nothing };
+    };
+    let hash = lowest.parent_hash;
+    match anchors.expected_hash(number) {
+        Some((trusted, _)) if trusted != hash => Root::Nothing,
+        Some(_) if number == 0 => Root::After(LinkedTo::Genesis),
+        Some(_) => Root::After(LinkedTo::Anchor(Anchor { number, hash })),
+        None => Root::Nothing,
+    }
+}
+
+/// A run's blocks, cut where the status changes.
+fn pieces(range: BlockRange, marks: &[Mark], root: Root) -> Vec<(BlockRange, Status)> {
+    let mut pieces = Vec::new();
+    let mut next = range.first();
+    for mark in marks.iter().filter(|mark| mark.number >= range.first()) {
+        let last = mark.number.min(range.last());
+        if let Some(piece) = BlockRange::from_ends(next, last) {
+            pieces.push((piece, Status::Anchored(mark.by)));
+            next = piece.end();
+        }
+    }
+    let highest_below = marks.iter().rfind(|mark| mark.number < next);
+    let above = match (highest_below, root) {
+        (Some(Mark { by: AnchoredBy::Operator(anchor), .. }), _) => {
+            Status::Linked(LinkedTo::Anchor(*anchor))
+        }
+        (Some(Mark { by: AnchoredBy::Epoch(epoch), .. }), _) => {
+            Status::Linked(LinkedTo::Epoch(*epoch))
+        }
+        (Some(Mark { by: AnchoredBy::Genesis, .. }), _) | (None, Root::Genesis) => {
+            Status::Linked(LinkedTo::Genesis)
+        }
+        (None, Root::After(trusted)) => Status::Linked(trusted),
+        (None, Root::Nothing) => Status::Unanchored,
+    };
+    if next == 0
+        && matches!(root, Root::Genesis)
+        && let Some(genesis) = BlockRange::from_ends(0, 0)
+    {
+        pieces.push((genesis, Status::Anchored(AnchoredBy::Genesis)));
+        next = 1;
+    }
+    pieces.extend(BlockRange::from_ends(next, range.last()).map(|piece| (piece, above)));
+    pieces
+}
