@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::step::{cargo, succeed};
 
 /// The crates that have benchmarks.
-const CRATES: &[&str] = &["ingest"];
+const CRATES: &[&str] = &["ingest", "segment"];
 
 /// Runs every benchmark; `arguments` are passed to each.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {

@@ -16,5 +16,6 @@ mod layouts;
 mod made;
 mod round_trip;
 mod sample;
+mod segments;
 mod shared_data;
 mod survey;

@@ -1,0 +1,272 @@
+//! How many bytes a segment takes beside the archive it was made from, and what a warm read costs.
+//!
+//!     cargo bench -p ingest --bench segment [-- ARCHIVE...]
+//!
+//! Without arguments it takes a sample chain with mainnet's payload sizes, whose density says
+//! little: its senders and amounts are random. Times are of one thread, the best of several
+//! rounds, with all bytes in memory.
+
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark reports and gives up")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, keccak256};
+use chain::trust::Anchors;
+use chain::{Block, ChainSpec, Verified, logs_bloom};
+use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
+use ingest::pool::threads_default;
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
+use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
+use segment::{
+    Census, FOOTER_BYTES, Facts, Footer, Inflater, PagePlace, RowPlace, Rows, Segment,
+    SegmentWriter, count_block,
+};
+
+const ROUNDS: usize = 5;
+/// Reads in a round; a prime stride walks all rows in no order that caches like.
+const READS: u64 = 4_000;
+const STRIDE: u64 = 7_919;
+
+fn main() {
+    let paths: Vec<PathBuf> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).map(PathBuf::from).collect();
+    if paths.is_empty() {
+        let folder = std::env::temp_dir().join(format!("quipu-bench-{}", std::process::id()));
+        measure(&make_sample(&folder));
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    for path in &paths {
+        measure(path);
+    }
+}
+
+fn make_sample(folder: &Path) -> PathBuf {
+    let settings =
+        Settings { seed: 1, block_count: 200, txs_per_block: 200, payload: Payload::Mainnet };
+    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere).expect("a folder");
+    let made: Result<(), WriteError> =
+        generate(&settings, threads_default(), |candidate| writer.push(&candidate));
+    made.expect("the sample chain can be written");
+    let written = writer.finish().expect("the archive can be written");
+    written.first().expect("one archive").path.clone()
+}
+
+fn measure(path: &Path) {
+    let archive = Archive::open(path).expect("an archive");
+    let (spec, anchors) = (ChainSpec::bare("bench", None, None), Anchors::none());
+    let (threads, progress, points) = (threads_default(), &Unwatched, NO_POINTS);
+    let mut blocks: Vec<Verified<Block>> = Vec::new();
+    Prover { spec: &spec, anchors: &anchors, threads, progress, points }
+        .prove_each(
+            &archive,
+            |block| block,
+            |block| -> Result<(), ArchiveError> {
+                blocks.push(block);
+                Ok(())
+            },
+        )
+        .expect("a true archive");
+    let begun = Instant::now();
+    let bytes = write(&blocks);
+    let encoding = begun.elapsed();
+    let stored = Stored::open(bytes, &blocks);
+    let count = stored.segment.facts().transaction_count;
+    println!("{}: {} blocks, {count} transactions", path.display(), blocks.len());
+    report_bytes(&stored, archive.bytes_count(), count);
+    println!("  encoding, both passes      {:>8.2} us a transaction", micros(encoding, count));
+    report_reads(&stored, count);
+    report_blocks(&stored, &blocks);
+}
+
+fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let mut census = Census::default();
+    for block in blocks {
+        count_block(&mut census, block);
+    }
+    let facts = Facts {
+        first: blocks.first().expect("blocks").header.number,
+        block_count: 0,
+        transaction_count: 0,
+        chain_id: chain_id_of(blocks),
+        has_receipts: true,
+        difficulty_before: None,
+    };
+    let mut writer = SegmentWriter::new(facts, census.into_tables()).expect("zstd");
+    let mut bytes = Vec::new();
+    for block in blocks {
+        bytes.extend(writer.push(block).expect("blocks in order"));
+    }
+    bytes.extend(writer.finish().expect("zstd").0);
+    bytes
+}
+
+/// The chain id that the transactions name.
+fn chain_id_of(blocks: &[Verified<Block>]) -> Option<u64> {
+    let mut transactions = blocks.iter().flat_map(|block| &block.transactions);
+    transactions.find_map(|tx| alloy_consensus::Transaction::chain_id(&tx.envelope))
+}
+
+/// A segment and its lookup run in memory.
+struct Stored {
+    bytes: Vec<u8>,
+    segment: Segment,
+    run_bytes: Vec<u8>,
+    run: Run,
+    hashes: Vec<B256>,
+}
+
+impl Stored {
+    fn open(bytes: Vec<u8>, blocks: &[Verified<Block>]) -> Self {
+        let footer_start = bytes.len() - FOOTER_BYTES;
+        let footer = Footer::parse(bytes.get(footer_start..).expect("a footer")).expect("sound");
+        let tail = footer.tail_range(length(&bytes)).expect("a tail");
+        let mut inflater = Inflater::new().expect("zstd");
+        let segment =
+            Segment::open(footer, &mut inflater, slice(&bytes, &tail)).expect("a sound tail");
+        let hashes: Vec<B256> = blocks
+            .iter()
+            .flat_map(|block| &block.transactions)
+            .map(|transaction| keccak256(&transaction.encoded))
+            .collect();
+        let span = RunSpan::new(0, 1).expect("a slot");
+        let mut builder = RunBuilder::new(Subject::Transactions, span);
+        for (ordinal, hash) in (0..).zip(&hashes) {
+            builder.push(hash, Position { slot: 0, ordinal }).expect("an ordinal");
+        }
+        let run_bytes = builder.finish().expect("a run");
+        let footer = segment::lookup::Footer::parse(&run_bytes, length(&run_bytes)).expect("sound");
+        let run =
+            Run::parse(slice(&run_bytes, &footer.tail()), length(&run_bytes)).expect("a sound run");
+        Self { bytes, segment, run_bytes, run, hashes }
+    }
+
+    fn rows(&self, inflater: &mut Inflater, place: &PagePlace) -> Rows {
+        let bytes = slice(&self.bytes, &place.range);
+        self.segment.open_rows(inflater, place, bytes).expect("a sound page")
+    }
+
+    fn row(&self, inflater: &mut Inflater, place: &RowPlace, rows: &Rows) -> segment::Row {
+        let own = place.payloads.get(rows.payloads_of(place.row)).unwrap_or_default();
+        let payloads: Vec<&[u8]> =
+            own.iter().map(|payload| slice(&self.bytes, &payload.range)).collect();
+        self.segment.read_row(inflater, place, rows, &payloads).expect("a sound row")
+    }
+
+    fn place(&self, ordinal: u64) -> RowPlace {
+        self.segment.find_row(ordinal).expect("an ordinal")
+    }
+}
+
+fn report_bytes(stored: &Stored, archive_bytes: u64, count: u64) {
+    let parts = stored.segment.part_bytes();
+    let lookups = length(&stored.run_bytes);
+    let total = length(&stored.bytes) + lookups;
+    for (what, bytes) in [
+        ("rows", parts.rows),
+        ("payloads", parts.payloads),
+        ("headers", parts.headers),
+        ("ommers and withdrawals", parts.others),
+        ("directory and tables", parts.tail),
+        ("lookup by hash", lookups),
+        ("all", total),
+    ] {
+        println!("  {what:<26} {bytes:>9} bytes  {:>7.1} a transaction", per(bytes, count));
+    }
+    println!("  archive                    {archive_bytes:>9} bytes");
+    println!("  all / archive              {:>13.3}", per(total, archive_bytes));
+}
+
+fn report_reads(stored: &Stored, count: u64) {
+    let inflater = &mut Inflater::new().expect("zstd");
+    let ordinals = || (0..READS).map(|read| read * STRIDE % count);
+    let by_position = best(|| {
+        for ordinal in ordinals() {
+            let place = stored.place(ordinal);
+            let rows = stored.rows(inflater, &place.page);
+            std::hint::black_box(stored.row(inflater, &place, &rows));
+        }
+    });
+    println!("  read by position           {:>8.2} us", micros(by_position, READS));
+    let by_hash = best(|| {
+        for ordinal in ordinals() {
+            let position = usize::try_from(ordinal).expect("a position");
+            let hash = stored.hashes.get(position).expect("a hash");
+            let bucket = slice(&stored.run_bytes, &stored.run.bucket_range(hash));
+            let found = stored.run.probe(hash, bucket).expect("a sound bucket");
+            let is_proven = found.iter().any(|position| {
+                let place = stored.place(position.ordinal.into());
+                let rows = stored.rows(inflater, &place.page);
+                keccak256(stored.row(inflater, &place, &rows).encoded) == *hash
+            });
+            assert!(is_proven, "every hash is found");
+        }
+    });
+    println!("  read by hash, proven       {:>8.2} us", micros(by_hash, READS));
+    let with_bloom = best(|| {
+        for ordinal in ordinals() {
+            let place = stored.place(ordinal);
+            let rows = stored.rows(inflater, &place.page);
+            let receipt = stored.row(inflater, &place, &rows).receipt.expect("a receipt");
+            std::hint::black_box(logs_bloom(&receipt.logs));
+        }
+    });
+    println!("  receipt with bloom         {:>8.2} us", micros(with_bloom, READS));
+}
+
+/// Whole blocks, page after page, with the hash of every transaction.
+fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
+    let inflater = &mut Inflater::new().expect("zstd");
+    let largest = blocks.iter().max_by_key(|block| block.transactions.len()).expect("blocks");
+    let number = largest.header.number;
+    let mut read = |has_blooms: bool| {
+        let mut last: Option<(RowPlace, Rows)> = None;
+        for ordinal in stored.segment.find_ordinals(number).expect("a block") {
+            let place = stored.place(ordinal);
+            let rows = match last.take() {
+                Some((before, rows)) if before.page == place.page => rows,
+                _ => stored.rows(inflater, &place.page),
+            };
+            let row = stored.row(inflater, &place, &rows);
+            std::hint::black_box(keccak256(&row.encoded));
+            if has_blooms {
+                std::hint::black_box(logs_bloom(&row.receipt.expect("a receipt").logs));
+            }
+            last = Some((place, rows));
+        }
+    };
+    let count = largest.transactions.len();
+    let plain = best(|| read(false));
+    println!("  block of {count:<4} transactions {:>8.2} us", micros(plain, 1));
+    let with_blooms = best(|| read(true));
+    println!("  the same with blooms       {:>8.2} us", micros(with_blooms, 1));
+}
+
+fn best(mut round: impl FnMut()) -> Duration {
+    let rounds = (0..ROUNDS).map(|_| {
+        let begun = Instant::now();
+        round();
+        begun.elapsed()
+    });
+    rounds.min().unwrap_or_default()
+}
+
+fn micros(time: Duration, count: u64) -> f64 {
+    per(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), count) / 1000.0
+}
+
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "shown with few digits")]
+fn per(amount: u64, count: u64) -> f64 {
+    amount as f64 / count.max(1) as f64
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+fn slice<'a>(bytes: &'a [u8], range: &std::ops::Range<u64>) -> &'a [u8] {
+    let start = usize::try_from(range.start).expect("an offset");
+    let end = usize::try_from(range.end).expect("an offset");
+    bytes.get(start..end).expect("inside the file")
+}

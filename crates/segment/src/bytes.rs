@@ -1,0 +1,126 @@
+//! Reading and writing the small pieces that rows and directories are made of.
+//!
+//! Knows: varints, fixed arrays, and that input may end anywhere.
+//! Never knows: what the pieces mean.
+
+use crate::corrupt::RowFault;
+
+/// A varint longer than this does not fit 64 bits.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// Appends a number, seven bits a byte, low bits first.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        let [low, ..] = value.to_le_bytes();
+        out.push(low | 0x80);
+        value >>= 7;
+    }
+    let [low, ..] = value.to_le_bytes();
+    out.push(low);
+}
+
+/// Appends a length.
+pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
+    put_varint(out, u64::try_from(length).unwrap_or(u64::MAX));
+}
+
+/// Bytes that are read from the front.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], RowFault> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(RowFault::Ends {
+            what,
+            needed: count,
+            left: self.rest.len(),
+        })?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; N], RowFault> {
+        let left = self.rest.len();
+        let (taken, rest) =
+            self.rest.split_first_chunk::<N>().ok_or(RowFault::Ends { what, needed: N, left })?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub(crate) fn byte(&mut self, what: &'static str) -> Result<u8, RowFault> {
+        self.array::<1>(what).map(|[byte]| byte)
+    }
+
+    pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, RowFault> {
+        let mut value = 0_u64;
+        for position in 0..VARINT_BYTES_MAX {
+            let byte = self.byte(what)?;
+            let bits = u64::from(byte & 0x7f);
+            let shift = u32::try_from(position).unwrap_or(u32::MAX).saturating_mul(7);
+            let placed = bits.checked_shl(shift).filter(|placed| placed >> shift == bits);
+            value |= placed.ok_or(RowFault::TooLarge { what })?;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(RowFault::TooLarge { what })
+    }
+
+    /// A count of things that each take at least one byte: more than are left is damage, and
+    /// nothing is allocated for it.
+    pub(crate) fn count(&mut self, what: &'static str) -> Result<usize, RowFault> {
+        let count = self.length(what)?;
+        if count > self.rest.len() {
+            return Err(RowFault::Ends { what, needed: count, left: self.rest.len() });
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn length(&mut self, what: &'static str) -> Result<usize, RowFault> {
+        usize::try_from(self.varint(what)?).map_err(|_| RowFault::TooLarge { what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_and_take_no_more_bytes_than_they_need() {
+        for (value, length) in
+            [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10)]
+        {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(out.len(), length);
+            let mut cursor = Cursor::new(&out);
+            assert_eq!(cursor.varint("number").unwrap(), value);
+            assert!(cursor.is_empty());
+        }
+    }
+
+    #[test]
+    fn numbers_past_64_bits_and_cut_ones_are_refused() {
+        let too_large = [0xff; 9].into_iter().chain([0x02]).collect::<Vec<u8>>();
+        for bytes in [too_large, vec![0x80; 10], vec![0x80; 11], vec![0x80], vec![]] {
+            assert!(Cursor::new(&bytes).varint("number").is_err(), "{bytes:02x?}");
+        }
+    }
+}

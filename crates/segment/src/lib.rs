@@ -1,0 +1,22 @@
+//! The bytes of immutable files: verified blocks as rows and pages, and lookups by hash.
+//!
+//! Knows: how blocks become bytes and come back bit for bit, checksums, and which bytes a reader
+//! needs next.
+//! Never knows: where the bytes live, who reads them, which chain is canonical.
+
+mod bytes;
+mod corrupt;
+mod file;
+pub mod lookup;
+mod page;
+mod row;
+mod tables;
+mod token;
+
+pub use corrupt::{Corrupt, PageFault, RowFault};
+pub use file::read::{Others, PagePlace, PartBytes, RowPlace, Segment};
+pub use file::write::{SegmentWriter, WriteFault, count_block};
+pub use file::{FOOTER_BYTES, Facts, Footer};
+pub use page::{BlockContext, Inflater, Rows};
+pub use row::{Row, RowReceipt};
+pub use tables::{Census, Tables};

@@ -1,0 +1,110 @@
+//! Tables of what repeats in a segment: addresses, words and selectors, the most used first.
+//!
+//! Knows: how often each occurs, and which are worth an entry.
+//! Never knows: where in a row they stand.
+//!
+//! The census is a sum: blocks may be counted in any order and on any thread, and sums be added
+//! up in any order; the tables that come out are the same.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use alloy_primitives::{Address, B256};
+
+/// Entries of each table at the most: all tables of a full era stay well under a megabyte.
+const ADDRESSES_MAX: usize = 16_384;
+const WORDS_MAX: usize = 8_192;
+const SELECTORS_MAX: usize = 255;
+
+/// Uses from which an entry pays for its own bytes: the first use of a literal is as dear as the
+/// entry, and further ones inside a page are found by the compressor anyway.
+const USES_MIN: u32 = 3;
+
+/// How often addresses, words and selectors occur in some blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    addresses: HashMap<Address, u32>,
+    words: HashMap<B256, u32>,
+    selectors: HashMap<[u8; 4], u32>,
+}
+
+impl Census {
+    pub(crate) fn count_address(&mut self, address: Address) {
+        count(&mut self.addresses, address, 1);
+    }
+
+    pub(crate) fn count_word(&mut self, word: B256) {
+        count(&mut self.words, word, 1);
+    }
+
+    pub(crate) fn count_selector(&mut self, selector: [u8; 4]) {
+        count(&mut self.selectors, selector, 1);
+    }
+
+    /// Adds up two censuses.
+    #[expect(clippy::iter_over_hash_type, reason = "a sum does not depend on the order")]
+    pub fn merge(&mut self, other: Self) {
+        for (address, uses) in other.addresses {
+            count(&mut self.addresses, address, uses);
+        }
+        for (word, uses) in other.words {
+            count(&mut self.words, word, uses);
+        }
+        for (selector, uses) in other.selectors {
+            count(&mut self.selectors, selector, uses);
+        }
+    }
+
+    /// The tables for these blocks.
+    #[must_use]
+    pub fn into_tables(self) -> Tables {
+        Tables {
+            addresses: most_used(self.addresses, ADDRESSES_MAX),
+            words: most_used(self.words, WORDS_MAX),
+            selectors: most_used(self.selectors, SELECTORS_MAX),
+        }
+    }
+}
+
+/// What a reader needs beside a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) words: Vec<B256>,
+    pub(crate) selectors: Vec<[u8; 4]>,
+}
+
+/// What a writer needs: the tables the other way round.
+#[derive(Debug)]
+pub(crate) struct Codebook {
+    pub(crate) addresses: HashMap<Address, u64>,
+    pub(crate) words: HashMap<B256, u64>,
+    pub(crate) selectors: HashMap<[u8; 4], u8>,
+}
+
+impl Codebook {
+    pub(crate) fn new(tables: &Tables) -> Self {
+        Self {
+            addresses: (0..).zip(&tables.addresses).map(|(id, entry)| (*entry, id)).collect(),
+            words: (0..).zip(&tables.words).map(|(id, entry)| (*entry, id)).collect(),
+            selectors: (0..).zip(&tables.selectors).map(|(id, entry)| (*entry, id)).collect(),
+        }
+    }
+}
+
+fn count<K: Eq + Hash>(counts: &mut HashMap<K, u32>, key: K, uses: u32) {
+    let sum = counts.entry(key).or_default();
+    *sum = sum.saturating_add(uses);
+}
+
+/// Entries by falling use; equal ones by value, so that the order is the same everywhere.
+fn most_used<K: Ord + Copy>(counts: HashMap<K, u32>, entries_max: usize) -> Vec<K> {
+    let mut entries: Vec<(u32, K)> = counts
+        .into_iter()
+        .filter(|(_, uses)| *uses >= USES_MIN)
+        .map(|(entry, uses)| (uses, entry))
+        .collect();
+    entries.sort_unstable_by(|(uses_a, a), (uses_b, b)| uses_b.cmp(uses_a).then(a.cmp(b)));
+    entries.truncate(entries_max);
+    entries.into_iter().map(|(_, entry)| entry).collect()
+}

@@ -1,0 +1,23 @@
+//! A lookup run of arbitrary bytes is refused, or every probe of it is answered or refused; what
+//! can be merged with itself beside it does not panic either.
+
+#![no_main]
+
+use alloy_primitives::B256;
+use libfuzzer_sys::fuzz_target;
+use segment::lookup::{Footer, Run, merge_files};
+
+fuzz_target!(|data: &[u8]| {
+    let file_bytes = data.len() as u64;
+    let Ok(footer) = Footer::parse(data, file_bytes) else { return };
+    let tail = footer.tail();
+    let tail = data.get(tail.start as usize..tail.end as usize).unwrap_or_default();
+    let Ok(run) = Run::parse(tail, file_bytes) else { return };
+    for byte in 0..=255 {
+        let hash = B256::repeat_byte(byte);
+        let range = run.bucket_range(&hash);
+        let bucket = data.get(range.start as usize..range.end as usize).unwrap_or_default();
+        let _ = run.probe(&hash, bucket);
+    }
+    let _ = merge_files(data, data);
+});

@@ -1,0 +1,39 @@
+//! A segment of arbitrary bytes is refused, or every row and header in it is read or refused.
+
+#![no_main]
+
+use std::ops::Range;
+
+use libfuzzer_sys::fuzz_target;
+use segment::{FOOTER_BYTES, Footer, Inflater, Segment};
+
+fuzz_target!(|data: &[u8]| {
+    let Some(start) = data.len().checked_sub(FOOTER_BYTES) else { return };
+    let Ok(footer) = Footer::parse(&data[start..]) else { return };
+    let Ok(tail) = footer.tail_range(data.len() as u64) else { return };
+    let Ok(mut inflater) = Inflater::new() else { return };
+    let inflater = &mut inflater;
+    let Ok(segment) = Segment::open(footer, inflater, slice(data, &tail)) else { return };
+    let facts = *segment.facts();
+    for ordinal in 0..facts.transaction_count.min(64) {
+        let Some(place) = segment.find_row(ordinal) else { continue };
+        let page = slice(data, &place.page.range);
+        let Ok(rows) = segment.open_rows(inflater, &place.page, page) else { continue };
+        let own = place.payloads.get(rows.payloads_of(place.row)).unwrap_or_default();
+        let payloads: Vec<&[u8]> = own.iter().map(|page| slice(data, &page.range)).collect();
+        let _ = segment.read_row(inflater, &place, &rows, &payloads);
+    }
+    for number in facts.first..facts.first + facts.block_count.min(64) {
+        if let Some(place) = segment.find_header(number) {
+            let _ = segment.read_header(inflater, &place, slice(data, &place.range), number);
+        }
+        if let Some(place) = segment.find_others(number) {
+            let _ = segment.read_others(inflater, &place, slice(data, &place.range), number);
+        }
+    }
+});
+
+/// What a short read would give: nothing outside the file.
+fn slice<'a>(data: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    data.get(range.start as usize..range.end as usize).unwrap_or_default()
+}
