@@ -13,6 +13,9 @@ use crate::bytes::{Cursor, put_length, put_varint};
 use crate::corrupt::RowFault;
 use crate::tables::{Census, Codebook, Tables};
 
+#[cfg(test)]
+mod tests;
+
 /// Table entries that are cheaper than a reference to what was seen before: one byte either way,
 /// and the same byte in every row.
 const HOT_ADDRESSES: u64 = 96;

@@ -145,9 +145,9 @@ fn sum(findings: &[Finding], elapsed: Duration) -> String {
     counts.fold(line, |line, (count, word)| format!("{line}; {count} {word}"))
 }
 
-/// Nothing is known of a file that cannot be read: it is not false.
+/// Nothing is known of a file that cannot be read, or whose checksum list cannot: it is not false.
 fn is_unreadable(error: &ArchiveError) -> bool {
-    error.remedy() == Remedy::Retry
+    matches!(error.remedy(), Remedy::Retry | Remedy::MendList)
 }
 
 /// A proven file, before it is known how far it can be trusted.
