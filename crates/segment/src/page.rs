@@ -22,8 +22,8 @@ const ZSTD_LEVEL: i32 = 12;
 pub(crate) const PAGE_ROWS_MAX: usize = 16;
 /// Tokens in a page, unless a single row has more.
 pub(crate) const PAGE_TOKENS_MAX: usize = 8 * 1024;
-/// What a page may inflate to: a row's payloads are shorter than any block.
-const INFLATED_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// What a page may inflate to: as much as an archive entry, from which all long bytes come.
+const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const SIGNATURE_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 4;
