@@ -1,0 +1,221 @@
+//! The one place that touches files: a flat folder of them, behind a small trait.
+//!
+//! Knows: names, bytes, and what is durable when.
+//! Never knows: what a file holds, or in which order operations make a crash harmless.
+//!
+//! What is promised of every [`Disk`]: a write is visible to the next read at once; its bytes survive
+//! a crash after [`Disk::fsync_file`], its name after [`Disk::fsync_folder`], and neither before;
+//! [`Disk::rename`] puts one file in the place of another and is never seen half done.
+
+#[cfg(test)]
+mod conformance;
+pub mod faulty;
+mod folder;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+
+use thiserror::Error;
+
+pub use folder::Folder;
+
+/// The longest file name.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// A flat folder of files.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// The folder, as messages name it.
+    fn place(&self) -> String;
+
+    /// The names of all files, sorted. What could not have been written through this trait, such as
+    /// a folder or a name that [`is_file_name`] refuses, is passed over.
+    fn list(&self) -> Result<Vec<String>, DiskError>;
+
+    /// A file's length.
+    fn file_bytes(&self, name: &str) -> Result<u64, DiskError>;
+
+    /// A whole file, refused before it is read if it is longer than `bytes_max`.
+    fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
+
+    /// The bytes of `range`, all of them.
+    fn read_range(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>, DiskError>;
+
+    /// Makes the file hold exactly `bytes`; it is created or emptied first. After an error it may
+    /// hold any part of them.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Adds `bytes` at the end of the file, which is created if need be. After an error any part of
+    /// them may have been added.
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// The file's bytes are durable; its name may not be. After an error, what was written since the
+    /// last success is lost even if the next call succeeds: it must be written again.
+    fn fsync_file(&self, name: &str) -> Result<(), DiskError>;
+
+    /// Gives the file another name, in place of a file that had it.
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// All names are durable.
+    fn fsync_folder(&self) -> Result<(), DiskError>;
+
+    /// Removes the file.
+    fn remove(&self, name: &str) -> Result<(), DiskError>;
+
+    /// Takes the exclusive lock of this name, at once or not at all. It is given back when the guard
+    /// is dropped, and when the process ends in whatever way.
+    fn lock(&self, name: &str) -> Result<LockGuard, DiskError>;
+}
+
+/// A lock that is held for as long as this lives.
+#[derive(Debug)]
+#[must_use = "the lock is given back when this is dropped"]
+pub struct LockGuard {
+    _held: Box<dyn Held>,
+}
+
+impl LockGuard {
+    fn new(held: impl Held + 'static) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+/// What gives a lock back when it is dropped.
+trait Held: fmt::Debug + Send + Sync {}
+
+/// What a disk was asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Make or open the folder.
+    Open,
+    /// List the folder.
+    List,
+    /// Read from a file, or its length.
+    Read,
+    /// Write a file anew.
+    Write,
+    /// Add to a file.
+    Append,
+    /// Make a file's bytes durable.
+    FsyncFile,
+    /// Give a file another name.
+    Rename,
+    /// Make names durable.
+    FsyncFolder,
+    /// Remove a file.
+    Remove,
+    /// Take a lock.
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::List => "list",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Append => "append",
+            Self::FsyncFile => "fsync",
+            Self::Rename => "rename",
+            Self::FsyncFolder => "fsync of the folder",
+            Self::Remove => "remove",
+            Self::Lock => "lock",
+        })
+    }
+}
+
+/// Why a disk did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum DiskError {
+    /// The system refused or failed.
+    #[error("{place}: {operation}: {cause}")]
+    Failed {
+        /// The file or folder.
+        place: String,
+        /// What was to be done.
+        operation: Operation,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// There is no such file.
+    #[error("{place}: {operation}: there is no such file")]
+    Missing {
+        /// The file.
+        place: String,
+        /// What was to be done.
+        operation: Operation,
+    },
+    /// Not a name for a file here.
+    #[error("{folder}: {found:?} is not a file name of a data folder")]
+    Name {
+        /// The folder.
+        folder: String,
+        /// The name.
+        found: String,
+    },
+    /// The range is not inside the file.
+    #[error("{place}: bytes {start}..{end} of a file of {file_bytes}")]
+    Range {
+        /// The file.
+        place: String,
+        /// The first byte that was wanted.
+        start: u64,
+        /// The byte after the last.
+        end: u64,
+        /// How many there are.
+        file_bytes: u64,
+    },
+    /// A file longer than its reader takes.
+    #[error("{place}: {file_bytes} bytes, at most {bytes_max} are read")]
+    TooLarge {
+        /// The file.
+        place: String,
+        /// How long it is.
+        file_bytes: u64,
+        /// How long it may be.
+        bytes_max: u64,
+    },
+    /// Somebody else has the lock.
+    #[error("{place}: the lock is held by another")]
+    Locked {
+        /// The lock's file.
+        place: String,
+    },
+}
+
+impl DiskError {
+    fn from_system(place: String, operation: Operation, cause: io::Error) -> Self {
+        if cause.kind() == io::ErrorKind::NotFound && operation != Operation::Open {
+            return Self::Missing { place, operation };
+        }
+        Self::Failed { place, operation, cause }
+    }
+
+    /// Whether the disk is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Failed { cause, .. } if cause.kind() == io::ErrorKind::StorageFull)
+    }
+}
+
+/// Whether a file of a data folder can have this name: letters, digits, `-`, `_` and `.`, but not
+/// first. So no name leads out of the folder, and every name is one word of a text.
+#[must_use]
+pub fn is_file_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(is_allowed)
+}
+
+/// How many bytes `range` has, if it lies inside a file of `file_bytes`.
+fn range_bytes(place: &str, range: &Range<u64>, file_bytes: u64) -> Result<usize, DiskError> {
+    let wanted = range.end.checked_sub(range.start).filter(|_| range.end <= file_bytes);
+    wanted.and_then(|wanted| usize::try_from(wanted).ok()).ok_or_else(|| DiskError::Range {
+        place: place.to_owned(),
+        start: range.start,
+        end: range.end,
+        file_bytes,
+    })
+}

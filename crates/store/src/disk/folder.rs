@@ -1,0 +1,194 @@
+//! A real folder.
+//!
+//! Knows: `std::fs`, and what Linux promises of fsync and rename.
+//! Never knows: what a file holds.
+//!
+//! No file stays open between calls. Linux reports a failed write-back to the next fsync of the file
+//! through any descriptor if nobody has seen it yet, so opening a file only to fsync it loses nothing.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A folder that is there.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, DiskError> {
+        let folder = Self { path: path.into() };
+        match fs::metadata(&folder.path) {
+            Ok(metadata) if metadata.is_dir() => Ok(folder),
+            Ok(_) => Err(folder.failed(Operation::Open, io::ErrorKind::NotADirectory.into())),
+            Err(cause) => Err(folder.failed(Operation::Open, cause)),
+        }
+    }
+
+    /// A folder that is made, with those above it, if it is not there; its own name is then durable.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, DiskError> {
+        let folder = Self { path: path.into() };
+        if folder.path.is_dir() {
+            return Ok(folder);
+        }
+        let missing: Vec<&Path> = folder
+            .path
+            .ancestors()
+            .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir())
+            .collect();
+        let made = fs::create_dir_all(&folder.path).and_then(|()| {
+            missing.iter().try_for_each(|made| {
+                let above = made.parent().filter(|above| !above.as_os_str().is_empty());
+                File::open(above.unwrap_or(Path::new(".")))?.sync_all()
+            })
+        });
+        made.map_err(|cause| folder.failed(Operation::Open, cause))?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn failed(&self, operation: Operation, cause: io::Error) -> DiskError {
+        DiskError::from_system(self.place(), operation, cause)
+    }
+
+    /// Does something to the file of this name.
+    fn with_file<T>(
+        &self,
+        name: &str,
+        operation: Operation,
+        act: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> Result<T, DiskError> {
+        if !is_file_name(name) {
+            return Err(DiskError::Name { folder: self.place(), found: name.to_owned() });
+        }
+        let path = self.path.join(name);
+        act(&path)
+            .map_err(|cause| DiskError::from_system(path.display().to_string(), operation, cause))
+    }
+
+    fn file_place(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
+    /// The range of a file of `file_bytes`.
+    fn read_open(
+        &self,
+        name: &str,
+        file: &File,
+        range: &Range<u64>,
+        file_bytes: u64,
+    ) -> Result<Vec<u8>, DiskError> {
+        let mut bytes = vec![0; range_bytes(&self.file_place(name), range, file_bytes)?];
+        self.with_file(name, Operation::Read, |_| file.read_exact_at(&mut bytes, range.start))?;
+        Ok(bytes)
+    }
+
+    fn open_to_read(&self, name: &str) -> Result<(File, u64), DiskError> {
+        self.with_file(name, Operation::Read, |path| {
+            let file = File::open(path)?;
+            let file_bytes = file.metadata()?.len();
+            Ok((file, file_bytes))
+        })
+    }
+}
+
+impl Disk for Folder {
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        let read = || {
+            let mut names = Vec::new();
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                let name = entry.file_name().into_string().ok();
+                let is_file = entry.file_type()?.is_file();
+                names.extend(name.filter(|name| is_file && is_file_name(name)));
+            }
+            names.sort_unstable();
+            Ok(names)
+        };
+        read().map_err(|cause| self.failed(Operation::List, cause))
+    }
+
+    fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
+        self.with_file(name, Operation::Read, |path| Ok(fs::metadata(path)?.len()))
+    }
+
+    fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        let (file, file_bytes) = self.open_to_read(name)?;
+        if file_bytes > bytes_max {
+            return Err(DiskError::TooLarge {
+                place: self.file_place(name),
+                file_bytes,
+                bytes_max,
+            });
+        }
+        self.read_open(name, &file, &(0..file_bytes), file_bytes)
+    }
+
+    fn read_range(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>, DiskError> {
+        let (file, file_bytes) = self.open_to_read(name)?;
+        self.read_open(name, &file, &range, file_bytes)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        self.with_file(name, Operation::Write, |path| File::create(path)?.write_all(bytes))
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        self.with_file(name, Operation::Append, |path| {
+            OpenOptions::new().append(true).create(true).open(path)?.write_all(bytes)
+        })
+    }
+
+    fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
+        self.with_file(name, Operation::FsyncFile, |path| File::open(path)?.sync_all())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        let to = self.with_file(to, Operation::Rename, |path| Ok(path.to_owned()))?;
+        self.with_file(from, Operation::Rename, |path| fs::rename(path, to))
+    }
+
+    fn fsync_folder(&self) -> Result<(), DiskError> {
+        let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
+        synced.map_err(|cause| self.failed(Operation::FsyncFolder, cause))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.with_file(name, Operation::Remove, |path| fs::remove_file(path))
+    }
+
+    fn lock(&self, name: &str) -> Result<LockGuard, DiskError> {
+        let attempt = self.with_file(name, Operation::Lock, |path| {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?;
+            match file.try_lock() {
+                Ok(()) => Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(cause)) => Err(cause),
+            }
+        })?;
+        let file = attempt.ok_or_else(|| DiskError::Locked { place: self.file_place(name) })?;
+        Ok(LockGuard::new(file))
+    }
+}
+
+impl Held for File {}

@@ -1,0 +1,8 @@
+//! One data folder: what is live in it, who may write to it, and the disk beneath.
+//!
+//! Knows: file names, the manifest, the order of operations that makes a crash harmless.
+//! Never knows: who supplies blocks, who asks for them, the network.
+
+pub mod disk;
+pub mod lock;
+pub mod manifest;

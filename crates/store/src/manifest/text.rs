@@ -1,0 +1,291 @@
+//! The manifest as a file: one line a fact, and a checksum in the last line.
+//!
+//! Knows: the lines and their words.
+//! Never knows: disks.
+//!
+//! ```text
+//! quipu manifest 1
+//! generation 7
+//! chain 1                      or -
+//! genesis 0xd4e5...8fa3        or -
+//! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts anchored|linked|unanchored
+//! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES
+//! checksum CRC32               of all bytes before this line
+//! ```
+//!
+//! A manifest has exactly one text: whatever does not encode to the same bytes again is refused.
+
+use std::fmt::{Display, Write as _};
+use std::str::{FromStr, Split};
+
+use chain::BlockRange;
+use segment::lookup::{RunSpan, SpanError, Subject};
+use thiserror::Error;
+
+use super::{Conflict, Manifest, Network, RunEntry, SegmentEntry, StatusWord};
+
+const TITLE: &str = "quipu manifest ";
+const VERSION: u32 = 1;
+const UNKNOWN: &str = "-";
+
+/// What is wrong with a manifest's bytes.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TextFault {
+    /// Bytes that are not text.
+    #[error("byte {byte}: not text")]
+    NotText {
+        /// The first of them.
+        byte: usize,
+    },
+    /// Not a manifest at all.
+    #[error("line 1: {found:?} where a manifest says \"{TITLE}{VERSION}\"")]
+    Title {
+        /// How it begins, at most 40 characters.
+        found: String,
+    },
+    /// Written by another build.
+    #[error("line 1: manifest version {found}, this build reads {VERSION}")]
+    Version {
+        /// The version.
+        found: u32,
+    },
+    /// Not what was written.
+    #[error("checksum {found:08x}, the last line says {expected:?}")]
+    Checksum {
+        /// Of the lines before.
+        found: u32,
+        /// The last line, at most 40 characters.
+        expected: String,
+    },
+    /// A word that is missing or that its place does not allow.
+    #[error("line {line}: {what}: {found:?}")]
+    Word {
+        /// Which line, from 1.
+        line: usize,
+        /// What belongs there.
+        what: &'static str,
+        /// What is there, at most 40 characters.
+        found: String,
+    },
+    /// Blocks that are no range.
+    #[error("line {line}: blocks {first}..{last} are no range")]
+    Range {
+        /// Which line, from 1.
+        line: usize,
+        /// The first block.
+        first: u64,
+        /// The last block.
+        last: u64,
+    },
+    /// Slots that are no run's.
+    #[error("line {line}: {fault}")]
+    Span {
+        /// Which line, from 1.
+        line: usize,
+        /// Why.
+        fault: SpanError,
+    },
+    /// Files that cannot be live together.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// A line that is not where or how a manifest has it.
+    #[error("line {line}: {found:?} where a manifest has {expected:?}")]
+    Form {
+        /// Which line, from 1.
+        line: usize,
+        /// What is there.
+        found: String,
+        /// What belongs there.
+        expected: String,
+    },
+}
+
+impl Manifest {
+    /// The text of the file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { generation, network, segments, runs } = self;
+        let mut text = format!("{TITLE}{VERSION}\ngeneration {generation}\n");
+        put(&mut text, format_args!("chain {}", known(network.chain_id)));
+        put(&mut text, format_args!("genesis {}", known(network.genesis_hash)));
+        for SegmentEntry { range, file_name, bytes, digest, has_receipts, status } in segments {
+            let (first, last) = (range.first(), range.last());
+            let receipts = receipts_word(*has_receipts);
+            put(
+                &mut text,
+                format_args!(
+                    "segment {first} {last} {file_name} {bytes} {digest} {receipts} {status}"
+                ),
+            );
+        }
+        for RunEntry { subject, span, file_name, bytes } in runs {
+            let (first_slot, slot_count) = (span.first_slot(), span.slot_count());
+            put(
+                &mut text,
+                format_args!("run {subject} {first_slot} {slot_count} {file_name} {bytes}"),
+            );
+        }
+        let checksum = crc32fast::hash(text.as_bytes());
+        put(&mut text, format_args!("checksum {checksum:08x}"));
+        text.into_bytes()
+    }
+
+    /// Reads the text of a file.
+    pub fn decode(bytes: &[u8]) -> Result<Self, TextFault> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| TextFault::NotText { byte: error.valid_up_to() })?;
+        check_title(text)?;
+        let body = checked_body(text)?;
+        let mut manifest = Self::new(Network::default());
+        for (line, words) in (1..).zip(body.lines()).skip(1) {
+            manifest.take_line(&mut Words { line, words: words.split(' ') })?;
+        }
+        let manifest = manifest.sorted()?;
+        manifest.check_form(text)?;
+        Ok(manifest)
+    }
+
+    /// Adds what one line says. Words too many, and lines that come twice or too early, are left to
+    /// [`Self::check_form`].
+    fn take_line(&mut self, words: &mut Words<'_>) -> Result<(), TextFault> {
+        let line = words.line;
+        match words.next() {
+            "generation" => self.generation = words.parse("generation")?,
+            "chain" => self.network.chain_id = words.parse_known("chain id")?,
+            "genesis" => self.network.genesis_hash = words.parse_known("genesis hash")?,
+            "segment" => {
+                let (first, last) = (words.parse("first block")?, words.parse("last block")?);
+                self.segments.push(SegmentEntry {
+                    range: BlockRange::from_ends(first, last).ok_or(TextFault::Range {
+                        line,
+                        first,
+                        last,
+                    })?,
+                    file_name: words.next().to_owned(),
+                    bytes: words.parse("file length")?,
+                    digest: words.parse("digest")?,
+                    has_receipts: words.choose("receipts", [true, false], receipts_word)?,
+                    status: words.choose("status", STATUS_WORDS, |word| word)?,
+                });
+            }
+            "run" => {
+                let subjects = [Subject::Transactions, Subject::Blocks];
+                let subject = words.choose("subject", subjects, |subject| subject)?;
+                let (first_slot, slot_count) =
+                    (words.parse("first slot")?, words.parse("slot count")?);
+                self.runs.push(RunEntry {
+                    subject,
+                    span: RunSpan::new(first_slot, slot_count)
+                        .map_err(|fault| TextFault::Span { line, fault })?,
+                    file_name: words.next().to_owned(),
+                    bytes: words.parse("file length")?,
+                });
+            }
+            other => return Err(words.fault("no line of a manifest begins so", other)),
+        }
+        Ok(())
+    }
+
+    /// Whether `text` is this manifest's one text.
+    fn check_form(&self, text: &str) -> Result<(), TextFault> {
+        let encoded = self.encode();
+        if encoded == text.as_bytes() {
+            return Ok(());
+        }
+        let encoded = String::from_utf8_lossy(&encoded);
+        let mut lines = encoded.split('\n');
+        let mut found = text.split('\n');
+        for line in 1.. {
+            let pair = (found.next(), lines.next());
+            if pair.0 != pair.1 || pair == (None, None) {
+                let text = |part: Option<&str>| part.unwrap_or("its end").to_owned();
+                return Err(TextFault::Form { line, found: text(pair.0), expected: text(pair.1) });
+            }
+        }
+        Ok(())
+    }
+}
+
+const STATUS_WORDS: [StatusWord; 3] =
+    [StatusWord::Anchored, StatusWord::Linked, StatusWord::Unanchored];
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+fn known(value: Option<impl Display>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| value.to_string())
+}
+
+fn receipts_word(has_receipts: bool) -> &'static str {
+    if has_receipts { "receipts" } else { "noreceipts" }
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+fn check_title(text: &str) -> Result<(), TextFault> {
+    let title = text.split('\n').next().unwrap_or_default();
+    let version = title.strip_prefix(TITLE).and_then(|version| version.parse().ok());
+    match version {
+        Some(VERSION) => Ok(()),
+        Some(found) => Err(TextFault::Version { found }),
+        None => Err(TextFault::Title { found: excerpt(title) }),
+    }
+}
+
+/// The lines before the last, if the last is their checksum.
+fn checked_body(text: &str) -> Result<&str, TextFault> {
+    let lines = text.strip_suffix('\n').unwrap_or(text);
+    let last = lines.rsplit('\n').next().unwrap_or_default();
+    let body = lines.strip_suffix(last).unwrap_or_default();
+    let found = crc32fast::hash(body.as_bytes());
+    if last != format!("checksum {found:08x}") {
+        return Err(TextFault::Checksum { found, expected: excerpt(last) });
+    }
+    Ok(body)
+}
+
+/// The words of one line, from the front.
+struct Words<'a> {
+    line: usize,
+    words: Split<'a, char>,
+}
+
+impl<'a> Words<'a> {
+    /// The next word; empty at the line's end.
+    fn next(&mut self) -> &'a str {
+        self.words.next().unwrap_or_default()
+    }
+
+    fn fault(&self, what: &'static str, found: &str) -> TextFault {
+        TextFault::Word { line: self.line, what, found: excerpt(found) }
+    }
+
+    fn parse<T: FromStr>(&mut self, what: &'static str) -> Result<T, TextFault> {
+        let word = self.next();
+        word.parse().map_err(|_| self.fault(what, word))
+    }
+
+    fn parse_known<T: FromStr>(&mut self, what: &'static str) -> Result<Option<T>, TextFault> {
+        let word = self.next();
+        if word == UNKNOWN {
+            return Ok(None);
+        }
+        word.parse().map(Some).map_err(|_| self.fault(what, word))
+    }
+
+    /// The choice whose word this is.
+    fn choose<T: Copy, W: Display, const N: usize>(
+        &mut self,
+        what: &'static str,
+        choices: [T; N],
+        word_of: impl Fn(T) -> W,
+    ) -> Result<T, TextFault> {
+        let word = self.next();
+        let choice = choices.into_iter().find(|choice| word_of(*choice).to_string() == word);
+        choice.ok_or_else(|| self.fault(what, word))
+    }
+}
