@@ -82,7 +82,9 @@ impl ChecksumList {
     /// Reads `hex  name` lines.
     pub fn parse_named(file: String, text: &str) -> Result<Self, ChecksumListError> {
         let mut named = Vec::new();
-        for (position, line) in lines_of(text) {
+        let lines = text.lines().enumerate();
+        let said = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+        for (position, line) in said {
             let parsed = line.split_once([' ', '\t']).and_then(|(hash, name)| {
                 let name = name.trim_start_matches([' ', '\t', '*']).trim_end();
                 let name = name.strip_prefix("./").unwrap_or(name);
@@ -97,7 +99,8 @@ impl ChecksumList {
     /// Reads lines of one hash each.
     pub fn parse_numbered(file: String, text: &str) -> Result<Self, ChecksumListError> {
         let mut numbered = Vec::new();
-        for (position, line) in lines_of(text) {
+        // Every line counts: one that was passed over would give the later ones to other eras.
+        for (position, line) in text.lines().enumerate() {
             let hash = parse_hash(line.trim_end());
             let expected = "0x and 64 hex digits";
             numbered.push(hash.ok_or_else(|| bad_line(&file, position, line, expected))?);
@@ -150,7 +153,8 @@ pub fn hash_file(path: &Path) -> io::Result<B256> {
     }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<(String, String)>, ChecksumListError> {
+/// A list's name for messages and its text, if it is there.
+pub(super) fn read_if_there(path: &Path) -> Result<Option<(String, String)>, ChecksumListError> {
     let read = || -> io::Result<String> {
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() || metadata.len() > LIST_BYTES_MAX {
@@ -163,12 +167,6 @@ fn read_if_there(path: &Path) -> Result<Option<(String, String)>, ChecksumListEr
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ChecksumListError::Io { file: shown(path), error }),
     }
-}
-
-/// The lines that say something, with their positions.
-fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate();
-    lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// Whether the archives in a folder are of one network and one format, one for each era: only
@@ -220,6 +218,16 @@ mod tests {
             assert_eq!(hex::encode(hash), HASH);
             assert!(list.find(Path::new("/x/mainnet-00002-00000000.era1")).is_none());
         }
+    }
+
+    #[test]
+    fn a_numbered_list_has_no_lines_to_pass_over_and_a_named_one_has() {
+        let numbered = format!("0x{HASH}\n\n0x{HASH}\n");
+        let error = ChecksumList::parse_numbered("list".into(), &numbered).unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
+        let named = format!("# by name\n\n{HASH}  ./mainnet-00001-a5364e9a.era1\n");
+        let list = ChecksumList::parse_named("list".into(), &named).unwrap();
+        assert!(list.find(Path::new("/x/mainnet-00001-a5364e9a.era1")).is_some());
     }
 
     #[test]

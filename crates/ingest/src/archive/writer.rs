@@ -19,7 +19,7 @@ use alloy_primitives::{B256, U256, hex};
 use chain::{BlockRange, Candidate, HeaderError, decode_header, hash_header};
 use thiserror::Error;
 
-use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST, is_uniform};
+use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST, is_uniform, read_if_there};
 use super::layout::Format;
 use super::name::ArchiveName;
 use super::{ARCHIVE_BLOCKS_MAX, shown};
@@ -225,14 +225,10 @@ impl ArchiveWriter {
     fn write_checksums(&self) -> Result<(), WriteError> {
         let mut lines = BTreeMap::new();
         let named_path = self.folder.join(NAMED_LIST);
-        match fs::read_to_string(&named_path) {
-            Ok(text) => {
-                let list = ChecksumList::parse_named(named_path.display().to_string(), &text)?;
-                let there = list.names().filter(|(name, _)| self.folder.join(name).exists());
-                lines.extend(there.map(|(name, hash)| (name.to_owned(), hash)));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at(&named_path)(error)),
+        if let Some((file, text)) = read_if_there(&named_path)? {
+            let list = ChecksumList::parse_named(file, &text)?;
+            let there = list.names().filter(|(name, _)| self.folder.join(name).exists());
+            lines.extend(there.map(|(name, hash)| (name.to_owned(), hash)));
         }
         for written in &self.written {
             if let Some(name) = written.path.file_name().and_then(|name| name.to_str()) {
