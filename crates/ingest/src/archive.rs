@@ -159,8 +159,9 @@ impl<S: ReadAt> Archive<S> {
             }
         };
         // Past the merge an archive only repeats the last sum.
-        let is_pre_merge = decode_header(&header).is_ok_and(|header| !header.difficulty.is_zero());
-        let total_difficulty = self.read_total_difficulty(number)?.filter(|_| is_pre_merge);
+        let total_difficulty = self
+            .read_total_difficulty(number)?
+            .filter(|_| decode_header(&header).is_ok_and(|header| !header.difficulty.is_zero()));
         Ok(Candidate { header, body, receipts, total_difficulty })
     }
 

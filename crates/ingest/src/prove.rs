@@ -161,6 +161,10 @@ impl Prover<'_> {
         let mut digests = Vec::new();
         for number in piece.first()..piece.end() {
             let candidate = archive.read_block(number)?;
+            let total_difficulty = match candidate.total_difficulty {
+                None => archive.read_total_difficulty(number)?,
+                claimed => claimed,
+            };
             let block = verifier.verify(candidate).map_err(|mismatch| {
                 archive.refuse_part(number, mismatch.fault.part(), Fault::Block(mismatch))
             })?;
@@ -170,7 +174,7 @@ impl Prover<'_> {
                 hash: block.hash,
                 parent_hash: block.header.parent_hash,
                 difficulty: block.header.difficulty,
-                total_difficulty: archive.read_total_difficulty(number)?,
+                total_difficulty,
                 transaction_count,
             });
             digests.push(digest(block));

@@ -173,13 +173,14 @@ fn groups(jobs: &[Job]) -> Vec<Vec<usize>> {
     by_network.into_values().chain(alone).collect()
 }
 
-/// For every job the blocks where its file may meet the others of its group. Files are opened for
-/// it; those that cannot be are refused later, with the reason.
+/// For every job the blocks where its file may meet the others of its group. Files that have
+/// others are opened for it; those that cannot be are refused later, with the reason.
 fn points(jobs: &[Job], groups: &[Vec<usize>]) -> Vec<BTreeSet<u64>> {
     let mut points = vec![BTreeSet::new(); jobs.len()];
     for group in groups {
         let members = || group.iter().filter_map(|position| jobs.get(*position));
         let ranges: Vec<BlockRange> = members()
+            .filter(|_| group.len() > 1)
             .filter_map(|job| Archive::open(&job.path).ok())
             .map(|archive| archive.range())
             .collect();

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use chain::trust::Anchors;
-use chain::{Candidate, ChainSpec};
+use chain::{Block, Candidate, ChainSpec, Verified};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
 use ingest::prove::{NO_POINTS, Prover, Report, Unwatched};
 use ingest::sample::{NETWORK_NAME, Settings, generate, genesis};
@@ -49,6 +49,26 @@ pub(crate) fn prove<S: ReadAt>(
     let threads = threads(thread_count);
     let points = NO_POINTS;
     Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched, points }.prove(archive)
+}
+
+/// Every block of an archive, proven against what is known of its chain.
+pub(crate) fn proven_blocks<S: ReadAt>(
+    archive: &Archive<S>,
+    spec: &ChainSpec,
+) -> Vec<Verified<Block>> {
+    let anchors = Anchors::of(spec);
+    let mut blocks = Vec::new();
+    let (threads, progress, points) = (threads(2), &Unwatched, NO_POINTS);
+    let report = Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
+        archive,
+        |block| block,
+        |block| -> Result<(), ArchiveError> {
+            blocks.push(block);
+            Ok(())
+        },
+    );
+    report.unwrap();
+    blocks
 }
 
 /// Every block as the archive claims it.

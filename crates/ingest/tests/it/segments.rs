@@ -1,17 +1,15 @@
 //! Verified blocks into a segment and back: every byte, from few reads, and damage noticed.
 
-use std::path::Path;
-
 use chain::trust::Anchors;
 use chain::{Block, ChainSpec, Start, Verified, Verifier};
-use ingest::archive::{Archive, ArchiveError};
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
     Census, Corrupt, FOOTER_BYTES, Facts, Footer, Inflater, Segment, SegmentWriter, count_block,
 };
 
-use crate::made::{blocks, spec, threads};
+use crate::made::{blocks, proven_blocks, spec};
+use crate::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
 fn verified(settings: &Settings) -> Vec<Verified<Block>> {
@@ -173,31 +171,15 @@ fn every_flipped_byte_gives_an_error_or_the_same_answers() {
 
 #[test]
 fn real_chain_data_comes_back_to_the_byte() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ere");
-    if !folder.is_dir() {
-        println!("skipped: no ../shared/data");
-        return;
-    }
+    let Some(folder) = shared_data() else { return };
     for name in [
         "hivechain-00000-d226371d-noproofs.ere",
         "anvil-00000-3c0295fc-noproofs.ere",
         "mainnet-01896-56a9bb03-noproofs.ere",
         "relinked-02560-8eb90bff-noproofs.ere",
     ] {
-        let archive = Archive::open(&folder.join(name)).unwrap();
-        let (spec, anchors) = (ChainSpec::bare("any", None, None), Anchors::none());
-        let mut blocks = Vec::new();
-        let (threads, progress, points) = (threads(2), &Unwatched, NO_POINTS);
-        Prover { spec: &spec, anchors: &anchors, threads, progress, points }
-            .prove_each(
-                &archive,
-                |block| block,
-                |block| -> Result<(), ArchiveError> {
-                    blocks.push(block);
-                    Ok(())
-                },
-            )
-            .unwrap();
+        let archive = Archive::open(&folder.join("ere").join(name)).unwrap();
+        let blocks = proven_blocks(&archive, &ChainSpec::bare("any", None, None));
         let bytes = check(&blocks, Some(1));
         println!("{name}: {} of {} bytes", bytes.len(), archive.bytes_count());
     }
