@@ -109,3 +109,8 @@ impl Progress for Watch {
         self.advance_by(block.bytes, block.transaction_count);
     }
 }
+
+/// A rate for people: whole units.
+pub(crate) fn per_second(count: u64, elapsed: Duration) -> u128 {
+    u128::from(count) * 1000 / elapsed.as_millis().max(1)
+}

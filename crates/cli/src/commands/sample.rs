@@ -11,7 +11,7 @@ use ingest::sample::{self, NETWORK_NAME, Settings};
 
 use crate::Failure;
 use crate::args::{SampleArgs, SampleChainArgs};
-use crate::progress::Watch;
+use crate::progress::{Watch, per_second};
 
 pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
     let made = make(&args.to, args.format.into(), &args.chain)?;
@@ -86,9 +86,4 @@ pub(crate) fn settings(args: &SampleChainArgs) -> Settings {
         txs_per_block: args.txs_per_block,
         payload: args.payload.into(),
     }
-}
-
-/// A rate for people: whole units.
-pub(crate) fn per_second(count: u64, elapsed: std::time::Duration) -> u128 {
-    u128::from(count) * 1000 / elapsed.as_millis().max(1)
 }

@@ -1,6 +1,6 @@
 //! `quipu sample`.
 
-use crate::run::{archive, quipu, sample, text};
+use crate::run::{archive, quipu, quipu_unread, sample, text};
 
 #[test]
 fn era1_ends_at_the_merge_and_says_so() {
@@ -20,6 +20,14 @@ fn the_same_arguments_give_the_same_file_on_any_number_of_threads() {
     }
     let files = folders.map(|folder| std::fs::read(archive(folder.path())).unwrap());
     assert!(files[0] == files[1]);
+}
+
+#[test]
+fn a_sample_is_made_though_nobody_reads_what_is_said_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["sample", "--to", text(folder.path()), "--block-count", "10"];
+    assert_eq!(quipu_unread(&args), Some(0));
+    assert!(archive(folder.path()).is_file());
 }
 
 #[test]

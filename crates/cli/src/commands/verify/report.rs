@@ -10,7 +10,7 @@ use ingest::prove::Report;
 use ingest::survey::{Finding, Proven};
 use serde_json::{Value, json};
 
-use crate::commands::sample::per_second;
+use crate::progress::per_second;
 
 /// For whom to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
