@@ -94,17 +94,11 @@ pub(crate) fn encode_row(
     source: RowSource<'_>,
     payloads: &mut Vec<Bytes>,
 ) {
-    let (row_start, payloads_start) = (out.len(), payloads.len());
-    put_row(&mut RowWriter::new(out, codebook), source, payloads, true);
     // alloy decodes leniently in a few places. What its types do not say to the byte is kept as
     // it came.
     let is_exact = source.transaction.envelope.encoded_2718() == source.transaction.encoded
         && says_chain(source);
-    if !is_exact {
-        out.truncate(row_start);
-        payloads.truncate(payloads_start);
-        put_row(&mut RowWriter::new(out, codebook), source, payloads, false);
-    }
+    put_row(&mut RowWriter::new(out, codebook), source, payloads, is_exact);
 }
 
 /// Whether the row can leave out the chain id: it is none or the segment's.
