@@ -6,6 +6,7 @@
 mod args;
 mod chain_choice;
 mod commands;
+mod output;
 mod progress;
 
 use std::process::ExitCode;
@@ -44,12 +45,6 @@ fn main() -> ExitCode {
         Err(Failure::Work(error)) => (error, 1),
         Err(Failure::Usage(error)) => (error, 2),
     };
-    // The reader of a pipe may leave early: the work was done. What was found false is never such
-    // an error.
-    let io_kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    if io_kind == Some(std::io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
-    }
     eprintln!("error: {error:#}");
     ExitCode::from(code)
 }

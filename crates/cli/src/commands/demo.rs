@@ -1,6 +1,5 @@
 //! `quipu demo`: make the sample chain, write it as ere, prove what was written.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -15,12 +14,12 @@ use crate::args::{DemoArgs, SampleChainArgs};
 use crate::chain_choice;
 use crate::commands::sample::{make, settings};
 use crate::commands::verify::{Output, prove_all};
+use crate::output::print_lines;
 
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let folder = args.to.clone().unwrap_or_else(|| default_folder(&args.chain));
     let made = make(&folder, Format::Ere, &args.chain)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", made.summary)?;
+    print_lines(std::slice::from_ref(&made.summary))?;
 
     let genesis = sample::genesis(&settings(&args.chain));
     let spec = ChainSpec::from_genesis(NETWORK_NAME, &genesis).context("sample genesis")?;
@@ -36,14 +35,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         })
         .collect();
     let threads = args.chain.work.threads.unwrap_or_else(threads_default);
-    drop(out);
     prove_all(jobs, threads, Output::Text)?;
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "\nProve it again:  quipu verify --genesis {0}/genesis.json {0}",
-        folder.display()
-    )?;
+    let again = format!("quipu verify --genesis {0}/genesis.json {0}", folder.display());
+    print_lines(&[String::new(), format!("Prove it again:  {again}")])?;
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! `quipu sample`: the sample chain as archives, with the genesis.json that goes with it.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -11,28 +10,23 @@ use ingest::sample::{self, NETWORK_NAME, Settings};
 
 use crate::Failure;
 use crate::args::{SampleArgs, SampleChainArgs};
+use crate::output::print_lines;
 use crate::progress::{Watch, per_second};
 
 pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
     let made = make(&args.to, args.format.into(), &args.chain)?;
-    let mut out = io::stdout().lock();
-    for written in &made.written {
-        writeln!(
-            out,
-            "{}  blocks {}  {} bytes",
-            shown(&written.path),
-            written.range,
-            written.bytes_count
-        )?;
-    }
-    writeln!(out, "{}", made.summary)?;
-    if let Some(merge) = made.merge_block {
-        writeln!(
-            out,
-            "note: era1 ends before block {merge}, the merge; --format ere holds all blocks"
-        )?;
-    }
+    let mut lines: Vec<String> = made.written.iter().map(written_line).collect();
+    lines.push(made.summary);
+    lines.extend(made.merge_block.map(|merge| {
+        format!("note: era1 ends before block {merge}, the merge; --format ere holds all blocks")
+    }));
+    print_lines(&lines)?;
     Ok(())
+}
+
+fn written_line(written: &Written) -> String {
+    let Written { path, range, bytes_count, .. } = written;
+    format!("{}  blocks {range}  {bytes_count} bytes", shown(path))
 }
 
 /// A sample chain on disk.

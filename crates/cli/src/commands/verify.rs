@@ -4,7 +4,6 @@ mod report;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use ingest::survey::{Job, find_archives, survey};
 use crate::Failure;
 use crate::args::VerifyArgs;
 use crate::chain_choice;
+use crate::output::print_lines;
 use crate::progress::Watch;
 
 pub(crate) use report::Output;
@@ -43,11 +43,7 @@ pub(crate) fn prove_all(
         Ok(report) => watch.say(&report::progress(path, report)),
     });
     let elapsed = watch.finish();
-    match report::print(&findings, elapsed, output) {
-        // The reader of a pipe may leave early; what was found out stays as it is.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        printed => printed?,
-    }
+    print_lines(&report::lines(&findings, elapsed, output))?;
     if findings.iter().all(|finding| finding.outcome.is_ok()) { Ok(()) } else { Err(Failure::Told) }
 }
 

@@ -1,6 +1,16 @@
 //! `quipu demo`.
 
-use crate::run::{quipu, text};
+use crate::run::{quipu, quipu_unread, text};
+
+#[test]
+fn the_demo_goes_on_to_its_verdict_though_nobody_reads_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["demo", "--to", text(folder.path()), "--block-count", "20"];
+    assert_eq!(quipu_unread(&args), Some(0));
+    // What goes wrong is still told by the exit code: here a list that cannot be renewed.
+    std::fs::write(folder.path().join("checksums_sha256.txt"), "nonsense\n").unwrap();
+    assert_eq!(quipu_unread(&args), Some(1));
+}
 
 #[test]
 fn the_demo_makes_and_proves_a_chain_and_says_how_to_do_it_again() {

@@ -1,6 +1,5 @@
 //! What `verify` prints: a line for each file, then a sum.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,24 +33,23 @@ pub(crate) fn refusal(error: &ArchiveError) -> String {
     format!("error: {error}\n  hint: {hint}")
 }
 
-/// Prints every finding and the sum.
-pub(crate) fn print(findings: &[Finding], elapsed: Duration, output: Output) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    for finding in findings {
-        let line = match (output, &finding.outcome) {
+/// A line for every finding and, for people, the sum.
+pub(crate) fn lines(findings: &[Finding], elapsed: Duration, output: Output) -> Vec<String> {
+    let mut lines: Vec<String> = findings
+        .iter()
+        .map(|finding| match (output, &finding.outcome) {
             (Output::Json, outcome) => to_json(finding, outcome).to_string(),
             (Output::Text, Ok(proven)) => to_text(finding, proven),
             (Output::Text, Err(error)) => {
                 let word = if is_unreadable(error) { "UNREADABLE" } else { "FALSE" };
                 format!("{}  {word}  {error}", shown(&finding.path))
             }
-        };
-        writeln!(out, "{line}")?;
-    }
+        })
+        .collect();
     if output == Output::Text {
-        writeln!(out, "{}", sum(findings, elapsed))?;
+        lines.push(sum(findings, elapsed));
     }
-    Ok(())
+    lines
 }
 
 fn to_text(finding: &Finding, proven: &Proven) -> String {
