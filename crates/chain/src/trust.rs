@@ -7,7 +7,7 @@
 //! - *linked*: descends from genesis or an anchored block; canonical on the word of its source;
 //! - *unanchored*: proven inside, linked to nothing known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -88,6 +88,8 @@ pub struct Anchors {
     genesis_hash: Option<B256>,
     operator: BTreeMap<u64, B256>,
     epoch_roots: Option<EpochRoots>,
+    /// Epochs whose roots were recomputed before, when the list was at hand.
+    proven_epochs: BTreeSet<u64>,
 }
 
 /// Two trusted hashes for one block.
@@ -112,7 +114,13 @@ impl Anchors {
     /// Trusts a chain's genesis.
     #[must_use]
     pub fn of(spec: &ChainSpec) -> Self {
-        Self { genesis_hash: spec.genesis_hash(), ..Self::default() }
+        Self::of_genesis(spec.genesis_hash())
+    }
+
+    /// Trusts block 0 to have this hash, if there is one.
+    #[must_use]
+    pub fn of_genesis(genesis_hash: Option<B256>) -> Self {
+        Self { genesis_hash, ..Self::default() }
     }
 
     /// Trusts one more block on the operator's word.
@@ -135,6 +143,14 @@ impl Anchors {
         self
     }
 
+    /// Trusts that a run which claims this epoch has been held against its root before: whoever
+    /// keeps runs need not keep the list of roots.
+    #[must_use]
+    pub fn with_proven_epoch(mut self, epoch: u64) -> Self {
+        self.proven_epochs.insert(epoch);
+        self
+    }
+
     /// The hash that block `number` must have, and who says so.
     #[must_use]
     pub fn expected_hash(&self, number: u64) -> Option<(B256, AnchorKind)> {
@@ -149,6 +165,11 @@ impl Anchors {
     pub fn expected_epoch_root(&self, epoch: u64) -> Option<B256> {
         let is_mainnet = self.genesis_hash == Some(MAINNET_GENESIS_HASH);
         self.epoch_roots.as_ref().filter(|_| is_mainnet)?.get(epoch)
+    }
+
+    /// Whether a run that gave this epoch's root is anchored by it.
+    fn is_epoch_trusted(&self, epoch: u64) -> bool {
+        self.proven_epochs.contains(&epoch) || self.expected_epoch_root(epoch).is_some()
     }
 
     /// The operator's anchors, lowest number first. One at genesis is not repeated here.

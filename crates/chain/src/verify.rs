@@ -138,9 +138,22 @@ impl<'a> Verifier<'a> {
         let block = self
             .prove(candidate)
             .map_err(|fault| Mismatch { number: self.next, fault: Box::new(fault) })?;
+        self.advance(&block);
+        Ok(Verified(block))
+    }
+
+    /// Takes a block that was proven before as the next of the run, if number, parent link and
+    /// anchors allow it.
+    pub fn follow(&mut self, block: &Verified<Block>) -> Result<(), Mismatch> {
+        self.check_place(&block.header, block.hash)
+            .map_err(|fault| Mismatch { number: self.next, fault: Box::new(fault) })?;
+        self.advance(block);
+        Ok(())
+    }
+
+    fn advance(&mut self, block: &Block) {
         self.next = self.next.saturating_add(1);
         self.parent_hash = Some(block.hash);
-        Ok(Verified(block))
     }
 
     fn prove(&mut self, candidate: Candidate) -> Result<Block, Fault> {

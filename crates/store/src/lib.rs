@@ -4,5 +4,6 @@
 //! Never knows: who supplies blocks, who asks for them, the network.
 
 pub mod disk;
+pub mod layout;
 pub mod lock;
 pub mod manifest;

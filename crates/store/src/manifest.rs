@@ -1,23 +1,25 @@
-//! The manifest: which segments and lookup runs are live.
+//! The manifest: which segments and lookup runs are live, and what is known of their chain.
 //!
-//! Knows: names, block ranges, slots, digests, lengths, one generation number.
+//! Knows: names, block ranges, slots, digests, lengths, the trusted hashes that held blocks match.
 //! Never knows: what a segment or a run contains, or who is reading it.
 //!
 //! A manifest is a value. What changes it makes another one, and [`Manifest::replace`] puts that in
 //! the place of the old. What it promises: no two segments hold the same block, no two runs of a
-//! subject hold the same slot, no file is listed twice, and the same content gives the same bytes.
+//! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,
+//! whatever led to it.
 
 mod text;
 
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 use chain::BlockRange;
-use chain::trust::Status;
+use chain::trust::{Anchor, Epoch, Run, Status, assess};
 use segment::lookup::{RunSpan, Subject};
 use thiserror::Error;
 
 use crate::disk::{Disk, DiskError, is_file_name};
+use crate::layout::{Held, join_ranges};
 
 pub use text::TextFault;
 
@@ -25,47 +27,18 @@ pub use text::TextFault;
 pub const MANIFEST_NAME: &str = "manifest";
 /// Where the next one is written; what a crash leaves there means nothing.
 const STAGED_NAME: &str = "manifest.staged";
-/// The longest manifest that is read: some 400,000 files. All of mainnet is a few thousand.
+/// The longest manifest that is read: some 200,000 files. All of mainnet is a few thousand.
 pub const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
 /// Which chain the folder holds, as far as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
+    /// What the chain is called.
+    pub name: Option<String>,
     /// EIP-155's number.
     pub chain_id: Option<u64>,
     /// The hash of block 0.
     pub genesis_hash: Option<B256>,
-}
-
-/// [`Status`] in one word, as it is kept and shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StatusWord {
-    /// Proven by a trusted hash.
-    Anchored,
-    /// Canonical on the word of the source.
-    Linked,
-    /// Proven inside, and that is all.
-    Unanchored,
-}
-
-impl From<Status> for StatusWord {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Anchored(_) => Self::Anchored,
-            Status::Linked(_) => Self::Linked,
-            Status::Unanchored => Self::Unanchored,
-        }
-    }
-}
-
-impl fmt::Display for StatusWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Anchored => "anchored",
-            Self::Linked => "linked",
-            Self::Unanchored => "unanchored",
-        })
-    }
 }
 
 /// A live segment.
@@ -81,8 +54,24 @@ pub struct SegmentEntry {
     pub digest: B256,
     /// Whether receipts are in it.
     pub has_receipts: bool,
-    /// How far its blocks can be trusted to be canonical.
-    pub status: StatusWord,
+    /// The parent hash of its first block.
+    pub parent_hash: B256,
+    /// The hash of its last block.
+    pub last_hash: B256,
+    /// How many transactions it holds.
+    pub transaction_count: u64,
+    /// How many logs it holds.
+    pub log_count: u64,
+    /// Total difficulty before its first block, where a source told it. No block commits to it.
+    pub difficulty_before: Option<U256>,
+}
+
+impl SegmentEntry {
+    /// Its blocks, and whether receipts are with them.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        Held { range: self.range, has_receipts: self.has_receipts }
+    }
 }
 
 /// A live lookup run.
@@ -96,6 +85,8 @@ pub struct RunEntry {
     pub file_name: String,
     /// The file's length.
     pub bytes: u64,
+    /// SHA-256 of the file.
+    pub digest: B256,
 }
 
 impl RunEntry {
@@ -109,19 +100,16 @@ impl RunEntry {
             && self.span.first_slot() < other.span.end_slot()
             && other.span.first_slot() < self.span.end_slot()
     }
-
-    fn holds_all_of(&self, other: &Self) -> bool {
-        self.subject == other.subject
-            && self.span.first_slot() <= other.span.first_slot()
-            && other.span.end_slot() <= self.span.end_slot()
-    }
 }
 
 /// Which files are live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    generation: u64,
     network: Network,
+    /// Hashes that somebody trusted beforehand and that held blocks have.
+    anchors: BTreeMap<u64, B256>,
+    /// The last block of every accumulator epoch whose root was recomputed from held blocks.
+    epochs: BTreeMap<u64, u64>,
     /// By first block.
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
@@ -131,7 +119,7 @@ pub struct Manifest {
 /// Why files cannot be live together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Conflict {
-    /// Two segments share blocks, and neither may take the other's place.
+    /// Two segments share blocks.
     #[error("{file_name} holds blocks {range}, but {held_name} holds {held}")]
     Blocks {
         /// The file that came second.
@@ -143,19 +131,33 @@ pub enum Conflict {
         /// Its blocks.
         held: BlockRange,
     },
-    /// A segment without receipts would take the place of one with them.
-    #[error("{file_name} (blocks {range}) has no receipts, but {held_name} (blocks {held}) has")]
-    Receipts {
-        /// The file that came second.
-        file_name: String,
-        /// Its blocks.
-        range: BlockRange,
-        /// The file that came first.
-        held_name: String,
-        /// Its blocks.
-        held: BlockRange,
+    /// Blocks or receipts that are held would be gone.
+    #[error("blocks {lost} are held {}, and would not be any more", if *.with_receipts { "with receipts" } else { "here" })]
+    Lost {
+        /// Which blocks.
+        lost: BlockRange,
+        /// Whether it is their receipts that would be lost.
+        with_receipts: bool,
     },
-    /// Two runs of a subject share slots, and the second does not hold all of the first.
+    /// The folder holds another chain.
+    #[error("{what} is {found}, but this data folder holds a chain whose {what} is {held}")]
+    Network {
+        /// What is compared.
+        what: &'static str,
+        /// What was given.
+        found: String,
+        /// What the folder has.
+        held: String,
+    },
+    /// Two hashes are trusted for one block.
+    #[error("anchor {refused} contradicts {trusted}, which this data folder trusts")]
+    Anchor {
+        /// The one that came second.
+        refused: Anchor,
+        /// The hash that was trusted before.
+        trusted: B256,
+    },
+    /// Two runs of a subject share slots.
     #[error("{file_name} looks up the {subject} of {span}, but {held_name} those of {held}")]
     Slots {
         /// What the hashes are hashes of.
@@ -181,6 +183,23 @@ pub enum Conflict {
         /// The name.
         file_name: String,
     },
+}
+
+/// A change of a manifest.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    /// What has become known of the chain.
+    pub network: Network,
+    /// Trusted hashes that held blocks have now.
+    pub anchors: Vec<Anchor>,
+    /// Accumulator epochs that held blocks gave.
+    pub epochs: Vec<Epoch>,
+    /// Segments that become live.
+    pub segments: Vec<SegmentEntry>,
+    /// Runs that become live.
+    pub runs: Vec<RunEntry>,
+    /// Files that leave.
+    pub gone: BTreeSet<String>,
 }
 
 /// Why a manifest could not be loaded or replaced.
@@ -211,7 +230,13 @@ impl Manifest {
     /// The manifest of a folder that holds nothing yet.
     #[must_use]
     pub fn new(network: Network) -> Self {
-        Self { generation: 0, network, segments: Vec::new(), runs: Vec::new() }
+        Self {
+            network,
+            anchors: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            segments: Vec::new(),
+            runs: Vec::new(),
+        }
     }
 
     /// The folder's manifest, or `None` if it has none yet.
@@ -241,16 +266,20 @@ impl Manifest {
         Ok(())
     }
 
-    /// How many changes led here.
-    #[must_use]
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Which chain it is.
     #[must_use]
-    pub fn network(&self) -> Network {
-        self.network
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The trusted hashes that held blocks have.
+    pub fn anchors(&self) -> impl Iterator<Item = Anchor> {
+        self.anchors.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
+    }
+
+    /// The accumulator epochs that held blocks gave.
+    pub fn epochs(&self) -> impl Iterator<Item = Epoch> {
+        self.epochs.iter().map(|(number, last)| Epoch { number: *number, last: *last })
     }
 
     /// The live segments, lowest block first.
@@ -268,65 +297,136 @@ impl Manifest {
     /// The ranges of blocks that are held, lowest first. Between two of them is a gap.
     #[must_use]
     pub fn coverage(&self) -> Vec<BlockRange> {
-        let mut merged: Vec<BlockRange> = Vec::new();
-        for SegmentEntry { range, .. } in &self.segments {
-            let joined = merged
-                .pop_if(|before| before.end() == range.first())
-                .and_then(|before| BlockRange::from_ends(before.first(), range.last()));
-            merged.push(joined.unwrap_or(*range));
-        }
-        merged
+        join_ranges(self.segments.iter().map(|entry| entry.range))
     }
 
-    /// This manifest with one more segment. Segments whose blocks all lie in it leave: it supersedes
-    /// them, unless they have receipts and it has none.
-    pub fn with_segment(&self, entry: SegmentEntry) -> Result<Self, Conflict> {
-        if self.segments.contains(&entry) {
-            return Ok(self.clone());
-        }
-        let range = entry.range;
-        let mut next = self.next_generation();
-        next.segments.retain(|held| {
-            let held = held.range;
-            !(range.first() <= held.first() && held.end() <= range.end())
-        });
-        let losing = |held: &&SegmentEntry| share_blocks(held, &entry) && held.has_receipts;
-        if let Some(held) = self.segments.iter().find(losing).filter(|_| !entry.has_receipts) {
-            return Err(Conflict::Receipts {
-                file_name: entry.file_name,
-                range,
-                held_name: held.file_name.clone(),
-                held: held.range,
-            });
-        }
-        next.segments.push(entry);
-        next.sorted()
-    }
-
-    /// This manifest with one more run. Runs whose slots all lie in it leave: it supersedes them.
-    pub fn with_run(&self, entry: RunEntry) -> Result<Self, Conflict> {
-        if self.runs.contains(&entry) {
-            return Ok(self.clone());
-        }
-        let mut next = self.next_generation();
-        next.runs.retain(|held| !entry.holds_all_of(held));
-        next.runs.push(entry);
-        next.sorted()
-    }
-
-    /// This manifest without the segment or run of that name; itself if there is none.
+    /// The ranges whose receipts are held too.
     #[must_use]
-    pub fn without(&self, file_name: &str) -> Self {
-        let mut next = self.next_generation();
-        next.segments.retain(|held| held.file_name != file_name);
-        next.runs.retain(|held| held.file_name != file_name);
-        let is_changed =
-            (next.segments.len(), next.runs.len()) != (self.segments.len(), self.runs.len());
-        if is_changed { next } else { self.clone() }
+    pub fn coverage_receipts(&self) -> Vec<BlockRange> {
+        let with_receipts = self.segments.iter().filter(|entry| entry.has_receipts);
+        join_ranges(with_receipts.map(|entry| entry.range))
     }
 
-    fn next_generation(&self) -> Self {
-        Self { generation: self.generation.saturating_add(1), ..self.clone() }
+    /// The segment that holds a block.
+    #[must_use]
+    pub fn find_segment(&self, number: u64) -> Option<(usize, &SegmentEntry)> {
+        let after = self.segments.partition_point(|entry| entry.range.first() <= number);
+        let position = after.checked_sub(1)?;
+        let entry = self.segments.get(position)?;
+        entry.range.contains(number).then_some((position, entry))
+    }
+
+    /// The segments as runs of proven blocks, for [`chain::trust::assess`].
+    #[must_use]
+    pub fn trust_runs(&self) -> Vec<Run> {
+        let run = |entry: &SegmentEntry| {
+            let range = entry.range;
+            let hashes = self.anchors.range(range.first()..range.end());
+            let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
+            Run {
+                range,
+                parent_hash: entry.parent_hash,
+                last_hash: entry.last_hash,
+                hashes: hashes.map(|(number, hash)| (*number, *hash)).collect(),
+                epoch,
+                difficulty: None,
+            }
+        };
+        self.segments.iter().map(run).collect()
+    }
+
+    /// What the folder trusts: its genesis, and what held blocks were proven by.
+    #[must_use]
+    pub fn trusted(&self) -> chain::trust::Anchors {
+        let anchors = chain::trust::Anchors::of_genesis(self.network.genesis_hash);
+        let anchors = self.anchors().fold(anchors, |anchors, anchor| {
+            // Two hashes for one block are refused when a manifest is made.
+            anchors.clone().with_operator(anchor).unwrap_or(anchors)
+        });
+        self.epochs().fold(anchors, |anchors, epoch| anchors.with_proven_epoch(epoch.number))
+    }
+
+    /// How far the held blocks can be trusted to be canonical, lowest first.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<(BlockRange, Status)> {
+        let assessed = assess(&self.trust_runs(), &self.trusted());
+        let mut joined: Vec<(BlockRange, Status)> = Vec::new();
+        for (range, status) in assessed.into_iter().flatten().flatten() {
+            let touching =
+                joined.pop_if(|(before, same)| before.end() == range.first() && *same == status);
+            let first = touching.map_or(range.first(), |(before, _)| before.first());
+            let range = BlockRange::from_ends(first, range.last()).unwrap_or(range);
+            joined.push((range, status));
+        }
+        joined
+    }
+
+    /// This manifest with a change. What it holds it keeps holding, receipts included.
+    pub fn edited(&self, edit: Edit) -> Result<Self, Conflict> {
+        let mut next = self.clone();
+        next.learn(edit.network)?;
+        for anchor in edit.anchors {
+            let trusted = *next.anchors.entry(anchor.number).or_insert(anchor.hash);
+            if trusted != anchor.hash {
+                return Err(Conflict::Anchor { refused: anchor, trusted });
+            }
+        }
+        next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
+        next.segments.retain(|held| !edit.gone.contains(&held.file_name));
+        next.runs.retain(|held| !edit.gone.contains(&held.file_name));
+        // Files are named by their content: what is there already is the same.
+        edit.segments.into_iter().for_each(|entry| {
+            if !next.segments.contains(&entry) {
+                next.segments.push(entry);
+            }
+        });
+        edit.runs.into_iter().for_each(|entry| {
+            if !next.runs.contains(&entry) {
+                next.runs.push(entry);
+            }
+        });
+        let next = next.sorted()?;
+        for with_receipts in [false, true] {
+            let (before, after) = if with_receipts {
+                (self.coverage_receipts(), next.coverage_receipts())
+            } else {
+                (self.coverage(), next.coverage())
+            };
+            let is_kept = |range: &BlockRange| {
+                after.iter().any(|held| held.first() <= range.first() && range.end() <= held.end())
+            };
+            if let Some(lost) = before.into_iter().find(|range| !is_kept(range)) {
+                return Err(Conflict::Lost { lost, with_receipts });
+            }
+        }
+        Ok(next)
+    }
+
+    /// Takes over what is known of the chain and was not before.
+    fn learn(&mut self, told: Network) -> Result<(), Conflict> {
+        fn take<T: PartialEq + ToString>(
+            what: &'static str,
+            held: &mut Option<T>,
+            told: Option<T>,
+        ) -> Result<(), Conflict> {
+            match (&*held, told) {
+                (Some(held), Some(found)) if *held != found => {
+                    let (found, held) = (found.to_string(), held.to_string());
+                    Err(Conflict::Network { what, found, held })
+                }
+                (None, Some(found)) => {
+                    *held = Some(found);
+                    Ok(())
+                }
+                _ => Ok(()),
+            }
+        }
+        take("chain id", &mut self.network.chain_id, told.chain_id)?;
+        take("genesis hash", &mut self.network.genesis_hash, told.genesis_hash)?;
+        if self.network.name.is_none() {
+            self.network.name = told.name.map(|name| one_word(&name));
+        }
+        Ok(())
     }
 
     /// The same files in their order, if they can be live together.
@@ -373,6 +473,12 @@ impl Manifest {
             None => Ok(()),
         }
     }
+}
+
+/// A name as one word of the manifest's text.
+fn one_word(name: &str) -> String {
+    let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || "-_.".contains(*letter);
+    name.chars().map(|letter| if is_plain(&letter) { letter } else { '-' }).collect()
 }
 
 fn share_blocks(left: &SegmentEntry, right: &SegmentEntry) -> bool {

@@ -165,7 +165,7 @@ impl Run {
     }
 
     fn trusted_epoch(&self, anchors: &Anchors) -> Option<Epoch> {
-        self.epoch.filter(|epoch| anchors.expected_epoch_root(epoch.number).is_some())
+        self.epoch.filter(|epoch| anchors.is_epoch_trusted(epoch.number))
     }
 }
 

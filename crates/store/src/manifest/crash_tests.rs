@@ -1,6 +1,6 @@
 //! The manifest on disks that crash, fill up, fail and lie.
 
-use super::tests::{sample, segment};
+use super::tests::{sample, segment, with_segment};
 use super::*;
 use crate::disk::Folder;
 use crate::disk::faulty::{Crash, Failure, FaultyDisk};
@@ -20,7 +20,7 @@ type Order<'a> = dyn Fn(&FaultyDisk) -> Result<(), DiskError> + 'a;
 
 /// The old manifest and the new one.
 fn old_and_new() -> (Manifest, Manifest) {
-    let new = sample().with_segment(segment(8448, 8703)).unwrap();
+    let new = with_segment(&sample(), segment(8448, 8703)).unwrap();
     (sample(), new)
 }
 

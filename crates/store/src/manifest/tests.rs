@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn hash_of(number: u64) -> B256 {
+    B256::left_padding_from(&(number + 1).to_be_bytes())
+}
+
 pub(super) fn segment(first: u64, last: u64) -> SegmentEntry {
     SegmentEntry {
         range: BlockRange::from_ends(first, last).unwrap(),
@@ -9,7 +13,11 @@ pub(super) fn segment(first: u64, last: u64) -> SegmentEntry {
         bytes: first * 1000 + 128,
         digest: B256::repeat_byte(u8::try_from(last % 251).unwrap()),
         has_receipts: true,
-        status: StatusWord::Linked,
+        parent_hash: if first == 0 { B256::ZERO } else { hash_of(first - 1) },
+        last_hash: hash_of(last),
+        transaction_count: last,
+        log_count: last * 2,
+        difficulty_before: (first == 0).then_some(U256::ZERO),
     }
 }
 
@@ -19,25 +27,37 @@ fn run(subject: Subject, first_slot: u64, slot_count: u64) -> RunEntry {
         span: RunSpan::new(first_slot, slot_count).unwrap(),
         file_name: format!("{subject}-{first_slot}-{slot_count}.run"),
         bytes: slot_count * 77,
+        digest: B256::repeat_byte(7),
+    }
+}
+
+pub(super) fn with_segment(manifest: &Manifest, entry: SegmentEntry) -> Result<Manifest, Conflict> {
+    manifest.edited(Edit { segments: vec![entry], ..Edit::default() })
+}
+
+fn network() -> Network {
+    Network {
+        name: Some("mainnet".into()),
+        chain_id: Some(1),
+        genesis_hash: Some(B256::repeat_byte(0xd4)),
     }
 }
 
 pub(super) fn sample() -> Manifest {
-    let genesis_hash = Some(B256::repeat_byte(0xd4));
-    Manifest::new(Network { chain_id: Some(1), genesis_hash })
-        .with_segment(segment(8192, 8447))
-        .and_then(|next| next.with_segment(segment(0, 8191)))
-        .and_then(|next| {
-            next.with_segment(SegmentEntry {
-                has_receipts: false,
-                status: StatusWord::Unanchored,
-                ..segment(24_576, 24_600)
-            })
-        })
-        .and_then(|next| next.with_run(run(Subject::Blocks, 0, 1)))
-        .and_then(|next| next.with_run(run(Subject::Transactions, 2, 2)))
-        .and_then(|next| next.with_run(run(Subject::Transactions, 0, 2)))
-        .unwrap()
+    let bare = SegmentEntry { has_receipts: false, ..segment(24_576, 24_600) };
+    let edit = Edit {
+        network: network(),
+        anchors: vec![Anchor { number: 8447, hash: hash_of(8447) }],
+        epochs: vec![Epoch { number: 0, last: 8191 }],
+        segments: vec![segment(8192, 8447), segment(0, 8191), bare],
+        runs: vec![
+            run(Subject::Blocks, 0, 1),
+            run(Subject::Transactions, 2, 2),
+            run(Subject::Transactions, 0, 2),
+        ],
+        gone: BTreeSet::new(),
+    };
+    Manifest::new(Network::default()).edited(edit).unwrap()
 }
 
 /// A text with its right checksum.
@@ -55,18 +75,23 @@ fn a_manifest_comes_back_as_it_was() {
 #[test]
 fn the_text_is_the_one_that_is_documented() {
     let digest = |byte: &str| format!("0x{}", byte.repeat(32));
+    let run_digest = digest("07");
+    let (first, second, third) = (hash_of(8191), hash_of(8447), hash_of(24_600));
     let lines = format!(
-        "quipu manifest 1\ngeneration 6\nchain 1\ngenesis {}\n\
-         segment 0 8191 0-8191.seg 128 {} receipts linked\n\
-         segment 8192 8447 8192-8447.seg 8192128 {} receipts linked\n\
-         segment 24576 24600 24576-24600.seg 24576128 {} noreceipts unanchored\n\
-         run transactions 0 2 transactions-0-2.run 154\n\
-         run transactions 2 2 transactions-2-2.run 154\n\
-         run blocks 0 1 blocks-0-1.run 77\n",
+        "quipu manifest 1\nnetwork mainnet\nchain 1\ngenesis {}\n\
+         anchor 8447 {second}\nepoch 0 8191\n\
+         segment 0 8191 0-8191.seg 128 {} receipts {} {first} 8191 16382 0\n\
+         segment 8192 8447 8192-8447.seg 8192128 {} receipts {first} {second} 8447 16894 -\n\
+         segment 24576 24600 24576-24600.seg 24576128 {} noreceipts {} {third} 24600 49200 -\n\
+         run transactions 0 2 transactions-0-2.run 154 {run_digest}\n\
+         run transactions 2 2 transactions-2-2.run 154 {run_digest}\n\
+         run blocks 0 1 blocks-0-1.run 77 {run_digest}\n",
         digest("d4"),
         digest("9f"),
+        B256::ZERO,
         digest("a4"),
         digest("02"),
+        hash_of(24_575),
     );
     assert_eq!(String::from_utf8(sample().encode()), String::from_utf8(summed(&lines)));
 }
@@ -76,7 +101,7 @@ fn the_order_of_arrival_changes_nothing() {
     let entries = [segment(0, 255), segment(256, 511), segment(1024, 1279)];
     let build = |order: [usize; 3]| {
         order.into_iter().fold(Manifest::new(Network::default()), |manifest, place| {
-            manifest.with_segment(entries[place].clone()).unwrap()
+            with_segment(&manifest, entries[place].clone()).unwrap()
         })
     };
     assert_eq!(build([0, 1, 2]).encode(), build([2, 0, 1]).encode());
@@ -129,33 +154,41 @@ fn a_cut_manifest_is_an_error() {
 
 #[test]
 fn a_text_with_a_right_checksum_is_still_checked() {
-    let head = "quipu manifest 1\ngeneration 0\nchain -\ngenesis -\n";
+    let head = "quipu manifest 1\nnetwork -\nchain -\ngenesis -\n";
     let digest = B256::ZERO;
+    let rest = format!("{digest} receipts {digest} {digest} 0 0 -");
     let cases = [
         ("quipu manifest 2\n".to_owned(), "line 1: manifest version 2, this build reads 1"),
         ("{}\n".to_owned(), "line 1: \"{}\" where"),
-        (format!("{head}segment 5 4 a 1 {digest} receipts linked\n"), "line 5: blocks 5..4 are"),
+        (format!("{head}segment 5 4 a 1 {rest}\n"), "line 5: blocks 5..4 are"),
+        (format!("{head}segment 0 {} a 1 {rest}\n", u64::MAX), "line 5: blocks 0"),
+        (format!("{head}segment 0 x a 1 {rest}\n"), "line 5: last block: \"x\""),
+        (format!("{head}segment 0 1 ../a 1 {rest}\n"), "\"../a\" cannot be"),
+        (format!("{head}segment 0 1 lock 1 {rest}\n"), "\"lock\" cannot be"),
+        (format!("{head}segment 0 1 a 1 {digest} yes {rest}\n"), "line 5: receipts: \"yes\""),
+        (format!("{head}segment 0 1 a 1 {digest} receipts\n"), "line 5: parent hash: \"\""),
+        (format!("{head}segment 0 1 a 01 {rest}\n"), "line 5: \"segment 0 1 a 01"),
+        (format!("{head}segment 0 1 a 1 {rest} 1\n"), "line 5: \"segment 0 1 a 1 "),
+        (format!("{head}run blocks 1 2 a 1 {digest}\n"), "line 5: 2 slots from 1"),
+        (format!("{head}run uncles 0 2 a 1 {digest}\n"), "line 5: subject: \"uncles\""),
+        (format!("{head}run blocks 0 2 a 1\n"), "line 5: digest: \"\""),
         (
-            format!("{head}segment 0 {} a 1 {digest} receipts linked\n", u64::MAX),
-            "line 5: blocks 0",
+            format!("{head}run blocks 0 2 a 1 {digest}\nrun blocks 0 1 b 1 {digest}\n"),
+            "looks up the blocks of",
         ),
-        (format!("{head}segment 0 x a 1 {digest} receipts linked\n"), "line 5: last block: \"x\""),
-        (format!("{head}segment 0 1 ../a 1 {digest} receipts linked\n"), "\"../a\" cannot be"),
-        (format!("{head}segment 0 1 lock 1 {digest} receipts linked\n"), "\"lock\" cannot be"),
-        (format!("{head}segment 0 1 a 1 {digest} yes linked\n"), "line 5: receipts: \"yes\""),
-        (format!("{head}segment 0 1 a 1 {digest} receipts\n"), "line 5: status: \"\""),
         (
-            format!("{head}segment 0 1 a 01 {digest} receipts linked\n"),
-            "line 5: \"segment 0 1 a 01",
+            format!("{head}run blocks 0 1 a 1 {digest}\nrun blocks 1 1 a 1 {digest}\n"),
+            "a is listed twice",
         ),
-        (format!("{head}run blocks 1 2 a 1\n"), "line 5: 2 slots from 1"),
-        (format!("{head}run uncles 0 2 a 1\n"), "line 5: subject: \"uncles\""),
-        (format!("{head}run blocks 0 2 a 1 1\n"), "line 5: \"run blocks 0 2 a 1 1\" where"),
-        (format!("{head}run blocks 0 2 a 1\nrun blocks 0 1 b 1\n"), "looks up the blocks of"),
-        (format!("{head}run blocks 0 1 a 1\nrun blocks 1 1 a 1\n"), "a is listed twice"),
-        (format!("{head}run blocks 1 1 a 1\nrun blocks 0 1 b 1\n"), "line 5: \"run blocks 1"),
+        (
+            format!("{head}run blocks 1 1 a 1 {digest}\nrun blocks 0 1 b 1 {digest}\n"),
+            "line 5: \"run blocks 1",
+        ),
+        (format!("{head}anchor 1 {digest}\nanchor 1 {digest}\n"), "line 6: \"anchor 1"),
+        (format!("{head}anchor x {digest}\n"), "line 5: anchor: \"x\""),
+        (format!("{head}epoch 2 1\nepoch 1 1\n"), "line 5: \"epoch 2 1\" where"),
         (format!("{head}\n"), "line 5: no line of a manifest begins so: \"\""),
-        (format!("{head}generation 1\n"), "line 2: \"generation 0\" where"),
+        (format!("{head}chain 1\n"), "line 3: \"chain -\" where"),
         ("quipu manifest 1\n".to_owned(), "line 2: \"checksum"),
     ];
     for (lines, expected) in cases {
@@ -172,56 +205,100 @@ fn coverage_joins_what_touches_and_leaves_gaps() {
 }
 
 #[test]
-fn a_segment_supersedes_those_that_lie_inside_it() {
-    let young = (0..32).fold(Manifest::new(Network::default()), |manifest, place| {
-        manifest.with_segment(segment(place * 256, place * 256 + 255)).unwrap()
-    });
-    let merged = young.with_segment(segment(0, 8191)).unwrap();
+fn a_segment_takes_the_place_of_those_that_lie_inside_it() {
+    let young: Vec<SegmentEntry> =
+        (0..32).map(|place| segment(place * 256, place * 256 + 255)).collect();
+    let gone = young.iter().map(|entry| entry.file_name.clone()).collect();
+    let edit = Edit { segments: young, ..Edit::default() };
+    let young = Manifest::new(Network::default()).edited(edit).unwrap();
+    let refusal = with_segment(&young, segment(0, 8191)).unwrap_err();
+    assert!(matches!(refusal, Conflict::Blocks { .. }), "{refusal}");
+    let edit = Edit { segments: vec![segment(0, 8191)], gone, ..Edit::default() };
+    let merged = young.edited(edit).unwrap();
     assert_eq!(merged.segments(), [segment(0, 8191)]);
     assert_eq!(merged.coverage(), young.coverage());
-    assert_eq!(merged.generation(), young.generation() + 1);
 }
 
 #[test]
-fn a_segment_that_shares_blocks_and_does_not_hold_all_is_refused() {
+fn a_segment_that_shares_blocks_is_refused() {
     let manifest = sample();
     for entry in [segment(100, 200), segment(8000, 8200), segment(8447, 8448)] {
-        let refusal = manifest.with_segment(entry).unwrap_err();
+        let refusal = with_segment(&manifest, entry).unwrap_err();
         assert!(matches!(refusal, Conflict::Blocks { .. }), "{refusal}");
     }
 }
 
 #[test]
-fn receipts_may_come_and_never_go() {
+fn what_is_held_stays_held_and_receipts_may_come_and_never_go() {
     let bare = SegmentEntry { has_receipts: false, file_name: "bare".into(), ..segment(0, 8191) };
-    let refusal = sample().with_segment(bare.clone()).unwrap_err();
-    assert!(matches!(refusal, Conflict::Receipts { .. }), "{refusal}");
-    let manifest = Manifest::new(Network::default()).with_segment(bare).unwrap();
-    let filled = manifest.with_segment(segment(0, 8191)).unwrap();
-    assert_eq!(filled.segments(), [segment(0, 8191)]);
+    let gone = BTreeSet::from(["0-8191.seg".to_owned()]);
+    let edit = Edit { segments: vec![bare.clone()], gone: gone.clone(), ..Edit::default() };
+    let refusal = sample().edited(edit).unwrap_err();
+    assert!(matches!(refusal, Conflict::Lost { with_receipts: true, .. }), "{refusal}");
+    let refusal = sample().edited(Edit { gone, ..Edit::default() }).unwrap_err();
+    assert!(matches!(refusal, Conflict::Lost { with_receipts: false, .. }), "{refusal}");
+    let manifest = with_segment(&Manifest::new(Network::default()), bare).unwrap();
+    let gone = BTreeSet::from(["bare".to_owned()]);
+    let edit = Edit { segments: vec![segment(0, 8191)], gone, ..Edit::default() };
+    assert_eq!(manifest.edited(edit).unwrap().segments(), [segment(0, 8191)]);
 }
 
 #[test]
-fn a_run_supersedes_its_halves_and_no_other_subject() {
-    let merged = sample().with_run(run(Subject::Transactions, 0, 4)).unwrap();
-    let runs = [run(Subject::Transactions, 0, 4), run(Subject::Blocks, 0, 1)];
-    assert_eq!(merged.runs(), runs);
-    let refusal = merged.with_run(run(Subject::Transactions, 2, 1)).unwrap_err();
+fn a_run_takes_the_place_of_its_halves_and_of_no_other_subject() {
+    let larger = run(Subject::Transactions, 0, 4);
+    let refusal =
+        sample().edited(Edit { runs: vec![larger.clone()], ..Edit::default() }).unwrap_err();
     assert!(matches!(refusal, Conflict::Slots { .. }), "{refusal}");
+    let gone = ["transactions-0-2.run", "transactions-2-2.run"].map(str::to_owned).into();
+    let merged = sample().edited(Edit { runs: vec![larger.clone()], gone, ..Edit::default() });
+    assert_eq!(merged.unwrap().runs(), [larger, run(Subject::Blocks, 0, 1)]);
 }
 
 #[test]
-fn a_change_that_changes_nothing_keeps_the_generation() {
+fn a_change_that_changes_nothing_gives_the_same_manifest() {
     let manifest = sample();
-    assert_eq!(manifest.with_segment(segment(0, 8191)), Ok(manifest.clone()));
-    assert_eq!(manifest.with_run(run(Subject::Blocks, 0, 1)), Ok(manifest.clone()));
-    assert_eq!(manifest.without("nothing"), manifest);
+    let edit = Edit {
+        network: network(),
+        anchors: manifest.anchors().collect(),
+        epochs: manifest.epochs().collect(),
+        segments: vec![segment(0, 8191)],
+        runs: vec![run(Subject::Blocks, 0, 1)],
+        gone: BTreeSet::from(["nothing".to_owned()]),
+    };
+    assert_eq!(manifest.edited(edit), Ok(manifest.clone()));
 }
 
 #[test]
-fn what_leaves_is_gone_and_the_rest_stays() {
-    let manifest = sample().without("0-8191.seg").without("blocks-0-1.run");
-    assert_eq!(manifest.segments().len(), 2);
-    assert_eq!(manifest.runs().len(), 2);
-    assert_eq!(manifest.generation(), sample().generation() + 2);
+fn another_chain_is_refused_and_what_was_unknown_is_learnt() {
+    let another = |network: Network| sample().edited(Edit { network, ..Edit::default() });
+    let refusal = another(Network { chain_id: Some(2), ..Network::default() }).unwrap_err();
+    assert!(refusal.to_string().contains("chain id is 2, but"), "{refusal}");
+    let genesis_hash = Some(B256::ZERO);
+    let refusal = another(Network { genesis_hash, ..Network::default() }).unwrap_err();
+    assert!(refusal.to_string().contains("genesis hash is 0x00"), "{refusal}");
+    let named = another(Network { name: Some("other".into()), ..Network::default() }).unwrap();
+    assert_eq!(named, sample());
+    let unknown = Manifest::new(Network::default());
+    let told = Network { name: Some("chain 7/\u{e9}".into()), ..network() };
+    let learnt = unknown.edited(Edit { network: told, ..Edit::default() }).unwrap();
+    let name = Some("chain-7--".to_owned());
+    assert_eq!(learnt.network(), &Network { name, ..network() });
+    let anchors = vec![Anchor { number: 8447, hash: B256::ZERO }];
+    let refusal = sample().edited(Edit { anchors, ..Edit::default() }).unwrap_err();
+    assert!(refusal.to_string().starts_with("anchor 8447:0x00"), "{refusal}");
+}
+
+#[test]
+fn statuses_follow_from_anchors_and_parent_links() {
+    let text = |manifest: &Manifest| {
+        let lines =
+            manifest.statuses().into_iter().map(|(range, status)| format!("{range} {status}"));
+        lines.collect::<Vec<_>>().join(", ")
+    };
+    let anchor = format!("anchored by 8447:{}", hash_of(8447));
+    let epoch = "anchored by accumulator epoch 0";
+    let expected = format!("0..8191 {epoch}, 8192..8447 {anchor}, 24576..24600 not anchored");
+    assert_eq!(text(&sample()), expected);
+    let more = with_segment(&sample(), segment(8448, 8703)).unwrap();
+    assert!(text(&more).contains(&format!("8448..8703 linked to 8447:{}", hash_of(8447))));
 }

@@ -5,11 +5,13 @@
 //!
 //! ```text
 //! quipu manifest 1
-//! generation 7
+//! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
-//! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts anchored|linked|unanchored
-//! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES
+//! anchor NUMBER HASH
+//! epoch NUMBER LAST_BLOCK
+//! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY_BEFORE
+//! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
 //! ```
 //!
@@ -22,7 +24,7 @@ use chain::BlockRange;
 use segment::lookup::{RunSpan, SpanError, Subject};
 use thiserror::Error;
 
-use super::{Conflict, Manifest, Network, RunEntry, SegmentEntry, StatusWord};
+use super::{Conflict, Manifest, Network, RunEntry, SegmentEntry};
 
 const TITLE: &str = "quipu manifest ";
 const VERSION: u32 = 1;
@@ -104,25 +106,39 @@ impl Manifest {
     /// The text of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { generation, network, segments, runs } = self;
-        let mut text = format!("{TITLE}{VERSION}\ngeneration {generation}\n");
+        let Self { network, anchors, epochs, segments, runs } = self;
+        let mut text = format!("{TITLE}{VERSION}\n");
+        put(&mut text, format_args!("network {}", known(network.name.as_deref())));
         put(&mut text, format_args!("chain {}", known(network.chain_id)));
         put(&mut text, format_args!("genesis {}", known(network.genesis_hash)));
-        for SegmentEntry { range, file_name, bytes, digest, has_receipts, status } in segments {
+        for (number, hash) in anchors {
+            put(&mut text, format_args!("anchor {number} {hash}"));
+        }
+        for (number, last) in epochs {
+            put(&mut text, format_args!("epoch {number} {last}"));
+        }
+        for entry in segments {
+            let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } =
+                entry;
             let (first, last) = (range.first(), range.last());
-            let receipts = receipts_word(*has_receipts);
+            let receipts = receipts_word(entry.has_receipts);
+            let (transactions, logs) = (entry.transaction_count, entry.log_count);
+            let difficulty = known(entry.difficulty_before);
             put(
                 &mut text,
                 format_args!(
-                    "segment {first} {last} {file_name} {bytes} {digest} {receipts} {status}"
+                    "segment {first} {last} {file_name} {bytes} {digest} {receipts} \
+                     {parent_hash} {last_hash} {transactions} {logs} {difficulty}"
                 ),
             );
         }
-        for RunEntry { subject, span, file_name, bytes } in runs {
+        for RunEntry { subject, span, file_name, bytes, digest } in runs {
             let (first_slot, slot_count) = (span.first_slot(), span.slot_count());
             put(
                 &mut text,
-                format_args!("run {subject} {first_slot} {slot_count} {file_name} {bytes}"),
+                format_args!(
+                    "run {subject} {first_slot} {slot_count} {file_name} {bytes} {digest}"
+                ),
             );
         }
         let checksum = crc32fast::hash(text.as_bytes());
@@ -148,39 +164,23 @@ impl Manifest {
     /// Adds what one line says. Words too many, and lines that come twice or too early, are left to
     /// [`Self::check_form`].
     fn take_line(&mut self, words: &mut Words<'_>) -> Result<(), TextFault> {
-        let line = words.line;
         match words.next() {
-            "generation" => self.generation = words.parse("generation")?,
+            "network" => {
+                let name = words.next();
+                self.network.name = (name != UNKNOWN).then(|| name.to_owned());
+            }
             "chain" => self.network.chain_id = words.parse_known("chain id")?,
             "genesis" => self.network.genesis_hash = words.parse_known("genesis hash")?,
-            "segment" => {
-                let (first, last) = (words.parse("first block")?, words.parse("last block")?);
-                self.segments.push(SegmentEntry {
-                    range: BlockRange::from_ends(first, last).ok_or(TextFault::Range {
-                        line,
-                        first,
-                        last,
-                    })?,
-                    file_name: words.next().to_owned(),
-                    bytes: words.parse("file length")?,
-                    digest: words.parse("digest")?,
-                    has_receipts: words.choose("receipts", [true, false], receipts_word)?,
-                    status: words.choose("status", STATUS_WORDS, |word| word)?,
-                });
+            "anchor" => {
+                let number = words.parse("anchor")?;
+                self.anchors.insert(number, words.parse("anchor")?);
             }
-            "run" => {
-                let subjects = [Subject::Transactions, Subject::Blocks];
-                let subject = words.choose("subject", subjects, |subject| subject)?;
-                let (first_slot, slot_count) =
-                    (words.parse("first slot")?, words.parse("slot count")?);
-                self.runs.push(RunEntry {
-                    subject,
-                    span: RunSpan::new(first_slot, slot_count)
-                        .map_err(|fault| TextFault::Span { line, fault })?,
-                    file_name: words.next().to_owned(),
-                    bytes: words.parse("file length")?,
-                });
+            "epoch" => {
+                let number = words.parse("epoch")?;
+                self.epochs.insert(number, words.parse("last block")?);
             }
+            "segment" => self.segments.push(segment_of(words)?),
+            "run" => self.runs.push(run_of(words)?),
             other => return Err(words.fault("no line of a manifest begins so", other)),
         }
         Ok(())
@@ -206,8 +206,37 @@ impl Manifest {
     }
 }
 
-const STATUS_WORDS: [StatusWord; 3] =
-    [StatusWord::Anchored, StatusWord::Linked, StatusWord::Unanchored];
+fn segment_of(words: &mut Words<'_>) -> Result<SegmentEntry, TextFault> {
+    let line = words.line;
+    let (first, last) = (words.parse("first block")?, words.parse("last block")?);
+    Ok(SegmentEntry {
+        range: BlockRange::from_ends(first, last).ok_or(TextFault::Range { line, first, last })?,
+        file_name: words.next().to_owned(),
+        bytes: words.parse("file length")?,
+        digest: words.parse("digest")?,
+        has_receipts: words.choose("receipts", [true, false], receipts_word)?,
+        parent_hash: words.parse("parent hash")?,
+        last_hash: words.parse("last hash")?,
+        transaction_count: words.parse("transactions")?,
+        log_count: words.parse("logs")?,
+        difficulty_before: words.parse_known("difficulty")?,
+    })
+}
+
+fn run_of(words: &mut Words<'_>) -> Result<RunEntry, TextFault> {
+    let line = words.line;
+    let subjects = [Subject::Transactions, Subject::Blocks];
+    let subject = words.choose("subject", subjects, |subject| subject)?;
+    let (first_slot, slot_count) = (words.parse("first slot")?, words.parse("slot count")?);
+    Ok(RunEntry {
+        subject,
+        span: RunSpan::new(first_slot, slot_count)
+            .map_err(|fault| TextFault::Span { line, fault })?,
+        file_name: words.next().to_owned(),
+        bytes: words.parse("file length")?,
+        digest: words.parse("digest")?,
+    })
+}
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.

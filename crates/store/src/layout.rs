@@ -1,0 +1,205 @@
+//! Which files a coverage has: a pure function of the blocks that are held.
+//!
+//! Knows: slots of 8192 and of 256 blocks, and how held ranges are cut into segments and runs.
+//! Never knows: files, or in which order blocks arrived: the same blocks end in the same files.
+//!
+//! A slot of 8192 blocks that is held whole is one segment. Of any other slot each aligned 256
+//! blocks have a segment of their own, shorter where some of them are missing. So blocks that arrive
+//! change few files, and whatever the order of arrival, the last block of a slot makes the same file.
+
+use chain::BlockRange;
+use segment::lookup::{RunSpan, plan_runs};
+
+/// Blocks in a slot, as the archives have it.
+pub const SLOT_BLOCKS: u64 = 8192;
+/// Blocks in a segment of a slot that is not complete.
+pub const YOUNG_BLOCKS: u64 = 256;
+
+/// Blocks that are held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Held {
+    /// Which blocks.
+    pub range: BlockRange,
+    /// Whether their receipts are there.
+    pub has_receipts: bool,
+}
+
+/// The segments for what is held, lowest first. Where ranges overlap, receipts win.
+#[must_use]
+pub fn plan_segments(held: &[Held]) -> Vec<Held> {
+    let of_kind = |has_receipts: bool| {
+        join_ranges(held.iter().filter(|held| held.has_receipts == has_receipts).map(|it| it.range))
+    };
+    let with_receipts = of_kind(true);
+    let bare = subtract(&of_kind(false), &with_receipts);
+    let mut segments = Vec::new();
+    for (ranges, has_receipts) in [(with_receipts, true), (bare, false)] {
+        let slots = ranges.into_iter().flat_map(|range| cut(range, SLOT_BLOCKS));
+        for part in slots {
+            let is_complete = part.count() == SLOT_BLOCKS;
+            let pieces = cut(part, if is_complete { SLOT_BLOCKS } else { YOUNG_BLOCKS });
+            segments.extend(pieces.into_iter().map(|range| Held { range, has_receipts }));
+        }
+    }
+    segments.sort_unstable();
+    segments
+}
+
+/// The lookup runs for a coverage, lowest slot first: complete slots are gathered into large runs,
+/// any other slot has a run of its own, so that young blocks change small files only.
+#[must_use]
+pub fn plan_lookups(coverage: &[BlockRange]) -> Vec<RunSpan> {
+    let slots = coverage.iter().flat_map(|range| cut(*range, SLOT_BLOCKS));
+    let (complete, partial): (Vec<_>, Vec<_>) = slots.partition(|part| part.count() == SLOT_BLOCKS);
+    let complete = complete.iter().map(|part| {
+        let slot = slot_of(part.first());
+        slot..slot.saturating_add(1)
+    });
+    let mut spans = plan_runs(complete);
+    // Ranges with a gap between them may share a slot.
+    let mut partial: Vec<u64> = partial.iter().map(|part| slot_of(part.first())).collect();
+    partial.dedup();
+    spans.extend(partial.into_iter().filter_map(|slot| RunSpan::new(slot, 1).ok()));
+    spans.sort_unstable();
+    spans
+}
+
+/// The slot of a block.
+#[must_use]
+pub fn slot_of(number: u64) -> u64 {
+    number / SLOT_BLOCKS
+}
+
+/// The blocks of a slot; `None` past the last number.
+#[must_use]
+pub fn slot_range(slot: u64) -> Option<BlockRange> {
+    BlockRange::from_count(slot.checked_mul(SLOT_BLOCKS)?, SLOT_BLOCKS)
+}
+
+/// Ranges in their order, those that touch or overlap made one.
+#[must_use]
+pub fn join_ranges(ranges: impl IntoIterator<Item = BlockRange>) -> Vec<BlockRange> {
+    let mut sorted: Vec<BlockRange> = ranges.into_iter().collect();
+    sorted.sort_unstable();
+    let mut joined: Vec<BlockRange> = Vec::new();
+    for range in sorted {
+        let touching = joined.pop_if(|before| before.end() >= range.first());
+        let whole = touching.and_then(|before| {
+            BlockRange::from_ends(before.first(), before.last().max(range.last()))
+        });
+        joined.push(whole.unwrap_or(range));
+    }
+    joined
+}
+
+/// What of `ranges` is in none of `taken`. Both are joined ranges in their order.
+#[must_use]
+pub fn subtract(ranges: &[BlockRange], taken: &[BlockRange]) -> Vec<BlockRange> {
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut next = range.first();
+        for hole in taken.iter().filter(|hole| overlap(**hole, *range).is_some()) {
+            left.extend(
+                hole.first().checked_sub(1).and_then(|last| BlockRange::from_ends(next, last)),
+            );
+            next = hole.end();
+        }
+        left.extend(BlockRange::from_ends(next, range.last()));
+    }
+    left
+}
+
+/// The blocks that two ranges share.
+#[must_use]
+pub fn overlap(one: BlockRange, other: BlockRange) -> Option<BlockRange> {
+    BlockRange::from_ends(one.first().max(other.first()), one.last().min(other.last()))
+}
+
+/// A range cut at the multiples of `size`.
+#[must_use]
+pub fn cut(range: BlockRange, size: u64) -> Vec<BlockRange> {
+    let mut parts = Vec::new();
+    let mut first = range.first();
+    while first < range.end() {
+        let beyond = (first / size).saturating_add(1).saturating_mul(size).min(range.end());
+        parts.extend(BlockRange::from_ends(first, beyond.saturating_sub(1)));
+        first = beyond;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: u64, last: u64) -> BlockRange {
+        BlockRange::from_ends(first, last).unwrap()
+    }
+
+    fn check(held: &[(u64, u64, bool)], expected: &str) {
+        let held: Vec<Held> = held
+            .iter()
+            .map(|(first, last, has_receipts)| Held {
+                range: range(*first, *last),
+                has_receipts: *has_receipts,
+            })
+            .collect();
+        let show = |segment: &Held| {
+            format!("{}{}", segment.range, if segment.has_receipts { "" } else { " bare" })
+        };
+        let planned = plan_segments(&held);
+        assert_eq!(planned.iter().map(show).collect::<Vec<_>>().join(", "), expected);
+        // Segments that are held already are left as they are.
+        assert_eq!(plan_segments(&planned), planned);
+        let reversed: Vec<Held> = held.into_iter().rev().collect();
+        assert_eq!(plan_segments(&reversed), planned);
+    }
+
+    #[test]
+    fn a_complete_slot_is_one_segment_and_any_other_is_cut_at_256() {
+        check(&[(0, 8191, true)], "0..8191");
+        check(&[(0, 54, true)], "0..54");
+        check(&[(100, 600, true)], "100..255, 256..511, 512..600");
+        check(&[(8000, 8500, true)], "8000..8191, 8192..8447, 8448..8500");
+        check(&[(0, 4000, true), (4001, 8191, true), (8192, 8200, true)], "0..8191, 8192..8200");
+        check(&[(0, 10, true), (12, 20, true)], "0..10, 12..20");
+        check(&[(0, 10, true), (11, 20, true), (15, 30, true)], "0..30");
+    }
+
+    #[test]
+    fn receipts_win_and_split_what_has_none() {
+        check(&[(0, 54, false)], "0..54 bare");
+        check(&[(0, 54, false), (0, 35, true)], "0..35, 36..54 bare");
+        check(&[(0, 54, false), (10, 20, true)], "0..9 bare, 10..20, 21..54 bare");
+        check(&[(0, 54, false), (0, 100, true)], "0..100");
+        check(&[(0, 8191, false), (0, 8191, true)], "0..8191");
+    }
+
+    #[test]
+    fn complete_slots_share_runs_and_others_have_their_own() {
+        let spans = |ranges: &[(u64, u64)]| {
+            let coverage: Vec<_> =
+                ranges.iter().map(|(first, last)| range(*first, *last)).collect();
+            let plan = plan_lookups(&coverage);
+            plan.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(spans(&[]), "");
+        assert_eq!(spans(&[(0, 54)]), "slots 0..0");
+        assert_eq!(spans(&[(0, 8191)]), "slots 0..0");
+        assert_eq!(spans(&[(0, 4 * 8192 - 1)]), "slots 0..3");
+        assert_eq!(spans(&[(0, 4 * 8192)]), "slots 0..3, slots 4..4");
+        assert_eq!(spans(&[(0, 4 * 8192 - 2)]), "slots 0..1, slots 2..2, slots 3..3");
+        assert_eq!(spans(&[(1, 5), (9, 16), (8191, 2 * 8192 - 1)]), "slots 0..0, slots 1..1");
+    }
+
+    #[test]
+    fn ranges_are_joined_subtracted_and_cut() {
+        let joined = join_ranges([range(5, 9), range(0, 4), range(11, 12), range(8, 9)]);
+        assert_eq!(joined, [range(0, 9), range(11, 12)]);
+        let left = subtract(&joined, &[range(0, 0), range(3, 4), range(9, 11)]);
+        assert_eq!(left, [range(1, 2), range(5, 8), range(12, 12)]);
+        assert_eq!(subtract(&[range(0, 9)], &[range(0, 9)]), []);
+        let last = u64::MAX - 1;
+        assert_eq!(cut(range(last - 1, last), 8192), [range(last - 1, last)]);
+    }
+}
