@@ -4,6 +4,13 @@
 //! Never knows: who supplies blocks, who asks for them, the network.
 
 pub mod disk;
+mod error;
 pub mod layout;
 pub mod lock;
+mod lookups;
 pub mod manifest;
+pub mod names;
+mod part;
+
+pub use error::StoreError;
+pub use lookups::SegmentKeys;

@@ -147,6 +147,11 @@ impl RunBuilder {
 
     /// Adds what is at `position`.
     pub fn push(&mut self, hash: &B256, position: Position) -> Result<(), BuildError> {
+        self.push_entry(Entry { prefix: HashPrefix::of(hash), position })
+    }
+
+    /// Adds an entry, of another run perhaps.
+    pub fn push_entry(&mut self, Entry { prefix, position }: Entry) -> Result<(), BuildError> {
         let outside = || BuildError::Slot { slot: position.slot, span: self.span };
         let place = position.slot.checked_sub(self.span.first_slot()).ok_or_else(outside)?;
         let index = usize::try_from(place).map_err(|_| outside())?;
@@ -156,7 +161,7 @@ impl RunBuilder {
         let end = end.ok_or(BuildError::Ordinal { position, ordinal_count })?;
         *count = end.max(*count);
         let value = (place << 32) | u64::from(position.ordinal);
-        self.pairs.push(Pair { prefix: HashPrefix::of(hash).number(), value });
+        self.pairs.push(Pair { prefix: prefix.number(), value });
         Ok(())
     }
 

@@ -1,0 +1,90 @@
+//! What can go wrong with a data folder.
+
+use chain::{BlockRange, Mismatch};
+use segment::WriteFault;
+use segment::lookup::{self, BuildError, MergeError};
+use thiserror::Error;
+
+use crate::disk::DiskError;
+use crate::lock::LockError;
+use crate::manifest::{Conflict, ManifestError};
+
+/// Why a data folder could not be read or written.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The manifest could not be loaded or replaced.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Another process writes.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A segment cannot be believed.
+    #[error("{file}: {cause}")]
+    Segment {
+        /// Its file.
+        file: String,
+        /// What is wrong, and where.
+        cause: segment::Corrupt,
+    },
+    /// A lookup run cannot be believed.
+    #[error("{file}: {cause}")]
+    Lookup {
+        /// Its file.
+        file: String,
+        /// What is wrong, and where.
+        cause: lookup::Corrupt,
+    },
+    /// A file is not the one that the manifest lists.
+    #[error("{file}: {what} is {found}, the manifest says {expected}")]
+    NotListed {
+        /// The file.
+        file: String,
+        /// What differs.
+        what: &'static str,
+        /// What the file has.
+        found: String,
+        /// What the manifest has.
+        expected: String,
+    },
+    /// A stored block does not prove itself.
+    #[error("{file}: {mismatch}")]
+    Block {
+        /// The segment's file.
+        file: String,
+        /// Which block, and why.
+        mismatch: Mismatch,
+    },
+    /// A block that is needed is not held.
+    #[error("block {number} is not held")]
+    NotHeld {
+        /// Which block.
+        number: u64,
+    },
+    /// Blocks could not be encoded.
+    #[error("blocks {range}: {cause}")]
+    Write {
+        /// Of which segment.
+        range: BlockRange,
+        /// Why.
+        cause: WriteFault,
+    },
+    /// A lookup run could not be built.
+    #[error("lookup run: {0}")]
+    Build(#[from] BuildError),
+    /// Two lookup runs could not be merged.
+    #[error("{left} and {right}: {cause}")]
+    Merge {
+        /// The one with the lower slots.
+        left: String,
+        /// The one with the higher slots.
+        right: String,
+        /// Why.
+        cause: MergeError,
+    },
+    /// A change that the manifest refuses.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+}

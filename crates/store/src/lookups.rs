@@ -1,0 +1,282 @@
+//! Keeping the lookup runs: after every change they are the ones that the coverage asks for.
+//!
+//! Knows: which runs stay, which are built from keys, which are merged from their halves.
+//! Never knows: the bytes of a run, or what the hashes are hashes of.
+//!
+//! A slot whose blocks did not change keeps its keys, so every run of such slots stays true. Only
+//! slots that are not complete change, and those have runs of their own: no large run is built anew.
+
+use std::collections::BTreeMap;
+
+use segment::lookup::{
+    Entry, Footer, HashPrefix, Merge, MergeStep, Position, Run, RunBuilder, RunSpan, Side, Subject,
+};
+
+use crate::error::StoreError;
+use crate::layout::{SLOT_BLOCKS, join_ranges, overlap, plan_lookups, slot_of, slot_range};
+use crate::manifest::{Manifest, RunEntry, SegmentEntry};
+use crate::names::run_name;
+use crate::part::Workshop;
+
+/// The longest run of a single slot that is read whole: a slot of 2^24 transactions.
+const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
+
+/// What lookups keep of a segment, in the order of its blocks and transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentKeys {
+    /// Of every transaction's hash.
+    pub transactions: Vec<HashPrefix>,
+    /// Of every block's hash.
+    pub blocks: Vec<HashPrefix>,
+}
+
+impl SegmentKeys {
+    fn of(&self, subject: Subject) -> &[HashPrefix] {
+        match subject {
+            Subject::Transactions => &self.transactions,
+            Subject::Blocks => &self.blocks,
+        }
+    }
+}
+
+/// A change of runs.
+#[derive(Debug, Default)]
+pub(crate) struct RunChange {
+    pub(crate) built: Vec<RunEntry>,
+    pub(crate) gone: Vec<String>,
+}
+
+/// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
+/// every segment that was not there before, by file name.
+pub(crate) fn build_runs(
+    workshop: &Workshop,
+    before: &Manifest,
+    segments: &[SegmentEntry],
+    keys: &BTreeMap<String, SegmentKeys>,
+) -> Result<RunChange, StoreError> {
+    let wanted = plan_lookups(&join_ranges(segments.iter().map(|entry| entry.range)));
+    let mut change = RunChange::default();
+    for subject in [Subject::Transactions, Subject::Blocks] {
+        let mut task = Task { workshop, before, segments, keys, subject, passing: Vec::new() };
+        let mut runs = Vec::new();
+        for span in &wanted {
+            runs.push(task.build(*span)?);
+        }
+        let held = || before.runs().iter().filter(|entry| entry.subject == subject);
+        change.gone.extend(
+            held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
+        );
+        // Steps on the way to a larger run, which nobody lists.
+        for entry in &task.passing {
+            if !runs.contains(entry) && !held().any(|held| held == entry) {
+                workshop.disk().remove(&entry.file_name)?;
+            }
+        }
+        runs.retain(|entry| !held().any(|held| held == entry));
+        change.built.extend(runs);
+    }
+    Ok(change)
+}
+
+/// The runs of one subject.
+struct Task<'a> {
+    workshop: &'a Workshop,
+    before: &'a Manifest,
+    segments: &'a [SegmentEntry],
+    keys: &'a BTreeMap<String, SegmentKeys>,
+    subject: Subject,
+    /// Runs that were built to be merged.
+    passing: Vec<RunEntry>,
+}
+
+impl Task<'_> {
+    fn build(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
+        if let Some(held) = self.held(span) {
+            return Ok(held.clone());
+        }
+        let half = span.slot_count() / 2;
+        let halves = (
+            RunSpan::new(span.first_slot(), half),
+            RunSpan::new(span.first_slot().saturating_add(half), half),
+        );
+        let (Ok(left), Ok(right)) = halves else { return self.build_slot(span) };
+        let (left, right) = (self.build(left)?, self.build(right)?);
+        let merged = self.merge(span, &left, &right)?;
+        self.passing.extend([left, right]);
+        Ok(merged)
+    }
+
+    /// The run of exactly these slots, if it is there and still true.
+    fn held(&self, span: RunSpan) -> Option<&RunEntry> {
+        let mut held = self.before.runs().iter();
+        let held = held.find(|entry| entry.subject == self.subject && entry.span == span)?;
+        let is_same =
+            |slot| blocks_in(self.before.segments(), slot) == blocks_in(self.segments, slot);
+        (span.first_slot()..span.end_slot()).all(is_same).then_some(held)
+    }
+
+    /// Builds the run of one slot from the keys of its new segments and, for those that stay, from
+    /// the run that it had.
+    fn build_slot(&self, span: RunSpan) -> Result<RunEntry, StoreError> {
+        let slot = span.first_slot();
+        let mut builder = RunBuilder::new(self.subject, span);
+        let mut moves = self.moves_before(slot);
+        let mut ordinal = 0_u64;
+        for entry in in_slot(self.segments, slot) {
+            let first = self.first_ordinal(entry, ordinal);
+            match self.keys.get(&entry.file_name) {
+                Some(keys) => {
+                    for (prefix, ordinal) in keys.of(self.subject).iter().zip(first..) {
+                        builder
+                            .push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })?;
+                    }
+                }
+                None => {
+                    let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
+                    let Some((.., to)) = own else {
+                        return Err(StoreError::NotHeld { number: entry.range.first() });
+                    };
+                    *to = Some(first);
+                }
+            }
+            ordinal = ordinal.saturating_add(entry.transaction_count);
+        }
+        if moves.iter().any(|(.., to)| to.is_some()) {
+            self.move_entries(span, &moves, &mut builder)?;
+        }
+        let bytes = builder.finish()?;
+        let mut part = self.workshop.begin();
+        part.append(&bytes)?;
+        self.finish(span, part)
+    }
+
+    /// The segments that the slot had: their names, where their ordinals were, and that nobody
+    /// wants them yet.
+    fn moves_before(&self, slot: u64) -> Vec<(String, std::ops::Range<u64>, Option<u64>)> {
+        let mut ordinal = 0_u64;
+        let mut moves = Vec::new();
+        for entry in in_slot(self.before.segments(), slot) {
+            let first = self.first_ordinal(entry, ordinal);
+            let count = match self.subject {
+                Subject::Transactions => entry.transaction_count,
+                Subject::Blocks => entry.range.count(),
+            };
+            moves.push((entry.file_name.clone(), first..first.saturating_add(count), None));
+            ordinal = ordinal.saturating_add(entry.transaction_count);
+        }
+        moves
+    }
+
+    fn first_ordinal(&self, entry: &SegmentEntry, transactions_before: u64) -> u64 {
+        match self.subject {
+            Subject::Transactions => transactions_before,
+            Subject::Blocks => entry.range.first() % SLOT_BLOCKS,
+        }
+    }
+
+    /// Takes over the entries of segments that stay, to the ordinals that they have now.
+    fn move_entries(
+        &self,
+        span: RunSpan,
+        moves: &[(String, std::ops::Range<u64>, Option<u64>)],
+        builder: &mut RunBuilder,
+    ) -> Result<(), StoreError> {
+        let mut held = self.before.runs().iter();
+        let held = held.find(|entry| entry.subject == self.subject && entry.span == span);
+        let Some(held) = held else {
+            let number = span.first_slot().saturating_mul(SLOT_BLOCKS);
+            return Err(StoreError::NotHeld { number });
+        };
+        let file = self.workshop.disk().read(&held.file_name, SLOT_RUN_BYTES_MAX)?;
+        let corrupt = |cause| StoreError::Lookup { file: held.file_name.clone(), cause };
+        let run = open_run(&file).map_err(corrupt)?;
+        for bucket in 0..run.bucket_count() {
+            let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
+            for Entry { prefix, position } in
+                run.entries(bucket, slice(&file, &range)).map_err(corrupt)?
+            {
+                let ordinal = u64::from(position.ordinal);
+                let own = moves.iter().find(|(_, ordinals, _)| ordinals.contains(&ordinal));
+                if let Some((_, ordinals, Some(to))) = own {
+                    let ordinal = to.saturating_add(ordinal.saturating_sub(ordinals.start));
+                    let position = at(position.slot, ordinal);
+                    builder.push_entry(Entry { prefix, position })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(
+        &self,
+        span: RunSpan,
+        left: &RunEntry,
+        right: &RunEntry,
+    ) -> Result<RunEntry, StoreError> {
+        let disk = self.workshop.disk();
+        let open = |entry: &RunEntry| {
+            let corrupt = |cause| StoreError::Lookup { file: entry.file_name.clone(), cause };
+            let start = entry.bytes.saturating_sub(segment::lookup::FOOTER_BYTES);
+            let footer = disk.read_range(&entry.file_name, start..entry.bytes)?;
+            let footer = Footer::parse(&footer, entry.bytes).map_err(corrupt)?;
+            let tail = disk.read_range(&entry.file_name, footer.tail())?;
+            Run::parse(&tail, entry.bytes).map_err(corrupt)
+        };
+        let failed = |cause| StoreError::Merge {
+            left: left.file_name.clone(),
+            right: right.file_name.clone(),
+            cause,
+        };
+        let mut merge = Merge::new(open(left)?, open(right)?).map_err(failed)?;
+        let mut part = self.workshop.begin();
+        let mut bytes = Vec::new();
+        loop {
+            let step = merge.step(&mut bytes).map_err(failed)?;
+            part.append(&bytes)?;
+            bytes.clear();
+            let MergeStep::Need { side, range } = step else { break };
+            let from = match side {
+                Side::Left => left,
+                Side::Right => right,
+            };
+            let supplied = disk.read_range(&from.file_name, range)?;
+            merge.supply(side, &supplied).map_err(failed)?;
+        }
+        self.finish(span, part)
+    }
+
+    fn finish(&self, span: RunSpan, part: crate::part::Part) -> Result<RunEntry, StoreError> {
+        let subject = self.subject;
+        let (file_name, finished) = part.finish(|file| run_name(subject, span, file.digest))?;
+        Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
+    }
+}
+
+/// A run file that is in memory.
+pub(crate) fn open_run(file: &[u8]) -> Result<Run, segment::lookup::Corrupt> {
+    let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
+    let footer = Footer::parse(file, file_bytes)?;
+    Run::parse(slice(file, &footer.tail()), file_bytes)
+}
+
+/// The bytes of a range; none if the file ends before it, which is refused by its length.
+pub(crate) fn slice<'a>(file: &'a [u8], range: &std::ops::Range<u64>) -> &'a [u8] {
+    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    file.get(start..end).unwrap_or_default()
+}
+
+fn at(slot: u64, ordinal: u64) -> Position {
+    // A builder refuses the highest ordinal, so nothing is cut off in silence.
+    Position { slot, ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX) }
+}
+
+fn in_slot(segments: &[SegmentEntry], slot: u64) -> impl Iterator<Item = &SegmentEntry> {
+    let begins = segments.partition_point(|entry| slot_of(entry.range.last()) < slot);
+    let rest = segments.get(begins..).unwrap_or_default();
+    rest.iter().take_while(move |entry| slot_of(entry.range.first()) == slot)
+}
+
+fn blocks_in(segments: &[SegmentEntry], slot: u64) -> Vec<chain::BlockRange> {
+    let Some(blocks) = slot_range(slot) else { return Vec::new() };
+    join_ranges(in_slot(segments, slot).filter_map(|entry| overlap(entry.range, blocks)))
+}

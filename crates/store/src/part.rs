@@ -1,0 +1,114 @@
+//! A file that is being written: it gets its name when it is whole and durable.
+//!
+//! Knows: the order that makes a crash harmless: bytes, fsync, name.
+//! Never knows: what the bytes are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::B256;
+use sha2::{Digest, Sha256};
+
+use crate::disk::{Disk, DiskError};
+use crate::names::part_name;
+
+/// Bytes that are gathered before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Gives every unfinished file of a folder a name of its own.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    disk: Arc<dyn Disk>,
+    next: AtomicU64,
+}
+
+impl Workshop {
+    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, next: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Begins a file.
+    pub(crate) fn begin(&self) -> Part {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Part {
+            disk: Arc::clone(&self.disk),
+            name: part_name(number),
+            buffer: Vec::new(),
+            bytes: 0,
+            hasher: Sha256::new(),
+            is_begun: false,
+            is_named: false,
+        }
+    }
+}
+
+/// An unfinished file. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Part {
+    disk: Arc<dyn Disk>,
+    name: String,
+    buffer: Vec<u8>,
+    bytes: u64,
+    hasher: Sha256,
+    is_begun: bool,
+    is_named: bool,
+}
+
+/// A finished file.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// SHA-256 of all of it.
+    pub(crate) digest: B256,
+}
+
+impl Part {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.hasher.update(bytes);
+        self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes the file durable under the name that its length and digest give it. The name itself
+    /// is durable after the folder's next fsync.
+    pub(crate) fn finish(
+        mut self,
+        name_of: impl FnOnce(&Finished) -> String,
+    ) -> Result<(String, Finished), DiskError> {
+        self.flush()?;
+        self.disk.fsync_file(&self.name)?;
+        let digest = B256::from_slice(&std::mem::take(&mut self.hasher).finalize());
+        let finished = Finished { bytes: self.bytes, digest };
+        let name = name_of(&finished);
+        self.disk.rename(&self.name, &name)?;
+        self.is_named = true;
+        Ok((name, finished))
+    }
+
+    fn flush(&mut self) -> Result<(), DiskError> {
+        if self.is_begun {
+            self.disk.append(&self.name, &self.buffer)?;
+        } else {
+            // What a crash left under this name goes.
+            self.disk.write(&self.name, &self.buffer)?;
+            self.is_begun = true;
+        }
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.is_begun && !self.is_named {
+            // Whoever opens the folder to write removes what cannot be removed now.
+            let _ = self.disk.remove(&self.name);
+        }
+    }
+}
