@@ -10,14 +10,17 @@
 #[cfg(test)]
 mod conformance;
 pub mod faulty;
+mod file;
 mod folder;
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+pub use file::{DataFile, Now};
 pub use folder::Folder;
 
 /// The longest file name.
@@ -40,6 +43,9 @@ pub trait Disk: fmt::Debug + Send + Sync {
 
     /// The bytes of `range`, all of them.
     fn read_range(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>, DiskError>;
+
+    /// The file, held open for reading.
+    fn open(&self, name: &str) -> Result<Arc<dyn DataFile>, DiskError>;
 
     /// Makes the file hold exactly `bytes`; it is created or emptied first. After an error it may
     /// hold any part of them.
@@ -165,6 +171,22 @@ pub enum DiskError {
         end: u64,
         /// How many there are.
         file_bytes: u64,
+    },
+    /// An open file that lost its end.
+    #[error("{place}: read: the file has {found} bytes, it had {file_bytes} when it was opened")]
+    Shrunk {
+        /// The file.
+        place: String,
+        /// How long it was when it was opened.
+        file_bytes: u64,
+        /// How long it is.
+        found: u64,
+    },
+    /// Nobody reads for those who may not wait any more.
+    #[error("{place}: read: the reading threads have ended")]
+    PoolClosed {
+        /// The file.
+        place: String,
     },
     /// A file longer than its reader takes.
     #[error("{place}: {file_bytes} bytes, at most {bytes_max} are read")]

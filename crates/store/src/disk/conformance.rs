@@ -54,6 +54,81 @@ fn a_range_is_read_whole_or_refused() {
 }
 
 #[test]
+#[expect(clippy::reversed_empty_ranges, reason = "a range that is none")]
+fn an_open_file_gives_a_range_whole_or_refuses_it() {
+    check(|disk| {
+        disk.write("a", b"0123456789").unwrap();
+        let file = disk.open("a").unwrap();
+        assert_eq!((file.file_bytes(), file.place()), (10, &*format!("{}/a", disk.place())));
+        let mut buffer = b"before".to_vec();
+        for (range, expected) in [(0..10, "0123456789"), (3..5, "34"), (10..10, "")] {
+            file.read_at(range.clone(), &mut buffer).unwrap();
+            assert_eq!(buffer, expected.as_bytes());
+            // It was read a moment ago; a file system that knows no such read says so.
+            let expected = match file.read_now(range, &mut buffer).unwrap() {
+                Now::Ready => expected,
+                Now::WouldBlock => "",
+            };
+            assert_eq!(buffer, expected.as_bytes());
+        }
+        for range in [0..11, 10..11, 11..11, 5..3, 0..u64::MAX] {
+            buffer = b"before".to_vec();
+            let errors = [
+                file.read_at(range.clone(), &mut buffer).unwrap_err(),
+                file.read_now(range, &mut buffer).unwrap_err(),
+            ];
+            for error in errors {
+                assert!(matches!(error, DiskError::Range { file_bytes: 10, .. }), "{error}");
+            }
+            assert!(buffer.is_empty());
+        }
+    });
+}
+
+#[test]
+fn an_open_file_outlives_its_name() {
+    check(|disk| {
+        let check_content = |file: &dyn DataFile| {
+            let mut buffer = Vec::new();
+            file.read_at(0..3, &mut buffer).unwrap();
+            assert_eq!(buffer, b"old");
+        };
+        for name in ["removed", "replaced"] {
+            disk.write(name, b"old").unwrap();
+        }
+        disk.fsync_folder().unwrap();
+        let files = [disk.open("removed").unwrap(), disk.open("replaced").unwrap()];
+        disk.remove("removed").unwrap();
+        disk.write("new", b"other").unwrap();
+        disk.rename("new", "replaced").unwrap();
+        disk.fsync_folder().unwrap();
+        for file in &files {
+            check_content(&**file);
+        }
+        assert!(matches!(disk.open("removed"), Err(DiskError::Missing { .. })));
+        assert_eq!(disk.read("replaced", 9).unwrap(), b"other");
+    });
+}
+
+#[test]
+fn an_open_file_that_lost_its_end_is_an_error_that_names_it() {
+    check(|disk| {
+        disk.write("a", b"0123456789").unwrap();
+        let file = disk.open("a").unwrap();
+        disk.write("a", b"xyz").unwrap();
+        let mut buffer = Vec::new();
+        let error = file.read_at(2..8, &mut buffer).unwrap_err().to_string();
+        let place = disk.place();
+        let text = "read: the file has 3 bytes, it had 10 when it was opened";
+        assert_eq!(error, format!("{place}/a: {text}"));
+        assert!(!matches!(file.read_now(2..8, &mut buffer), Ok(Now::Ready)));
+        assert!(buffer.is_empty());
+        file.read_at(0..3, &mut buffer).unwrap();
+        assert_eq!(buffer, b"xyz");
+    });
+}
+
+#[test]
 fn a_file_longer_than_its_reader_takes_is_refused() {
     check(|disk| {
         disk.write("a", b"hello").unwrap();
@@ -91,6 +166,7 @@ fn a_missing_file_is_missing_to_every_operation() {
         let errors = [
             disk.read("a", 9).err(),
             disk.read_range("a", 0..0).err(),
+            disk.open("a").err(),
             disk.file_bytes("a").err(),
             disk.fsync_file("a").err(),
             disk.rename("a", "b").err(),
@@ -111,6 +187,7 @@ fn no_name_leads_out_of_the_folder() {
         for name in ["", ".", "..", "../a", "/a", "a/b", ".a", "a b", "a\n", "a\0", "ä", &long] {
             let errors = [
                 disk.read(name, 9).err(),
+                disk.open(name).err(),
                 disk.write(name, b"").err(),
                 disk.append(name, b"").err(),
                 disk.remove(name).err(),
@@ -253,4 +330,34 @@ fn a_disk_that_stopped_does_nothing_until_it_comes_back() {
     disk.list().unwrap_err();
     disk.crash(Crash::default());
     assert_eq!(disk.list().unwrap(), [""; 0]);
+}
+
+#[test]
+fn an_open_file_dies_with_its_process() {
+    let disk = FaultyDisk::new(1);
+    disk.write("a", b"x").unwrap();
+    disk.fsync_file("a").unwrap();
+    disk.fsync_folder().unwrap();
+    let file = disk.open("a").unwrap();
+    disk.crash(Crash::default());
+    let error = file.read_at(0..1, &mut Vec::new()).unwrap_err().to_string();
+    assert_eq!(error, "memory/a: read: opened before the power was cut");
+    disk.open("a").unwrap().read_at(0..1, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_read_that_may_not_wait_is_refused_at_chance_when_asked_to() {
+    let disk = FaultyDisk::new(1);
+    disk.write("a", b"x").unwrap();
+    let file = disk.open("a").unwrap();
+    let refused = |disk: &FaultyDisk, may_block| {
+        disk.set_may_block(may_block);
+        let answers = (0..100).map(|_| file.read_now(0..1, &mut Vec::new()).unwrap());
+        answers.filter(|now| *now == Now::WouldBlock).count()
+    };
+    assert_eq!(refused(&disk, false), 0);
+    assert!((20..80).contains(&refused(&disk, true)));
+    disk.fail_after(0, Failure::Io);
+    file.read_now(0..1, &mut Vec::new()).unwrap_err();
+    file.read_at(0..1, &mut Vec::new()).unwrap();
 }

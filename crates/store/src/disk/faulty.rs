@@ -13,7 +13,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+
+mod file;
+
+use file::FaultyFile;
 
 /// Which error an operation fails with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +63,14 @@ impl FaultyDisk {
             durable_names: BTreeMap::new(),
             unsynced_names: Vec::new(),
             locks: BTreeMap::new(),
+            open_counts: BTreeMap::new(),
+            crash_count: 0,
             next_id: 0,
             operation_count: 0,
             failures: BTreeMap::new(),
             stop_at: None,
             is_lying: false,
+            may_block: false,
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -92,8 +99,14 @@ impl FaultyDisk {
         self.state().is_lying = is_lying;
     }
 
-    /// The power is cut and comes back: what was not durable is lost or torn, locks are free,
-    /// failures that did not happen yet are forgotten.
+    /// Whether [`DataFile::read_now`] answers at chance that it would block. It never does unless
+    /// told so.
+    pub fn set_may_block(&self, may_block: bool) {
+        self.state().may_block = may_block;
+    }
+
+    /// The power is cut and comes back: what was not durable is lost or torn, locks are free, open
+    /// files are dead, failures that did not happen yet are forgotten.
     pub fn crash(&self, crash: Crash) {
         self.state().crash(crash);
     }
@@ -166,6 +179,10 @@ impl Disk for FaultyDisk {
             let start = usize::try_from(range.start).unwrap_or(usize::MAX);
             Ok(content.iter().skip(start).take(count).copied().collect())
         })
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn DataFile>, DiskError> {
+        Ok(Arc::new(FaultyFile::open(self, name)?))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
@@ -306,11 +323,15 @@ struct State {
     /// What lies between the two, in order.
     unsynced_names: Vec<NameChange>,
     locks: BTreeMap<String, u64>,
+    /// How often each file is held open.
+    open_counts: BTreeMap<u64, usize>,
+    crash_count: u64,
     next_id: u64,
     operation_count: u64,
     failures: BTreeMap<u64, Failure>,
     stop_at: Option<u64>,
     is_lying: bool,
+    may_block: bool,
 }
 
 impl State {
@@ -373,15 +394,19 @@ impl State {
             file.forgotten.clear();
         }
         self.names = self.durable_names.clone();
+        self.open_counts.clear();
+        self.crash_count = self.crash_count.saturating_add(1);
         self.drop_nameless();
         self.locks.clear();
         self.failures.clear();
         self.stop_at = None;
     }
 
-    /// Forgets files that no name leads to, in a folder whose names are all durable.
+    /// Forgets files that no name leads to and nobody holds open, in a folder whose names are all
+    /// durable.
     fn drop_nameless(&mut self) {
-        let live: BTreeSet<u64> = self.names.values().copied().collect();
+        let live: BTreeSet<u64> =
+            self.names.values().chain(self.open_counts.keys()).copied().collect();
         self.files.retain(|id, _| live.contains(id));
     }
 }

@@ -3,7 +3,7 @@
 //! Knows: `std::fs`, and what Linux promises of fsync and rename.
 //! Never knows: what a file holds.
 //!
-//! No file stays open between calls. Linux reports a failed write-back to the next fsync of the file
+//! No file that is written stays open between calls. Linux reports a failed write-back to the next fsync of the file
 //! through any descriptor if nobody has seen it yet, so opening a file only to fsync it loses nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -11,8 +11,10 @@ use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+use super::file::OpenFile;
+use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
 
 /// A folder of the file system.
 #[derive(Clone, Debug)]
@@ -142,6 +144,11 @@ impl Disk for Folder {
     fn read_range(&self, name: &str, range: Range<u64>) -> Result<Vec<u8>, DiskError> {
         let (file, file_bytes) = self.open_to_read(name)?;
         self.read_open(name, &file, &range, file_bytes)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn DataFile>, DiskError> {
+        let (file, file_bytes) = self.open_to_read(name)?;
+        Ok(Arc::new(OpenFile::new(self.file_place(name), file, file_bytes)))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {

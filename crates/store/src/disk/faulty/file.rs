@@ -1,0 +1,101 @@
+//! A file of the faulty disk, held open.
+//!
+//! Knows: that an open file outlives its name, and no power cut.
+//! Never knows: what a file holds.
+
+use std::io;
+use std::ops::Range;
+
+use super::{FaultyDisk, file_place, length};
+use crate::disk::file::shrunk;
+use crate::disk::{DataFile, DiskError, Now, Operation, range_bytes};
+
+/// One opening of a file.
+#[derive(Debug)]
+pub(super) struct FaultyFile {
+    disk: FaultyDisk,
+    place: String,
+    id: u64,
+    file_bytes: u64,
+    /// How many crashes there had been: a process does not outlive one, nor do its open files.
+    crash_count: u64,
+}
+
+impl FaultyFile {
+    pub(super) fn open(disk: &FaultyDisk, name: &str) -> Result<Self, DiskError> {
+        let (id, file_bytes, crash_count) =
+            disk.with_file(name, Operation::Read, |state, failure| {
+                let id = state.id(name)?;
+                let file_bytes = length(state.file(name)?.content.len());
+                if failure.is_none() {
+                    let count = state.open_counts.entry(id).or_default();
+                    *count = count.saturating_add(1);
+                }
+                Ok((id, file_bytes, state.crash_count))
+            })?;
+        Ok(Self { disk: disk.clone(), place: file_place(name), id, file_bytes, crash_count })
+    }
+
+    /// Reads the range; `None` if `may_refuse` and chance says that it would take waiting.
+    fn read(
+        &self,
+        range: &Range<u64>,
+        buffer: &mut Vec<u8>,
+        may_refuse: bool,
+    ) -> Result<Now, DiskError> {
+        buffer.clear();
+        let count = range_bytes(&self.place, range, self.file_bytes)?;
+        let mut state = self.disk.state();
+        let mut outcome = state.begin().and_then(|failure| match failure {
+            Some(failure) => Err(failure.cause()),
+            None => Ok(()),
+        });
+        if state.crash_count != self.crash_count {
+            outcome = Err(io::Error::other("opened before the power was cut"));
+        }
+        outcome
+            .map_err(|cause| DiskError::from_system(self.place.clone(), Operation::Read, cause))?;
+        if may_refuse && state.may_block && state.chance.flip() {
+            return Ok(Now::WouldBlock);
+        }
+        let content = state.files.get(&self.id).map_or(&[][..], |file| &file.content);
+        let found = length(content.len());
+        if found < range.end {
+            return Err(shrunk(&self.place, self.file_bytes, found));
+        }
+        let start = usize::try_from(range.start).unwrap_or(usize::MAX);
+        buffer.extend(content.iter().skip(start).take(count));
+        Ok(Now::Ready)
+    }
+}
+
+impl DataFile for FaultyFile {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {
+        self.read(&range, buffer, false).map(|_| ())
+    }
+
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+        self.read(&range, buffer, true)
+    }
+}
+
+impl Drop for FaultyFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if state.crash_count != self.crash_count {
+            return;
+        }
+        if let Some(count) = state.open_counts.get_mut(&self.id) {
+            *count = count.saturating_sub(1);
+        }
+        state.open_counts.retain(|_, count| *count > 0);
+    }
+}

@@ -1,0 +1,210 @@
+//! A file that is held open, and one of a real folder.
+//!
+//! Knows: how to read a range at once or not at all, and how to wait for it.
+//! Never knows: the file's name after it was opened, what the bytes mean, or which thread waits.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{DiskError, Operation, range_bytes};
+
+/// What [`DataFile::read_now`] could do without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Now {
+    /// The buffer holds the whole range.
+    Ready,
+    /// The bytes are not in memory; the buffer is empty.
+    WouldBlock,
+}
+
+/// A file held open for reading. It stays readable when its name is removed or given to another
+/// file. Both ways to read fill the buffer with exactly the range, or leave it empty.
+pub trait DataFile: fmt::Debug + Send + Sync {
+    /// The file, as messages name it.
+    fn place(&self) -> &str;
+
+    /// How long it was when it was opened.
+    fn file_bytes(&self) -> u64;
+
+    /// Reads the range, and waits for the disk if need be.
+    fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError>;
+
+    /// Reads the range if that takes no waiting.
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError>;
+}
+
+/// A file of a real folder.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    place: String,
+    file: File,
+    file_bytes: u64,
+    /// Whether the file system answers reads that may not wait. Asked until it says no.
+    can_read_now: AtomicBool,
+}
+
+impl OpenFile {
+    pub(super) fn new(place: String, file: File, file_bytes: u64) -> Self {
+        let can_read_now = AtomicBool::new(cfg!(target_os = "linux"));
+        Self { place, file, file_bytes, can_read_now }
+    }
+
+    /// Gives the buffer the range's length. Bytes that a buffer brings along are not zeroed again.
+    fn size(&self, range: &Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {
+        match range_bytes(&self.place, range, self.file_bytes) {
+            Ok(count) => buffer.resize(count, 0),
+            Err(error) => {
+                buffer.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all of `buffer` is read from `offset` on; false if the file ends before.
+    fn read_all(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        match self.file.read_exact_at(buffer, offset) {
+            Ok(()) => Ok(true),
+            Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Reads all of `buffer` from `offset` on, if it is in memory.
+    #[cfg(target_os = "linux")]
+    fn try_read_all(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<Now> {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+        while !buffer.is_empty() {
+            let slices = &mut [io::IoSliceMut::new(buffer)];
+            match preadv2(&self.file, slices, offset, ReadWriteFlags::NOWAIT) {
+                // The file's end, and on Linux 5.9 and 5.10 also what is not in memory: only a read
+                // that waits tells them apart.
+                Ok(0) | Err(Errno::AGAIN) => return Ok(Now::WouldBlock),
+                Ok(count) => {
+                    buffer = buffer.get_mut(count..).unwrap_or_default();
+                    offset = offset.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+                }
+                Err(Errno::INTR) => {}
+                // The file system or the kernel knows no such read (before 4.14 the flag is invalid).
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    self.can_read_now.store(false, Ordering::Relaxed);
+                    return Ok(Now::WouldBlock);
+                }
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(Now::Ready)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn try_read_all(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<Now> {
+        Ok(Now::WouldBlock)
+    }
+
+    fn failed(&self, cause: io::Error) -> DiskError {
+        DiskError::from_system(self.place.clone(), Operation::Read, cause)
+    }
+}
+
+impl DataFile for OpenFile {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {
+        self.size(&range, buffer)?;
+        let outcome = match self.read_all(buffer, range.start) {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.file.metadata().map(|metadata| metadata.len()),
+            Err(cause) => Err(cause),
+        };
+        buffer.clear();
+        match outcome {
+            Ok(found) => Err(shrunk(&self.place, self.file_bytes, found)),
+            Err(cause) => Err(self.failed(cause)),
+        }
+    }
+
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+        self.size(&range, buffer)?;
+        let outcome = if self.can_read_now.load(Ordering::Relaxed) || buffer.is_empty() {
+            self.try_read_all(buffer, range.start).map_err(|cause| self.failed(cause))
+        } else {
+            Ok(Now::WouldBlock)
+        };
+        if !matches!(outcome, Ok(Now::Ready)) {
+            buffer.clear();
+        }
+        outcome
+    }
+}
+
+/// A file that lost its end while it was open.
+pub(super) fn shrunk(place: &str, file_bytes: u64, found: u64) -> DiskError {
+    DiskError::Shrunk { place: place.to_owned(), file_bytes, found }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::fs::{Advice, fadvise};
+
+    use super::*;
+    use crate::disk::{Disk as _, Folder};
+
+    #[test]
+    fn what_left_the_memory_is_waited_for_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Folder::open(folder.path()).unwrap();
+        let content: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
+        disk.write("a", &content).unwrap();
+        disk.fsync_file("a").unwrap();
+        let evicted = File::open(folder.path().join("a")).unwrap();
+        fadvise(&evicted, 0, None, Advice::DontNeed).unwrap();
+
+        let file = disk.open("a").unwrap();
+        let mut buffer = vec![7; 10];
+        // Advice is not an order, and a file system may know no read that does not wait.
+        match file.read_now(1000..900_000, &mut buffer).unwrap() {
+            Now::Ready => assert_eq!(buffer, content[1000..900_000]),
+            Now::WouldBlock => assert!(buffer.is_empty()),
+        }
+        file.read_at(1000..900_000, &mut buffer).unwrap();
+        assert_eq!(buffer, content[1000..900_000]);
+        let is_answered = file.read_now(1000..900_000, &mut buffer).unwrap() == Now::Ready;
+        let probe = preadv2_is_known(&evicted);
+        assert_eq!(is_answered, probe, "what was just read is in memory");
+        assert!(!is_answered || buffer == content[1000..900_000]);
+    }
+
+    fn preadv2_is_known(file: &File) -> bool {
+        let mut byte = [0];
+        let slices = &mut [io::IoSliceMut::new(&mut byte)];
+        rustix::io::preadv2(file, slices, 0, rustix::io::ReadWriteFlags::NOWAIT).is_ok()
+    }
+
+    #[test]
+    fn a_file_system_without_such_reads_is_asked_once() {
+        // The files of /proc know no read that may not wait, and say so.
+        let status = File::open("/proc/self/status").unwrap();
+        assert!(!preadv2_is_known(&status));
+        let file = OpenFile::new("status".into(), status, 5);
+        assert!(file.can_read_now.load(Ordering::Relaxed));
+        let mut buffer = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(file.read_now(0..5, &mut buffer).unwrap(), Now::WouldBlock);
+            assert!(!file.can_read_now.load(Ordering::Relaxed));
+        }
+        file.read_at(0..5, &mut buffer).unwrap();
+        assert_eq!(buffer, b"Name:");
+    }
+}
