@@ -11,6 +11,7 @@ mod lookups;
 pub mod manifest;
 pub mod names;
 mod part;
+pub mod read;
 
 pub use error::StoreError;
 pub use lookups::SegmentKeys;
