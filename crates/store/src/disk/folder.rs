@@ -194,8 +194,20 @@ impl Disk for Folder {
             }
         })?;
         let file = attempt.ok_or_else(|| DiskError::Locked { place: self.file_place(name) })?;
-        Ok(LockGuard::new(file))
+        Ok(LockGuard::new(LockedFile(file)))
     }
 }
 
-impl Held for File {}
+/// A file whose lock is held.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Held for LockedFile {}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing gives the lock back only when nobody else has the file open, and a process that
+        // is being started has it for a moment.
+        let _ = self.0.unlock();
+    }
+}
