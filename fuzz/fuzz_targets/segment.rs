@@ -19,11 +19,19 @@ fuzz_target!(|data: &[u8]| {
         let Some(place) = segment.find_row(ordinal) else { continue };
         let page = slice(data, &place.page.range);
         let Ok(rows) = segment.open_rows(inflater, &place.page, page) else { continue };
-        let own = place.payloads.get(rows.payloads_of(place.row)).unwrap_or_default();
-        let payloads: Vec<&[u8]> = own.iter().map(|page| slice(data, &page.range)).collect();
-        let _ = segment.read_row(inflater, &place, &rows, &payloads);
+        let _ = rows.position(place.row);
+        let payloads = slice(data, &segment.find_payloads(&place, &rows));
+        let _ = segment.read_row(inflater, &place, &rows, payloads);
     }
-    for number in facts.first..facts.first + facts.block_count.min(64) {
+    let _ = segment.part_bytes();
+    for number in (facts.range.first()..facts.range.end()).take(64) {
+        if let Some(place) = segment.find_block(number) {
+            let bytes = slice(data, &place.range);
+            if let Ok(rows) = segment.open_block(inflater, &place, bytes) {
+                let _ = rows.context();
+                let _ = rows.iter(inflater).take(64).filter(Result::is_ok).count();
+            }
+        }
         if let Some(place) = segment.find_header(number) {
             let _ = segment.read_header(inflater, &place, slice(data, &place.range), number);
         }

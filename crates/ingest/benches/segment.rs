@@ -9,19 +9,20 @@
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark reports and gives up")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
-use chain::{Block, ChainSpec, Verified, keccak256_each, logs_bloom};
+use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each, logs_bloom};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
-    Census, FOOTER_BYTES, Facts, Footer, Inflater, PagePlace, RowPlace, Rows, Segment,
-    SegmentWriter, count_block,
+    Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, Segment,
+    SegmentWriter, count_block, groups, is_counted,
 };
 
 const ROUNDS: usize = 5;
@@ -81,31 +82,25 @@ fn measure(path: &Path) {
 }
 
 fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let first = blocks.first().expect("blocks").header.number;
+    let range = BlockRange::from_count(first, length(blocks)).expect("blocks");
     let mut census = Census::default();
-    for block in blocks {
+    for block in blocks.iter().filter(|block| is_counted(range, block.header.number)) {
         count_block(&mut census, block);
     }
-    let facts = Facts {
-        first: blocks.first().expect("blocks").header.number,
-        block_count: 0,
-        transaction_count: 0,
-        chain_id: chain_id_of(blocks),
-        has_receipts: true,
-        difficulty_before: None,
-    };
-    let mut writer = SegmentWriter::new(facts, census.into_tables()).expect("zstd");
+    let tables = Arc::new(census.into_tables());
+    let encoder = Encoder::new(Arc::clone(&tables), true);
+    let mut writer = SegmentWriter::new(range, tables, true).expect("a segment's blocks");
     let mut bytes = Vec::new();
-    for block in blocks {
-        bytes.extend(writer.push(block).expect("blocks in order"));
+    let mut rest = blocks;
+    for group in groups(range) {
+        let (own, after) = rest.split_at(usize::try_from(group.count()).expect("few"));
+        rest = after;
+        let group = encoder.encode_group(own).expect("blocks in order");
+        bytes.extend(writer.push(group).expect("groups in order"));
     }
     bytes.extend(writer.finish().expect("zstd").0);
     bytes
-}
-
-/// The chain id that the transactions name.
-fn chain_id_of(blocks: &[Verified<Block>]) -> Option<u64> {
-    let mut transactions = blocks.iter().flat_map(|block| &block.transactions);
-    transactions.find_map(|tx| alloy_consensus::Transaction::chain_id(&tx.envelope))
 }
 
 /// A segment and its lookup run in memory.
@@ -148,10 +143,8 @@ impl Stored {
     }
 
     fn row(&self, inflater: &mut Inflater, place: &RowPlace, rows: &Rows) -> segment::Row {
-        let own = place.payloads.get(rows.payloads_of(place.row)).unwrap_or_default();
-        let payloads: Vec<&[u8]> =
-            own.iter().map(|payload| slice(&self.bytes, &payload.range)).collect();
-        self.segment.read_row(inflater, place, rows, &payloads).expect("a sound row")
+        let payloads = slice(&self.bytes, &self.segment.find_payloads(place, rows));
+        self.segment.read_row(inflater, place, rows, payloads).expect("a sound row")
     }
 
     fn place(&self, ordinal: u64) -> RowPlace {
@@ -164,8 +157,10 @@ fn report_bytes(stored: &Stored, archive_bytes: u64, count: u64) {
     let lookups = length(&stored.run_bytes);
     let total = length(&stored.bytes) + lookups;
     for (what, bytes) in [
-        ("rows", parts.rows),
-        ("payloads", parts.payloads),
+        ("transactions", parts.transactions),
+        ("receipts", parts.receipts),
+        ("long call data", parts.transaction_payloads),
+        ("long log data", parts.receipt_payloads),
         ("headers", parts.headers),
         ("ommers and withdrawals", parts.others),
         ("directory and tables", parts.tail),
@@ -209,6 +204,7 @@ fn report_reads(stored: &Stored, count: u64) {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
             let receipt = stored.row(inflater, &place, &rows).receipt.expect("a receipt");
+            std::hint::black_box(rows.position(place.row).expect("a row"));
             std::hint::black_box(logs_bloom(&receipt.logs));
         }
     });
@@ -221,20 +217,16 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
     let largest = blocks.iter().max_by_key(|block| block.transactions.len()).expect("blocks");
     let number = largest.header.number;
     let mut read = |has_blooms: bool| {
-        let mut last: Option<(RowPlace, Rows)> = None;
-        let mut encoded = Vec::new();
-        for ordinal in stored.segment.find_ordinals(number).expect("a block") {
-            let place = stored.place(ordinal);
-            let rows = match last.take() {
-                Some((before, rows)) if before.page == place.page => rows,
-                _ => stored.rows(inflater, &place.page),
-            };
-            let row = stored.row(inflater, &place, &rows);
+        let place = stored.segment.find_block(number).expect("a block");
+        let bytes = slice(&stored.bytes, &place.range);
+        let rows = stored.segment.open_block(inflater, &place, bytes).expect("sound pages");
+        let mut encoded = Vec::with_capacity(rows.len());
+        for row in rows.iter(inflater) {
+            let row = row.expect("a sound row");
             if has_blooms {
                 std::hint::black_box(logs_bloom(&row.receipt.expect("a receipt").logs));
             }
             encoded.push(row.encoded);
-            last = Some((place, rows));
         }
         std::hint::black_box(keccak256_each(&encoded));
     };
@@ -274,7 +266,7 @@ fn per(amount: u64, count: u64) -> f64 {
     amount as f64 / count.max(1) as f64
 }
 
-fn length(bytes: &[u8]) -> u64 {
+fn length<T>(bytes: &[T]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 

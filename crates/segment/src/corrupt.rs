@@ -45,6 +45,14 @@ pub enum RowFault {
     /// Long bytes that lie outside the row are not there, or have another length.
     #[error("long bytes outside the row are missing")]
     NoPayload,
+    /// A page with another number of rows than the directory says.
+    #[error("{found} rows, the directory says {expected}")]
+    RowCount {
+        /// In the page.
+        found: usize,
+        /// In the directory.
+        expected: u64,
+    },
     /// Bytes after the last field.
     #[error("{left} bytes after the last field")]
     Rest {
@@ -107,8 +115,16 @@ pub enum Corrupt {
         /// Ours.
         known: u32,
     },
-    /// Blocks that fit no slot.
-    #[error("{block_count} blocks from {first}, expected 1 to 8192")]
+    /// Flags that this build does not know.
+    #[error("flags {found:#010x}, known is 0x00000001")]
+    Flags {
+        /// The file's.
+        found: u32,
+    },
+    /// Blocks that make no segment.
+    #[error(
+        "{block_count} blocks from {first}: neither inside one slot of 256 nor a whole one of 8192"
+    )]
     Range {
         /// The first block.
         first: u64,
@@ -135,6 +151,16 @@ pub enum Corrupt {
         found: u64,
         /// The footer's.
         expected: u64,
+    },
+    /// Rows that belong to no group of blocks.
+    #[error("page {page}: {count} rows from {ordinal} are not all of one group of 16 blocks")]
+    Group {
+        /// Which page.
+        page: usize,
+        /// Its first row.
+        ordinal: u64,
+        /// How many rows it has.
+        count: u64,
     },
     /// A page cannot be read.
     #[error("page {page} at byte {offset}: {fault}")]

@@ -14,9 +14,14 @@ mod tables;
 mod token;
 
 pub use corrupt::{Corrupt, PageFault, RowFault};
-pub use file::read::{Others, PagePlace, PartBytes, RowPlace, Segment};
-pub use file::write::{SegmentWriter, WriteFault, count_block};
-pub use file::{FOOTER_BYTES, Facts, Footer};
-pub use page::{BlockContext, Inflater, Rows};
+pub use file::block::{BlockPlace, BlockRows};
+pub use file::encode::{EncodedGroup, Encoder, count_block};
+pub use file::footer::{FOOTER_BYTES, Facts, Footer};
+pub use file::read::{HeaderRecord, Others, PagePlace, PartBytes, RowPlace, Segment};
+pub use file::shape::{
+    GROUP_BLOCKS, SLOT_BLOCKS, SegmentShape, YOUNG_SLOT_BLOCKS, counted_blocks, groups, is_counted,
+};
+pub use file::write::{SegmentWriter, WriteFault};
+pub use page::{BlockContext, Inflater, RowPosition, Rows};
 pub use row::{Row, RowReceipt};
 pub use tables::{Census, Tables};

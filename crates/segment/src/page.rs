@@ -9,12 +9,15 @@
 
 use std::ops::Range;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
 
 use crate::bytes::{Cursor, put_length, put_varint};
 use crate::corrupt::{PageFault, RowFault};
+use crate::file::shape::GROUP_BLOCKS;
+use crate::row::{ReceiptHead, Row, RowContext, decode_row};
+use crate::tables::Tables;
 
 /// The one zstd level of this format version: another would give other bytes.
 const ZSTD_LEVEL: i32 = 12;
@@ -24,6 +27,9 @@ pub(crate) const PAGE_ROWS_MAX: usize = 16;
 pub(crate) const PAGE_TOKENS_MAX: usize = 8 * 1024;
 /// What a page may inflate to: as much as an archive entry, from which all long bytes come.
 const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a transfer uses.
+const TRANSFER_GAS: u64 = 21_000;
 
 const SIGNATURE_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 4;
@@ -51,12 +57,24 @@ pub struct BlockContext {
     pub row_count: usize,
 }
 
+/// What a page says about a row before its tokens: what must be known of all rows before one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowHead {
+    /// Bytes of its tokens.
+    pub(crate) bytes: usize,
+    pub(crate) payload_count: usize,
+    /// Zero, both, where there are no receipts.
+    pub(crate) gas_used: u64,
+    pub(crate) log_count: usize,
+}
+
 /// A page's rows before they are compressed.
 #[derive(Debug, Default)]
 pub(crate) struct RowPage {
+    /// The chain that the page's transactions leave out: that of the first that names one.
+    pub(crate) chain_id: Option<u64>,
     pub(crate) blocks: Vec<BlockContext>,
-    /// Length and number of payloads of every row.
-    pub(crate) rows: Vec<(usize, usize)>,
+    pub(crate) rows: Vec<RowHead>,
     pub(crate) tokens: Vec<u8>,
     pub(crate) signatures: Vec<u8>,
 }
@@ -68,34 +86,72 @@ impl RowPage {
                 || self.tokens.len().saturating_add(row_bytes) > PAGE_TOKENS_MAX)
     }
 
-    /// The page's bytes; numbers are told as distances from the segment's `first` block.
-    pub(crate) fn encode(&self, deflater: &mut Deflater, first: u64) -> Result<Vec<u8>, PageFault> {
+    /// The page's bytes; numbers are told as distances from the group's first.
+    pub(crate) fn encode(
+        &self,
+        deflater: &mut Deflater,
+        has_receipts: bool,
+    ) -> Result<Vec<u8>, PageFault> {
         let mut plain = Vec::with_capacity(self.tokens.len().saturating_add(256));
-        put_length(&mut plain, self.blocks.len());
+        put_marked(&mut plain, self.blocks.len(), [self.chain_id.is_some()]);
+        if let Some(chain_id) = self.chain_id {
+            put_varint(&mut plain, chain_id);
+        }
         for block in &self.blocks {
-            put_varint(&mut plain, block.number.saturating_sub(first));
+            put_varint(&mut plain, block.number % GROUP_BLOCKS);
             plain.extend_from_slice(block.hash.as_slice());
             put_varint(&mut plain, block.timestamp);
-            for optional in [block.base_fee, block.excess_blob_gas] {
-                // Zero stands for none.
-                put_varint(&mut plain, optional.map_or(0, |value| value.saturating_add(1)));
+            let optional = [block.base_fee, block.excess_blob_gas];
+            put_marked(&mut plain, block.row_count, optional.map(|value| value.is_some()));
+            for value in optional.into_iter().flatten() {
+                put_varint(&mut plain, value);
             }
             put_varint(&mut plain, block.first_index);
             put_varint(&mut plain, block.gas_before);
             put_varint(&mut plain, block.logs_before);
-            put_length(&mut plain, block.row_count);
         }
-        for (bytes, payload_count) in &self.rows {
+        for row in &self.rows {
             // Few rows have payloads: one bit says that their number follows.
-            let mark = usize::from(*payload_count > 0);
-            put_length(&mut plain, bytes.saturating_mul(2).saturating_add(mark));
-            if *payload_count > 0 {
-                put_length(&mut plain, *payload_count);
+            put_marked(&mut plain, row.bytes, [row.payload_count > 0]);
+            if row.payload_count > 0 {
+                put_length(&mut plain, row.payload_count);
+            }
+        }
+        if has_receipts {
+            // Many transactions use what a transfer uses: then this is zero.
+            for row in &self.rows {
+                put_varint(&mut plain, row.gas_used.wrapping_sub(TRANSFER_GAS));
+            }
+            for row in &self.rows {
+                put_length(&mut plain, row.log_count);
             }
         }
         plain.extend_from_slice(&self.tokens);
         deflater.frame(&plain, &self.signatures)
     }
+}
+
+/// Appends a length with marks below it: the first is the lowest bit.
+fn put_marked<const N: usize>(out: &mut Vec<u8>, length: usize, marks: [bool; N]) {
+    let marked = marks
+        .iter()
+        .rev()
+        .fold(length, |sum, mark| sum.saturating_mul(2).saturating_add(usize::from(*mark)));
+    put_length(out, marked);
+}
+
+/// Undoes [`put_marked`].
+fn read_marked<const N: usize>(
+    cursor: &mut Cursor<'_>,
+    what: &'static str,
+) -> Result<(usize, [bool; N]), RowFault> {
+    let mut rest = cursor.length(what)?;
+    let marks = std::array::from_fn(|_| {
+        let mark = rest % 2 == 1;
+        rest /= 2;
+        mark
+    });
+    Ok((rest, marks))
 }
 
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
@@ -188,57 +244,84 @@ pub(crate) struct Opened {
     pub(crate) beside: Vec<u8>,
 }
 
+/// A row of an opened page.
+#[derive(Clone, Debug)]
+struct Place {
+    /// Of its tokens, in the plain bytes.
+    tokens: Range<usize>,
+    /// Which of the page's payloads are its own.
+    payloads: Range<usize>,
+    gas_used: u64,
+    log_count: usize,
+}
+
+/// Where in its block a row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPosition<'a> {
+    /// What the page says about the block.
+    pub block: &'a BlockContext,
+    /// Position in the block.
+    pub index: u64,
+    /// Gas used in the block before it.
+    pub gas_before: u64,
+    /// Logs in the block before it.
+    pub logs_before: u64,
+}
+
 /// A transaction page, opened.
 #[derive(Clone, Debug)]
 pub struct Rows {
+    chain_id: Option<u64>,
     blocks: Vec<BlockContext>,
-    /// Where each row lies in the plain bytes, and which of the page's payloads are its own.
-    places: Vec<(Range<usize>, Range<usize>)>,
+    places: Vec<Place>,
+    has_receipts: bool,
     opened: Opened,
 }
 
 impl Rows {
-    /// Opens a transaction page of the segment that begins with block `first`.
+    /// Opens a transaction page with the rows of a group of blocks; `group_first` is the group's
+    /// aligned number, `expected` what the directory says about the page.
     pub(crate) fn open(
         inflater: &mut Inflater,
         page: &[u8],
-        first: u64,
+        group_first: u64,
+        expected: u64,
+        has_receipts: bool,
     ) -> Result<Self, PageFault> {
         let opened = inflater.open(page)?;
         let mut cursor = Cursor::new(&opened.plain);
-        let block_count = cursor.count("blocks")?;
-        let mut blocks = Vec::with_capacity(block_count);
+        let (block_count, [has_chain_id]) = read_marked(&mut cursor, "blocks")?;
+        let chain_id = if has_chain_id { Some(cursor.varint("chain id")?) } else { None };
+        let mut blocks = Vec::new();
         let mut row_count = 0_usize;
         for _ in 0..block_count {
-            let block = read_context(&mut cursor, first)?;
+            let block = read_context(&mut cursor, group_first)?;
             row_count = row_count.saturating_add(block.row_count);
             blocks.push(block);
+        }
+        if u64::try_from(row_count) != Ok(expected) {
+            return Err(RowFault::RowCount { found: row_count, expected }.into());
         }
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
         }
-        let mut lengths = Vec::with_capacity(row_count);
-        for _ in 0..row_count {
-            let length_and_mark = cursor.length("row length")?;
-            let is_marked = length_and_mark % 2 == 1;
-            let payload_count = if is_marked { cursor.length("payloads")? } else { 0 };
-            lengths.push((length_and_mark / 2, payload_count));
-        }
+        let heads = read_heads(&mut cursor, row_count, has_receipts)?;
         let mut start = opened.plain.len().saturating_sub(cursor.rest().len());
         let mut first_payload = 0_usize;
         let mut places = Vec::with_capacity(row_count);
-        for (length, payload_count) in lengths {
-            cursor.take(length, "row")?;
-            let end = start.saturating_add(length);
+        for RowHead { bytes, payload_count, gas_used, log_count } in heads {
+            cursor.take(bytes, "row")?;
+            let end = start.saturating_add(bytes);
             let next_payload = first_payload.saturating_add(payload_count);
-            places.push((start..end, first_payload..next_payload));
+            let (tokens, payloads) = (start..end, first_payload..next_payload);
+            places.push(Place { tokens, payloads, gas_used, log_count });
             (start, first_payload) = (end, next_payload);
         }
         let signature_bytes = row_count.saturating_mul(SIGNATURE_BYTES);
         if !cursor.is_empty() || opened.beside.len() != signature_bytes {
             return Err(RowFault::Rest { left: cursor.rest().len() }.into());
         }
-        Ok(Self { blocks, places, opened })
+        Ok(Self { chain_id, blocks, places, has_receipts, opened })
     }
 
     /// The blocks that have rows here.
@@ -259,35 +342,143 @@ impl Rows {
         self.places.is_empty()
     }
 
-    /// Which of the page's payloads a row needs: positions in [`crate::RowPlace::payloads`].
+    /// Where in its block a row stands.
     #[must_use]
-    pub fn payloads_of(&self, position: usize) -> Range<usize> {
-        self.places.get(position).map_or(0..0, |(_, payloads)| payloads.clone())
+    pub fn position(&self, row: usize) -> Option<RowPosition<'_>> {
+        let mut first = 0_usize;
+        for block in &self.blocks {
+            let end = first.saturating_add(block.row_count);
+            if row < end {
+                let before = self.places.get(first..row)?;
+                let add = |sum: u64, count: usize| sum.saturating_add(wide(count));
+                return Some(RowPosition {
+                    block,
+                    index: add(block.first_index, before.len()),
+                    gas_before: before
+                        .iter()
+                        .fold(block.gas_before, |sum, place| sum.wrapping_add(place.gas_used)),
+                    logs_before: before
+                        .iter()
+                        .fold(block.logs_before, |sum, place| add(sum, place.log_count)),
+                });
+            }
+            first = end;
+        }
+        None
     }
 
-    pub(crate) fn row(&self, position: usize) -> Option<(&[u8], &[u8; SIGNATURE_BYTES])> {
-        let (place, _) = self.places.get(position)?;
-        let row = self.opened.plain.get(place.clone())?;
+    /// Which of the page's payloads a row needs.
+    pub(crate) fn payloads_of(&self, row: usize) -> Range<usize> {
+        self.places.get(row).map_or(0..0, |place| place.payloads.clone())
+    }
+
+    /// Decodes a row; `payload` gives its long bytes in order.
+    pub(crate) fn decode(
+        &self,
+        row: usize,
+        tables: &Tables,
+        payload: &mut dyn FnMut() -> Option<Bytes>,
+    ) -> Result<Row, RowFault> {
+        let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
         let (signatures, _) = self.opened.beside.as_chunks::<SIGNATURE_BYTES>();
-        Some((row, signatures.get(position)?))
+        let (Some(place), Some(signature)) = (self.places.get(row), signatures.get(row)) else {
+            return Err(missing);
+        };
+        let tokens = self.opened.plain.get(place.tokens.clone()).ok_or(missing)?;
+        let receipt = ReceiptHead { gas_used: place.gas_used, log_count: place.log_count };
+        let context = RowContext {
+            tables,
+            chain_id: self.chain_id,
+            receipt: Some(receipt).filter(|_| self.has_receipts),
+            signature,
+        };
+        decode_row(tokens, context, payload)
     }
 }
 
-fn read_context(cursor: &mut Cursor<'_>, first: u64) -> Result<BlockContext, RowFault> {
-    let number = first.saturating_add(cursor.varint("block number")?);
+fn read_heads(
+    cursor: &mut Cursor<'_>,
+    row_count: usize,
+    has_receipts: bool,
+) -> Result<Vec<RowHead>, RowFault> {
+    let mut heads = Vec::with_capacity(row_count);
+    for _ in 0..row_count {
+        let (bytes, [has_payloads]) = read_marked(cursor, "row length")?;
+        let payload_count = if has_payloads { cursor.length("payloads")? } else { 0 };
+        heads.push(RowHead { bytes, payload_count, ..RowHead::default() });
+    }
+    if has_receipts {
+        for head in &mut heads {
+            head.gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
+        }
+        for head in &mut heads {
+            head.log_count = cursor.length("logs")?;
+        }
+    }
+    Ok(heads)
+}
+
+fn read_context(cursor: &mut Cursor<'_>, group_first: u64) -> Result<BlockContext, RowFault> {
+    let what = "block number";
+    let distance = cursor.varint(what)?;
+    if distance >= GROUP_BLOCKS {
+        return Err(RowFault::TooLarge { what });
+    }
     let hash = B256::from(cursor.array::<32>("block hash")?);
     let timestamp = cursor.varint("timestamp")?;
-    let base_fee = cursor.varint("base fee")?.checked_sub(1);
-    let excess_blob_gas = cursor.varint("excess blob gas")?.checked_sub(1);
+    let (row_count, [has_base_fee, has_excess]) = read_marked(cursor, "row count")?;
+    let mut optional = |is_there: bool, what| {
+        if is_there { cursor.varint(what).map(Some) } else { Ok(None) }
+    };
     Ok(BlockContext {
-        number,
+        number: group_first.saturating_add(distance),
         hash,
         timestamp,
-        base_fee,
-        excess_blob_gas,
+        base_fee: optional(has_base_fee, "base fee")?,
+        excess_blob_gas: optional(has_excess, "excess blob gas")?,
         first_index: cursor.varint("first index")?,
         gas_before: cursor.varint("gas before")?,
         logs_before: cursor.varint("logs before")?,
-        row_count: cursor.length("row count")?,
+        row_count,
     })
+}
+
+pub(crate) fn wide(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_of_a_page_head_come_back() {
+        for optional in [None, Some(0), Some(u64::MAX)] {
+            let block = BlockContext {
+                number: 31,
+                hash: B256::repeat_byte(1),
+                timestamp: u64::MAX,
+                base_fee: optional,
+                excess_blob_gas: optional,
+                first_index: 3,
+                gas_before: u64::MAX,
+                logs_before: 4,
+                row_count: 1,
+            };
+            let head = RowHead { bytes: 1, payload_count: 2, gas_used: u64::MAX, log_count: 5 };
+            let page = RowPage {
+                chain_id: optional,
+                blocks: vec![block.clone()],
+                rows: vec![head],
+                tokens: vec![0],
+                signatures: vec![0; SIGNATURE_BYTES],
+            };
+            let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
+            let rows = Rows::open(&mut Inflater::new().unwrap(), &bytes, 16, 1, true).unwrap();
+            assert_eq!((rows.chain_id, rows.blocks()), (optional, &[block][..]));
+            let place = &rows.places[0];
+            assert_eq!((place.gas_used, place.log_count), (u64::MAX, 5));
+            assert_eq!(rows.payloads_of(0), 0..2);
+        }
+    }
 }

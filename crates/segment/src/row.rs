@@ -27,7 +27,7 @@ const TYPE_MASK: u8 = 0b0000_0111;
 const TYPE_RAW: u8 = 7;
 const ODD_PARITY: u8 = 1 << 3;
 const CREATION: u8 = 1 << 4;
-/// Legacy: signed for the segment's chain. Others: the access list is not empty.
+/// Legacy: signed for the page's chain. Others: the access list is not empty.
 const CHAIN_OR_ACCESS: u8 = 1 << 5;
 const SUCCESS: u8 = 1 << 6;
 const POST_STATE: u8 = 1 << 7;
@@ -67,7 +67,8 @@ impl RowReceipt {
     /// The receipt's consensus fields, given the gas used in the block before it.
     #[must_use]
     pub fn into_fields(self, gas_before: u64) -> alloy_consensus::Receipt {
-        let cumulative_gas_used = gas_before.saturating_add(self.gas_used);
+        // It wraps as the writer's difference did, so that any sum comes back.
+        let cumulative_gas_used = gas_before.wrapping_add(self.gas_used);
         alloy_consensus::Receipt { status: self.outcome, cumulative_gas_used, logs: self.logs }
     }
 }
@@ -79,41 +80,72 @@ pub(crate) struct RowSource<'a> {
     pub(crate) receipt: Option<&'a Receipt>,
     /// Gas used in the block before this transaction.
     pub(crate) gas_before: u64,
+    /// The chain that rows of its page leave out.
     pub(crate) chain_id: Option<u64>,
+}
+
+impl RowSource<'_> {
+    /// The chain that the transaction names.
+    pub(crate) fn chain_id_own(&self) -> Option<u64> {
+        alloy_consensus::Transaction::chain_id(&self.transaction.envelope)
+    }
+
+    /// What the page's head says about the receipt.
+    pub(crate) fn receipt_head(&self) -> Option<ReceiptHead> {
+        let fields = &self.receipt?.fields;
+        let gas_used = fields.cumulative_gas_used.wrapping_sub(self.gas_before);
+        Some(ReceiptHead { gas_used, log_count: fields.logs.len() })
+    }
+}
+
+/// Long bytes of a row, which lie outside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    pub(crate) bytes: Bytes,
+    /// Whether it is log data; else call data or code.
+    pub(crate) is_of_receipt: bool,
 }
 
 /// Counts what the row would refer to.
 pub(crate) fn count_row(census: &mut Census, source: RowSource<'_>) {
-    put_row(census, source, &mut Vec::new(), true);
+    let payloads = &mut Vec::new();
+    put_front(census, source, payloads, true);
+    put_receipt(census, source, payloads);
 }
 
-/// Appends the row's tokens to `out`, and what is too long for it to `payloads`.
+/// Appends the row's tokens to `out`, and what is too long for it to `payloads`. Gives back how
+/// many of the tokens say the receipt: they are the last ones.
 pub(crate) fn encode_row(
     out: &mut Vec<u8>,
     codebook: &Codebook,
     source: RowSource<'_>,
-    payloads: &mut Vec<Bytes>,
-) {
+    payloads: &mut Vec<Payload>,
+) -> usize {
     // alloy decodes leniently in a few places. What its types do not say to the byte is kept as
     // it came.
     let is_exact = source.transaction.envelope.encoded_2718() == source.transaction.encoded
         && says_chain(source);
-    put_row(&mut RowWriter::new(out, codebook), source, payloads, is_exact);
+    let mut writer = RowWriter::new(out, codebook);
+    put_front(&mut writer, source, payloads, is_exact);
+    let front_bytes = writer.written();
+    put_receipt(&mut writer, source, payloads);
+    writer.written().saturating_sub(front_bytes)
 }
 
-/// Whether the row can leave out the chain id: it is none or the segment's.
+/// Whether the row can leave out the chain id: it is none or the page's.
 fn says_chain(source: RowSource<'_>) -> bool {
-    let own = alloy_consensus::Transaction::chain_id(&source.transaction.envelope);
+    let own = source.chain_id_own();
     own.is_none() || own == source.chain_id
 }
 
-fn put_row(
+/// Everything before the receipt.
+fn put_front(
     tokens: &mut impl Tokens,
     source: RowSource<'_>,
-    payloads: &mut Vec<Bytes>,
+    payloads: &mut Vec<Payload>,
     is_exact: bool,
 ) {
-    let RowSource { transaction, receipt, gas_before, .. } = source;
+    let RowSource { transaction, receipt, .. } = source;
     let mut flags = if is_exact { tx_flags(&transaction.envelope) } else { TYPE_RAW };
     let outcome = receipt.map(|receipt| receipt.fields.status);
     match outcome {
@@ -123,15 +155,10 @@ fn put_row(
     }
     tokens.byte(flags);
     tokens.address(transaction.sender);
-    let gas_limit = if is_exact {
+    if is_exact {
         put_transaction(tokens, &transaction.envelope, payloads);
-        alloy_consensus::Transaction::gas_limit(&transaction.envelope)
     } else {
         put_bytes(tokens, &transaction.encoded, Part::Plain, payloads);
-        0
-    };
-    if let Some(receipt) = receipt {
-        put_receipt(tokens, receipt, gas_before, gas_limit, payloads);
     }
 }
 
@@ -163,7 +190,7 @@ fn tx_flags(envelope: &EthereumTxEnvelope<TxEip4844>) -> u8 {
 fn put_transaction(
     tokens: &mut impl Tokens,
     envelope: &EthereumTxEnvelope<TxEip4844>,
-    payloads: &mut Vec<Bytes>,
+    payloads: &mut Vec<Payload>,
 ) {
     use alloy_consensus::Transaction as _;
     if let Some(to) = envelope.to() {
@@ -209,21 +236,12 @@ fn put_transaction(
     put_bytes(tokens, envelope.input(), part, payloads);
 }
 
-fn put_receipt(
-    tokens: &mut impl Tokens,
-    receipt: &Receipt,
-    gas_before: u64,
-    gas_limit: u64,
-    payloads: &mut Vec<Bytes>,
-) {
+fn put_receipt(tokens: &mut impl Tokens, source: RowSource<'_>, payloads: &mut Vec<Payload>) {
+    let Some(receipt) = source.receipt else { return };
     let fields = &receipt.fields;
     if let Eip658Value::PostState(root) = fields.status {
         tokens.raw(root.as_slice());
     }
-    // A transfer uses all the gas it may: then this is zero.
-    let gas_used = fields.cumulative_gas_used.wrapping_sub(gas_before);
-    tokens.varint(gas_limit.wrapping_sub(gas_used));
-    tokens.length(fields.logs.len());
     for log in &fields.logs {
         tokens.address(log.address);
         let topics = log.data.topics();
@@ -246,13 +264,13 @@ enum Part {
     Plain,
 }
 
-fn put_bytes(tokens: &mut impl Tokens, bytes: &Bytes, part: Part, payloads: &mut Vec<Bytes>) {
+fn put_bytes(tokens: &mut impl Tokens, bytes: &Bytes, part: Part, payloads: &mut Vec<Payload>) {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut start =
         |kind: u64| tokens.varint(length.saturating_mul(BYTES_KINDS).saturating_add(kind));
     if bytes.len() > PAYLOAD_BYTES_MIN {
         start(BYTES_OUTSIDE);
-        payloads.push(bytes.clone());
+        payloads.push(Payload { bytes: bytes.clone(), is_of_receipt: part == Part::Words });
         return;
     }
     if part == Part::Plain {
@@ -300,8 +318,16 @@ fn put_word(tokens: &mut impl Tokens, word: &[u8; 32]) {
 pub(crate) struct RowContext<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) chain_id: Option<u64>,
-    pub(crate) has_receipt: bool,
+    /// What the page's head says about the receipt; `None` if there is none.
+    pub(crate) receipt: Option<ReceiptHead>,
     pub(crate) signature: &'a [u8; 64],
+}
+
+/// What is known of a receipt before its row is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceiptHead {
+    pub(crate) gas_used: u64,
+    pub(crate) log_count: usize,
 }
 
 /// Reads a row. `payload` gives the row's long bytes in the order in which it has them.
@@ -313,21 +339,19 @@ pub(crate) fn decode_row(
     let mut reader = RowReader::new(row, context.tables);
     let flags = reader.cursor.byte("flags")?;
     let sender = reader.address("sender")?;
-    let (envelope, encoded, gas_limit) = if flags & TYPE_MASK == TYPE_RAW {
+    let (envelope, encoded) = if flags & TYPE_MASK == TYPE_RAW {
         let encoded = read_bytes(&mut reader, Part::Plain, payload)?;
         let envelope =
             EthereumTxEnvelope::decode_2718_exact(&encoded).map_err(|_| RowFault::Raw)?;
-        (envelope, encoded, 0)
+        (envelope, encoded)
     } else {
         let envelope = read_transaction(&mut reader, flags, context, payload)?;
-        let gas_limit = alloy_consensus::Transaction::gas_limit(&envelope);
         let encoded = envelope.encoded_2718().into();
-        (envelope, encoded, gas_limit)
+        (envelope, encoded)
     };
-    let receipt = if context.has_receipt {
-        Some(read_receipt(&mut reader, flags, gas_limit, payload)?)
-    } else {
-        None
+    let receipt = match context.receipt {
+        Some(head) => Some(read_receipt(&mut reader, flags, head, payload)?),
+        None => None,
     };
     match reader.cursor.rest().len() {
         0 => Ok(Row { encoded, envelope, sender, receipt }),
@@ -506,7 +530,7 @@ fn read_authorizations(reader: &mut RowReader<'_>) -> Result<Vec<SignedAuthoriza
 fn read_receipt(
     reader: &mut RowReader<'_>,
     flags: u8,
-    gas_limit: u64,
+    head: ReceiptHead,
     payload: &mut dyn FnMut() -> Option<Bytes>,
 ) -> Result<RowReceipt, RowFault> {
     let outcome = if flags & POST_STATE == 0 {
@@ -514,10 +538,14 @@ fn read_receipt(
     } else {
         Eip658Value::PostState(reader.cursor.array::<32>("post-state root")?.into())
     };
-    let gas_used = gas_limit.wrapping_sub(reader.cursor.varint("gas used")?);
-    let count = reader.cursor.count("logs")?;
-    let mut logs = Vec::with_capacity(count);
-    for _ in 0..count {
+    let ReceiptHead { gas_used, log_count } = head;
+    // A log takes more than one byte: more logs than bytes are damage, and nothing is allocated.
+    let left = reader.cursor.rest().len();
+    if log_count > left {
+        return Err(RowFault::Ends { what: "logs", needed: log_count, left });
+    }
+    let mut logs = Vec::with_capacity(log_count);
+    for _ in 0..log_count {
         let address = reader.address("log")?;
         let topic_count = reader.cursor.count("topics")?;
         let mut topics = Vec::with_capacity(topic_count);

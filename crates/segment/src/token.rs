@@ -186,6 +186,11 @@ impl<'a> RowWriter<'a> {
         Self { out, codebook, recent_addresses: Vec::new(), recent_words: Vec::new() }
     }
 
+    /// How many bytes were written, by this writer and before it.
+    pub(crate) fn written(&self) -> usize {
+        self.out.len()
+    }
+
     fn put_shape(&mut self, word: &[u8; 32]) {
         let tag = |base: u8, bytes: &[u8]| {
             base.saturating_add(u8::try_from(bytes.len()).unwrap_or(u8::MAX))

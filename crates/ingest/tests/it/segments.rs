@@ -1,11 +1,15 @@
 //! Verified blocks into a segment and back: every byte, from few reads, and damage noticed.
 
+use std::sync::Arc;
+
+use alloy_rlp::{BufMut, Encodable, Header};
 use chain::trust::Anchors;
-use chain::{Block, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
 use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
-    Census, Corrupt, FOOTER_BYTES, Facts, Footer, Inflater, Segment, SegmentWriter, count_block,
+    Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, Segment, SegmentWriter, Tables,
+    WriteFault, count_block, groups, is_counted,
 };
 
 use crate::made::{blocks, proven_blocks, spec};
@@ -19,23 +23,32 @@ fn verified(settings: &Settings) -> Vec<Verified<Block>> {
     blocks(settings).into_iter().map(|block| verifier.verify(block).unwrap()).collect()
 }
 
-fn write(blocks: &[Verified<Block>], chain_id: Option<u64>) -> Vec<u8> {
-    let mut census = Census::default();
-    for block in blocks {
+fn range_of(blocks: &[Verified<Block>]) -> BlockRange {
+    BlockRange::from_count(blocks[0].header.number, blocks.len() as u64).unwrap()
+}
+
+fn tables_of(blocks: &[Verified<Block>]) -> Arc<Tables> {
+    let (range, mut census) = (range_of(blocks), Census::default());
+    for block in blocks.iter().filter(|block| is_counted(range, block.header.number)) {
         count_block(&mut census, block);
     }
-    let facts = Facts {
-        first: blocks[0].header.number,
-        block_count: 0,
-        transaction_count: 0,
-        chain_id,
-        has_receipts: blocks[0].receipts.is_some(),
-        difficulty_before: None,
-    };
-    let mut writer = SegmentWriter::new(facts, census.into_tables()).unwrap();
+    Arc::new(census.into_tables())
+}
+
+/// The blocks of each group.
+fn in_groups(blocks: &[Verified<Block>]) -> impl Iterator<Item = &[Verified<Block>]> {
+    let first = blocks[0].header.number;
+    let at = move |number: u64| usize::try_from(number - first).unwrap();
+    groups(range_of(blocks)).map(move |group| &blocks[at(group.first())..at(group.end())])
+}
+
+fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let (tables, has_receipts) = (tables_of(blocks), blocks[0].receipts.is_some());
+    let encoder = Encoder::new(Arc::clone(&tables), has_receipts);
+    let mut writer = SegmentWriter::new(range_of(blocks), tables, has_receipts).unwrap();
     let mut bytes = Vec::new();
-    for block in blocks {
-        bytes.extend(writer.push(block).unwrap());
+    for group in in_groups(blocks) {
+        bytes.extend(writer.push(encoder.encode_group(group).unwrap()).unwrap());
     }
     let (rest, _) = writer.finish().unwrap();
     bytes.extend(rest);
@@ -59,26 +72,35 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
     let (mut said, mut inflater) = (Vec::new(), Inflater::new().unwrap());
     let inflater = &mut inflater;
     let place = segment.find_header(number).unwrap();
-    said.push(segment.read_header(inflater, &place, slice(bytes, &place.range), number)?.to_vec());
+    let header = segment.read_header(inflater, &place, slice(bytes, &place.range), number)?;
+    said.push(header.rlp.to_vec());
+    said.push(header.block_bytes.to_string().into_bytes());
     let place = segment.find_others(number).unwrap();
     let others = segment.read_others(inflater, &place, slice(bytes, &place.range), number)?;
     said.push(others.ommers.to_vec());
     said.extend(others.withdrawals.map(|list| list.to_vec()));
-    let mut gas_before = 0;
-    for (index, ordinal) in segment.find_ordinals(number).unwrap().enumerate() {
+    let ordinals = segment.find_ordinals(number).unwrap();
+    assert_eq!(header.transaction_count, ordinals.end - ordinals.start);
+    let place = segment.find_block(number).unwrap();
+    let block = segment.open_block(inflater, &place, slice(bytes, &place.range))?;
+    let whole: Vec<_> = block.iter(&mut Inflater::new().unwrap()).collect::<Result<_, _>>()?;
+    assert_eq!(whole.len(), block.len());
+    let mut logs_before = 0;
+    for (index, ordinal) in ordinals.enumerate() {
         let place = segment.find_row(ordinal).unwrap();
         let rows = segment.open_rows(inflater, &place.page, slice(bytes, &place.page.range))?;
-        let own = place.payloads.get(rows.payloads_of(place.row)).unwrap_or_default();
-        let payloads: Vec<&[u8]> = own.iter().map(|payload| slice(bytes, &payload.range)).collect();
-        let row = segment.read_row(inflater, &place, &rows, &payloads)?;
-        let block = rows.blocks().iter().find(|block| block.number == number).unwrap();
-        assert!(block.first_index <= index as u64);
+        let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
+        let row = segment.read_row(inflater, &place, &rows, payloads)?;
+        assert!(row == whole[index], "a row of its block is the row alone");
+        let position = rows.position(place.row).unwrap();
+        assert_eq!((position.block.number, position.index), (number, index as u64));
+        assert_eq!(position.block.hash, block.context().unwrap().hash);
+        assert_eq!(position.logs_before, logs_before);
         said.push(row.encoded.to_vec());
         said.push(row.sender.to_vec());
         if let Some(receipt) = row.receipt {
-            let fields = receipt.into_fields(gas_before);
-            gas_before = fields.cumulative_gas_used;
-            said.push(format!("{fields:?}").into_bytes());
+            logs_before += receipt.logs.len() as u64;
+            said.push(format!("{:?}", receipt.into_fields(position.gas_before)).into_bytes());
         }
     }
     Ok(said)
@@ -86,7 +108,11 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
 
 /// The same of the block itself.
 fn expected(block: &Block) -> Vec<Vec<u8>> {
-    let mut said = vec![block.header_rlp.to_vec(), block.ommers_rlp.to_vec()];
+    let mut said = vec![
+        block.header_rlp.to_vec(),
+        rlp_of(block).len().to_string().into_bytes(),
+        block.ommers_rlp.to_vec(),
+    ];
     said.extend(block.withdrawals_rlp.as_ref().map(|list| list.to_vec()));
     for (index, transaction) in block.transactions.iter().enumerate() {
         said.push(transaction.encoded.to_vec());
@@ -98,10 +124,38 @@ fn expected(block: &Block) -> Vec<Vec<u8>> {
     said
 }
 
-fn check(blocks: &[Verified<Block>], chain_id: Option<u64>) -> Vec<u8> {
-    let bytes = write(blocks, chain_id);
+/// The whole block as it travels between nodes.
+fn rlp_of(block: &Block) -> Vec<u8> {
+    let list = |payload: Vec<u8>| {
+        let mut rlp = Vec::new();
+        Header { list: true, payload_length: payload.len() }.encode(&mut rlp);
+        rlp.put_slice(&payload);
+        rlp
+    };
+    let mut transactions = Vec::new();
+    for transaction in &block.transactions {
+        if transaction.envelope.is_legacy() {
+            transactions.put_slice(&transaction.encoded);
+        } else {
+            transaction.encoded.encode(&mut transactions);
+        }
+    }
+    let mut parts = block.header_rlp.to_vec();
+    parts.extend(list(transactions));
+    parts.extend_from_slice(&block.ommers_rlp);
+    parts.extend(block.withdrawals_rlp.iter().flatten());
+    list(parts)
+}
+
+fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let bytes = write(blocks);
     let segment = open(&bytes).unwrap();
-    assert_eq!(segment.facts().block_count, blocks.len() as u64);
+    let facts = segment.facts();
+    assert_eq!(facts.range, range_of(blocks));
+    assert_eq!(facts.parent_hash, blocks[0].header.parent_hash);
+    assert_eq!(facts.last_hash, blocks.last().unwrap().hash);
+    let logs = blocks.iter().flat_map(|block| block.receipts.iter().flatten());
+    assert_eq!(facts.log_count, logs.map(|receipt| receipt.fields.logs.len() as u64).sum::<u64>());
     for block in blocks {
         let number = block.header.number;
         assert!(read_block(&segment, &bytes, number).unwrap() == expected(block), "block {number}");
@@ -116,19 +170,66 @@ fn settings(payload: Payload) -> Settings {
 #[test]
 fn every_block_of_the_sample_chain_comes_back_to_the_byte() {
     for payload in [Payload::Small, Payload::Mainnet] {
-        let settings = settings(payload);
-        let blocks = verified(&settings);
-        let chain_id = spec(&settings).chain_id();
-        check(&blocks, chain_id);
-        // From the middle of a group, and without knowing the chain.
-        check(&blocks[5..90], None);
+        let blocks = verified(&settings(payload));
+        let bytes = check(&blocks);
+        let parts = open(&bytes).unwrap().part_bytes();
+        assert!(parts.transactions > 0 && parts.receipts > 0 && parts.headers > 0);
+        // From the middle of a group.
+        check(&blocks[5..90]);
     }
 }
 
 #[test]
 fn the_same_blocks_give_the_same_bytes() {
     let blocks = verified(&settings(Payload::Small));
-    assert!(write(&blocks, None) == write(&blocks, None));
+    assert!(write(&blocks) == write(&blocks));
+}
+
+#[test]
+fn groups_may_be_encoded_in_any_order_but_only_written_in_theirs() {
+    let blocks = &verified(&settings(Payload::Small))[5..90];
+    let tables = tables_of(blocks);
+    let encoder = Encoder::new(Arc::clone(&tables), true);
+    let mut backwards: Vec<_> = in_groups(blocks)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .map(|group| encoder.encode_group(group).unwrap())
+        .collect();
+    let mut writer = SegmentWriter::new(range_of(blocks), tables, true).unwrap();
+    let fault = writer.push(backwards[0].clone()).unwrap_err();
+    assert!(matches!(fault, WriteFault::NotNext { expected: 5, .. }), "{fault}");
+    let mut bytes = Vec::new();
+    while let Some(group) = backwards.pop() {
+        bytes.extend(writer.push(group).unwrap());
+    }
+    bytes.extend(writer.finish().unwrap().0);
+    assert!(bytes == write(blocks));
+}
+
+#[test]
+fn blocks_that_are_no_whole_group_are_refused() {
+    let blocks = &verified(&settings(Payload::Small))[..40];
+    let (range, tables) = (range_of(blocks), tables_of(blocks));
+    let encoder = Encoder::new(Arc::clone(&tables), true);
+    let refused = |blocks: &[Verified<Block>]| encoder.encode_group(blocks).unwrap_err();
+    assert!(matches!(refused(&[]), WriteFault::Empty));
+    assert!(matches!(refused(&blocks[8..20]), WriteFault::NotGroup { first: 8, last: 19 }));
+    let gap = [blocks[1].clone(), blocks[3].clone()];
+    assert!(matches!(refused(&gap), WriteFault::NotNext { found: 3, expected: 2 }));
+    let bare = Encoder::new(Arc::clone(&tables), false);
+    let fault = bare.encode_group(&blocks[..2]).unwrap_err();
+    assert!(matches!(fault, WriteFault::ReceiptsPresence { number: 0, has_receipts: true }));
+
+    let mut writer = SegmentWriter::new(range, Arc::clone(&tables), true).unwrap();
+    let part = encoder.encode_group(&blocks[..10]).unwrap();
+    assert!(matches!(writer.push(part), Err(WriteFault::NotGroup { first: 0, last: 9 })));
+    let other = Encoder::new(Arc::default(), true).encode_group(&blocks[..16]).unwrap();
+    assert!(matches!(writer.push(other), Err(WriteFault::OtherTables { number: 0 })));
+    writer.push(encoder.encode_group(&blocks[..16]).unwrap()).unwrap();
+    assert!(matches!(writer.finish(), Err(WriteFault::Missing { expected: 16, .. })));
+    let range = BlockRange::from_ends(200, 300).unwrap();
+    assert!(matches!(SegmentWriter::new(range, tables, true), Err(WriteFault::Shape(_))));
 }
 
 #[test]
@@ -150,7 +251,7 @@ fn a_census_may_be_taken_in_any_order() {
 fn every_flipped_byte_gives_an_error_or_the_same_answers() {
     let settings = Settings { block_count: 40, txs_per_block: 1, ..settings(Payload::Small) };
     let blocks = &verified(&settings)[24..34];
-    let bytes = write(blocks, None);
+    let bytes = write(blocks);
     let answers = |bytes: &[u8]| -> Result<Vec<Vec<Vec<u8>>>, Corrupt> {
         let segment = open(bytes)?;
         blocks.iter().map(|block| read_block(&segment, bytes, block.header.number)).collect()
@@ -180,7 +281,7 @@ fn real_chain_data_comes_back_to_the_byte() {
     ] {
         let archive = Archive::open(&folder.join("ere").join(name)).unwrap();
         let blocks = proven_blocks(&archive, &ChainSpec::bare("any", None, None));
-        let bytes = check(&blocks, Some(1));
+        let bytes = check(&blocks);
         println!("{name}: {} of {} bytes", bytes.len(), archive.bytes_count());
     }
 }

@@ -1,22 +1,28 @@
 //! A segment, read: which bytes to fetch for a question, and the answer in them.
+//!
+//! Knows: where every page lies, and what to make of its bytes.
+//! Never knows: how bytes are fetched.
 
 use std::ops::Range;
 
 use alloy_primitives::Bytes;
 
-use super::{Facts, Footer, GROUP_BLOCKS, Kind, Tail};
+use super::footer::{Facts, Footer};
+use super::shape::{GROUP_BLOCKS, groups};
+use super::{Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
 use crate::page::{Inflater, Rows};
-use crate::row::{Row, RowContext, decode_row};
+use crate::row::Row;
 use crate::tables::Tables;
 
 /// A segment whose footer and tail are in memory.
 #[derive(Clone, Debug)]
 pub struct Segment {
     footer: Footer,
-    tables: Tables,
-    pages: Vec<PagePlace>,
+    pub(super) tables: Tables,
+    /// Where every page begins, and where the last one ends.
+    offsets: Vec<u64>,
     kinds: Vec<Kind>,
     /// Pages of rows in order: the ordinal of their first row, and which page it is.
     row_pages: Vec<(u64, usize)>,
@@ -29,7 +35,7 @@ pub struct Segment {
 /// A page and the bytes to read for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagePlace {
-    number: usize,
+    pub(super) number: usize,
     /// The bytes of the file.
     pub range: Range<u64>,
 }
@@ -41,24 +47,37 @@ pub struct RowPlace {
     pub page: PagePlace,
     /// Which row of the page.
     pub row: usize,
-    /// The pages with the long bytes of all rows of the page. They follow it in the file: one
-    /// read can take all of them.
-    pub payloads: Vec<PagePlace>,
 }
 
 /// What the bytes of a segment are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartBytes {
-    /// Transactions, senders and receipts.
-    pub rows: u64,
-    /// Long call data and log data.
-    pub payloads: u64,
+    /// Transactions with their signatures and senders, long call data not counted.
+    pub transactions: u64,
+    /// Long call data and code.
+    pub transaction_payloads: u64,
+    /// Receipts, long log data not counted. They share pages with transactions: this is their
+    /// share by their tokens before compression.
+    pub receipts: u64,
+    /// Long log data.
+    pub receipt_payloads: u64,
     /// Headers.
     pub headers: u64,
     /// Ommers and withdrawals.
     pub others: u64,
     /// Directory and tables.
     pub tail: u64,
+}
+
+/// A header and what answers need beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderRecord {
+    /// The raw header.
+    pub rlp: Bytes,
+    /// The length of the RLP of the whole block.
+    pub block_bytes: u64,
+    /// How many transactions the block has.
+    pub transaction_count: u64,
 }
 
 /// A block's parts beside its transactions, as raw RLP.
@@ -75,46 +94,73 @@ impl Segment {
     pub fn open(footer: Footer, inflater: &mut Inflater, tail: &[u8]) -> Result<Self, Corrupt> {
         let facts = footer.facts;
         let opened = inflater.open(tail).map_err(Corrupt::Tail)?;
-        let tail = Tail::decode(&opened.plain, facts.block_count)
+        let tail = Tail::decode(&opened.plain, facts.range.count())
             .map_err(|fault| Corrupt::Tail(fault.into()))?;
         let mut segment = Self {
             footer,
             tables: tail.tables,
-            pages: Vec::with_capacity(tail.pages.len()),
+            offsets: vec![0],
             kinds: Vec::with_capacity(tail.pages.len()),
             row_pages: Vec::new(),
             header_pages: Vec::new(),
             other_pages: Vec::new(),
             first_ordinals: vec![0],
         };
-        let (mut offset, mut ordinal) = (0_u64, 0_u64);
-        for (number, (kind, bytes, count)) in tail.pages.into_iter().enumerate() {
-            let end = offset.saturating_add(bytes);
-            segment.pages.push(PagePlace { number, range: offset..end });
-            segment.kinds.push(kind);
-            match kind {
-                Kind::Rows => {
-                    segment.row_pages.push((ordinal, number));
-                    ordinal = ordinal.saturating_add(count);
-                }
-                Kind::Payload => {}
-                Kind::Headers => segment.header_pages.push(number),
-                Kind::Others => segment.other_pages.push(number),
-            }
-            offset = end;
-        }
-        let mut transaction_count = 0_u64;
+        let mut ordinal = 0_u64;
         for count in tail.transaction_counts {
-            transaction_count = transaction_count.saturating_add(count);
-            segment.first_ordinals.push(transaction_count);
+            ordinal = ordinal.saturating_add(count);
+            segment.first_ordinals.push(ordinal);
         }
-        for (what, found) in [("rows", ordinal), ("transactions", transaction_count)] {
-            if found != facts.transaction_count {
-                let expected = facts.transaction_count;
+        let row_count = segment.add_pages(&tail.pages)?;
+        let group_count = groups(facts.range).count();
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        for (what, found, expected) in [
+            ("rows", row_count, facts.transaction_count),
+            ("transactions", ordinal, facts.transaction_count),
+            ("header pages", wide(segment.header_pages.len()), wide(group_count)),
+            ("pages of ommers", wide(segment.other_pages.len()), wide(group_count)),
+        ] {
+            if found != expected {
                 return Err(Corrupt::Directory { what, found, expected });
             }
         }
         Ok(segment)
+    }
+
+    /// Takes over the directory and counts its rows. No page has rows of two groups.
+    fn add_pages(&mut self, pages: &[PageEntry]) -> Result<u64, Corrupt> {
+        let (mut offset, mut ordinal) = (0_u64, 0_u64);
+        for (page, PageEntry { kind, bytes, count }) in pages.iter().enumerate() {
+            offset = offset.saturating_add(*bytes);
+            self.offsets.push(offset);
+            self.kinds.push(*kind);
+            match kind {
+                Kind::Rows => {
+                    let group = self.group_of(ordinal);
+                    let last = ordinal.saturating_add(count.saturating_sub(1));
+                    if *count == 0 || group.is_none() || self.group_of(last) != group {
+                        return Err(Corrupt::Group { page, ordinal, count: *count });
+                    }
+                    self.row_pages.push((ordinal, page));
+                    ordinal = ordinal.saturating_add(*count);
+                }
+                Kind::Payload => {}
+                Kind::Headers => self.header_pages.push(page),
+                Kind::Others => self.other_pages.push(page),
+            }
+        }
+        Ok(ordinal)
+    }
+
+    /// The aligned first number of the group that a row belongs to.
+    pub(super) fn group_of(&self, ordinal: u64) -> Option<u64> {
+        let after = self.first_ordinals.partition_point(|first| *first <= ordinal);
+        if after == self.first_ordinals.len() {
+            return None;
+        }
+        let position = u64::try_from(after.checked_sub(1)?).ok()?;
+        let number = self.footer.facts.range.first().checked_add(position)?;
+        Some(number.saturating_sub(number % GROUP_BLOCKS))
     }
 
     /// What the segment says about itself.
@@ -123,21 +169,42 @@ impl Segment {
         &self.footer.facts
     }
 
+    /// The footer it was opened with.
+    #[must_use]
+    pub fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
     /// How many bytes each part takes.
     #[must_use]
     pub fn part_bytes(&self) -> PartBytes {
-        let mut parts = PartBytes { tail: self.footer.tail_bytes, ..PartBytes::default() };
-        for (place, kind) in self.pages.iter().zip(&self.kinds) {
+        let facts = self.footer.facts;
+        let (mut rows, mut payloads, mut headers, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
+        for (page, kind) in self.kinds.iter().enumerate() {
             let part = match kind {
-                Kind::Rows => &mut parts.rows,
-                Kind::Payload => &mut parts.payloads,
-                Kind::Headers => &mut parts.headers,
-                Kind::Others => &mut parts.others,
+                Kind::Rows => &mut rows,
+                Kind::Payload => &mut payloads,
+                Kind::Headers => &mut headers,
+                Kind::Others => &mut others,
             };
-            let bytes = place.range.end.saturating_sub(place.range.start);
-            *part = part.saturating_add(bytes);
+            let range = self.place(page).map_or(0..0, |place| place.range);
+            *part = part.saturating_add(range.end.saturating_sub(range.start));
         }
-        parts
+        // Signatures are not compressed and no part of the tokens.
+        let signatures = facts.transaction_count.saturating_mul(64).min(rows);
+        let compressed = u128::from(rows.saturating_sub(signatures));
+        let share = compressed.saturating_mul(facts.receipt_token_bytes.into());
+        let receipts = share.checked_div(facts.token_bytes.into()).unwrap_or_default();
+        let receipts = u64::try_from(receipts).unwrap_or(u64::MAX).min(rows);
+        PartBytes {
+            transactions: rows.saturating_sub(receipts),
+            transaction_payloads: payloads.saturating_sub(facts.receipt_payload_bytes),
+            receipts,
+            receipt_payloads: facts.receipt_payload_bytes.min(payloads),
+            headers,
+            others,
+            tail: self.footer.tail_bytes,
+        }
     }
 
     /// The ordinals, inside the segment, of a block's transactions.
@@ -151,20 +218,18 @@ impl Segment {
     /// Where a transaction lies.
     #[must_use]
     pub fn find_row(&self, ordinal: u64) -> Option<RowPlace> {
+        let (first, page) = self.find_row_page(ordinal)?;
+        let row = usize::try_from(ordinal.checked_sub(first)?).ok()?;
+        Some(RowPlace { page: self.place(page)?, row })
+    }
+
+    /// The page with a row, and the ordinal of that page's first.
+    pub(super) fn find_row_page(&self, ordinal: u64) -> Option<(u64, usize)> {
         if ordinal >= self.footer.facts.transaction_count {
             return None;
         }
         let after = self.row_pages.partition_point(|(first, _)| *first <= ordinal);
-        let (first, number) = self.row_pages.get(after.checked_sub(1)?)?;
-        let payloads = self.pages.iter().zip(&self.kinds).skip(number.checked_add(1)?);
-        Some(RowPlace {
-            page: self.pages.get(*number)?.clone(),
-            row: usize::try_from(ordinal.checked_sub(*first)?).ok()?,
-            payloads: payloads
-                .take_while(|(_, kind)| **kind == Kind::Payload)
-                .map(|(place, _)| place.clone())
-                .collect(),
-        })
+        self.row_pages.get(after.checked_sub(1)?).copied()
     }
 
     /// Opens a page of rows.
@@ -174,38 +239,66 @@ impl Segment {
         place: &PagePlace,
         bytes: &[u8],
     ) -> Result<Rows, Corrupt> {
-        let first = self.footer.facts.first;
-        Rows::open(inflater, bytes, first).map_err(|fault| corrupt(place, fault))
+        let at = self.row_pages.partition_point(|(_, page)| *page < place.number);
+        let first = |at: usize| self.row_pages.get(at).map(|(ordinal, _)| *ordinal);
+        let ordinal = first(at).unwrap_or_default();
+        let end = first(at.saturating_add(1)).unwrap_or(self.footer.facts.transaction_count);
+        let group_first = self.group_of(ordinal).unwrap_or_default();
+        let expected = end.saturating_sub(ordinal);
+        let has_receipts = self.footer.facts.has_receipts;
+        Rows::open(inflater, bytes, group_first, expected, has_receipts)
+            .map_err(|fault| corrupt(place, fault))
     }
 
-    /// Reads one row. `payloads` are the bytes of the payload pages that [`Rows::payloads_of`]
-    /// names, in their order.
+    /// The bytes with everything of a row that is too long for its page; an empty range for most
+    /// rows. It follows the page, though not always at once.
+    #[must_use]
+    pub fn find_payloads(&self, place: &RowPlace, rows: &Rows) -> Range<u64> {
+        let pages = self.payload_pages(place, rows);
+        let ends = (self.offsets.get(pages.start), self.offsets.get(pages.end));
+        match ends {
+            (Some(start), Some(end)) if start < end => *start..*end,
+            _ => 0..0,
+        }
+    }
+
+    /// The pages with a row's payloads, as far as there are such.
+    pub(super) fn payload_pages(&self, place: &RowPlace, rows: &Rows) -> Range<usize> {
+        let own = rows.payloads_of(place.row);
+        if own.is_empty() {
+            return 0..0;
+        }
+        let after_rows = place.page.number.saturating_add(1);
+        let payloads = self.kinds.iter().skip(after_rows).take(own.end);
+        let count = payloads.take_while(|kind| **kind == Kind::Payload).count();
+        let shift = |position: usize| after_rows.saturating_add(position.min(count));
+        shift(own.start)..shift(own.end)
+    }
+
+    /// Reads one row. `payloads` are the bytes that [`Self::find_payloads`] names.
     pub fn read_row(
         &self,
         inflater: &mut Inflater,
         place: &RowPlace,
         rows: &Rows,
-        payloads: &[&[u8]],
+        payloads: &[u8],
     ) -> Result<Row, Corrupt> {
-        let fault = |fault: RowFault| corrupt(&place.page, fault.into());
-        let own = place.payloads.iter().skip(rows.payloads_of(place.row).start);
-        let mut long_bytes = Vec::with_capacity(payloads.len());
-        for (payload, bytes) in own.zip(payloads) {
-            let opened = inflater.open(bytes).map_err(|fault| corrupt(payload, fault))?;
+        let mut long_bytes = Vec::new();
+        let mut rest = Cursor::new(payloads);
+        for page in self.payload_pages(place, rows) {
+            let Some(payload) = self.place(page) else { break };
+            let length = payload.range.end.saturating_sub(payload.range.start);
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let opened = rest
+                .take(length, "payload page")
+                .map_err(PageFault::from)
+                .and_then(|bytes| inflater.open(bytes))
+                .map_err(|fault| corrupt(&payload, fault))?;
             long_bytes.push(Bytes::from(opened.plain));
         }
-        let found = u64::try_from(place.row).unwrap_or(u64::MAX);
-        let missing = RowFault::NoEntry { what: "row", found, count: rows.len() };
-        let (row, signature) = rows.row(place.row).ok_or_else(|| fault(missing))?;
-        let facts = self.footer.facts;
-        let context = RowContext {
-            tables: &self.tables,
-            chain_id: facts.chain_id,
-            has_receipt: facts.has_receipts,
-            signature,
-        };
         let mut given = long_bytes.into_iter();
-        decode_row(row, context, &mut || given.next()).map_err(fault)
+        rows.decode(place.row, &self.tables, &mut || given.next())
+            .map_err(|fault| corrupt(&place.page, fault.into()))
     }
 
     /// Where a block's header lies.
@@ -214,16 +307,22 @@ impl Segment {
         self.find_group(&self.header_pages, number)
     }
 
-    /// Reads a header's raw RLP out of its page.
+    /// Reads a header out of its page.
     pub fn read_header(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,
         bytes: &[u8],
         number: u64,
-    ) -> Result<Bytes, Corrupt> {
-        let [header] = self.read_parts(inflater, place, bytes, number)?;
-        Ok(header)
+    ) -> Result<HeaderRecord, Corrupt> {
+        let (plain, skipped) = self.open_parts(inflater, place, bytes, number)?;
+        let mut cursor = Cursor::new(&plain);
+        let mut read = || Ok((read_part(&mut cursor)?, cursor.varint("block bytes")?));
+        let (rlp, block_bytes) = nth(skipped, &mut read).map_err(|fault| corrupt(place, fault))?;
+        let rlp = plain.slice_ref(rlp);
+        let ordinals = self.find_ordinals(number).unwrap_or_default();
+        let transaction_count = ordinals.end.saturating_sub(ordinals.start);
+        Ok(HeaderRecord { rlp, block_bytes, transaction_count })
     }
 
     /// Where a block's ommers and withdrawals lie.
@@ -240,51 +339,69 @@ impl Segment {
         bytes: &[u8],
         number: u64,
     ) -> Result<Others, Corrupt> {
-        let [ommers, withdrawals] = self.read_parts(inflater, place, bytes, number)?;
-        Ok(Others { ommers, withdrawals: Some(withdrawals).filter(|list| !list.is_empty()) })
+        let (plain, skipped) = self.open_parts(inflater, place, bytes, number)?;
+        let mut cursor = Cursor::new(&plain);
+        let mut read = || Ok((read_part(&mut cursor)?, read_part(&mut cursor)?));
+        let (ommers, withdrawals) =
+            nth(skipped, &mut read).map_err(|fault| corrupt(place, fault))?;
+        let withdrawals = Some(withdrawals).filter(|list| !list.is_empty());
+        Ok(Others {
+            ommers: plain.slice_ref(ommers),
+            withdrawals: withdrawals.map(|list| plain.slice_ref(list)),
+        })
+    }
+
+    pub(super) fn place(&self, page: usize) -> Option<PagePlace> {
+        let start = *self.offsets.get(page)?;
+        let end = *self.offsets.get(page.checked_add(1)?)?;
+        Some(PagePlace { number: page, range: start..end })
+    }
+
+    pub(super) fn kind(&self, page: usize) -> Option<Kind> {
+        self.kinds.get(page).copied()
     }
 
     fn position(&self, number: u64) -> Option<usize> {
-        let facts = self.footer.facts;
-        let position = number.checked_sub(facts.first)?;
-        usize::try_from(position).ok().filter(|_| position < facts.block_count)
+        let range = self.footer.facts.range;
+        let position = number.checked_sub(range.first())?;
+        usize::try_from(position).ok().filter(|_| range.contains(number))
     }
 
     fn find_group(&self, pages: &[usize], number: u64) -> Option<PagePlace> {
         self.position(number)?;
-        let first_group = self.footer.facts.first / GROUP_BLOCKS;
+        let first_group = self.footer.facts.range.first() / GROUP_BLOCKS;
         let group = (number / GROUP_BLOCKS).checked_sub(first_group)?;
-        let page = pages.get(usize::try_from(group).ok()?)?;
-        self.pages.get(*page).cloned()
+        self.place(*pages.get(usize::try_from(group).ok()?)?)
     }
 
-    /// The `N` parts of one block in a page that holds those of its group.
-    fn read_parts<const N: usize>(
+    /// Opens a page with parts of a group's blocks, and tells how many blocks come before one.
+    fn open_parts(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,
         bytes: &[u8],
         number: u64,
-    ) -> Result<[Bytes; N], Corrupt> {
-        let fault = |fault: PageFault| corrupt(place, fault);
-        let opened = inflater.open(bytes).map_err(fault)?;
+    ) -> Result<(Bytes, u64), Corrupt> {
+        let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
         let group_first = number.saturating_sub(number % GROUP_BLOCKS);
-        let skipped = number.saturating_sub(group_first.max(self.footer.facts.first));
-        let mut cursor = Cursor::new(&opened.plain);
-        let mut part = || {
-            let length = cursor.length("part")?;
-            cursor.take(length, "part").map(Bytes::copy_from_slice)
-        };
-        let mut parts = [const { Bytes::new() }; N];
-        for _ in 0..=skipped {
-            for place in &mut parts {
-                *place = part().map_err(|error| fault(error.into()))?;
-            }
-        }
-        Ok(parts)
+        let skipped = number.saturating_sub(group_first.max(self.footer.facts.range.first()));
+        Ok((opened.plain.into(), skipped))
     }
 }
 
-fn corrupt(place: &PagePlace, fault: PageFault) -> Corrupt {
+/// Reads what comes after `skipped` of the same.
+fn nth<T>(skipped: u64, read: &mut impl FnMut() -> Result<T, RowFault>) -> Result<T, PageFault> {
+    for _ in 0..skipped {
+        read()?;
+    }
+    Ok(read()?)
+}
+
+fn read_part<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RowFault> {
+    let length = cursor.length("part")?;
+    cursor.take(length, "part")
+}
+
+pub(super) fn corrupt(place: &PagePlace, fault: PageFault) -> Corrupt {
     Corrupt::Page { page: place.number, offset: place.range.start, fault }
 }

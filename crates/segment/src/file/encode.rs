@@ -1,0 +1,367 @@
+//! Groups of verified blocks as the pages of a segment.
+//!
+//! Knows: how rows are gathered into pages, and that every row must come back as it went in.
+//! Never knows: where in the file the pages will lie, or which thread it runs on.
+//!
+//! A group is 16 aligned blocks, and no page holds rows of two groups: so groups can be encoded
+//! anywhere and in any order, and the bytes are the same.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy_primitives::B256;
+use chain::{Block, BlockRange, Receipt, Verified};
+
+use super::shape::GROUP_BLOCKS;
+use super::write::WriteFault;
+use super::{Kind, PageEntry};
+use crate::bytes::{put_length, put_varint};
+use crate::corrupt::PageFault;
+use crate::page::{BlockContext, Deflater, RowHead, RowPage, wide};
+use crate::row::{Payload, ReceiptHead, RowContext, RowSource, count_row, decode_row, encode_row};
+use crate::tables::{Census, Codebook, Tables};
+
+/// First pass: counts what a block's rows would refer to.
+pub fn count_block(census: &mut Census, block: &Block) {
+    for (source, _) in sources(block) {
+        count_row(census, source);
+    }
+}
+
+/// Second pass: encodes groups of blocks, on as many threads as share it.
+#[derive(Debug)]
+pub struct Encoder {
+    tables: Arc<Tables>,
+    codebook: Codebook,
+    has_receipts: bool,
+    /// Those that no thread is using: they are dearer to make than a page to write.
+    deflaters: Mutex<Vec<Deflater>>,
+}
+
+/// The pages of one group.
+#[derive(Clone, Debug)]
+pub struct EncodedGroup {
+    pub(super) range: BlockRange,
+    pub(super) tables: Arc<Tables>,
+    pub(super) has_receipts: bool,
+    pub(super) parent_hash: B256,
+    pub(super) last_hash: B256,
+    pub(super) transaction_counts: Vec<u64>,
+    pub(super) log_count: u64,
+    pub(super) token_bytes: u64,
+    pub(super) receipt_token_bytes: u64,
+    pub(super) receipt_payload_bytes: u64,
+    /// Pages of rows and of payloads, one after the other.
+    pub(super) pages: Vec<u8>,
+    pub(super) page_entries: Vec<PageEntry>,
+    pub(super) header_page: Vec<u8>,
+    pub(super) other_page: Vec<u8>,
+}
+
+impl EncodedGroup {
+    /// The blocks.
+    #[must_use]
+    pub fn range(&self) -> BlockRange {
+        self.range
+    }
+
+    /// How many bytes its pages take.
+    #[must_use]
+    pub fn bytes_count(&self) -> usize {
+        let parts = [&self.pages, &self.header_page, &self.other_page];
+        parts.iter().fold(0, |sum, part| part.len().saturating_add(sum))
+    }
+}
+
+impl Encoder {
+    /// An encoder for the blocks of one segment, whose tables these are.
+    #[must_use]
+    pub fn new(tables: Arc<Tables>, has_receipts: bool) -> Self {
+        let codebook = Codebook::new(&tables);
+        Self { tables, codebook, has_receipts, deflaters: Mutex::default() }
+    }
+
+    /// Encodes consecutive blocks of one group: all that the segment has of it.
+    pub fn encode_group(&self, blocks: &[Verified<Block>]) -> Result<EncodedGroup, WriteFault> {
+        let range = self.check(blocks)?;
+        let mut deflater = match self.idle().pop() {
+            Some(deflater) => deflater,
+            None => Deflater::new()?,
+        };
+        let mut maker = GroupMaker {
+            encoder: self,
+            deflater: &mut deflater,
+            page: RowPage::default(),
+            payloads: Vec::new(),
+            group: self.empty(range, blocks),
+        };
+        for block in blocks {
+            maker.add_rows(block)?;
+        }
+        maker.close_rows()?;
+        let mut group = maker.group;
+        group.header_page = deflater.frame(&header_parts(blocks), &[])?;
+        group.other_page = deflater.frame(&other_parts(blocks), &[])?;
+        self.idle().push(deflater);
+        Ok(group)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Deflater>> {
+        // What a panicking thread left behind is a list of whole deflaters.
+        self.deflaters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether these are consecutive blocks of one group, each with receipts or each without.
+    fn check(&self, blocks: &[Verified<Block>]) -> Result<BlockRange, WriteFault> {
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+            return Err(WriteFault::Empty);
+        };
+        for (block, next) in blocks.iter().zip(blocks.iter().skip(1)) {
+            let (found, expected) = (next.header.number, block.header.number.saturating_add(1));
+            if found != expected {
+                return Err(WriteFault::NotNext { found, expected });
+            }
+            if next.header.parent_hash != block.hash {
+                return Err(WriteFault::NotChild { number: found });
+            }
+        }
+        let has_receipts = !self.has_receipts;
+        if let Some(other) = blocks.iter().find(|block| block.receipts.is_some() == has_receipts) {
+            return Err(WriteFault::ReceiptsPresence { number: other.header.number, has_receipts });
+        }
+        let (first, last) = (first.header.number, last.header.number);
+        BlockRange::from_ends(first, last)
+            .filter(|_| first / GROUP_BLOCKS == last / GROUP_BLOCKS)
+            .ok_or(WriteFault::NotGroup { first, last })
+    }
+
+    fn empty(&self, range: BlockRange, blocks: &[Verified<Block>]) -> EncodedGroup {
+        EncodedGroup {
+            range,
+            tables: Arc::clone(&self.tables),
+            has_receipts: self.has_receipts,
+            parent_hash: blocks.first().map_or(B256::ZERO, |block| block.header.parent_hash),
+            last_hash: blocks.last().map_or(B256::ZERO, |block| block.hash),
+            transaction_counts: blocks.iter().map(|block| wide(block.transactions.len())).collect(),
+            log_count: 0,
+            token_bytes: 0,
+            receipt_token_bytes: 0,
+            receipt_payload_bytes: 0,
+            pages: Vec::new(),
+            page_entries: Vec::new(),
+            header_page: Vec::new(),
+            other_page: Vec::new(),
+        }
+    }
+}
+
+/// A group in the making.
+struct GroupMaker<'a> {
+    encoder: &'a Encoder,
+    deflater: &'a mut Deflater,
+    page: RowPage,
+    /// The long bytes of the page's rows.
+    payloads: Vec<Payload>,
+    group: EncodedGroup,
+}
+
+/// A row that was read back.
+struct ExactRow {
+    tokens: Vec<u8>,
+    receipt_token_bytes: usize,
+    receipt: Option<ReceiptHead>,
+    payloads: Vec<Payload>,
+    signature: [u8; 64],
+}
+
+impl GroupMaker<'_> {
+    fn add_rows(&mut self, block: &Block) -> Result<(), WriteFault> {
+        let number = block.header.number;
+        let mut is_begun = false;
+        let mut logs_before = 0_u64;
+        for (index, (mut source, log_count)) in sources(block).enumerate() {
+            let chain_id_own = source.chain_id;
+            source.chain_id = self.page.chain_id.or(chain_id_own);
+            let mut row = self.encode_exact(source, number, index)?;
+            if self.page.is_full_for(row.tokens.len()) {
+                self.close_rows()?;
+                is_begun = false;
+                if source.chain_id != chain_id_own {
+                    source.chain_id = chain_id_own;
+                    row = self.encode_exact(source, number, index)?;
+                }
+            }
+            if !is_begun {
+                self.page.blocks.push(context(block, index, source.gas_before, logs_before));
+                is_begun = true;
+            }
+            self.page.chain_id = source.chain_id;
+            self.add_row(row);
+            logs_before = logs_before.saturating_add(log_count);
+        }
+        self.group.log_count = self.group.log_count.saturating_add(logs_before);
+        Ok(())
+    }
+
+    /// Encodes a row and reads it back.
+    fn encode_exact(
+        &self,
+        source: RowSource<'_>,
+        number: u64,
+        index: usize,
+    ) -> Result<ExactRow, WriteFault> {
+        let (mut tokens, mut payloads) = (Vec::new(), Vec::new());
+        let codebook = &self.encoder.codebook;
+        let receipt_token_bytes = encode_row(&mut tokens, codebook, source, &mut payloads);
+        let signature = signature(source);
+        let context = RowContext {
+            tables: &self.encoder.tables,
+            chain_id: source.chain_id,
+            receipt: source.receipt_head(),
+            signature: &signature,
+        };
+        let mut given = payloads.iter().map(|payload| payload.bytes.clone());
+        let read = decode_row(&tokens, context, &mut || given.next());
+        let is_exact = read.is_ok_and(|read| {
+            let receipt = read.receipt.map(|receipt| receipt.into_fields(source.gas_before));
+            read.encoded == source.transaction.encoded
+                && read.sender == source.transaction.sender
+                && receipt.as_ref() == source.receipt.map(|receipt| &receipt.fields)
+        });
+        if !is_exact {
+            return Err(WriteFault::NotExact { number, index });
+        }
+        let receipt = source.receipt_head();
+        Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature })
+    }
+
+    fn add_row(&mut self, row: ExactRow) {
+        let ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature } = row;
+        let ReceiptHead { gas_used, log_count } = receipt.unwrap_or_default();
+        let group = &mut self.group;
+        group.token_bytes = group.token_bytes.saturating_add(wide(tokens.len()));
+        group.receipt_token_bytes =
+            group.receipt_token_bytes.saturating_add(wide(receipt_token_bytes));
+        let (bytes, payload_count) = (tokens.len(), payloads.len());
+        self.page.rows.push(RowHead { bytes, payload_count, gas_used, log_count });
+        self.page.tokens.extend_from_slice(&tokens);
+        self.page.signatures.extend_from_slice(&signature);
+        if let Some(block) = self.page.blocks.last_mut() {
+            block.row_count = block.row_count.saturating_add(1);
+        }
+        self.payloads.extend(payloads);
+    }
+
+    fn close_rows(&mut self) -> Result<(), PageFault> {
+        let page = std::mem::take(&mut self.page);
+        if page.rows.is_empty() {
+            return Ok(());
+        }
+        let bytes = page.encode(self.deflater, self.encoder.has_receipts)?;
+        self.add_page(Kind::Rows, &bytes, wide(page.rows.len()));
+        for payload in std::mem::take(&mut self.payloads) {
+            let bytes = self.deflater.frame(&payload.bytes, &[])?;
+            self.add_page(Kind::Payload, &bytes, 1);
+            if payload.is_of_receipt {
+                let sum = &mut self.group.receipt_payload_bytes;
+                *sum = sum.saturating_add(wide(bytes.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_page(&mut self, kind: Kind, bytes: &[u8], count: u64) {
+        self.group.page_entries.push(PageEntry { kind, bytes: wide(bytes.len()), count });
+        self.group.pages.extend_from_slice(bytes);
+    }
+}
+
+fn context(block: &Block, index: usize, gas_before: u64, logs_before: u64) -> BlockContext {
+    BlockContext {
+        number: block.header.number,
+        hash: block.hash,
+        timestamp: block.header.timestamp,
+        base_fee: block.header.base_fee_per_gas,
+        excess_blob_gas: block.header.excess_blob_gas,
+        first_index: wide(index),
+        gas_before,
+        logs_before,
+        row_count: 0,
+    }
+}
+
+/// Raw headers, and the length of each block's RLP.
+fn header_parts(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    for block in blocks {
+        put_part(&mut plain, &block.header_rlp);
+        put_varint(&mut plain, block_bytes(block));
+    }
+    plain
+}
+
+/// Ommers and withdrawals.
+fn other_parts(blocks: &[Verified<Block>]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    for block in blocks {
+        put_part(&mut plain, &block.ommers_rlp);
+        // An empty part stands for none: a list has at least one byte.
+        put_part(&mut plain, block.withdrawals_rlp.as_ref().map_or(&[][..], |list| list));
+    }
+    plain
+}
+
+fn put_part(plain: &mut Vec<u8>, part: &[u8]) {
+    put_length(plain, part.len());
+    plain.extend_from_slice(part);
+}
+
+/// The length of the RLP of a whole block: header, transactions, ommers, withdrawals.
+fn block_bytes(block: &Block) -> u64 {
+    let transactions = block.transactions.iter().fold(0_u64, |sum, transaction| {
+        let length = wide(transaction.encoded.len());
+        let is_typed = !transaction.envelope.is_legacy();
+        // A typed transaction is a string in the list.
+        sum.saturating_add(if is_typed { rlp_bytes(length) } else { length })
+    });
+    let withdrawals = block.withdrawals_rlp.as_ref().map_or(0, |list| wide(list.len()));
+    rlp_bytes(
+        wide(block.header_rlp.len())
+            .saturating_add(rlp_bytes(transactions))
+            .saturating_add(wide(block.ommers_rlp.len()))
+            .saturating_add(withdrawals),
+    )
+}
+
+/// The length of an RLP list or a string of two or more bytes.
+fn rlp_bytes(payload_bytes: u64) -> u64 {
+    let length_bytes = if payload_bytes < 56 {
+        0
+    } else {
+        u64::from((64 - payload_bytes.leading_zeros()).div_ceil(8))
+    };
+    payload_bytes.saturating_add(1).saturating_add(length_bytes)
+}
+
+/// What each row of a block is made of, and how many logs it has.
+fn sources(block: &Block) -> impl Iterator<Item = (RowSource<'_>, u64)> {
+    let receipts = block.receipts.as_deref();
+    let mut gas_before = 0;
+    block.transactions.iter().enumerate().map(move |(index, transaction)| {
+        let receipt: Option<&Receipt> = receipts.and_then(|receipts| receipts.get(index));
+        let chain_id = alloy_consensus::Transaction::chain_id(&transaction.envelope);
+        let source = RowSource { transaction, receipt, gas_before, chain_id };
+        let log_count = receipt.map_or(0, |receipt| receipt.fields.logs.len());
+        gas_before = receipt.map_or(0, |receipt| receipt.fields.cumulative_gas_used);
+        (source, wide(log_count))
+    })
+}
+
+/// r and s, 32 bytes each.
+fn signature(source: RowSource<'_>) -> [u8; 64] {
+    let signature = source.transaction.envelope.signature();
+    let mut bytes = [0; 64];
+    let (r, s) = bytes.split_at_mut(32);
+    r.copy_from_slice(&signature.r().to_be_bytes::<32>());
+    s.copy_from_slice(&signature.s().to_be_bytes::<32>());
+    bytes
+}
