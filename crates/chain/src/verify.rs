@@ -82,6 +82,25 @@ pub struct Block {
     pub receipts: Option<Vec<Receipt>>,
 }
 
+impl Block {
+    /// What this block was verified from, for whoever is to prove it again.
+    #[must_use]
+    pub fn to_candidate(&self) -> Candidate {
+        let transactions = self.transactions.iter().map(|tx| tx.encoded.clone()).collect();
+        let body = Body {
+            transactions,
+            ommers: self.ommers_rlp.clone(),
+            withdrawals: self.withdrawals_rlp.clone(),
+        };
+        Candidate {
+            header: self.header_rlp.clone(),
+            body,
+            receipts: self.receipts.clone(),
+            total_difficulty: None,
+        }
+    }
+}
+
 /// A transaction and who sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {

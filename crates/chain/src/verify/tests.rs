@@ -151,6 +151,14 @@ fn a_true_block_is_verified_with_its_senders() {
     assert_eq!((block.ommers.len(), block.withdrawals.as_ref().map(Vec::len)), (1, Some(1)));
 }
 
+#[test]
+fn a_verified_block_gives_back_its_candidate() {
+    let mut candidate = made().candidate;
+    assert_eq!(verify(candidate.clone()).unwrap().to_candidate(), candidate);
+    candidate.receipts = None;
+    assert_eq!(verify(candidate.clone()).unwrap().to_candidate(), candidate);
+}
+
 fn sender_of_secret() -> Address {
     let hash = B256::repeat_byte(1);
     let signature = sign_message(SECRET, hash).unwrap();
