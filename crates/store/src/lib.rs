@@ -5,6 +5,7 @@
 
 pub mod disk;
 mod error;
+pub mod head;
 pub mod layout;
 pub mod lock;
 mod lookups;

@@ -1,0 +1,258 @@
+//! The head: the newest blocks, not yet final, in memory, with a log that survives a crash.
+//!
+//! Knows: the blocks above the seam by their hashes, which of them are canonical, and the order of
+//! writes that makes every change atomic.
+//! Never knows: who supplies blocks, when they are final, or what a segment is.
+//!
+//! A change is durable before it can be seen. A reorg is a change of which hash is canonical: blocks
+//! are written once, and going back to an older branch costs one small record. The log is never
+//! believed beyond what [`Verifier`](chain::Verifier) proves again when it is opened. Its bytes are
+//! drawn in docs/format-head.md.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use chain::trust::Anchors;
+use chain::{Block, ChainSpec, Verified};
+use thiserror::Error;
+
+use crate::disk::{Disk, DiskError};
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod fixture;
+mod log;
+mod record;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod view;
+
+use log::Log;
+pub use recover::{Cut, CutFault, CutKind, Recovery, Refused};
+use tree::Tree;
+pub use view::{HeadBlock, HeadView, TxPlace};
+
+/// How large a head may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Memory of all its blocks, those of side branches included, as [`HeadBlock::bytes`] counts it.
+    pub bytes_max: u64,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        Self { bytes_max: 1 << 30 }
+    }
+}
+
+/// Why a head could not be opened or changed. After an error it is as it was before.
+#[derive(Debug, Error)]
+pub enum HeadError {
+    /// The disk failed. The change is not done, but a crash before the next change that succeeds
+    /// may leave it done all the same.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A block that is not the child of the one before it.
+    #[error("block {number} ({hash}) has parent {found}, the block before it is {expected}")]
+    ParentHash {
+        /// The block.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+        /// The parent that it names.
+        found: B256,
+        /// The block that it was put upon.
+        expected: B256,
+    },
+    /// A block whose number does not follow.
+    #[error("block {hash} has number {found}, expected {expected}")]
+    Number {
+        /// The block.
+        hash: B256,
+        /// Its number.
+        found: u64,
+        /// The number that follows.
+        expected: u64,
+    },
+    /// A block that is not on the canonical chain of the head, nor the one that it stands on.
+    #[error("block {hash} is not canonical in the head, {}", canonical_text(*.number, *.canonical))]
+    NotCanonical {
+        /// The block.
+        hash: B256,
+        /// Its number, if it was told.
+        number: Option<u64>,
+        /// The canonical block of that number.
+        canonical: Option<B256>,
+    },
+    /// A block that the head does not hold.
+    #[error("block {hash} is not in the head")]
+    Unknown {
+        /// The block.
+        hash: B256,
+    },
+    /// The canonical chain would take too much memory.
+    #[error("the head would have {bytes} bytes, at most {bytes_max}")]
+    Full {
+        /// How many it would have.
+        bytes: u64,
+        /// How many it may have.
+        bytes_max: u64,
+    },
+    /// A block that no reader of the log would take.
+    #[error("block {hash} would take {bytes} bytes of the log, at most {bytes_max}")]
+    BlockTooLarge {
+        /// The block.
+        hash: B256,
+        /// How many bytes its record would have.
+        bytes: usize,
+        /// How many a record may have.
+        bytes_max: usize,
+    },
+    /// A log that another build wrote.
+    #[error("{place}: head log of version {found}, this build reads {expected}")]
+    Version {
+        /// The file.
+        place: String,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        expected: u32,
+    },
+}
+
+fn canonical_text(number: Option<u64>, canonical: Option<B256>) -> String {
+    match (number, canonical) {
+        (Some(number), Some(hash)) => format!("its block {number} is {hash}"),
+        (Some(number), None) => format!("it has no block {number}"),
+        (None, _) => "and it does not stand on it".to_owned(),
+    }
+}
+
+/// The head's one writer. Whoever has it holds the folder's lock.
+#[derive(Debug)]
+pub struct Head {
+    tree: Tree,
+    view: Arc<HeadView>,
+    log: Log,
+    limits: HeadLimits,
+}
+
+impl Head {
+    /// The head that the folder's log holds, each block proven again; an empty one if there is no
+    /// log. [`Recovery`] tells what was not taken, and why.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        spec: &ChainSpec,
+        anchors: &Anchors,
+        limits: HeadLimits,
+    ) -> Result<(Self, Recovery), HeadError> {
+        let recovered = recover::recover(&*disk, spec, anchors)?;
+        let log = Log::new(disk, recovered.generation, recovered.files);
+        let view = Arc::new(HeadView::new(&recovered.tree));
+        Ok((Self { tree: recovered.tree, view, log, limits }, recovered.recovery))
+    }
+
+    /// The canonical chain as it is now; it never changes under its holder.
+    #[must_use]
+    pub fn view(&self) -> Arc<HeadView> {
+        Arc::clone(&self.view)
+    }
+
+    /// Number and hash of the block that the head stands on. `None` if it never had a block, or if
+    /// its first one is genesis.
+    #[must_use]
+    pub fn base(&self) -> Option<(u64, B256)> {
+        self.view.base()
+    }
+
+    /// Whether the head holds this block, canonical or not.
+    #[must_use]
+    pub fn known(&self, hash: &B256) -> bool {
+        self.tree.find(hash).is_some()
+    }
+
+    /// Memory of all blocks, those of side branches included.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.tree.bytes()
+    }
+
+    /// Adds blocks above the tip. The first block of a head that never had one may be any.
+    pub fn extend(&mut self, blocks: Vec<Verified<Block>>) -> Result<(), HeadError> {
+        let fork_point = self.tree.tip_hash();
+        self.branch_off(fork_point, blocks)
+    }
+
+    /// Drops what is above the canonical block `to`, or above the block that the head stands on.
+    pub fn rewind(&mut self, to: B256) -> Result<(), HeadError> {
+        self.branch_off(Some(to), Vec::new())
+    }
+
+    /// Drops what is above the canonical block `fork_point` and adds `blocks` in its place.
+    pub fn reorg(
+        &mut self,
+        fork_point: B256,
+        blocks: Vec<Verified<Block>>,
+    ) -> Result<(), HeadError> {
+        self.branch_off(Some(fork_point), blocks)
+    }
+
+    /// Makes the branch canonical that ends with `tip`, all of whose blocks the head holds already.
+    pub fn switch_to(&mut self, tip: B256) -> Result<(), HeadError> {
+        let next = self.tree.switched_to(tip)?;
+        self.change(next, &[])
+    }
+
+    /// The blocks up to and including this canonical one are in segments now and leave the head, and
+    /// so do side branches that do not descend from it. A block above the tip may be named too: the
+    /// head is then empty and stands on it.
+    pub fn seal_below(&mut self, number: u64, hash: B256) -> Result<(), HeadError> {
+        match self.tree.sealed_below(number, hash)? {
+            Some(next) => self.change(next, &[]),
+            None => Ok(()),
+        }
+    }
+
+    fn branch_off(
+        &mut self,
+        fork_point: Option<B256>,
+        blocks: Vec<Verified<Block>>,
+    ) -> Result<(), HeadError> {
+        let blocks = blocks.into_iter().map(|block| Arc::new(HeadBlock::new(block))).collect();
+        let (next, added) = self.tree.branched_off(fork_point, blocks)?;
+        self.change(next, &added)
+    }
+
+    /// Makes `next` durable, then visible. `added` are the blocks that the log does not hold yet.
+    fn change(&mut self, mut next: Tree, added: &[Arc<HeadBlock>]) -> Result<(), HeadError> {
+        // While the log may hold a change that failed, even staying is to be made durable.
+        if next.is_same_as(&self.tree) && added.is_empty() && self.log.is_settled() {
+            return Ok(());
+        }
+        let bytes_max = self.limits.bytes_max;
+        if !added.is_empty() && next.bytes() > bytes_max {
+            next.drop_side_branches();
+            let bytes = next.bytes();
+            if bytes > bytes_max {
+                return Err(HeadError::Full { bytes, bytes_max });
+            }
+        }
+        // The log cannot lose blocks or stand elsewhere: that takes a new one.
+        let is_addition = next.base() == self.tree.base()
+            && next.block_count()
+                == self.tree.block_count().saturating_add(
+                    added.iter().filter(|block| self.tree.find(&block.hash()).is_none()).count(),
+                );
+        if is_addition {
+            self.log.add(&next, added)?; //     1. durable, or an error and nothing has changed
+        } else {
+            self.log.replace(&next)?;
+        }
+        self.tree = next; //                    2. what the next change builds upon
+        self.view = Arc::new(HeadView::new(&self.tree)); // 3. readers may see it
+        Ok(())
+    }
+}

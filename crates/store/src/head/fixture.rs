@@ -1,0 +1,104 @@
+//! Small true blocks for tests: every third is empty, the others have a signed transaction or two.
+
+use alloy_consensus::crypto::secp256k1::sign_message;
+use alloy_consensus::{
+    Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction as _,
+    TxEip4844, TxLegacy, TxType,
+};
+use alloy_eips::eip2718::Encodable2718 as _;
+use alloy_primitives::{Address, Bloom, LogData, TxKind, keccak256};
+use chain::{Body, Candidate, Receipt, Start, Verifier, logs_bloom};
+
+use super::*;
+
+/// The parent of the first block of tests.
+pub(super) const BASE: (u64, B256) = (100, B256::repeat_byte(0xba));
+
+pub(super) fn spec() -> ChainSpec {
+    ChainSpec::bare("test", None, None)
+}
+
+/// Opens the head of a disk; the limits are the usual ones.
+pub(super) fn open(disk: &(impl Disk + Clone + 'static)) -> Result<(Head, Recovery), HeadError> {
+    let disk = Arc::new(disk.clone());
+    Head::open(disk, &spec(), &Anchors::none(), HeadLimits::default())
+}
+
+/// A block's number and hash.
+pub(super) fn id(block: &Verified<Block>) -> (u64, B256) {
+    (block.header.number, block.hash)
+}
+
+/// A run of blocks above `parent`, one for each letter: the same letters give the same blocks.
+pub(super) fn run(parent: (u64, B256), letters: &str) -> Vec<Verified<Block>> {
+    let mut parent = parent;
+    let mut blocks = Vec::new();
+    for letter in letters.bytes() {
+        blocks.push(block(parent.0 + 1, parent.1, letter, true));
+        parent = id(&blocks[blocks.len() - 1]);
+    }
+    blocks
+}
+
+pub(super) fn block(
+    number: u64,
+    parent_hash: B256,
+    letter: u8,
+    has_receipts: bool,
+) -> Verified<Block> {
+    let transactions: Vec<_> =
+        (0..number % 3).map(|index| transaction(number, letter, index)).collect();
+    let receipts: Vec<Receipt> = (1..=number % 3).map(receipt).collect();
+    let mut bloom = Bloom::ZERO;
+    let encoded: Vec<Vec<u8>> = receipts
+        .iter()
+        .map(|receipt| {
+            bloom.accrue_bloom(&logs_bloom(&receipt.fields.logs));
+            let mut out = Vec::new();
+            receipt.encode_2718(&logs_bloom(&receipt.fields.logs), &mut out);
+            out
+        })
+        .collect();
+    let ommers = alloy_primitives::Bytes::from_static(&[0xc0]);
+    let header = Header {
+        number,
+        parent_hash,
+        extra_data: vec![letter].into(),
+        transactions_root: alloy_trie::root::ordered_trie_root_encoded(&transactions),
+        ommers_hash: keccak256(&ommers),
+        receipts_root: alloy_trie::root::ordered_trie_root_encoded(&encoded),
+        logs_bloom: bloom,
+        gas_used: receipts.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used),
+        ..Header::default()
+    };
+    let candidate = Candidate {
+        header: alloy_rlp::encode(&header).into(),
+        body: Body { transactions, ommers, withdrawals: None },
+        receipts: has_receipts.then_some(receipts),
+        total_difficulty: None,
+    };
+    let (spec, anchors) = (spec(), Anchors::none());
+    Verifier::new(&spec, &anchors, Start::At(number)).verify(candidate).unwrap()
+}
+
+fn transaction(number: u64, letter: u8, index: u64) -> alloy_primitives::Bytes {
+    let nonce = number * 1000 + u64::from(letter) * 3 + index;
+    let to = TxKind::Call(Address::repeat_byte(letter));
+    let tx = TxLegacy { nonce, gas_limit: 21_000, to, ..TxLegacy::default() };
+    let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+    let envelope: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
+    envelope.encoded_2718().into()
+}
+
+fn receipt(count: u64) -> Receipt {
+    let log = alloy_primitives::Log {
+        address: Address::repeat_byte(3),
+        data: LogData::new_unchecked(vec![B256::repeat_byte(4)], vec![1, 2, 3].into()),
+    };
+    let fields = Fields {
+        status: Eip658Value::Eip658(true),
+        cumulative_gas_used: 21_000 * count,
+        logs: vec![log],
+    };
+    Receipt { tx_type: TxType::Legacy, fields }
+}

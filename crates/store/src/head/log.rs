@@ -1,0 +1,171 @@
+//! The log's writer: every change durable and atomic, or an error.
+//!
+//! Knows: generations, batches, and the order of writes that makes a crash harmless.
+//! Never knows: why the head changes.
+//!
+//! A batch counts with its last record, the tip. A log is only added to by the process that wrote
+//! its beginning, and only while nothing failed: whatever else is at its end (a torn write, a failed
+//! fsync after which memory and disk may differ) stays behind in a generation that nobody adds to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::record::{LogStart, encode_block, encode_tip};
+use super::tree::{Base, Tree};
+use super::{HeadBlock, HeadError};
+use crate::disk::Disk;
+
+const STAGED_NAME: &str = "head.staged";
+/// Records are written when so many bytes have come together.
+const WRITE_BYTES: usize = 4 << 20;
+/// After so many batches a log is replaced: those that only move the tip must not fill the disk.
+const BATCHES_MAX: u64 = 1 << 16;
+
+/// The name of a generation's log.
+pub(super) fn log_name(generation: u64) -> String {
+    format!("head-{generation}.log")
+}
+
+/// The generation that a file's name tells, if it is the name of a log.
+pub(super) fn log_generation(name: &str) -> Option<u64> {
+    let generation = name.strip_prefix("head-")?.strip_suffix(".log")?.parse().ok()?;
+    (log_name(generation) == name).then_some(generation)
+}
+
+/// Files that a new log makes worthless.
+#[derive(Debug, Default)]
+pub(super) struct OldFiles {
+    pub(super) removed: BTreeSet<String>,
+    /// Damaged ones are kept for whoever wants to look, under another name.
+    pub(super) set_aside: BTreeSet<String>,
+}
+
+/// Where changes are written.
+#[derive(Debug)]
+pub(super) struct Log {
+    disk: Arc<dyn Disk>,
+    /// The highest generation that there is or may be.
+    generation: u64,
+    /// The batches of the log, if it can be added to.
+    batch_count: Option<u64>,
+    old: OldFiles,
+}
+
+impl Log {
+    /// A log after `generation`; the first change begins it.
+    pub(super) fn new(disk: Arc<dyn Disk>, generation: u64, old: OldFiles) -> Self {
+        Self { disk, generation, batch_count: None, old }
+    }
+
+    /// Whether the disk is known to hold exactly what the last change left.
+    pub(super) fn is_settled(&self) -> bool {
+        self.batch_count.is_some()
+    }
+
+    /// Makes the tree durable, which is what the log holds, these blocks, and another tip.
+    pub(super) fn add(&mut self, next: &Tree, added: &[Arc<HeadBlock>]) -> Result<(), HeadError> {
+        let batches = self.batch_count.take().filter(|count| *count < BATCHES_MAX);
+        let (Some(batches), Some(base)) = (batches, next.base()) else {
+            return self.replace(next);
+        };
+        let batch = batches.saturating_add(1);
+        let mut writer =
+            Writer { disk: &*self.disk, name: log_name(self.generation), buffer: Vec::new() };
+        for block in added {
+            writer.block(batch, block)?;
+        }
+        writer.tip(batch, next, base)?; //                  1. the batch is in the file
+        writer.flush()?;
+        self.disk.fsync_file(&writer.name)?; //             2. it is durable
+        self.batch_count = Some(batch);
+        Ok(())
+    }
+
+    /// Makes the tree durable in a log of its own, which takes the place of the one before.
+    pub(super) fn replace(&mut self, next: &Tree) -> Result<(), HeadError> {
+        self.batch_count = None;
+        let Some(base) = next.base() else {
+            return Ok(()); // a head that never had a block has no log
+        };
+        let before = log_name(self.generation);
+        // A failure after the rename leaves a log of this generation: its number is used up.
+        self.generation = self.generation.saturating_add(1);
+        let name = log_name(self.generation);
+        let batches = self.stage(next, base)?; //           1. beside the others, over what a crash left
+        self.disk.fsync_file(STAGED_NAME)?; //              2. the contents are durable
+        self.old.removed.insert(before);
+        self.disk.rename(STAGED_NAME, &name)?; //           3. the highest generation counts
+        self.disk.fsync_folder()?; //                       4. the name is durable
+        self.batch_count = Some(batches);
+        self.sweep(); //                                    5. the others are worthless
+        Ok(())
+    }
+
+    /// Writes the whole tree: each canonical block is a batch, so that damage costs only what is
+    /// above it, and one more has the side branches. Returns how many batches there are.
+    fn stage(&self, next: &Tree, base: Base) -> Result<u64, HeadError> {
+        let canonical = u64::try_from(next.canonical().len()).unwrap_or(u64::MAX);
+        let whole_batches = canonical.saturating_add(1);
+        let start = LogStart { generation: self.generation, whole_batches, base };
+        self.disk.write(STAGED_NAME, &start.encode())?;
+        let name = STAGED_NAME.to_owned();
+        let mut writer = Writer { disk: &*self.disk, name, buffer: Vec::new() };
+        for (batch, block) in (1..).zip(next.canonical()) {
+            writer.block(batch, block)?;
+            encode_tip(batch, block.hash(), &mut writer.buffer);
+        }
+        for block in next.side_blocks() {
+            writer.block(whole_batches, block)?;
+        }
+        writer.tip(whole_batches, next, base)?;
+        writer.flush()?;
+        Ok(whole_batches)
+    }
+
+    /// Makes the log believe that it has so many batches.
+    #[cfg(test)]
+    pub(super) fn pretend_batches(&mut self, count: u64) {
+        self.batch_count = Some(count);
+    }
+
+    /// Removes what is worthless. What cannot be removed now harms nobody and is tried again.
+    fn sweep(&mut self) {
+        let live = log_name(self.generation);
+        let Self { disk, old, .. } = self;
+        old.set_aside.retain(|name| {
+            let aside = name.replace(".log", ".damaged");
+            disk.rename(name, &aside).is_err_and(|error| !error.is_missing())
+        });
+        let set_aside = &old.set_aside;
+        old.removed.retain(|name| {
+            *name != live
+                && !set_aside.contains(name)
+                && disk.remove(name).is_err_and(|error| !error.is_missing())
+        });
+    }
+}
+
+/// Collects records and appends them.
+struct Writer<'a> {
+    disk: &'a dyn Disk,
+    name: String,
+    buffer: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn block(&mut self, batch: u64, block: &HeadBlock) -> Result<(), HeadError> {
+        encode_block(batch, block.block(), &mut self.buffer)?;
+        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn tip(&mut self, batch: u64, tree: &Tree, base: Base) -> Result<(), HeadError> {
+        encode_tip(batch, tree.tip_hash().unwrap_or(base.parent_hash), &mut self.buffer);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), HeadError> {
+        self.disk.append(&self.name, &self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}

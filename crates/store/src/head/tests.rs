@@ -1,0 +1,283 @@
+//! What a head does on a disk that does what it is told.
+
+use chain::trust::Anchor;
+
+use super::fixture::{BASE, block, id, open, run, spec};
+use super::*;
+use crate::disk::Folder;
+use crate::disk::faulty::FaultyDisk;
+
+/// The canonical chain as letters, lowest first.
+fn letters(view: &HeadView) -> String {
+    let letter = |block: &Arc<HeadBlock>| char::from(block.block().header.extra_data[0]);
+    view.blocks().iter().map(letter).collect()
+}
+
+/// The head, opened again, has the same chain and nothing to report.
+fn check(disk: &FaultyDisk, head: &Head, expected: &str) {
+    assert_eq!(letters(&head.view()), expected);
+    let (again, recovery) = open(disk).unwrap();
+    assert!(recovery.is_clean(), "{recovery:?}");
+    assert_eq!(letters(&again.view()), expected);
+    assert_eq!(again.base(), head.base());
+    for (block, again) in head.view().blocks().iter().zip(again.view().blocks()) {
+        assert_eq!(block.block(), again.block());
+        assert_eq!((block.tx_hashes(), block.bytes()), (again.tx_hashes(), again.bytes()));
+    }
+}
+
+/// A head on `BASE` with these blocks.
+fn head_with(letters: &str) -> (FaultyDisk, Head, Vec<Verified<Block>>) {
+    let disk = FaultyDisk::new(1);
+    let (mut head, recovery) = open(&disk).unwrap();
+    assert_eq!((recovery, head.base()), (Recovery::default(), None));
+    let blocks = run(BASE, letters);
+    head.extend(blocks.clone()).unwrap();
+    (disk, head, blocks)
+}
+
+#[test]
+fn blocks_are_found_by_number_hash_and_transaction() {
+    let (disk, head, blocks) = head_with("aaaaa");
+    let view = head.view();
+    assert_eq!((view.base(), view.blocks().len()), (Some(BASE), 5));
+    assert_eq!(view.tip().unwrap().hash(), blocks[4].hash);
+    for block in &blocks {
+        let number = block.header.number;
+        assert_eq!(view.find_block(number).unwrap().block(), block);
+        assert_eq!(view.find_block_by_hash(&block.hash).unwrap().block(), block);
+        for (index, tx) in block.transactions.iter().enumerate() {
+            let place = view.find_tx(tx.envelope.tx_hash());
+            assert_eq!(place, Some(TxPlace { number, index }));
+        }
+    }
+    assert!(view.find_block(100).is_none() && view.find_block(106).is_none());
+    assert!(view.find_block_by_hash(&BASE.1).is_none() && view.find_tx(&BASE.1).is_none());
+    assert_eq!(head.bytes(), view.blocks().iter().map(|block| block.bytes()).sum::<u64>());
+    check(&disk, &head, "aaaaa");
+    assert_eq!(disk.list().unwrap(), ["head-1.log"]);
+}
+
+#[test]
+fn a_reorg_keeps_everything_up_to_the_fork_point() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    let before = head.view();
+    head.reorg(blocks[1].hash, run(id(&blocks[1]), "bbb")).unwrap();
+    check(&disk, &head, "aabbb");
+    assert_eq!(letters(&before), "aaaa", "a view does not change under its holder");
+    assert!(head.view().find_block_by_hash(&blocks[2].hash).is_none());
+    let tx_hash = blocks[3].transactions[0].envelope.tx_hash();
+    assert!(before.find_tx(tx_hash).is_some() && head.view().find_tx(tx_hash).is_none());
+    assert!(head.known(&blocks[3].hash) && !head.known(&BASE.1));
+}
+
+#[test]
+fn going_back_to_an_old_branch_costs_one_small_record() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    head.reorg(blocks[0].hash, run(id(&blocks[0]), "bb")).unwrap();
+    let file_bytes = disk.file_bytes("head-1.log").unwrap();
+    head.switch_to(blocks[3].hash).unwrap();
+    check(&disk, &head, "aaaa");
+    head.reorg(blocks[0].hash, run(id(&blocks[0]), "bb")).unwrap();
+    check(&disk, &head, "abb");
+    head.reorg(blocks[0].hash, blocks[1..].to_vec()).unwrap();
+    check(&disk, &head, "aaaa");
+    assert_eq!(disk.file_bytes("head-1.log").unwrap(), file_bytes + 3 * 52);
+}
+
+#[test]
+fn a_rewind_goes_down_to_the_base_and_not_below() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    head.rewind(blocks[1].hash).unwrap();
+    check(&disk, &head, "aa");
+    let error = head.rewind(blocks[3].hash).unwrap_err();
+    assert!(matches!(error, HeadError::NotCanonical { .. }), "{error}");
+    head.rewind(BASE.1).unwrap();
+    check(&disk, &head, "");
+    assert_eq!(head.base(), Some(BASE));
+    let error = head.extend(run((7, BASE.1), "c")).unwrap_err().to_string();
+    assert!(error.ends_with("has number 8, expected 101"), "{error}");
+    head.switch_to(blocks[3].hash).unwrap();
+    check(&disk, &head, "aaaa");
+}
+
+#[test]
+fn what_was_sealed_leaves_with_the_branches_beside_it() {
+    let (disk, mut head, blocks) = head_with("aaaaa");
+    let beside = run(id(&blocks[0]), "bb");
+    let above = run(id(&blocks[2]), "cc");
+    head.reorg(blocks[0].hash, beside.clone()).unwrap();
+    head.switch_to(blocks[4].hash).unwrap();
+    head.reorg(blocks[2].hash, above.clone()).unwrap();
+    head.switch_to(blocks[4].hash).unwrap();
+    head.seal_below(102, blocks[1].hash).unwrap();
+    check(&disk, &head, "aaa");
+    assert_eq!(head.base(), Some(id(&blocks[1])));
+    assert!(head.known(&above[1].hash) && !head.known(&beside[0].hash));
+    assert_eq!(disk.list().unwrap(), ["head-2.log"]);
+    // Again, and lower: nothing to do. Another block of the same number: refused.
+    head.seal_below(102, blocks[1].hash).unwrap();
+    head.seal_below(50, B256::ZERO).unwrap();
+    for (number, found, held) in
+        [(102, beside[0].hash, &blocks[1]), (104, above[0].hash, &blocks[3])]
+    {
+        let error = head.seal_below(number, found).unwrap_err().to_string();
+        let text = format!(
+            "block {found} is not canonical in the head, its block {number} is {}",
+            held.hash
+        );
+        assert_eq!(error, text);
+    }
+    assert_eq!(disk.list().unwrap(), ["head-2.log"]);
+    head.switch_to(above[1].hash).unwrap();
+    check(&disk, &head, "acc");
+    head.seal_below(105, above[1].hash).unwrap();
+    check(&disk, &head, "");
+    assert_eq!(head.base(), Some(id(&above[1])));
+}
+
+#[test]
+fn a_head_that_was_overtaken_stands_on_the_block_that_was_sealed() {
+    let (disk, mut head, _) = head_with("aa");
+    let far = (5000, B256::repeat_byte(5));
+    head.seal_below(far.0, far.1).unwrap();
+    check(&disk, &head, "");
+    assert_eq!(head.base(), Some(far));
+    head.extend(run(far, "b")).unwrap();
+    check(&disk, &head, "b");
+}
+
+#[test]
+fn a_head_may_begin_with_genesis() {
+    let disk = FaultyDisk::new(1);
+    let (mut head, _) = open(&disk).unwrap();
+    let genesis = block(0, B256::ZERO, b'g', true);
+    head.extend(vec![genesis.clone()]).unwrap();
+    head.extend(run(id(&genesis), "a")).unwrap();
+    check(&disk, &head, "ga");
+    assert_eq!(head.base(), None);
+}
+
+#[test]
+fn blocks_that_do_not_link_are_refused_with_both_hashes() {
+    let (disk, mut head, blocks) = head_with("aa");
+    let error = head.extend(run(id(&blocks[0]), "b")).unwrap_err().to_string();
+    assert!(error.contains(&format!("has parent {}", blocks[0].hash)), "{error}");
+    assert!(error.ends_with(&format!("the block before it is {}", blocks[1].hash)), "{error}");
+    let mut gap = run(id(&blocks[1]), "ccc");
+    gap.remove(1);
+    head.extend(gap).unwrap_err();
+    head.reorg(B256::ZERO, run(id(&blocks[0]), "b")).unwrap_err();
+    assert!(matches!(head.switch_to(B256::ZERO), Err(HeadError::Unknown { .. })));
+    head.extend(Vec::new()).unwrap();
+    check(&disk, &head, "aa");
+}
+
+#[test]
+fn a_full_head_lets_side_branches_go_before_it_refuses() {
+    let disk = FaultyDisk::new(1);
+    let blocks = run(BASE, "aaaa");
+    let bytes = |blocks: &[Verified<Block>]| {
+        blocks.iter().map(|block| HeadBlock::new(block.clone()).bytes()).sum::<u64>()
+    };
+    let limits = HeadLimits { bytes_max: bytes(&blocks) };
+    let arc = Arc::new(disk.clone());
+    let (mut head, _) = Head::open(arc, &spec(), &Anchors::none(), limits).unwrap();
+    head.extend(blocks[..3].to_vec()).unwrap();
+    head.reorg(blocks[0].hash, run(id(&blocks[0]), "b")).unwrap();
+    head.switch_to(blocks[2].hash).unwrap();
+    head.extend(blocks[3..].to_vec()).unwrap();
+    check(&disk, &head, "aaaa");
+    assert_eq!(head.bytes(), limits.bytes_max);
+    let more = run(id(&blocks[3]), "a");
+    let error = head.extend(more.clone()).unwrap_err();
+    let (found, bytes_max) = (limits.bytes_max + bytes(&more), limits.bytes_max);
+    assert_eq!(
+        error.to_string(),
+        format!("the head would have {found} bytes, at most {bytes_max}")
+    );
+    check(&disk, &head, "aaaa");
+}
+
+#[test]
+fn receipts_that_come_later_are_taken() {
+    let disk = FaultyDisk::new(1);
+    let (mut head, _) = open(&disk).unwrap();
+    let bare = block(101, BASE.1, b'a', false);
+    let whole = block(101, BASE.1, b'a', true);
+    head.extend(vec![bare.clone()]).unwrap();
+    check(&disk, &head, "a");
+    head.reorg(BASE.1, vec![whole.clone()]).unwrap();
+    head.reorg(BASE.1, vec![bare]).unwrap();
+    check(&disk, &head, "a");
+    assert_eq!(head.view().tip().unwrap().block(), &whole);
+}
+
+#[test]
+fn a_block_that_contradicts_an_anchor_is_refused_with_all_above_it() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    let anchor = Anchor { number: 103, hash: B256::repeat_byte(1) };
+    let anchors = Anchors::none().with_operator(anchor).unwrap();
+    let arc = Arc::new(disk.clone());
+    let (mut again, recovery) = Head::open(arc, &spec(), &anchors, HeadLimits::default()).unwrap();
+    assert_eq!(letters(&again.view()), "aa");
+    let refused: Vec<B256> = recovery.refused.iter().map(|refused| refused.hash).collect();
+    assert_eq!(refused, [blocks[2].hash, blocks[3].hash]);
+    assert!(recovery.refused[0].reason.starts_with("block 103: "), "{recovery:?}");
+    again.extend(run(id(&blocks[1]), "b")).unwrap();
+    check(&disk, &again, "aab");
+    assert_eq!(disk.list().unwrap(), ["head-1.damaged", "head-2.log"]);
+    head.extend(Vec::new()).unwrap();
+}
+
+#[test]
+fn a_log_of_another_version_is_refused_and_left_alone() {
+    let (disk, _head, _) = head_with("a");
+    let mut bytes = disk.read("head-1.log", 1 << 20).unwrap();
+    bytes[8] = 2;
+    let checksum = crc32fast::hash(&bytes[..68]).to_le_bytes();
+    bytes[68..72].copy_from_slice(&checksum);
+    disk.write("head-1.log", &bytes).unwrap();
+    let error = open(&disk).unwrap_err().to_string();
+    assert_eq!(error, "memory/head-1.log: head log of version 2, this build reads 1");
+    assert_eq!(disk.list().unwrap(), ["head-1.log"]);
+}
+
+#[test]
+fn a_log_that_only_moves_its_tip_does_not_grow_for_ever() {
+    let (disk, mut head, blocks) = head_with("aa");
+    head.log.pretend_batches(1 << 16);
+    head.rewind(blocks[0].hash).unwrap();
+    check(&disk, &head, "a");
+    assert_eq!(disk.list().unwrap(), ["head-2.log"]);
+}
+
+#[test]
+fn a_head_in_a_real_folder_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Folder::open(folder.path()).unwrap();
+    let blocks = run(BASE, "aaa");
+    open(&disk).unwrap().0.extend(blocks[..2].to_vec()).unwrap();
+    let (mut head, recovery) = open(&disk).unwrap();
+    assert!(recovery.is_clean());
+    head.extend(blocks[2..].to_vec()).unwrap();
+    head.reorg(blocks[1].hash, run(id(&blocks[1]), "b")).unwrap();
+    head.seal_below(101, blocks[0].hash).unwrap();
+    let (head, recovery) = open(&disk).unwrap();
+    assert_eq!((letters(&head.view()).as_str(), recovery.is_clean()), ("ab", true));
+    assert_eq!(disk.list().unwrap(), ["head-3.log"]);
+}
+
+#[test]
+fn names_of_logs_are_told_from_others() {
+    for (name, expected) in [
+        ("head-7.log", Some(7)),
+        ("head-07.log", None),
+        ("head-+7.log", None),
+        ("head-.log", None),
+        ("head-7.log.staged", None),
+        ("head-99999999999999999999.log", None),
+    ] {
+        assert_eq!(log::log_generation(name), expected, "{name}");
+    }
+}
