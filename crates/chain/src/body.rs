@@ -114,7 +114,8 @@ fn is_legacy(transaction: &[u8]) -> bool {
     transaction.first().is_some_and(|first| *first >= EMPTY_LIST_CODE)
 }
 
-fn wrapped_length(transaction: &[u8]) -> usize {
+/// The length of a transaction in a list of them: a typed one is a string there.
+pub(crate) fn wrapped_length(transaction: &[u8]) -> usize {
     if is_legacy(transaction) { transaction.len() } else { transaction.length() }
 }
 

@@ -12,7 +12,7 @@ use alloy_eips::eip2718::Decodable2718;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 
-use crate::body::Body;
+use crate::body::{Body, wrapped_length};
 use crate::header::{decode_header, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
 use crate::rlp::{take_list, whole_list};
@@ -83,6 +83,17 @@ pub struct Block {
 }
 
 impl Block {
+    /// The length of the RLP of the whole block: header, transactions, ommers, withdrawals.
+    #[must_use]
+    pub fn rlp_bytes(&self) -> u64 {
+        let list =
+            |payload_length| alloy_rlp::Header { list: true, payload_length }.length_with_payload();
+        let transactions = self.transactions.iter().map(|tx| wrapped_length(&tx.encoded)).sum();
+        let withdrawals = self.withdrawals_rlp.as_ref().map_or(0, |list| list.len());
+        let parts = [self.header_rlp.len(), list(transactions), self.ommers_rlp.len(), withdrawals];
+        u64::try_from(list(parts.iter().sum())).unwrap_or(u64::MAX)
+    }
+
     /// What this block was verified from, for whoever is to prove it again.
     #[must_use]
     pub fn to_candidate(&self) -> Candidate {
