@@ -74,6 +74,14 @@ pub struct Tables {
     pub(crate) selectors: Vec<[u8; 4]>,
 }
 
+impl Tables {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.addresses)
+            .saturating_add(size_of_val(&*self.words))
+            .saturating_add(size_of_val(&*self.selectors))
+    }
+}
+
 /// What a writer needs: the tables the other way round.
 #[derive(Debug)]
 pub(crate) struct Codebook {

@@ -1,8 +1,8 @@
 //! What can go wrong with a data folder.
 
 use chain::{BlockRange, Mismatch};
-use segment::WriteFault;
 use segment::lookup::{self, BuildError, MergeError};
+use segment::{PageFault, WriteFault};
 use thiserror::Error;
 
 use crate::disk::DiskError;
@@ -57,6 +57,9 @@ pub enum StoreError {
         /// Which block, and why.
         mismatch: Mismatch,
     },
+    /// Nothing can be decompressed.
+    #[error("zstd: {0}")]
+    Reader(PageFault),
     /// A block that is needed is not held.
     #[error("block {number} is not held")]
     NotHeld {

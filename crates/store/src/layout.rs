@@ -9,11 +9,7 @@
 
 use chain::BlockRange;
 use segment::lookup::{RunSpan, plan_runs};
-
-/// Blocks in a slot, as the archives have it.
-pub const SLOT_BLOCKS: u64 = 8192;
-/// Blocks in a segment of a slot that is not complete.
-pub const YOUNG_BLOCKS: u64 = 256;
+use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
 
 /// Blocks that are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +33,7 @@ pub fn plan_segments(held: &[Held]) -> Vec<Held> {
         let slots = ranges.into_iter().flat_map(|range| cut(range, SLOT_BLOCKS));
         for part in slots {
             let is_complete = part.count() == SLOT_BLOCKS;
-            let pieces = cut(part, if is_complete { SLOT_BLOCKS } else { YOUNG_BLOCKS });
+            let pieces = cut(part, if is_complete { SLOT_BLOCKS } else { YOUNG_SLOT_BLOCKS });
             segments.extend(pieces.into_iter().map(|range| Held { range, has_receipts }));
         }
     }

@@ -4,7 +4,9 @@
 //! Never knows: who supplies blocks, who asks for them, the network.
 
 pub mod disk;
+mod draft;
 mod error;
+mod files;
 pub mod head;
 pub mod layout;
 pub mod lock;
@@ -13,6 +15,22 @@ pub mod manifest;
 pub mod names;
 mod part;
 pub mod read;
+mod reader;
+mod store;
+mod view;
+mod writer;
 
+// What builders of segments need of the format, so that they need not know it.
+pub use segment::{
+    Census, GROUP_BLOCKS, SLOT_BLOCKS, Tables, YOUNG_SLOT_BLOCKS, count_block, counted_blocks,
+    groups, is_counted,
+};
+
+pub use draft::{Draft, Group, GroupEncoder, NewSegment};
 pub use error::StoreError;
+pub use files::{FileSource, LocalFiles};
 pub use lookups::SegmentKeys;
+pub use reader::Reader;
+pub use store::{Limits, Store};
+pub use view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
+pub use writer::{Told, Writer};

@@ -8,12 +8,13 @@
 
 use std::collections::BTreeMap;
 
+use segment::SLOT_BLOCKS;
 use segment::lookup::{
     Entry, Footer, HashPrefix, Merge, MergeStep, Position, Run, RunBuilder, RunSpan, Side, Subject,
 };
 
 use crate::error::StoreError;
-use crate::layout::{SLOT_BLOCKS, join_ranges, overlap, plan_lookups, slot_of, slot_range};
+use crate::layout::{join_ranges, overlap, plan_lookups, slot_of, slot_range};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::names::run_name;
 use crate::part::Workshop;
@@ -124,20 +125,14 @@ impl Task<'_> {
         let mut ordinal = 0_u64;
         for entry in in_slot(self.segments, slot) {
             let first = self.first_ordinal(entry, ordinal);
-            match self.keys.get(&entry.file_name) {
-                Some(keys) => {
-                    for (prefix, ordinal) in keys.of(self.subject).iter().zip(first..) {
-                        builder
-                            .push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })?;
-                    }
+            if let Some(keys) = self.keys.get(&entry.file_name) {
+                for (prefix, ordinal) in keys.of(self.subject).iter().zip(first..) {
+                    builder.push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })?;
                 }
-                None => {
-                    let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
-                    let Some((.., to)) = own else {
-                        return Err(StoreError::NotHeld { number: entry.range.first() });
-                    };
-                    *to = Some(first);
-                }
+            } else {
+                let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
+                let (.., to) = own.ok_or(StoreError::NotHeld { number: entry.range.first() })?;
+                *to = Some(first);
             }
             ordinal = ordinal.saturating_add(entry.transaction_count);
         }

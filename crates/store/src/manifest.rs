@@ -62,8 +62,8 @@ pub struct SegmentEntry {
     pub transaction_count: u64,
     /// How many logs it holds.
     pub log_count: u64,
-    /// Total difficulty before its first block, where a source told it. No block commits to it.
-    pub difficulty_before: Option<U256>,
+    /// The difficulties of its blocks, added up.
+    pub difficulty: U256,
 }
 
 impl SegmentEntry {
@@ -110,6 +110,9 @@ pub struct Manifest {
     anchors: BTreeMap<u64, B256>,
     /// The last block of every accumulator epoch whose root was recomputed from held blocks.
     epochs: BTreeMap<u64, u64>,
+    /// Total difficulty before the first block of ranges that do not begin with block 0, where a
+    /// source told it. No block commits to it.
+    difficulties: BTreeMap<u64, U256>,
     /// By first block.
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
@@ -148,6 +151,18 @@ pub enum Conflict {
         found: String,
         /// What the folder has.
         held: String,
+    },
+    /// Two total difficulties are told for one block.
+    #[error(
+        "total difficulty before block {number} is told as {found}, but {held} follows from what is held"
+    )]
+    Difficulty {
+        /// Which block.
+        number: u64,
+        /// What was told.
+        found: U256,
+        /// What follows from what was told before.
+        held: U256,
     },
     /// Two hashes are trusted for one block.
     #[error("anchor {refused} contradicts {trusted}, which this data folder trusts")]
@@ -194,6 +209,8 @@ pub struct Edit {
     pub anchors: Vec<Anchor>,
     /// Accumulator epochs that held blocks gave.
     pub epochs: Vec<Epoch>,
+    /// Total difficulties before the first blocks of segments, where a source tells them.
+    pub difficulties: Vec<(u64, U256)>,
     /// Segments that become live.
     pub segments: Vec<SegmentEntry>,
     /// Runs that become live.
@@ -234,6 +251,7 @@ impl Manifest {
             network,
             anchors: BTreeMap::new(),
             epochs: BTreeMap::new(),
+            difficulties: BTreeMap::new(),
             segments: Vec::new(),
             runs: Vec::new(),
         }
@@ -316,6 +334,53 @@ impl Manifest {
         entry.range.contains(number).then_some((position, entry))
     }
 
+    /// Total difficulty before the first block of a segment, if it is known.
+    #[must_use]
+    pub fn difficulty_before(&self, segment: &SegmentEntry) -> Option<U256> {
+        let number = segment.range.first();
+        let range = self.coverage().into_iter().find(|range| range.contains(number))?;
+        let base = match range.first() {
+            0 => U256::ZERO,
+            first => *self.difficulties.get(&first)?,
+        };
+        self.difficulty_between(range.first(), number).checked_add(base)
+    }
+
+    /// The difficulties of the blocks from `first` up to `end`, both of which begin a segment.
+    fn difficulty_between(&self, first: u64, end: u64) -> U256 {
+        let between = self.segments.iter().map(|entry| (entry.range.first(), entry.difficulty));
+        let between = between.filter(|(number, _)| (first..end).contains(number));
+        between.fold(U256::ZERO, |sum, (_, difficulty)| sum.saturating_add(difficulty))
+    }
+
+    /// Keeps of what is told one sum for every range, at its beginning, whatever was told first.
+    fn settle_difficulties(&mut self, told: Vec<(u64, U256)>) -> Result<(), Conflict> {
+        let told: Vec<(u64, U256)> =
+            std::mem::take(&mut self.difficulties).into_iter().chain(told).collect();
+        for range in self.coverage() {
+            let first = range.first();
+            let mut settled = (first == 0).then_some(U256::ZERO);
+            for (number, found) in told.iter().filter(|(number, _)| range.contains(*number)) {
+                let between = self.difficulty_between(first, *number);
+                let base = found.checked_sub(between);
+                let held = settled.map(|held| held.saturating_add(between));
+                match (settled, base) {
+                    (None, Some(base)) => settled = Some(base),
+                    (Some(held), Some(base)) if held == base => {}
+                    (_, _) => {
+                        let (number, found) = (*number, *found);
+                        let held = held.unwrap_or(between);
+                        return Err(Conflict::Difficulty { number, found, held });
+                    }
+                }
+            }
+            if let Some(settled) = settled.filter(|_| first > 0) {
+                self.difficulties.insert(first, settled);
+            }
+        }
+        Ok(())
+    }
+
     /// The segments as runs of proven blocks, for [`chain::trust::assess`].
     #[must_use]
     pub fn trust_runs(&self) -> Vec<Run> {
@@ -385,7 +450,8 @@ impl Manifest {
                 next.runs.push(entry);
             }
         });
-        let next = next.sorted()?;
+        let mut next = next.sorted()?;
+        next.settle_difficulties(edit.difficulties)?;
         for with_receipts in [false, true] {
             let (before, after) = if with_receipts {
                 (self.coverage_receipts(), next.coverage_receipts())

@@ -175,6 +175,19 @@ impl Segment {
         &self.footer
     }
 
+    /// About how much memory it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = size_of_val(&*self.offsets)
+            .saturating_add(size_of_val(&*self.kinds))
+            .saturating_add(size_of_val(&*self.row_pages))
+            .saturating_add(size_of_val(&*self.header_pages))
+            .saturating_add(size_of_val(&*self.other_pages))
+            .saturating_add(size_of_val(&*self.first_ordinals))
+            .saturating_add(self.tables.memory_bytes());
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// How many bytes each part takes.
     #[must_use]
     pub fn part_bytes(&self) -> PartBytes {

@@ -17,7 +17,7 @@ pub(super) fn segment(first: u64, last: u64) -> SegmentEntry {
         last_hash: hash_of(last),
         transaction_count: last,
         log_count: last * 2,
-        difficulty_before: (first == 0).then_some(U256::ZERO),
+        difficulty: U256::from(last),
     }
 }
 
@@ -49,6 +49,7 @@ pub(super) fn sample() -> Manifest {
         network: network(),
         anchors: vec![Anchor { number: 8447, hash: hash_of(8447) }],
         epochs: vec![Epoch { number: 0, last: 8191 }],
+        difficulties: vec![(8192, U256::from(8191)), (24_576, U256::from(7))],
         segments: vec![segment(8192, 8447), segment(0, 8191), bare],
         runs: vec![
             run(Subject::Blocks, 0, 1),
@@ -79,10 +80,10 @@ fn the_text_is_the_one_that_is_documented() {
     let (first, second, third) = (hash_of(8191), hash_of(8447), hash_of(24_600));
     let lines = format!(
         "quipu manifest 1\nnetwork mainnet\nchain 1\ngenesis {}\n\
-         anchor 8447 {second}\nepoch 0 8191\n\
-         segment 0 8191 0-8191.seg 128 {} receipts {} {first} 8191 16382 0\n\
-         segment 8192 8447 8192-8447.seg 8192128 {} receipts {first} {second} 8447 16894 -\n\
-         segment 24576 24600 24576-24600.seg 24576128 {} noreceipts {} {third} 24600 49200 -\n\
+         anchor 8447 {second}\nepoch 0 8191\ndifficulty 24576 7\n\
+         segment 0 8191 0-8191.seg 128 {} receipts {} {first} 8191 16382 8191\n\
+         segment 8192 8447 8192-8447.seg 8192128 {} receipts {first} {second} 8447 16894 8447\n\
+         segment 24576 24600 24576-24600.seg 24576128 {} noreceipts {} {third} 24600 49200 24600\n\
          run transactions 0 2 transactions-0-2.run 154 {run_digest}\n\
          run transactions 2 2 transactions-2-2.run 154 {run_digest}\n\
          run blocks 0 1 blocks-0-1.run 77 {run_digest}\n",
@@ -156,7 +157,7 @@ fn a_cut_manifest_is_an_error() {
 fn a_text_with_a_right_checksum_is_still_checked() {
     let head = "quipu manifest 1\nnetwork -\nchain -\ngenesis -\n";
     let digest = B256::ZERO;
-    let rest = format!("{digest} receipts {digest} {digest} 0 0 -");
+    let rest = format!("{digest} receipts {digest} {digest} 0 0 0");
     let cases = [
         ("quipu manifest 2\n".to_owned(), "line 1: manifest version 2, this build reads 1"),
         ("{}\n".to_owned(), "line 1: \"{}\" where"),
@@ -261,6 +262,7 @@ fn a_change_that_changes_nothing_gives_the_same_manifest() {
         network: network(),
         anchors: manifest.anchors().collect(),
         epochs: manifest.epochs().collect(),
+        difficulties: vec![(0, U256::ZERO), (24_576, U256::from(7))],
         segments: vec![segment(0, 8191)],
         runs: vec![run(Subject::Blocks, 0, 1)],
         gone: BTreeSet::from(["nothing".to_owned()]),
@@ -301,4 +303,32 @@ fn statuses_follow_from_anchors_and_parent_links() {
     assert_eq!(text(&sample()), expected);
     let more = with_segment(&sample(), segment(8448, 8703)).unwrap();
     assert!(text(&more).contains(&format!("8448..8703 linked to 8447:{}", hash_of(8447))));
+}
+
+#[test]
+fn total_difficulties_follow_from_one_that_is_told_and_must_agree() {
+    let known = |manifest: &Manifest, number: u64| {
+        let (_, entry) = manifest.find_segment(number).unwrap();
+        manifest.difficulty_before(entry).map(|sum| sum.to::<u64>())
+    };
+    assert_eq!(known(&sample(), 0), Some(0));
+    assert_eq!(known(&sample(), 8192), Some(8191));
+    assert_eq!(known(&sample(), 24_576), Some(7));
+    let entries = [segment(256, 511), segment(512, 767)];
+    let told = |number: u64, before: u64| Edit {
+        difficulties: vec![(number, U256::from(before))],
+        segments: entries.to_vec(),
+        ..Edit::default()
+    };
+    let nothing = Manifest::new(Network::default());
+    let silent = nothing.edited(Edit { segments: entries.to_vec(), ..Edit::default() }).unwrap();
+    assert_eq!(known(&silent, 512), None);
+    let above = nothing.edited(told(512, 1000)).unwrap();
+    let below = nothing.edited(told(256, 1000 - 511)).unwrap();
+    assert_eq!(above, below);
+    assert_eq!((known(&above, 256), known(&above, 512)), (Some(489), Some(1000)));
+    for edit in [told(512, 999), told(256, 490), told(512, 510)] {
+        let refusal = above.edited(edit).unwrap_err();
+        assert!(matches!(refusal, Conflict::Difficulty { .. }), "{refusal}");
+    }
 }

@@ -10,7 +10,8 @@
 //! genesis 0xd4e5...8fa3        or -
 //! anchor NUMBER HASH
 //! epoch NUMBER LAST_BLOCK
-//! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY_BEFORE
+//! difficulty NUMBER TOTAL_BEFORE
+//! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
 //! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
 //! ```
@@ -106,7 +107,7 @@ impl Manifest {
     /// The text of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { network, anchors, epochs, segments, runs } = self;
+        let Self { network, anchors, epochs, difficulties, segments, runs } = self;
         let mut text = format!("{TITLE}{VERSION}\n");
         put(&mut text, format_args!("network {}", known(network.name.as_deref())));
         put(&mut text, format_args!("chain {}", known(network.chain_id)));
@@ -117,13 +118,16 @@ impl Manifest {
         for (number, last) in epochs {
             put(&mut text, format_args!("epoch {number} {last}"));
         }
+        for (number, before) in difficulties {
+            put(&mut text, format_args!("difficulty {number} {before}"));
+        }
         for entry in segments {
             let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } =
                 entry;
             let (first, last) = (range.first(), range.last());
             let receipts = receipts_word(entry.has_receipts);
             let (transactions, logs) = (entry.transaction_count, entry.log_count);
-            let difficulty = known(entry.difficulty_before);
+            let difficulty = entry.difficulty;
             put(
                 &mut text,
                 format_args!(
@@ -179,6 +183,10 @@ impl Manifest {
                 let number = words.parse("epoch")?;
                 self.epochs.insert(number, words.parse("last block")?);
             }
+            "difficulty" => {
+                let number = words.parse("first block")?;
+                self.difficulties.insert(number, words.parse("difficulty")?);
+            }
             "segment" => self.segments.push(segment_of(words)?),
             "run" => self.runs.push(run_of(words)?),
             other => return Err(words.fault("no line of a manifest begins so", other)),
@@ -219,7 +227,7 @@ fn segment_of(words: &mut Words<'_>) -> Result<SegmentEntry, TextFault> {
         last_hash: words.parse("last hash")?,
         transaction_count: words.parse("transactions")?,
         log_count: words.parse("logs")?,
-        difficulty_before: words.parse_known("difficulty")?,
+        difficulty: words.parse("difficulty")?,
     })
 }
 

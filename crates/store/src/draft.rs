@@ -1,0 +1,151 @@
+//! A segment in the making: groups of verified blocks in, a durable file out.
+//!
+//! Knows: what of a block goes into the segment, what into the lookups, what into the manifest.
+//! Never knows: where blocks come from, or on which thread a group is encoded.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256};
+use chain::{Block, Verified, keccak256_each};
+use segment::lookup::HashPrefix;
+use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
+
+use crate::error::StoreError;
+use crate::layout::Held;
+use crate::lookups::SegmentKeys;
+use crate::manifest::SegmentEntry;
+use crate::names::segment_name;
+use crate::part::{Part, Workshop};
+
+/// Encodes groups of a segment, on as many threads as there are.
+#[derive(Clone, Debug)]
+pub struct GroupEncoder {
+    held: Held,
+    encoder: Arc<Encoder>,
+}
+
+/// A group of blocks, ready to be written.
+#[derive(Debug)]
+pub struct Group {
+    encoded: EncodedGroup,
+    keys: SegmentKeys,
+    difficulty: U256,
+    chain_id: Option<u64>,
+}
+
+impl GroupEncoder {
+    /// Encodes the blocks of one aligned group, all that the segment has of it.
+    pub fn encode(&self, blocks: &[Verified<Block>]) -> Result<Group, StoreError> {
+        let encoded = self
+            .encoder
+            .encode_group(blocks)
+            .map_err(|cause| StoreError::Write { range: self.held.range, cause })?;
+        let transactions = || blocks.iter().flat_map(|block| &block.transactions);
+        let encodings: Vec<&[u8]> = transactions().map(|tx| tx.encoded.as_ref()).collect();
+        let hashes = keccak256_each(&encodings);
+        Ok(Group {
+            encoded,
+            keys: SegmentKeys {
+                transactions: hashes.iter().map(HashPrefix::of).collect(),
+                blocks: blocks.iter().map(|block| HashPrefix::of(&block.hash)).collect(),
+            },
+            difficulty: blocks
+                .iter()
+                .fold(U256::ZERO, |sum, block| sum.saturating_add(block.header.difficulty)),
+            chain_id: transactions()
+                .find_map(|tx| alloy_consensus::Transaction::chain_id(&tx.envelope)),
+        })
+    }
+}
+
+/// A segment that is being written. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct Draft {
+    held: Held,
+    difficulty: U256,
+    encoder: GroupEncoder,
+    writer: SegmentWriter,
+    part: Part,
+    keys: SegmentKeys,
+    chain_id: Option<u64>,
+}
+
+/// A segment whose file is whole and durable, but not yet listed.
+#[derive(Debug)]
+pub struct NewSegment {
+    pub(crate) entry: SegmentEntry,
+    pub(crate) keys: SegmentKeys,
+    pub(crate) chain_id: Option<u64>,
+}
+
+impl NewSegment {
+    /// What the manifest will say of it.
+    #[must_use]
+    pub fn entry(&self) -> &SegmentEntry {
+        &self.entry
+    }
+}
+
+impl Draft {
+    pub(crate) fn begin(
+        workshop: &Workshop,
+        held: Held,
+        tables: Tables,
+    ) -> Result<Self, StoreError> {
+        let tables = Arc::new(tables);
+        let refused = |cause| StoreError::Write { range: held.range, cause };
+        let encoder = Arc::new(Encoder::new(Arc::clone(&tables), held.has_receipts));
+        Ok(Self {
+            held,
+            difficulty: U256::ZERO,
+            encoder: GroupEncoder { held, encoder },
+            writer: SegmentWriter::new(held.range, tables, held.has_receipts).map_err(refused)?,
+            part: workshop.begin(),
+            keys: SegmentKeys::default(),
+            chain_id: None,
+        })
+    }
+
+    /// What encodes this segment's groups.
+    #[must_use]
+    pub fn encoder(&self) -> &GroupEncoder {
+        &self.encoder
+    }
+
+    /// Takes the next group.
+    pub fn push(&mut self, group: Group) -> Result<(), StoreError> {
+        let range = self.held.range;
+        let bytes =
+            self.writer.push(group.encoded).map_err(|cause| StoreError::Write { range, cause })?;
+        self.part.append(&bytes)?;
+        self.keys.transactions.extend(group.keys.transactions);
+        self.keys.blocks.extend(group.keys.blocks);
+        self.difficulty = self.difficulty.saturating_add(group.difficulty);
+        self.chain_id = self.chain_id.or(group.chain_id);
+        Ok(())
+    }
+
+    /// Makes the file whole and durable.
+    pub fn finish(mut self) -> Result<NewSegment, StoreError> {
+        let range = self.held.range;
+        let (bytes, footer) =
+            self.writer.finish().map_err(|cause| StoreError::Write { range, cause })?;
+        self.part.append(&bytes)?;
+        let digest = B256::from(footer.digest);
+        let (file_name, finished) = self.part.finish(|_| segment_name(range, digest))?;
+        let facts = footer.facts;
+        let entry = SegmentEntry {
+            range,
+            file_name,
+            bytes: finished.bytes,
+            digest,
+            has_receipts: self.held.has_receipts,
+            parent_hash: facts.parent_hash,
+            last_hash: facts.last_hash,
+            transaction_count: facts.transaction_count,
+            log_count: facts.log_count,
+            difficulty: self.difficulty,
+        };
+        Ok(NewSegment { entry, keys: self.keys, chain_id: self.chain_id })
+    }
+}

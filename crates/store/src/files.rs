@@ -1,0 +1,310 @@
+//! Files that are held open: each is opened when it is first asked, and shared by all views.
+//!
+//! Knows: how a segment or a run is opened and believed, and how much memory their tails may take.
+//! Never knows: which of them are live, or what they are asked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use alloy_primitives::B256;
+use arc_swap::ArcSwapOption;
+use segment::lookup::{self, Run};
+use segment::{FOOTER_BYTES, Footer, Segment};
+
+use crate::disk::{Disk, DiskError};
+use crate::error::StoreError;
+use crate::manifest::{RunEntry, SegmentEntry};
+use crate::read::{Blocking, LocalBytes, SegmentBytes, fetch};
+use crate::reader::Reader;
+
+/// Where the files of a store are opened.
+pub trait FileSource: fmt::Debug + Send + Sync {
+    /// The bytes of a file.
+    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError>;
+
+    /// Nobody wants the file any more. What cannot be removed now is left to the next writer.
+    fn discard(&self, file_name: &str);
+}
+
+/// Files of a folder.
+#[derive(Clone, Debug)]
+pub struct LocalFiles {
+    disk: Arc<dyn Disk>,
+    blocking: Arc<dyn Blocking>,
+}
+
+impl LocalFiles {
+    /// The files of `disk`; `blocking` waits for bytes that are not in memory.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, blocking: Arc<dyn Blocking>) -> Self {
+        Self { disk, blocking }
+    }
+}
+
+impl FileSource for LocalFiles {
+    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+        let file = self.disk.open(file_name)?;
+        Ok(Arc::new(LocalBytes::new(file, Arc::clone(&self.blocking))))
+    }
+
+    fn discard(&self, file_name: &str) {
+        let _ = self.disk.remove(file_name);
+    }
+}
+
+/// Opens files and bounds the memory of their tails.
+#[derive(Debug)]
+pub(crate) struct Files {
+    source: Arc<dyn FileSource>,
+    tail_bytes_max: u64,
+    /// Every file that a view lists: views share them.
+    listed: Mutex<Listed>,
+    /// Every segment that was opened; asked only when another one is.
+    opened: Mutex<Vec<Weak<SegmentFile>>>,
+}
+
+/// Files by name.
+#[derive(Debug, Default)]
+struct Listed {
+    segments: BTreeMap<String, Weak<SegmentFile>>,
+    runs: BTreeMap<String, Weak<RunFile>>,
+}
+
+/// What becomes of a file when the last view that lists it is gone.
+#[derive(Debug)]
+struct Fate {
+    source: Arc<dyn FileSource>,
+    file_name: String,
+    is_discarded: AtomicBool,
+}
+
+impl Drop for Fate {
+    fn drop(&mut self) {
+        if self.is_discarded.load(Ordering::Acquire) {
+            self.source.discard(&self.file_name);
+        }
+    }
+}
+
+/// A listed segment.
+#[derive(Debug)]
+pub(crate) struct SegmentFile {
+    pub(crate) entry: SegmentEntry,
+    fate: Fate,
+    open: ArcSwapOption<OpenSegment>,
+    /// Since the last time that memory was short.
+    is_used: AtomicBool,
+}
+
+/// A segment whose tail is in memory.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) bytes: Arc<dyn SegmentBytes>,
+    pub(crate) segment: Segment,
+}
+
+/// A listed run.
+#[derive(Debug)]
+pub(crate) struct RunFile {
+    pub(crate) entry: RunEntry,
+    fate: Fate,
+    open: OnceLock<OpenRun>,
+}
+
+/// A run whose tail is in memory.
+#[derive(Debug)]
+pub(crate) struct OpenRun {
+    pub(crate) bytes: Arc<dyn SegmentBytes>,
+    pub(crate) run: Run,
+}
+
+impl SegmentFile {
+    /// The file goes with the last view that lists it.
+    pub(crate) fn discard(&self) {
+        self.fate.is_discarded.store(true, Ordering::Release);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.open.load().as_ref().map_or(0, |open| open.segment.memory_bytes())
+    }
+
+    pub(crate) fn corrupt(&self, cause: segment::Corrupt) -> StoreError {
+        StoreError::Segment { file: self.entry.file_name.clone(), cause }
+    }
+}
+
+impl RunFile {
+    /// The file goes with the last view that lists it.
+    pub(crate) fn discard(&self) {
+        self.fate.is_discarded.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn corrupt(&self, cause: lookup::Corrupt) -> StoreError {
+        StoreError::Lookup { file: self.entry.file_name.clone(), cause }
+    }
+
+    /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay.
+    pub(crate) async fn opened(&self, files: &Files) -> Result<&OpenRun, StoreError> {
+        if let Some(open) = self.open.get() {
+            return Ok(open);
+        }
+        let bytes = files.source.open(&self.entry.file_name)?;
+        let file_bytes = self.check_length(bytes.file_bytes())?;
+        let mut buffer = Vec::new();
+        let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
+        fetch(&*bytes, start..file_bytes, &mut buffer).await?;
+        let footer = lookup::Footer::parse(&buffer, file_bytes).map_err(|it| self.corrupt(it))?;
+        fetch(&*bytes, footer.tail(), &mut buffer).await?;
+        let run = Run::parse(&buffer, file_bytes).map_err(|cause| self.corrupt(cause))?;
+        let listed = (self.entry.subject, self.entry.span);
+        if (run.subject(), run.span()) != listed {
+            let text = |(subject, span)| format!("{subject} of {span}");
+            let (found, expected) = (text((run.subject(), run.span())), text(listed));
+            let file = self.entry.file_name.clone();
+            return Err(StoreError::NotListed { file, what: "content", found, expected });
+        }
+        Ok(self.open.get_or_init(|| OpenRun { bytes, run }))
+    }
+
+    fn check_length(&self, found: u64) -> Result<u64, StoreError> {
+        check_length(&self.entry.file_name, found, self.entry.bytes)
+    }
+}
+
+impl Files {
+    pub(crate) fn new(source: Arc<dyn FileSource>, tail_bytes_max: u64) -> Self {
+        let (listed, opened) = (Mutex::default(), Mutex::default());
+        Self { source, tail_bytes_max, listed, opened }
+    }
+
+    /// The segment of this entry, the same for all views that list it.
+    pub(crate) fn listed_segment(&self, entry: &SegmentEntry) -> Arc<SegmentFile> {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.segments.retain(|_, file| file.strong_count() > 0);
+        let held = listed.segments.get(&entry.file_name).and_then(Weak::upgrade);
+        if let Some(file) = held.filter(|file| file.entry == *entry) {
+            file.fate.is_discarded.store(false, Ordering::Release);
+            return file;
+        }
+        let file = Arc::new(SegmentFile {
+            entry: entry.clone(),
+            fate: self.fate(&entry.file_name),
+            open: ArcSwapOption::empty(),
+            is_used: AtomicBool::new(false),
+        });
+        listed.segments.insert(entry.file_name.clone(), Arc::downgrade(&file));
+        file
+    }
+
+    /// The run of this entry, the same for all views that list it.
+    pub(crate) fn listed_run(&self, entry: &RunEntry) -> Arc<RunFile> {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.runs.retain(|_, file| file.strong_count() > 0);
+        let held = listed.runs.get(&entry.file_name).and_then(Weak::upgrade);
+        if let Some(file) = held.filter(|file| file.entry == *entry) {
+            file.fate.is_discarded.store(false, Ordering::Release);
+            return file;
+        }
+        let (fate, open) = (self.fate(&entry.file_name), OnceLock::new());
+        let file = Arc::new(RunFile { entry: entry.clone(), fate, open });
+        listed.runs.insert(entry.file_name.clone(), Arc::downgrade(&file));
+        file
+    }
+
+    fn fate(&self, file_name: &str) -> Fate {
+        Fate {
+            source: Arc::clone(&self.source),
+            file_name: file_name.to_owned(),
+            is_discarded: AtomicBool::new(false),
+        }
+    }
+
+    /// The segment, opened if it is not.
+    pub(crate) async fn segment(
+        &self,
+        reader: &mut Reader,
+        file: &Arc<SegmentFile>,
+    ) -> Result<Arc<OpenSegment>, StoreError> {
+        if let Some(open) = file.open.load_full() {
+            file.is_used.store(true, Ordering::Relaxed);
+            return Ok(open);
+        }
+        let open = Arc::new(self.open_segment(reader, file).await?);
+        if file.open.swap(Some(Arc::clone(&open))).is_none() {
+            self.keep(file);
+        }
+        Ok(open)
+    }
+
+    async fn open_segment(
+        &self,
+        reader: &mut Reader,
+        file: &SegmentFile,
+    ) -> Result<OpenSegment, StoreError> {
+        let entry = &file.entry;
+        let bytes = self.source.open(&entry.file_name)?;
+        let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
+        let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
+        let start = file_bytes.saturating_sub(footer_bytes);
+        fetch(&*bytes, start..file_bytes, &mut reader.page).await?;
+        let footer = Footer::parse(&reader.page).map_err(|cause| file.corrupt(cause))?;
+        for (what, found, expected) in [
+            ("digest", B256::from(footer.digest).to_string(), entry.digest.to_string()),
+            ("blocks", footer.facts.range.to_string(), entry.range.to_string()),
+            (
+                "presence of receipts",
+                footer.facts.has_receipts.to_string(),
+                entry.has_receipts.to_string(),
+            ),
+        ] {
+            if found != expected {
+                let file = entry.file_name.clone();
+                return Err(StoreError::NotListed { file, what, found, expected });
+            }
+        }
+        let tail = footer.tail_range(file_bytes).map_err(|cause| file.corrupt(cause))?;
+        fetch(&*bytes, tail, &mut reader.page).await?;
+        let segment = Segment::open(footer, &mut reader.inflater, &reader.page)
+            .map_err(|cause| file.corrupt(cause))?;
+        Ok(OpenSegment { bytes, segment })
+    }
+
+    /// Remembers a segment that was opened, and closes others if memory is short. A reader that has
+    /// one of them keeps it until it is done.
+    fn keep(&self, file: &Arc<SegmentFile>) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|held| held.upgrade().is_some());
+        file.is_used.store(true, Ordering::Relaxed);
+        opened.push(Arc::downgrade(file));
+        let files = opened.iter().filter_map(Weak::upgrade);
+        let mut sum: u64 = files.map(|file| file.memory_bytes()).sum();
+        // Two rounds: the first spares those that were used since the last time.
+        for _ in 0..2 {
+            opened.retain(|held| {
+                let Some(other) = held.upgrade().filter(|_| sum > self.tail_bytes_max) else {
+                    return true;
+                };
+                if Arc::ptr_eq(&other, file) || other.is_used.swap(false, Ordering::Relaxed) {
+                    return true;
+                }
+                sum = sum.saturating_sub(other.memory_bytes());
+                other.open.store(None);
+                false
+            });
+        }
+    }
+}
+
+fn check_length(file_name: &str, found: u64, expected: u64) -> Result<u64, StoreError> {
+    if found == expected {
+        return Ok(found);
+    }
+    Err(StoreError::NotListed {
+        file: file_name.to_owned(),
+        what: "length",
+        found: found.to_string(),
+        expected: expected.to_string(),
+    })
+}

@@ -1,0 +1,18 @@
+//! What one read needs at hand: kept from read to read, because it is dearer to make than to use.
+
+use segment::{Inflater, PageFault};
+
+/// Buffers and a decompressor for one read at a time.
+#[derive(Debug)]
+pub struct Reader {
+    pub(crate) inflater: Inflater,
+    pub(crate) page: Vec<u8>,
+    pub(crate) bucket: Vec<u8>,
+}
+
+impl Reader {
+    /// One for as many reads as you like, one after the other.
+    pub fn new() -> Result<Self, PageFault> {
+        Ok(Self { inflater: Inflater::new()?, page: Vec::new(), bucket: Vec::new() })
+    }
+}

@@ -1,0 +1,81 @@
+//! A data folder, open for reading: one current view, exchanged whole.
+//!
+//! Knows: the folder's manifest, and which view readers get.
+//! Never knows: how a change comes about; [`crate::Writer`] makes them.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::files::{Files, LocalFiles};
+use crate::head::HeadView;
+use crate::manifest::{Manifest, Network};
+use crate::read::Blocking;
+use crate::view::View;
+
+/// How much a store may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory for the directories and tables of segments that were read lately.
+    pub tail_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { tail_bytes_max: 256 << 20 }
+    }
+}
+
+/// A data folder, open for reading. Any number of them, in any number of processes, read beside one
+/// writer.
+#[derive(Debug)]
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    view: ArcSwap<View>,
+}
+
+impl Store {
+    /// Opens a folder; one without a manifest holds nothing yet.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        blocking: Arc<dyn Blocking>,
+        limits: Limits,
+    ) -> Result<Self, StoreError> {
+        let manifest = load(&*disk)?;
+        let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
+        let files = Arc::new(Files::new(source, limits.tail_bytes_max));
+        let view = View::new(files, manifest, Arc::new(HeadView::default()));
+        Ok(Self { disk, view: ArcSwap::from_pointee(view) })
+    }
+
+    /// What can be read now: it never changes under whoever holds it.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// Looks whether another process has changed the folder; tells whether it has.
+    pub fn refresh(&self) -> Result<bool, StoreError> {
+        let manifest = load(&*self.disk)?;
+        let view = self.view();
+        if manifest == *view.manifest() {
+            return Ok(false);
+        }
+        self.show(Arc::new(view.with_manifest(manifest)));
+        Ok(true)
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub(crate) fn show(&self, view: Arc<View>) {
+        self.view.store(view);
+    }
+}
+
+fn load(disk: &dyn Disk) -> Result<Manifest, StoreError> {
+    Ok(Manifest::load(disk)?.unwrap_or_else(|| Manifest::new(Network::default())))
+}

@@ -1,0 +1,388 @@
+//! A picture of the store that never changes: one request uses one from beginning to end.
+//!
+//! Knows: which segment or head block holds a number, which run may hold a hash, and how to prove
+//! that it does.
+//! Never knows: how an answer is written, or who asks.
+//!
+//! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
+
+mod records;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256, keccak256};
+use chain::{BlockRange, Body, Candidate, Receipt, decode_header};
+use segment::SLOT_BLOCKS;
+use segment::lookup::{Position, Subject};
+
+use crate::error::StoreError;
+use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
+use crate::head::HeadView;
+use crate::layout::{join_ranges, slot_of};
+use crate::manifest::Manifest;
+use crate::read::fetch;
+use crate::reader::Reader;
+
+pub use records::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction};
+
+/// What can be read, as it is at one moment.
+#[derive(Debug)]
+pub struct View {
+    files: Arc<Files>,
+    manifest: Manifest,
+    /// In the manifest's order.
+    segments: Vec<Arc<SegmentFile>>,
+    runs: Vec<Arc<RunFile>>,
+    head: Arc<HeadView>,
+}
+
+impl View {
+    pub(crate) fn new(files: Arc<Files>, manifest: Manifest, head: Arc<HeadView>) -> Self {
+        let segments =
+            manifest.segments().iter().map(|entry| files.listed_segment(entry)).collect();
+        let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
+        Self { files, manifest, segments, runs, head }
+    }
+
+    /// The same with another manifest. Files that are not listed any more go when the last view
+    /// that lists them does.
+    pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
+        Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head))
+    }
+
+    /// Marks the files that `next` does not list: they go with the last view that does.
+    pub(crate) fn discard_unlisted(&self, next: &Self) {
+        for file in &self.segments {
+            if !next.segments.iter().any(|other| Arc::ptr_eq(file, other)) {
+                file.discard();
+            }
+        }
+        for file in &self.runs {
+            if !next.runs.iter().any(|other| Arc::ptr_eq(file, other)) {
+                file.discard();
+            }
+        }
+    }
+
+    /// What is listed.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The newest blocks.
+    #[must_use]
+    pub fn head(&self) -> &HeadView {
+        &self.head
+    }
+
+    /// The ranges of blocks that can be read, lowest first.
+    #[must_use]
+    pub fn coverage(&self) -> Vec<BlockRange> {
+        join_ranges(self.manifest.coverage().into_iter().chain(self.head_range()))
+    }
+
+    fn head_range(&self) -> Option<BlockRange> {
+        let blocks = self.head.blocks();
+        BlockRange::from_ends(blocks.first()?.number(), blocks.last()?.number())
+    }
+
+    /// The number of the highest block.
+    #[must_use]
+    pub fn tip(&self) -> Option<u64> {
+        self.coverage().last().map(BlockRange::last)
+    }
+
+    /// The file that holds a block; for messages.
+    #[must_use]
+    pub fn file_of(&self, number: u64) -> String {
+        let entry = self.manifest.find_segment(number);
+        entry.map_or_else(|| "head".to_owned(), |(_, entry)| entry.file_name.clone())
+    }
+
+    /// A block's header.
+    pub async fn read_header(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<StoredHeader>, StoreError> {
+        if let Some(block) = self.head.find_block(number) {
+            return Ok(Some(StoredHeader::of_head(block)));
+        }
+        let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
+        self.header_in(reader, &file, &open, number).await
+    }
+
+    /// The hash of a block.
+    pub async fn read_hash(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<B256>, StoreError> {
+        let after = self.manifest.find_segment(number.saturating_add(1));
+        // Known without a read where a segment begins or ends.
+        if let Some((_, entry)) = self.manifest.find_segment(number)
+            && entry.range.last() == number
+        {
+            return Ok(Some(entry.last_hash));
+        }
+        if let Some((_, entry)) = after.filter(|(_, entry)| entry.range.first() > number)
+            && self.manifest.find_segment(number).is_some()
+        {
+            return Ok(Some(entry.parent_hash));
+        }
+        Ok(self.read_header(reader, number).await?.map(|header| header.hash))
+    }
+
+    /// A whole block.
+    pub async fn read_block(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<StoredBlock>, StoreError> {
+        if let Some(block) = self.head.find_block(number) {
+            return Ok(Some(StoredBlock::of_head(block)));
+        }
+        let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
+        let Some(header) = self.header_in(reader, &file, &open, number).await? else {
+            return Ok(None);
+        };
+        let (Some(others), Some(rows)) =
+            (open.segment.find_others(number), open.segment.find_block(number))
+        else {
+            return Ok(None);
+        };
+        let corrupt = |cause| file.corrupt(cause);
+        self.fetch(reader, &open, others.range.clone()).await?;
+        let others = open
+            .segment
+            .read_others(&mut reader.inflater, &others, &reader.page, number)
+            .map_err(corrupt)?;
+        self.fetch(reader, &open, rows.range.clone()).await?;
+        let Reader { inflater, page, .. } = reader;
+        let block = open.segment.open_block(inflater, &rows, page).map_err(corrupt)?;
+        let rows = block.iter(inflater).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
+        Ok(Some(StoredBlock { header, others, rows }))
+    }
+
+    /// A block as a source would give it, to be proven again or handed on.
+    pub async fn read_candidate(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<Candidate>, StoreError> {
+        if let Some(block) = self.head.find_block(number) {
+            return Ok(Some(block.block().to_candidate()));
+        }
+        let Some(block) = self.read_block(reader, number).await? else { return Ok(None) };
+        let has_receipts =
+            self.manifest.find_segment(number).is_some_and(|(_, entry)| entry.has_receipts);
+        let mut gas_before = 0;
+        let mut transactions = Vec::with_capacity(block.rows.len());
+        let mut receipts = Vec::with_capacity(block.rows.len());
+        for row in block.rows {
+            let tx_type = row.envelope.tx_type();
+            transactions.push(row.encoded);
+            if let Some(receipt) = row.receipt {
+                let fields = receipt.into_fields(gas_before);
+                gas_before = fields.cumulative_gas_used;
+                receipts.push(Receipt { tx_type, fields });
+            }
+        }
+        Ok(Some(Candidate {
+            header: block.header.rlp,
+            body: Body {
+                transactions,
+                ommers: block.others.ommers,
+                withdrawals: block.others.withdrawals,
+            },
+            receipts: has_receipts.then_some(receipts),
+            total_difficulty: None,
+        }))
+    }
+
+    /// A transaction by its place: one read, if its page is not in memory.
+    pub async fn read_transaction(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+        index: u64,
+    ) -> Result<Option<StoredTransaction>, StoreError> {
+        if let Some(block) = self.head.find_block(number) {
+            return Ok(StoredTransaction::of_head(block, index));
+        }
+        let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
+        let ordinals = open.segment.find_ordinals(number).unwrap_or_default();
+        let ordinal = ordinals.start.checked_add(index).filter(|it| ordinals.contains(it));
+        let Some(ordinal) = ordinal else { return Ok(None) };
+        self.row_in(reader, &file, &open, ordinal).await
+    }
+
+    /// A transaction by its hash, proven by hashing it.
+    pub async fn find_transaction(
+        &self,
+        reader: &mut Reader,
+        hash: B256,
+    ) -> Result<Option<StoredTransaction>, StoreError> {
+        if let Some(place) = self.head.find_tx(&hash) {
+            let index = u64::try_from(place.index).unwrap_or(u64::MAX);
+            return self.read_transaction(reader, place.number, index).await;
+        }
+        for run in self.runs_of(Subject::Transactions) {
+            for position in self.probe(reader, run, hash).await? {
+                let Some((file, ordinal)) = self.locate(position) else { continue };
+                let open = self.files.segment(reader, file).await?;
+                let found = self.row_in(reader, file, &open, ordinal).await?;
+                if let Some(found) = found.filter(|found| keccak256(&found.row.encoded) == hash) {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of the block with a hash, proven by hashing its header.
+    pub async fn find_block(
+        &self,
+        reader: &mut Reader,
+        hash: B256,
+    ) -> Result<Option<u64>, StoreError> {
+        if let Some(block) = self.head.find_block_by_hash(&hash) {
+            return Ok(Some(block.number()));
+        }
+        for run in self.runs_of(Subject::Blocks) {
+            for Position { slot, ordinal } in self.probe(reader, run, hash).await? {
+                let number = slot.saturating_mul(SLOT_BLOCKS).saturating_add(ordinal.into());
+                if self.read_hash(reader, number).await? == Some(hash) {
+                    return Ok(Some(number));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Total difficulty before a block, where a source told it for its segment or the one before.
+    pub async fn difficulty_before(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<U256>, StoreError> {
+        if number == 0 {
+            return Ok(Some(U256::ZERO));
+        }
+        let own = self.manifest.find_segment(number);
+        let Some((_, entry)) = own.or_else(|| self.manifest.find_segment(number.saturating_sub(1)))
+        else {
+            return Ok(None);
+        };
+        let Some(mut sum) = self.manifest.difficulty_before(entry) else { return Ok(None) };
+        for before in entry.range.first()..number {
+            let Some(header) = self.read_header(reader, before).await? else { return Ok(None) };
+            let Ok(header) = decode_header(&header.rlp) else { return Ok(None) };
+            sum = sum.saturating_add(header.difficulty);
+        }
+        Ok(Some(sum))
+    }
+
+    fn runs_of(&self, subject: Subject) -> impl Iterator<Item = &Arc<RunFile>> {
+        self.runs.iter().filter(move |file| file.entry.subject == subject)
+    }
+
+    /// Where in the slots of a run a hash may be.
+    async fn probe(
+        &self,
+        reader: &mut Reader,
+        file: &RunFile,
+        hash: B256,
+    ) -> Result<Vec<Position>, StoreError> {
+        let open = file.opened(&self.files).await?;
+        let range = open.run.bucket_range(&hash);
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        fetch(&*open.bytes, range, &mut reader.bucket).await?;
+        open.run.probe(&hash, &reader.bucket).map_err(|cause| file.corrupt(cause))
+    }
+
+    /// The segment with an ordinal of a slot, and the ordinal inside that segment.
+    fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, u64)> {
+        let mut ordinal = u64::from(position.ordinal);
+        let begins =
+            self.segments.partition_point(|file| slot_of(file.entry.range.last()) < position.slot);
+        for file in self.segments.get(begins..)? {
+            if slot_of(file.entry.range.first()) != position.slot {
+                return None;
+            }
+            match ordinal.checked_sub(file.entry.transaction_count) {
+                Some(rest) => ordinal = rest,
+                None => return Some((file, ordinal)),
+            }
+        }
+        None
+    }
+
+    async fn open_at(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<(Arc<SegmentFile>, Arc<OpenSegment>)>, StoreError> {
+        let found = self.manifest.find_segment(number);
+        let Some(file) = found.and_then(|(position, _)| self.segments.get(position)) else {
+            return Ok(None);
+        };
+        Ok(Some((Arc::clone(file), self.files.segment(reader, file).await?)))
+    }
+
+    async fn header_in(
+        &self,
+        reader: &mut Reader,
+        file: &SegmentFile,
+        open: &OpenSegment,
+        number: u64,
+    ) -> Result<Option<StoredHeader>, StoreError> {
+        let Some(place) = open.segment.find_header(number) else { return Ok(None) };
+        self.fetch(reader, open, place.range.clone()).await?;
+        let record = open
+            .segment
+            .read_header(&mut reader.inflater, &place, &reader.page, number)
+            .map_err(|cause| file.corrupt(cause))?;
+        Ok(Some(StoredHeader::of_record(number, record)))
+    }
+
+    async fn row_in(
+        &self,
+        reader: &mut Reader,
+        file: &SegmentFile,
+        open: &OpenSegment,
+        ordinal: u64,
+    ) -> Result<Option<StoredTransaction>, StoreError> {
+        let corrupt = |cause| file.corrupt(cause);
+        let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
+        self.fetch(reader, open, place.page.range.clone()).await?;
+        let rows = open
+            .segment
+            .open_rows(&mut reader.inflater, &place.page, &reader.page)
+            .map_err(corrupt)?;
+        // Most rows have none of these, and the page is all that is read.
+        self.fetch(reader, open, open.segment.find_payloads(&place, &rows)).await?;
+        let row = open
+            .segment
+            .read_row(&mut reader.inflater, &place, &rows, &reader.page)
+            .map_err(corrupt)?;
+        Ok(rows.position(place.row).map(|position| StoredTransaction::of_row(position, row)))
+    }
+
+    async fn fetch(
+        &self,
+        reader: &mut Reader,
+        open: &OpenSegment,
+        range: Range<u64>,
+    ) -> Result<(), StoreError> {
+        if range.is_empty() {
+            reader.page.clear();
+            return Ok(());
+        }
+        Ok(fetch(&*open.bytes, range, &mut reader.page).await?)
+    }
+}

@@ -1,0 +1,198 @@
+//! The one writer of a data folder: builds segments, keeps the lookups, exchanges the manifest.
+//!
+//! Knows: the order that makes a crash harmless: files first, then the manifest, then the removal of
+//! what it no longer lists.
+//! Never knows: where blocks come from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use alloy_primitives::U256;
+use chain::trust::{Anchor, Anchors, Epoch};
+use chain::{Block, ChainSpec, Start, Verified, Verifier};
+use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
+
+use crate::draft::{Draft, NewSegment};
+use crate::error::StoreError;
+use crate::layout::{Held, cut, plan_segments};
+use crate::lock::WriterLock;
+use crate::lookups::{SegmentKeys, build_runs};
+use crate::manifest::{Edit, Manifest, Network, SegmentEntry};
+use crate::names::is_data_name;
+use crate::part::Workshop;
+use crate::read::block_on;
+use crate::reader::Reader;
+use crate::store::Store;
+use crate::view::View;
+
+/// The right to change a data folder, and the ways to do it.
+#[derive(Debug)]
+pub struct Writer {
+    store: Arc<Store>,
+    workshop: Workshop,
+    spec: ChainSpec,
+    _lock: WriterLock,
+}
+
+/// What becomes known of the chain together with new segments.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Which chain it is.
+    pub network: Network,
+    /// Trusted hashes that held blocks have.
+    pub anchors: Vec<Anchor>,
+    /// Accumulator epochs that held blocks gave.
+    pub epochs: Vec<Epoch>,
+    /// Total difficulty before the first block of a segment, where a source tells it.
+    pub difficulty: Option<(u64, U256)>,
+}
+
+impl Writer {
+    /// Takes the folder's lock and removes what a crash has left.
+    pub fn open(store: Arc<Store>, spec: ChainSpec) -> Result<Self, StoreError> {
+        let lock = WriterLock::take(&**store.disk())?;
+        // Before we had the lock, another writer may have changed the folder.
+        store.refresh()?;
+        let disk = Arc::clone(store.disk());
+        let listed = listed(store.view().manifest());
+        for name in disk.list()? {
+            if is_data_name(&name) && !listed.contains(&name) {
+                disk.remove(&name)?;
+            }
+        }
+        Ok(Self { store, workshop: Workshop::new(disk), spec, _lock: lock })
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.store.view()
+    }
+
+    /// The segments to build when these blocks arrive: some may hold blocks that are here already.
+    #[must_use]
+    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
+        let held = self.held();
+        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        plan_segments(&all).into_iter().filter(|wanted| !held.contains(wanted)).collect()
+    }
+
+    /// Begins a segment with the tables that its counted blocks gave.
+    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
+        Draft::begin(&self.workshop, held, tables)
+    }
+
+    /// Builds a segment on this thread. `block` gives the blocks that arrive; all others are read
+    /// from the folder and proven again.
+    pub fn build(
+        &self,
+        held: Held,
+        block: &dyn Fn(u64) -> Option<Verified<Block>>,
+    ) -> Result<NewSegment, StoreError> {
+        let view = self.view();
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let mut get = |number| match block(number) {
+            Some(block) => Ok(block),
+            None => self.read_proven(&view, &mut reader, number, held.has_receipts),
+        };
+        let mut census = Census::default();
+        for number in held.range.first()..held.range.end() {
+            if is_counted(held.range, number) {
+                let block = get(number)?;
+                count_block(&mut census, &block);
+            }
+        }
+        let mut draft = self.begin(held, census.into_tables())?;
+        for group in cut(held.range, GROUP_BLOCKS) {
+            let blocks = (group.first()..group.end()).map(&mut get);
+            let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
+            let group = draft.encoder().encode(&blocks)?;
+            draft.push(group)?;
+        }
+        draft.finish()
+    }
+
+    /// A block of the folder, proven by itself.
+    fn read_proven(
+        &self,
+        view: &View,
+        reader: &mut Reader,
+        number: u64,
+        has_receipts: bool,
+    ) -> Result<Verified<Block>, StoreError> {
+        let mut candidate =
+            block_on(view.read_candidate(reader, number))?.ok_or(StoreError::NotHeld { number })?;
+        if !has_receipts {
+            candidate.receipts = None;
+        }
+        Verifier::new(&self.spec, &Anchors::none(), Start::At(number))
+            .verify(candidate)
+            .map_err(|mismatch| StoreError::Block { file: view.file_of(number), mismatch })
+    }
+
+    /// Makes new segments live, with the lookups that they change, in one step. Segments that their
+    /// blocks make superfluous leave in the same step.
+    pub fn commit(&mut self, new: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
+        let view = self.view();
+        let before = view.manifest();
+        let arriving: Vec<Held> = new.iter().map(|segment| segment.entry.held()).collect();
+        let all: Vec<Held> = self.held().iter().chain(&arriving).copied().collect();
+        let wanted = plan_segments(&all);
+        let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
+            before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
+        let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();
+        let mut network = told.network;
+        network.chain_id = network.chain_id.or(new.iter().find_map(|segment| segment.chain_id));
+        let mut keys: BTreeMap<String, SegmentKeys> = BTreeMap::new();
+        let mut segments = Vec::new();
+        for segment in new {
+            gone.remove(&segment.entry.file_name);
+            keys.insert(segment.entry.file_name.clone(), segment.keys);
+            segments.push(segment.entry);
+        }
+        let mut after: Vec<SegmentEntry> = stay.into_iter().chain(segments.clone()).collect();
+        after.sort_by_key(|entry| entry.range.first());
+        after.dedup();
+        let runs = build_runs(&self.workshop, before, &after, &keys)?;
+        gone.extend(runs.gone);
+        let edit = Edit {
+            network,
+            anchors: told.anchors,
+            epochs: told.epochs,
+            difficulties: told.difficulty.into_iter().collect(),
+            segments,
+            runs: runs.built,
+            gone,
+        };
+        let next = before.edited(edit)?;
+        self.replace(next)
+    }
+
+    /// Puts a manifest in the place of the folder's, and removes what it no longer lists.
+    fn replace(&mut self, next: Manifest) -> Result<(), StoreError> {
+        let disk = self.store.disk();
+        let view = self.store.view();
+        if next == *view.manifest() {
+            return Ok(());
+        }
+        disk.fsync_folder()?; // the names of the new files, before a manifest lists them
+        if let Err(error) = next.replace(&**disk) {
+            // Only the disk knows which of the two it holds now.
+            self.store.refresh()?;
+            return Err(error.into());
+        }
+        let shown = Arc::new(view.with_manifest(next));
+        view.discard_unlisted(&shown);
+        self.store.show(shown);
+        Ok(())
+    }
+
+    fn held(&self) -> Vec<Held> {
+        self.view().manifest().segments().iter().map(SegmentEntry::held).collect()
+    }
+}
+
+fn listed(manifest: &Manifest) -> BTreeSet<String> {
+    let segments = manifest.segments().iter().map(|entry| entry.file_name.clone());
+    segments.chain(manifest.runs().iter().map(|entry| entry.file_name.clone())).collect()
+}
