@@ -2,10 +2,11 @@
 //!
 //! Knows: the archive formats, how to read, write and prove them over all cores, how to make a
 //! chain when there is none at hand.
-//! Never knows: how blocks are stored or served.
+//! Never knows: how blocks are laid out in files, or served.
 
 #[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;
+pub mod import;
 pub mod pool;
 pub mod prove;
 pub mod sample;

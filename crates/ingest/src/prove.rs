@@ -1,21 +1,25 @@
 //! Proving archives: every block of a file through the one door, over all cores.
 //!
-//! Knows: how to cut a file into pieces of work, and what only the whole file shows: total
-//! difficulties, the accumulator, the name.
-//! Never knows: what the blocks are wanted for.
+//! Knows: how to cut a file into pieces of work, and in which order they are joined again.
+//! Never knows: what the blocks are wanted for, or what only the whole file shows.
+
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use alloy_primitives::{B256, U256};
-use chain::accumulator::{self, EPOCH_BLOCKS};
-use chain::trust::{Anchors, Epoch, Run};
-use chain::{Block, BlockRange, ChainSpec, Part, Start, Verified, Verifier, hash_header};
+use alloy_primitives::B256;
+use chain::trust::{Anchors, Run};
+use chain::{
+    Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, Verified, Verifier, hash_header,
+};
 
 use crate::archive::{Archive, ArchiveError, ArchiveName, Content, Fault, Format, ReadAt};
 use crate::pool::map_in_order;
+
+pub(crate) use whole::{Facts, WholeFile};
 
 /// Blocks in one piece of work: enough that its one extra header read does not matter.
 const PIECE_BLOCKS_MAX: u64 = 256;
@@ -93,16 +97,54 @@ pub struct Report {
     pub run: Run,
 }
 
-/// What the whole-file checks need of a block.
-#[derive(Clone, Copy, Debug)]
-struct Facts {
-    number: u64,
-    hash: B256,
-    parent_hash: B256,
-    difficulty: U256,
-    total_difficulty: Option<U256>,
-    transaction_count: u64,
+/// Where the blocks of a range are read.
+pub(crate) trait Blocks: Sync {
+    /// Why a block cannot be had, or is false.
+    type Error: Send;
+
+    /// What is claimed to be the block of this number, with its total difficulty if that is told.
+    fn read_block(&self, number: u64) -> Result<Candidate, Self::Error>;
+
+    /// The hash of a block; `None` if it is not here.
+    fn find_hash(&self, number: u64) -> Result<Option<B256>, Self::Error>;
+
+    /// Bytes that the block takes.
+    fn block_bytes(&self, number: u64) -> u64;
+
+    /// Says where the block is that proved false.
+    fn refuse(&self, mismatch: Mismatch) -> Self::Error;
 }
+
+impl<S: ReadAt> Blocks for Archive<S> {
+    type Error = ArchiveError;
+
+    fn read_block(&self, number: u64) -> Result<Candidate, ArchiveError> {
+        let candidate = Self::read_block(self, number)?;
+        let total_difficulty = match candidate.total_difficulty {
+            None => self.read_total_difficulty(number)?,
+            claimed => claimed,
+        };
+        Ok(Candidate { total_difficulty, ..candidate })
+    }
+
+    fn find_hash(&self, number: u64) -> Result<Option<B256>, ArchiveError> {
+        if !self.range().contains(number) {
+            return Ok(None);
+        }
+        Ok(Some(hash_header(&self.read_header(number)?)))
+    }
+
+    fn block_bytes(&self, number: u64) -> u64 {
+        Self::block_bytes(self, number)
+    }
+
+    fn refuse(&self, mismatch: Mismatch) -> ArchiveError {
+        self.refuse_part(mismatch.number, mismatch.fault.part(), Fault::Block(mismatch))
+    }
+}
+
+/// Proven blocks in order, and what is to be known of each beside it.
+pub(crate) type Piece = Vec<(Verified<Block>, Facts)>;
 
 impl Prover<'_> {
     /// Proves every block of an archive, and what the archive says about itself.
@@ -120,15 +162,21 @@ impl Prover<'_> {
         digest: impl Fn(Verified<Block>) -> T + Sync,
         mut consume: impl FnMut(T) -> Result<(), E>,
     ) -> Result<Report, E> {
-        let mut whole = WholeFile::new(archive, self.anchors, self.points);
+        let mut whole = WholeFile::new(archive, archive.range(), self.anchors, self.points);
         let outcome = map_in_order(
             self.threads,
             cut(archive, self.threads).into_iter(),
-            |piece| self.prove_piece(archive, piece, &digest),
-            |proven| {
-                let taken = proven.map_err(E::from).and_then(|(facts, digests)| {
-                    facts.into_iter().try_for_each(|block| whole.add(block))?;
-                    digests.into_iter().try_for_each(&mut consume)
+            |piece| {
+                let proven = self.prove_piece(archive, piece, &BTreeMap::new())?;
+                let digest = |(block, facts)| (digest(block), facts);
+                Ok(proven.into_iter().map(digest).collect::<Vec<(T, Facts)>>())
+            },
+            |proven: Result<_, ArchiveError>| {
+                let taken = proven.map_err(E::from).and_then(|piece| {
+                    piece.into_iter().try_for_each(|(digest, facts)| {
+                        whole.add(facts)?;
+                        consume(digest)
+                    })
                 });
                 match taken {
                     Ok(()) => ControlFlow::Continue(()),
@@ -142,46 +190,46 @@ impl Prover<'_> {
         }
     }
 
-    fn prove_piece<S: ReadAt, T>(
+    /// Proves consecutive blocks, those in `kept` by their place alone: they were proven before.
+    pub(crate) fn prove_piece<B: Blocks>(
         &self,
-        archive: &Archive<S>,
+        source: &B,
         piece: BlockRange,
-        digest: &impl Fn(Verified<Block>) -> T,
-    ) -> Result<(Vec<Facts>, Vec<T>), ArchiveError> {
-        let start = match piece.first().checked_sub(1) {
-            Some(number) if archive.range().contains(number) => {
-                // The piece before is proven elsewhere at the same time: its last header is read
-                // here once more for the link.
-                Start::After { number, hash: hash_header(&archive.read_header(number)?) }
-            }
-            _ => Start::At(piece.first()),
+        kept: &BTreeMap<u64, (Verified<Block>, Facts)>,
+    ) -> Result<Piece, B::Error> {
+        // The piece before is proven elsewhere at the same time: its last header is read here once
+        // more for the link.
+        let before = piece.first().checked_sub(1);
+        let hash = before.map_or(Ok(None), |number| source.find_hash(number))?;
+        let start = match before.zip(hash) {
+            Some((number, hash)) => Start::After { number, hash },
+            None => Start::At(piece.first()),
         };
         let mut verifier = Verifier::new(self.spec, self.anchors, start);
-        let mut facts = Vec::new();
-        let mut digests = Vec::new();
+        let mut proven = Vec::new();
         for number in piece.first()..piece.end() {
-            let candidate = archive.read_block(number)?;
-            let total_difficulty = match candidate.total_difficulty {
-                None => archive.read_total_difficulty(number)?,
-                claimed => claimed,
-            };
-            let block = verifier.verify(candidate).map_err(|mismatch| {
-                archive.refuse_part(number, mismatch.fault.part(), Fault::Block(mismatch))
-            })?;
+            if let Some((block, facts)) = kept.get(&number) {
+                verifier.follow(block).map_err(|mismatch| source.refuse(mismatch))?;
+                proven.push((block.clone(), *facts));
+                continue;
+            }
+            let candidate = source.read_block(number)?;
+            let total_difficulty = candidate.total_difficulty;
+            let block = verifier.verify(candidate).map_err(|mismatch| source.refuse(mismatch))?;
             let transaction_count = u64::try_from(block.transactions.len()).unwrap_or(u64::MAX);
-            facts.push(Facts {
+            let facts = Facts {
                 number,
                 hash: block.hash,
                 parent_hash: block.header.parent_hash,
                 difficulty: block.header.difficulty,
                 total_difficulty,
                 transaction_count,
-            });
-            digests.push(digest(block));
+            };
+            proven.push((block, facts));
             self.progress
-                .advance(BlockDone { bytes: archive.block_bytes(number), transaction_count });
+                .advance(BlockDone { bytes: source.block_bytes(number), transaction_count });
         }
-        Ok((facts, digests))
+        Ok(proven)
     }
 }
 
@@ -219,126 +267,4 @@ fn cut<S: ReadAt>(archive: &Archive<S>, threads: NonZeroUsize) -> Vec<BlockRange
         }
     }
     pieces
-}
-
-/// What only the whole file shows, gathered block by block.
-struct WholeFile<'a, S> {
-    archive: &'a Archive<S>,
-    anchors: &'a Anchors,
-    points: &'a BTreeSet<u64>,
-    transaction_count: u64,
-    parent_hash: Option<B256>,
-    last_hash: B256,
-    hashes: BTreeMap<u64, B256>,
-    /// Total difficulty before the first block and up to the last that was added.
-    difficulty: Option<(U256, U256)>,
-    /// Hash and total difficulty of the pre-merge blocks.
-    records: Vec<(B256, U256)>,
-}
-
-impl<'a, S: ReadAt> WholeFile<'a, S> {
-    fn new(archive: &'a Archive<S>, anchors: &'a Anchors, points: &'a BTreeSet<u64>) -> Self {
-        Self {
-            archive,
-            anchors,
-            points,
-            transaction_count: 0,
-            parent_hash: None,
-            last_hash: B256::ZERO,
-            hashes: BTreeMap::new(),
-            difficulty: None,
-            records: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, block: Facts) -> Result<(), ArchiveError> {
-        self.transaction_count += block.transaction_count;
-        if let Some(hash_before) = self.parent_hash.map(|_| self.last_hash)
-            && hash_before != block.parent_hash
-        {
-            // Each piece read the header before it from the file: this can only be seen if the
-            // file changed in between.
-            let fault =
-                chain::Fault::ParentHash { found: block.parent_hash, expected: hash_before };
-            let mismatch = chain::Mismatch { number: block.number, fault: Box::new(fault) };
-            return Err(self.archive.refuse_part(
-                block.number,
-                Part::Header,
-                Fault::Block(mismatch),
-            ));
-        }
-        self.parent_hash.get_or_insert(block.parent_hash);
-        self.last_hash = block.hash;
-        if self.points.contains(&block.number) {
-            self.hashes.insert(block.number, block.hash);
-        }
-        let Some(found) = block.total_difficulty else { return Ok(()) };
-        // The first sum of a file is its own claim, unless it begins with block 0.
-        let before = match self.difficulty {
-            Some((_, before)) => before,
-            None if block.number == 0 => U256::ZERO,
-            None => found.saturating_sub(block.difficulty),
-        };
-        let expected = before.checked_add(block.difficulty);
-        if Some(found) != expected {
-            let expected = expected.unwrap_or(U256::MAX);
-            let fault = Fault::TotalDifficulty { found, expected };
-            return Err(self.archive.refuse_total_difficulty(block.number, fault));
-        }
-        let (before_first, _) = self.difficulty.unwrap_or((before, before));
-        self.difficulty = Some((before_first, found));
-        if !block.difficulty.is_zero() {
-            self.records.push((block.hash, found));
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Report, ArchiveError> {
-        let range = self.archive.range();
-        let computed = accumulator::epoch_root(&self.records);
-        let is_accumulated = !self.records.is_empty();
-        match self.archive.accumulator() {
-            Some(found) if found != computed => {
-                let fault = Fault::Accumulator { found, expected: computed };
-                return Err(self.archive.refuse_accumulator(fault));
-            }
-            // Nothing else in the file commits to the sums.
-            None if is_accumulated => {
-                let fault = Fault::NoAccumulator { expected: computed };
-                return Err(self.archive.refuse_accumulator(fault));
-            }
-            Some(_) | None => {}
-        }
-        let epoch = range.first() / EPOCH_BLOCKS;
-        let record_count = u64::try_from(self.records.len()).unwrap_or(u64::MAX);
-        let mut trusted_epoch = None;
-        if let Some(expected) = self.anchors.expected_epoch_root(epoch)
-            && is_accumulated
-        {
-            if computed == expected {
-                let last = range.first() + record_count - 1;
-                trusted_epoch = Some(Epoch { number: epoch, last });
-            } else if range.first().is_multiple_of(EPOCH_BLOCKS)
-                && record_count == accumulator::mainnet_epoch_blocks(epoch)
-            {
-                let fault = Fault::TrustedAccumulator { found: computed, expected };
-                return Err(self.archive.refuse_accumulator(fault));
-            }
-        }
-        Ok(Report {
-            format: self.archive.format(),
-            has_receipts: self.archive.has_receipts(),
-            transaction_count: self.transaction_count,
-            accumulator: self.archive.accumulator(),
-            first_header_offset: self.archive.first_header_offset(),
-            run: Run {
-                range,
-                parent_hash: self.parent_hash.unwrap_or_default(),
-                last_hash: self.last_hash,
-                hashes: self.hashes,
-                epoch: trusted_epoch,
-                difficulty: self.difficulty,
-            },
-        })
-    }
 }

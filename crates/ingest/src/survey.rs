@@ -113,7 +113,7 @@ fn prove_file(
     points: &BTreeSet<u64>,
 ) -> Result<Report, ArchiveError> {
     let archive = Archive::open(&job.path)?;
-    check_network(job)?;
+    check_network(&job.path, &job.spec)?;
     check_checksum(&job.path)?;
     let prover = Prover { spec: &job.spec, anchors: &job.anchors, threads, progress, points };
     let report = prover.prove(&archive)?;
@@ -126,20 +126,20 @@ fn refuse_file(path: &Path, fault: Fault) -> ArchiveError {
 }
 
 /// A name that says one known network is not read as another's.
-fn check_network(job: &Job) -> Result<(), ArchiveError> {
-    let Some(name) = ArchiveName::parse(&job.path) else { return Ok(()) };
+pub(crate) fn check_network(path: &Path, spec: &ChainSpec) -> Result<(), ArchiveError> {
+    let Some(name) = ArchiveName::parse(path) else { return Ok(()) };
     let known = ChainSpec::known(&name.network).and_then(|spec| spec.chain_id());
-    match (known, job.spec.chain_id()) {
+    match (known, spec.chain_id()) {
         (Some(said), Some(asked)) if said != asked => {
-            let (expected, found) = (name.network, job.spec.name().to_owned());
-            Err(refuse_file(&job.path, Fault::Network { found, expected }))
+            let (expected, found) = (name.network, spec.name().to_owned());
+            Err(refuse_file(path, Fault::Network { found, expected }))
         }
         _ => Ok(()),
     }
 }
 
 /// Holds a file against the checksum lists beside it, if there are any.
-fn check_checksum(path: &Path) -> Result<(), ArchiveError> {
+pub(crate) fn check_checksum(path: &Path) -> Result<(), ArchiveError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let lists = ChecksumList::read_in(folder.unwrap_or(Path::new(".")))
         .map_err(|error| refuse_file(path, Fault::ChecksumList(error)))?;
@@ -247,6 +247,18 @@ fn judge(
 }
 
 fn describe(conflict: &Conflict, other: Option<&Path>) -> String {
+    let (by, verdict) = match (other.map(shown), conflict.with) {
+        (Some(other), Opponent::Run(_, Ground::Firmer)) => {
+            (other, ", which stands on firmer ground")
+        }
+        (Some(other), _) => (other, "; nothing tells which of the two is false"),
+        (None, _) => ("an anchor".to_owned(), ""),
+    };
+    format!("{}{verdict}", describe_claims(conflict, "this file", &by))
+}
+
+/// What two sides say of the block where they meet.
+pub(crate) fn describe_claims(conflict: &Conflict, here_by: &str, there_by: &str) -> String {
     let number = conflict.number;
     let (what, here, there) = match conflict.claims {
         Claims::Hash(here, there) => ("hash", here.to_string(), there.to_string()),
@@ -254,16 +266,7 @@ fn describe(conflict: &Conflict, other: Option<&Path>) -> String {
             ("total difficulty", here.to_string(), there.to_string())
         }
     };
-    let said = format!("{what} of block {number} is {here} by this file");
-    match (other.map(shown), conflict.with) {
-        (Some(other), Opponent::Run(_, Ground::Firmer)) => {
-            format!("{said}, {there} by {other}, which stands on firmer ground")
-        }
-        (Some(other), _) => {
-            format!("{said}, {there} by {other}; nothing tells which of the two is false")
-        }
-        (None, _) => format!("{said}, {there} by an anchor"),
-    }
+    format!("{what} of block {number} is {here} by {here_by}, {there} by {there_by}")
 }
 
 /// Archives in a folder and below it, in order; each folder once, whatever links lead to it.

@@ -12,6 +12,8 @@
 
 mod damage;
 mod fixtures;
+mod folder;
+mod import;
 mod layouts;
 mod made;
 mod round_trip;

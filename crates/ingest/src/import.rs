@@ -1,0 +1,263 @@
+//! Archives into a data folder: proven, encoded over all cores, committed file by file.
+//!
+//! Knows: what of a file is missing in the folder, which segments it makes, in which order files are
+//! taken so that each finds what it links to.
+//! Never knows: the bytes of a segment, or how a commit is made durable.
+//!
+//! A file is committed as a whole: killed at any moment, an import leaves the folder as it was after
+//! the last file, and the next one takes up there.
+
+mod blocks;
+mod build;
+mod error;
+mod order;
+mod trust;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::U256;
+use chain::trust::{Anchors, Run, Status};
+use chain::{BlockRange, ChainSpec, decode_header};
+use store::layout::{Held, join_ranges, overlap, subtract};
+use store::manifest::Network;
+use store::read::block_on;
+use store::{NewSegment, Reader, StoreError, Told, View, Writer};
+
+use crate::archive::{Archive, ReadAt};
+use crate::prove::{Facts, Progress, Prover, Report, WholeFile, check_name};
+use crate::survey::{check_checksum, check_network};
+
+use blocks::Joined;
+use build::{Builder, for_each_piece, pieces};
+use trust::Trust;
+
+pub use error::ImportError;
+pub use order::order_files;
+
+/// Blocks in one piece of work at the most.
+const PIECE_BLOCKS_MAX: u64 = 256;
+/// File bytes in one piece of work, rounded up to a whole group; bounds memory.
+const PIECE_BYTES_MAX: u64 = 1 << 20;
+
+/// What may be taken, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Take a range that links to nothing known.
+    pub is_unanchored_allowed: bool,
+    /// Take archives that hold no receipts.
+    pub is_without_receipts_allowed: bool,
+    /// Take only these blocks.
+    pub blocks: Option<BlockRange>,
+    /// How many threads work.
+    pub threads: NonZeroUsize,
+}
+
+/// Takes archives into one data folder.
+pub struct Importer<'a> {
+    /// The folder.
+    pub writer: &'a mut Writer,
+    /// The chain's facts.
+    pub spec: &'a ChainSpec,
+    /// What is trusted beforehand.
+    pub anchors: &'a Anchors,
+    /// What may be taken.
+    pub settings: Settings,
+    /// Who hears of every block.
+    pub progress: &'a dyn Progress,
+}
+
+impl std::fmt::Debug for Importer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Importer")
+            .field("writer", &self.writer)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its blocks are held now.
+    Imported(Imported),
+    /// Its blocks were held already.
+    Held {
+        /// Which ones.
+        range: BlockRange,
+    },
+    /// It has none of the wanted blocks.
+    Outside,
+}
+
+/// A file whose blocks are held now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The blocks that were taken.
+    pub range: BlockRange,
+    /// Transactions in them.
+    pub transaction_count: u64,
+    /// Segments that were built.
+    pub segment_count: usize,
+    /// Bytes of these segments.
+    pub bytes: u64,
+    /// How far the blocks can be trusted to be canonical.
+    pub statuses: Vec<(BlockRange, Status)>,
+}
+
+impl Importer<'_> {
+    /// Proves a file, builds the segments that its blocks make, and commits them.
+    pub fn import_file(&mut self, path: &Path) -> Result<Outcome, ImportError> {
+        let archive = Archive::open(path)?;
+        check_network(path, self.spec)?;
+        check_checksum(path)?;
+        let wanted = self.settings.blocks.unwrap_or_else(|| archive.range());
+        let Some(part) = overlap(archive.range(), wanted) else { return Ok(Outcome::Outside) };
+        let has_receipts = archive.has_receipts();
+        if !has_receipts && !self.settings.is_without_receipts_allowed {
+            return Err(ImportError::NoReceipts { file: archive.file().to_owned() });
+        }
+        let view = self.writer.view();
+        let manifest = view.manifest();
+        let held = if has_receipts { manifest.coverage_receipts() } else { manifest.coverage() };
+        if subtract(&[part], &held).is_empty() {
+            return self.confirm(&archive, part, &view);
+        }
+        let trust = Trust::gather(&view, part, self.anchors)?;
+        let targets = self.writer.plan(&[Held { range: part, has_receipts }]);
+        let (report, segments) = self.build_all(&archive, part, &targets, &trust.points)?;
+        if part == archive.range() {
+            check_name(&archive, &report)?;
+        }
+        let statuses = trust.judge(archive.file(), &report.run, self.anchors)?;
+        let is_unanchored = |(_, status): &&(BlockRange, Status)| *status == Status::Unanchored;
+        if let Some((range, _)) = statuses.iter().find(is_unanchored)
+            && !self.settings.is_unanchored_allowed
+        {
+            let (file, range) = (archive.file().to_owned(), *range);
+            return Err(ImportError::Unanchored { file, range });
+        }
+        let difficulty = self.difficulty_told(&report.run, &segments)?;
+        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
+        let imported = Imported {
+            range: part,
+            transaction_count: report.transaction_count,
+            segment_count: segments.len(),
+            bytes,
+            statuses,
+        };
+        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
+        let told = Told {
+            network: self.network(),
+            anchors: anchors.chain(trust.anchors).collect(),
+            epochs: report.run.epoch.into_iter().collect(),
+            difficulty,
+        };
+        self.writer.commit(segments, told)?;
+        Ok(Outcome::Imported(imported))
+    }
+
+    /// Nothing of the file is missing: its last hash must be the one that is held.
+    fn confirm<S: ReadAt>(
+        &mut self,
+        archive: &Archive<S>,
+        part: BlockRange,
+        view: &Arc<View>,
+    ) -> Result<Outcome, ImportError> {
+        let number = part.last();
+        let found = chain::hash_header(&archive.read_header(number)?);
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let held = block_on(view.read_hash(&mut reader, number))?;
+        if let Some(held) = held.filter(|held| *held != found) {
+            let said = format!(
+                "hash of block {number} is {found} by this file, {held} by the data folder"
+            );
+            return Err(ImportError::Contradiction { file: archive.file().to_owned(), said });
+        }
+        // What is trusted now may say more of blocks that were held before.
+        let trust = Trust::gather(view, part, self.anchors)?;
+        let told = Told { network: self.network(), anchors: trust.anchors, ..Told::default() };
+        self.writer.commit(Vec::new(), told)?;
+        Ok(Outcome::Held { range: part })
+    }
+
+    /// Total difficulty before the first segment that begins inside the file, as the file has it.
+    fn difficulty_told(
+        &self,
+        run: &Run,
+        segments: &[NewSegment],
+    ) -> Result<Option<(u64, U256)>, ImportError> {
+        let Some((before, _)) = run.difficulty else { return Ok(None) };
+        let view = self.writer.view();
+        let first = run.range.first();
+        let new = segments.iter().map(NewSegment::entry).find(|it| it.range.contains(first));
+        let held = view.manifest().find_segment(first).map(|(_, entry)| entry);
+        // The segment may begin before the file: what lies between is held.
+        let begins = new.or(held).map_or(first, |entry| entry.range.first());
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let mut total = Some(before);
+        for number in begins..first {
+            let header = block_on(view.read_header(&mut reader, number))?;
+            let header = header.and_then(|header| decode_header(&header.rlp).ok());
+            total = total.zip(header).and_then(|(sum, it)| sum.checked_sub(it.difficulty));
+        }
+        Ok(total.map(|total| (begins, total)))
+    }
+
+    fn network(&self) -> Network {
+        Network {
+            name: Some(self.spec.name().to_owned()),
+            chain_id: self.spec.chain_id(),
+            genesis_hash: self.spec.genesis_hash(),
+        }
+    }
+
+    /// Proves the part of the archive and builds the targets, which may reach beyond it on both
+    /// sides.
+    fn build_all<S: ReadAt>(
+        &self,
+        archive: &Archive<S>,
+        part: BlockRange,
+        targets: &[Held],
+        points: &BTreeSet<u64>,
+    ) -> Result<(Report, Vec<NewSegment>), ImportError> {
+        let source = Joined { archive, part, view: self.writer.view() };
+        let prover = Prover {
+            spec: self.spec,
+            anchors: self.anchors,
+            threads: self.settings.threads,
+            progress: self.progress,
+            points,
+        };
+        let mut whole = WholeFile::new(archive, part, self.anchors, points);
+        let mut add = |facts: Facts| -> Result<(), ImportError> {
+            if part.contains(facts.number) {
+                whole.add(facts)?;
+            }
+            Ok(())
+        };
+        let built = join_ranges(targets.iter().map(|target| target.range));
+        let proven_only = subtract(&[part], &built).into_iter().map(|range| (range, None));
+        let built = targets.iter().map(|target| (target.range, Some(*target)));
+        let mut spans: Vec<(BlockRange, Option<Held>)> = built.chain(proven_only).collect();
+        spans.sort_unstable();
+        let mut segments = Vec::new();
+        for (range, target) in spans {
+            match target {
+                Some(target) => {
+                    let builder = Builder { writer: self.writer, prover, source: &source, target };
+                    segments.push(builder.build(&mut add)?);
+                }
+                None => for_each_piece(
+                    prover.threads,
+                    pieces(range, &source),
+                    |piece| prover.prove_piece(&source, piece, &BTreeMap::new()),
+                    |proven| proven.into_iter().try_for_each(|(_, facts)| add(facts)),
+                )?,
+            }
+        }
+        Ok((whole.finish()?, segments))
+    }
+}

@@ -1,0 +1,42 @@
+//! Why a file was not taken.
+
+use chain::BlockRange;
+use store::StoreError;
+use thiserror::Error;
+
+use crate::archive::ArchiveError;
+
+/// Why a file was not taken. Nothing of it is held then.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// The file cannot be read, or is false.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The data folder cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Proven inside, and linked to nothing known.
+    #[error(
+        "{file}: blocks {range} are proven inside, but link to nothing known: no trusted genesis, anchor or accumulator below or above them"
+    )]
+    Unanchored {
+        /// The file.
+        file: String,
+        /// Which blocks.
+        range: BlockRange,
+    },
+    /// Receipts are wanted and not there.
+    #[error("{file}: holds no receipts")]
+    NoReceipts {
+        /// The file.
+        file: String,
+    },
+    /// What is held says something else.
+    #[error("{file}: {said}")]
+    Contradiction {
+        /// The file.
+        file: String,
+        /// What both say.
+        said: String,
+    },
+}

@@ -1,0 +1,86 @@
+//! Whether what arrives may stand beside what is held.
+
+use std::collections::BTreeSet;
+
+use chain::BlockRange;
+use chain::trust::{Anchor, Anchors, Opponent, Run, Status, assess, meeting_points};
+use store::read::block_on;
+use store::{Reader, StoreError, View};
+
+use super::ImportError;
+use crate::survey::describe_claims;
+
+/// What is held, as far as trust is concerned.
+pub(super) struct Trust {
+    /// The held segments.
+    runs: Vec<Run>,
+    /// What the folder trusts and was told before.
+    trusted: Anchors,
+    /// Blocks of the file whose hashes must be told.
+    pub(super) points: BTreeSet<u64>,
+    /// Trusted hashes that held blocks have.
+    pub(super) anchors: Vec<Anchor>,
+}
+
+impl Trust {
+    /// Reads the hashes of held blocks where they meet `part`, and where `anchors` are.
+    pub(super) fn gather(
+        view: &View,
+        part: BlockRange,
+        anchors: &Anchors,
+    ) -> Result<Self, ImportError> {
+        let manifest = view.manifest();
+        let mut runs = manifest.trust_runs();
+        let mut ranges: Vec<BlockRange> = runs.iter().map(|run| run.range).collect();
+        ranges.push(part);
+        let points = meeting_points(&ranges, anchors);
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let mut held = Vec::new();
+        let asked = anchors.operator().map(|anchor| anchor.number).chain([part.last()]);
+        for number in asked {
+            let Some(run) = runs.iter_mut().find(|run| run.range.contains(number)) else {
+                continue;
+            };
+            if let Some(hash) = block_on(view.read_hash(&mut reader, number))? {
+                run.hashes.insert(number, hash);
+                held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
+            }
+        }
+        Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held })
+    }
+
+    /// The statuses of the blocks that arrive, if nothing that is held contradicts them.
+    pub(super) fn judge(
+        &self,
+        file: &str,
+        run: &Run,
+        anchors: &Anchors,
+    ) -> Result<Vec<(BlockRange, Status)>, ImportError> {
+        let contradiction = |said| ImportError::Contradiction { file: file.to_owned(), said };
+        let mut trusted = anchors.clone();
+        for anchor in self.trusted.operator() {
+            trusted = trusted.with_operator(anchor).map_err(|it| contradiction(it.to_string()))?;
+        }
+        let epochs = self.runs.iter().filter_map(|run| run.epoch);
+        let trusted = epochs.fold(trusted, |all, epoch| all.with_proven_epoch(epoch.number));
+        let runs: Vec<Run> = self.runs.iter().chain([run]).cloned().collect();
+        let mut assessed = assess(&runs, &trusted);
+        let own = assessed.pop().unwrap_or_else(|| Ok(Vec::new()));
+        let with = |opponent| match opponent {
+            Opponent::Anchor => "an anchor".to_owned(),
+            Opponent::Run(..) => "the data folder".to_owned(),
+        };
+        let statuses = own.map_err(|conflict| {
+            let by = with(conflict.with);
+            contradiction(describe_claims(&conflict, "this file", &by))
+        })?;
+        let held = assessed.into_iter().find_map(Result::err);
+        held.map_or(Ok(statuses), |conflict| {
+            let by = match conflict.with {
+                Opponent::Anchor => "an anchor",
+                Opponent::Run(..) => "this file, which stands on firmer ground",
+            };
+            Err(contradiction(describe_claims(&conflict, "the data folder", by)))
+        })
+    }
+}
