@@ -237,6 +237,58 @@ fn a_flipped_byte_is_reported_and_gives_no_other_chain() {
     }
 }
 
+/// Where each record of a log begins and ends.
+fn records(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut records = Vec::new();
+    let mut at = 72;
+    while at < bytes.len() {
+        let payload = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        let end = at + 20 + usize::try_from(payload).unwrap();
+        records.push(at..end);
+        at = end;
+    }
+    records
+}
+
+#[test]
+fn a_flipped_byte_under_a_right_checksum_is_reported_too() {
+    let (bytes, states) = small_log();
+    for record in records(&bytes) {
+        for position in record.start + 4..record.end {
+            let mut flipped = bytes.clone();
+            flipped[position] ^= 1 << (position % 8);
+            let checksum = crc32fast::hash(&flipped[record.start + 4..record.end]).to_le_bytes();
+            flipped[record.start..record.start + 4].copy_from_slice(&checksum);
+            let (head, recovery) = open(&disk_with(&flipped)).unwrap();
+            let found = shown(&head);
+            assert!(is_part_of(&found, &states), "byte {position}: {found:?}");
+            assert!(!recovery.is_clean(), "byte {position}");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_missing_or_comes_twice_is_damage() {
+    let (bytes, states) = small_log();
+    let records = records(&bytes);
+    let (last, rest) = records.split_last().unwrap();
+    for record in rest {
+        let missing = [&bytes[..record.start], &bytes[record.end..]].concat();
+        let twice = [&bytes[..record.end], &bytes[record.start..]].concat();
+        for changed in [missing, twice] {
+            let (head, recovery) = open(&disk_with(&changed)).unwrap();
+            let found = shown(&head);
+            assert!(is_part_of(&found, &states), "{record:?}: {found:?}");
+            // A block that comes twice is the same block.
+            assert!(!recovery.is_clean() || Some(&found) == states.last(), "{record:?}");
+        }
+    }
+    let twice = [&bytes[..], &bytes[last.clone()]].concat();
+    let (head, recovery) = open(&disk_with(&twice)).unwrap();
+    assert_eq!(Some(&shown(&head)), states.last());
+    assert_eq!(recovery.cuts[0].fault.to_string(), "batch is 5, expected 6");
+}
+
 #[test]
 fn a_cut_log_is_a_torn_tail_until_it_is_shorter_than_when_it_got_its_name() {
     let (bytes, states) = small_log();
