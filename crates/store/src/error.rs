@@ -1,11 +1,13 @@
 //! What can go wrong with a data folder.
 
+use alloy_primitives::B256;
 use chain::{BlockRange, Mismatch};
 use segment::lookup::{self, BuildError, MergeError};
 use segment::{PageFault, WriteFault};
 use thiserror::Error;
 
 use crate::disk::DiskError;
+use crate::head::HeadError;
 use crate::lock::LockError;
 use crate::manifest::{Conflict, ManifestError};
 
@@ -49,6 +51,18 @@ pub enum StoreError {
         /// What the manifest has.
         expected: String,
     },
+    /// What is stored is not what its blocks give.
+    #[error("{file}: {what} is {found}, expected {expected}")]
+    Differs {
+        /// The file.
+        file: String,
+        /// What differs.
+        what: String,
+        /// What is stored.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
     /// A stored block does not prove itself.
     #[error("{file}: {mismatch}")]
     Block {
@@ -86,6 +100,22 @@ pub enum StoreError {
         right: String,
         /// Why.
         cause: MergeError,
+    },
+    /// The head or its log.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// The head was not opened.
+    #[error("this writer has no head")]
+    NoHead,
+    /// The head and a sealed segment hold different blocks of one number.
+    #[error("block {number} is {found} in the head, but {sealed} was sealed")]
+    Seam {
+        /// The number.
+        number: u64,
+        /// The head's hash.
+        found: B256,
+        /// The segment's.
+        sealed: B256,
     },
     /// A change that the manifest refuses.
     #[error(transparent)]

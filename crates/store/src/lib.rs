@@ -3,6 +3,7 @@
 //! Knows: file names, the manifest, the order of operations that makes a crash harmless.
 //! Never knows: who supplies blocks, who asks for them, the network.
 
+pub mod check;
 pub mod disk;
 mod draft;
 mod error;

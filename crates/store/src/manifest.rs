@@ -528,8 +528,11 @@ impl Manifest {
         let mut names: Vec<&str> = self.segments.iter().map(|entry| &*entry.file_name).collect();
         names.extend(self.runs.iter().map(|entry| &*entry.file_name));
         names.sort_unstable();
-        let is_ours =
-            |name: &str| [MANIFEST_NAME, STAGED_NAME, crate::lock::LOCK_NAME].contains(&name);
+        // Segments and runs are never called so.
+        let is_ours = |name: &str| {
+            [MANIFEST_NAME, STAGED_NAME, crate::lock::LOCK_NAME].contains(&name)
+                || name.starts_with("head")
+        };
         if let Some(name) = names.iter().find(|name| !is_file_name(name) || is_ours(name)) {
             return Err(Conflict::Name { file_name: (*name).to_owned() });
         }

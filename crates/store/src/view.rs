@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
-use chain::{BlockRange, Body, Candidate, Receipt, decode_header};
+use chain::{BlockRange, Candidate, decode_header};
 use segment::SLOT_BLOCKS;
 use segment::lookup::{Position, Subject};
 
@@ -30,10 +30,10 @@ pub use records::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction};
 #[derive(Debug)]
 pub struct View {
     files: Arc<Files>,
-    manifest: Manifest,
+    manifest: Arc<Manifest>,
     /// In the manifest's order.
-    segments: Vec<Arc<SegmentFile>>,
-    runs: Vec<Arc<RunFile>>,
+    segments: Arc<[Arc<SegmentFile>]>,
+    runs: Arc<[Arc<RunFile>]>,
     head: Arc<HeadView>,
 }
 
@@ -42,7 +42,7 @@ impl View {
         let segments =
             manifest.segments().iter().map(|entry| files.listed_segment(entry)).collect();
         let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
-        Self { files, manifest, segments, runs, head }
+        Self { files, manifest: Arc::new(manifest), segments, runs, head }
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
@@ -51,14 +51,25 @@ impl View {
         Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head))
     }
 
+    /// The same with another head.
+    pub(crate) fn with_head(&self, head: Arc<HeadView>) -> Self {
+        Self {
+            files: Arc::clone(&self.files),
+            manifest: Arc::clone(&self.manifest),
+            segments: Arc::clone(&self.segments),
+            runs: Arc::clone(&self.runs),
+            head,
+        }
+    }
+
     /// Marks the files that `next` does not list: they go with the last view that does.
     pub(crate) fn discard_unlisted(&self, next: &Self) {
-        for file in &self.segments {
+        for file in self.segments.iter() {
             if !next.segments.iter().any(|other| Arc::ptr_eq(file, other)) {
                 file.discard();
             }
         }
-        for file in &self.runs {
+        for file in self.runs.iter() {
             if !next.runs.iter().any(|other| Arc::ptr_eq(file, other)) {
                 file.discard();
             }
@@ -86,6 +97,14 @@ impl View {
     fn head_range(&self) -> Option<BlockRange> {
         let blocks = self.head.blocks();
         BlockRange::from_ends(blocks.first()?.number(), blocks.last()?.number())
+    }
+
+    /// The ranges of blocks whose receipts can be read too.
+    #[must_use]
+    pub fn coverage_receipts(&self) -> Vec<BlockRange> {
+        let head = self.head.blocks().iter().filter(|block| block.block().receipts.is_some());
+        let head = head.filter_map(|block| BlockRange::from_count(block.number(), 1));
+        join_ranges(self.manifest.coverage_receipts().into_iter().chain(head))
     }
 
     /// The number of the highest block.
@@ -178,28 +197,7 @@ impl View {
         let Some(block) = self.read_block(reader, number).await? else { return Ok(None) };
         let has_receipts =
             self.manifest.find_segment(number).is_some_and(|(_, entry)| entry.has_receipts);
-        let mut gas_before = 0;
-        let mut transactions = Vec::with_capacity(block.rows.len());
-        let mut receipts = Vec::with_capacity(block.rows.len());
-        for row in block.rows {
-            let tx_type = row.envelope.tx_type();
-            transactions.push(row.encoded);
-            if let Some(receipt) = row.receipt {
-                let fields = receipt.into_fields(gas_before);
-                gas_before = fields.cumulative_gas_used;
-                receipts.push(Receipt { tx_type, fields });
-            }
-        }
-        Ok(Some(Candidate {
-            header: block.header.rlp,
-            body: Body {
-                transactions,
-                ommers: block.others.ommers,
-                withdrawals: block.others.withdrawals,
-            },
-            receipts: has_receipts.then_some(receipts),
-            total_difficulty: None,
-        }))
+        Ok(Some(block.into_candidate(has_receipts)))
     }
 
     /// A transaction by its place: one read, if its page is not in memory.
@@ -303,6 +301,32 @@ impl View {
         }
         fetch(&*open.bytes, range, &mut reader.bucket).await?;
         open.run.probe(&hash, &reader.bucket).map_err(|cause| file.corrupt(cause))
+    }
+
+    /// Where in a slot a hash may be, by the run that covers the slot.
+    pub(crate) async fn probe_slot(
+        &self,
+        reader: &mut Reader,
+        subject: Subject,
+        slot: u64,
+        hash: B256,
+    ) -> Result<Vec<Position>, StoreError> {
+        match self.runs_of(subject).find(|run| run.entry.span.contains(slot)) {
+            Some(run) => self.probe(reader, run, hash).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(crate) fn segment_file(&self, position: usize) -> Option<&Arc<SegmentFile>> {
+        self.segments.get(position)
+    }
+
+    pub(crate) fn run_file(&self, position: usize) -> Option<&Arc<RunFile>> {
+        self.runs.get(position)
     }
 
     /// The segment with an ordinal of a slot, and the ordinal inside that segment.

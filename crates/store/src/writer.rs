@@ -4,6 +4,8 @@
 //! what it no longer lists.
 //! Never knows: where blocks come from.
 
+mod head;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
 
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
+use crate::head::Head;
 use crate::layout::{Held, cut, plan_segments};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
@@ -31,6 +34,7 @@ pub struct Writer {
     store: Arc<Store>,
     workshop: Workshop,
     spec: ChainSpec,
+    head: Option<Head>,
     _lock: WriterLock,
 }
 
@@ -60,7 +64,7 @@ impl Writer {
                 disk.remove(&name)?;
             }
         }
-        Ok(Self { store, workshop: Workshop::new(disk), spec, _lock: lock })
+        Ok(Self { store, workshop: Workshop::new(disk), spec, head: None, _lock: lock })
     }
 
     /// What is held now.

@@ -9,6 +9,7 @@ use ingest::sample::{Payload, Settings};
 use store::read::block_on;
 use store::{Reader, Writer};
 
+use crate::check::check;
 use crate::folder::{DataFolder, settings};
 use crate::made::{blocks, proven_blocks, spec, threads, write};
 use crate::shared_data::shared_data;
@@ -160,5 +161,7 @@ fn every_real_archive_is_imported_and_comes_back() {
         lenient.is_without_receipts_allowed = true;
         data.import(&file, lenient).unwrap_or_else(|error| panic!("{error}"));
         data.check_holds(&proven_blocks(&Archive::open(&file).unwrap(), &spec));
+        let (_, refused) = check(&data);
+        assert!(refused.is_empty(), "{}: {refused:?}", file.display());
     }
 }

@@ -175,6 +175,12 @@ impl Segment {
         &self.footer
     }
 
+    /// The tables that its rows refer to.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// About how much memory it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {

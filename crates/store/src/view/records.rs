@@ -4,6 +4,7 @@
 //! Never knows: how it is written.
 
 use alloy_primitives::{B256, Bytes, keccak256};
+use chain::{Body, Candidate, Receipt};
 use segment::{HeaderRecord, Others, Row, RowPosition, RowReceipt};
 
 use crate::head::HeadBlock;
@@ -83,6 +84,30 @@ impl StoredHeader {
 }
 
 impl StoredBlock {
+    /// The block as a source would give it.
+    #[must_use]
+    pub fn into_candidate(self, has_receipts: bool) -> Candidate {
+        let mut gas_before = 0;
+        let mut transactions = Vec::with_capacity(self.rows.len());
+        let mut receipts = Vec::with_capacity(self.rows.len());
+        for row in self.rows {
+            let tx_type = row.envelope.tx_type();
+            transactions.push(row.encoded);
+            if let Some(receipt) = row.receipt {
+                let fields = receipt.into_fields(gas_before);
+                gas_before = fields.cumulative_gas_used;
+                receipts.push(Receipt { tx_type, fields });
+            }
+        }
+        let Others { ommers, withdrawals } = self.others;
+        Candidate {
+            header: self.header.rlp,
+            body: Body { transactions, ommers, withdrawals },
+            receipts: has_receipts.then_some(receipts),
+            total_difficulty: None,
+        }
+    }
+
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let block = head.block();
         let count = u64::try_from(block.transactions.len()).unwrap_or(u64::MAX);

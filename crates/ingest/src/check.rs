@@ -1,0 +1,85 @@
+//! A data folder checked over all cores.
+//!
+//! Knows: which parts of the check can go on at the same time.
+//! Never knows: what is checked; `store::check` does.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use chain::ChainSpec;
+use store::check::{Found, SegmentCheck, check_layout, check_run};
+use store::{StoreError, View};
+
+use crate::pool::map_in_order;
+use crate::prove::{BlockDone, Progress};
+
+/// Checks everything that a view lists: layout, every segment, every lookup run. `refused` hears
+/// of every part that is not what it should be; the others are checked all the same. Returns what
+/// was found to be true.
+pub fn check_all(
+    view: &View,
+    spec: &ChainSpec,
+    threads: NonZeroUsize,
+    progress: &dyn Progress,
+    mut refused: impl FnMut(StoreError),
+) -> Found {
+    let mut sum = Found::default();
+    if let Err(error) = check_layout(view) {
+        refused(error);
+    }
+    for position in 0..view.manifest().segments().len() {
+        match check_segment(view, spec, position, threads, progress) {
+            Ok(found) => sum.add(found),
+            Err(error) => refused(error),
+        }
+    }
+    let runs = 0..view.manifest().runs().len();
+    let _: ControlFlow<()> = map_in_order(
+        threads,
+        runs,
+        |position| check_run(view, position),
+        |checked| {
+            match checked {
+                Ok(found) => sum.add(found.unwrap_or_default()),
+                Err(error) => refused(error),
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    sum
+}
+
+fn check_segment(
+    view: &View,
+    spec: &ChainSpec,
+    position: usize,
+    threads: NonZeroUsize,
+    progress: &dyn Progress,
+) -> Result<Found, StoreError> {
+    let Some((check, mut rebuild)) = SegmentCheck::begin(view, spec, position)? else {
+        return Ok(Found::default());
+    };
+    let groups = check.groups();
+    let bytes_each = check.bytes() / check.block_count().max(1);
+    let outcome = map_in_order(
+        threads,
+        groups.into_iter(),
+        |group| check.examine(group),
+        |examined| {
+            let taken = examined.and_then(|examined| {
+                for transaction_count in examined.transaction_counts() {
+                    progress.advance(BlockDone { bytes: bytes_each, transaction_count });
+                }
+                rebuild.take(examined)
+            });
+            match taken {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            }
+        },
+    );
+    match outcome {
+        ControlFlow::Continue(()) => rebuild.finish(&check),
+        ControlFlow::Break(error) => Err(error),
+    }
+}

@@ -1,0 +1,95 @@
+//! A data folder that is whole passes its check; one that is not is told from it, with the place.
+
+use ingest::archive::Format;
+use ingest::check::check_all;
+use ingest::prove::Unwatched;
+use ingest::sample::{Payload, Settings};
+use store::check::Found;
+use store::read::block_on;
+use store::{Reader, StoreError};
+
+use crate::folder::{DataFolder, settings};
+use crate::made::{blocks, spec, threads, write};
+
+fn chain(block_count: u64) -> Settings {
+    Settings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }
+}
+
+fn imported(block_count: u64) -> DataFolder {
+    let chain = chain(block_count);
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&chain));
+    let data = DataFolder::new(&spec(&chain));
+    data.import_all(&files, settings());
+    data
+}
+
+/// What the check says of a folder.
+pub(crate) fn check(data: &DataFolder) -> (Found, Vec<StoreError>) {
+    let mut refused = Vec::new();
+    let view = data.store().view();
+    let found = check_all(&view, &data.spec, threads(2), &Unwatched, |error| refused.push(error));
+    (found, refused)
+}
+
+#[test]
+fn a_whole_folder_passes() {
+    let data = imported(300);
+    let (found, refused) = check(&data);
+    assert!(refused.is_empty(), "{refused:?}");
+    assert_eq!(found.block_count, 300);
+    let files = data.files();
+    let listed = files.iter().filter(|(name, _)| *name != "manifest");
+    assert_eq!(found.bytes, listed.map(|(_, bytes)| bytes.len() as u64).sum::<u64>());
+}
+
+/// Flips every byte of every segment and run in turn: the check names the file, and no read gives
+/// another answer.
+#[test]
+fn every_flipped_byte_is_found_and_no_answer_is_another() {
+    let data = imported(4);
+    let files = data.files();
+    let answers = |data: &DataFolder| {
+        let view = data.store().view();
+        let mut reader = Reader::new().unwrap();
+        let read = |number| block_on(view.read_candidate(&mut reader, number));
+        (0..4).map(read).collect::<Vec<Result<_, StoreError>>>()
+    };
+    let expected: Vec<_> = answers(&data).into_iter().map(Result::unwrap).collect();
+    for (name, bytes) in files.iter().filter(|(name, _)| *name != "manifest") {
+        let path = data.folder.path().join(name);
+        for place in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[place] ^= 1 << (place % 8);
+            std::fs::write(&path, &flipped).unwrap();
+            let (_, refused) = check(&data);
+            let text = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            assert!(text.contains(name), "{name}, byte {place}: {text}");
+            for (answer, expected) in answers(&data).iter().zip(&expected) {
+                match answer {
+                    Ok(answer) => assert!(answer == expected, "{name}, byte {place}"),
+                    Err(error) => assert!(error.to_string().contains(name), "{error}"),
+                }
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn cut_and_missing_files_are_found() {
+    let data = imported(20);
+    for (name, bytes) in data.files().iter().filter(|(name, _)| *name != "manifest") {
+        let path = data.folder.path().join(name);
+        for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let (_, refused) = check(&data);
+            assert!(refused.iter().any(|error| error.to_string().contains(name)), "{name} {cut}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let (_, refused) = check(&data);
+        assert!(refused.iter().any(|error| error.to_string().contains(name)), "{name}");
+        std::fs::write(&path, bytes).unwrap();
+    }
+    assert!(check(&data).1.is_empty());
+}

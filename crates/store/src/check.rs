@@ -1,0 +1,358 @@
+//! Whether a data folder is what it claims to be: every byte, every block, every lookup.
+//!
+//! Knows: the named invariants below, and how to cut the work so that any thread can do a part.
+//! Never knows: how findings are shown, or which threads do the work.
+//!
+//! - *layout*: the listed files are the ones that the coverage asks for, and link to each other;
+//! - *digest*: every listed file has the length and the SHA-256 that the manifest says;
+//! - *blocks*: every stored block proves itself and descends from the one before it: roots, bloom,
+//!   gas, senders;
+//! - *rows*: encoded again, the blocks give the very file that is stored, so nothing in it, such as a
+//!   sender or a running sum, can differ from what the blocks say;
+//! - *lookups*: every hash is found where it is, and the runs hold nothing else.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
+use segment::lookup::{Position, Run, Subject};
+use segment::{
+    Census, EncodedGroup, Encoder, SLOT_BLOCKS, SegmentWriter, count_block, groups, is_counted,
+};
+use sha2::{Digest, Sha256};
+
+use crate::error::StoreError;
+use crate::files::{OpenSegment, RunFile, SegmentFile};
+use crate::layout::{plan_lookups, plan_segments, slot_of};
+use crate::manifest::SegmentEntry;
+use crate::read::{block_on, fetch};
+use crate::reader::Reader;
+use crate::view::View;
+
+/// Bytes of a file that are hashed at a time.
+const DIGEST_STEP_BYTES: u64 = 1 << 20;
+
+/// Whether the listed files are the ones that the coverage asks for.
+pub fn check_layout(view: &View) -> Result<(), StoreError> {
+    let manifest = view.manifest();
+    let held: Vec<_> = manifest.segments().iter().map(SegmentEntry::held).collect();
+    let texts = |held: &[crate::layout::Held]| {
+        held.iter().map(|it| it.range.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let wanted = plan_segments(&held);
+    expect_equal("manifest", "list of segments", &texts(&held), &texts(&wanted))?;
+    let spans = plan_lookups(&manifest.coverage());
+    for subject in [Subject::Transactions, Subject::Blocks] {
+        let listed = manifest.runs().iter().filter(|run| run.subject == subject);
+        let listed: Vec<String> = listed.map(|run| run.span.to_string()).collect();
+        let wanted: Vec<String> = spans.iter().map(ToString::to_string).collect();
+        expect_equal("manifest", "list of runs", &listed.join(" "), &wanted.join(" "))?;
+    }
+    let pairs = manifest.segments().iter().zip(manifest.segments().iter().skip(1));
+    for (below, above) in pairs.filter(|(one, next)| one.range.end() == next.range.first()) {
+        let (found, expected) = (above.parent_hash, below.last_hash);
+        expect_equal(&above.file_name, "parent hash of the first block", &found, &expected)?;
+    }
+    Ok(())
+}
+
+/// Examines the groups of one segment, on any number of threads.
+#[derive(Debug)]
+pub struct SegmentCheck<'a> {
+    view: &'a View,
+    spec: &'a ChainSpec,
+    file: Arc<SegmentFile>,
+    open: Arc<OpenSegment>,
+    encoder: Encoder,
+    /// Ordinal, in its slot, of the segment's first transaction.
+    first_ordinal: u64,
+}
+
+/// The segment as its blocks give it, group by group in order.
+#[derive(Debug)]
+pub struct Rebuild {
+    range: BlockRange,
+    writer: SegmentWriter,
+    census: Census,
+    found: Found,
+}
+
+/// What was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Blocks.
+    pub block_count: u64,
+    /// Transactions.
+    pub transaction_count: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+}
+
+/// A group whose blocks are proven and whose hashes were found.
+#[derive(Debug)]
+pub struct Examined {
+    blocks: Vec<Verified<Block>>,
+    encoded: EncodedGroup,
+}
+
+impl Examined {
+    /// How many transactions each of its blocks has.
+    pub fn transaction_counts(&self) -> impl Iterator<Item = u64> {
+        self.blocks.iter().map(|block| u64::try_from(block.transactions.len()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Found {
+    /// Adds what was checked elsewhere.
+    pub fn add(&mut self, other: Self) {
+        for (sum, more) in [
+            (&mut self.block_count, other.block_count),
+            (&mut self.transaction_count, other.transaction_count),
+            (&mut self.bytes, other.bytes),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+impl<'a> SegmentCheck<'a> {
+    /// Begins to check the segment at a position of the manifest; `None` past the last.
+    pub fn begin(
+        view: &'a View,
+        spec: &'a ChainSpec,
+        position: usize,
+    ) -> Result<Option<(Self, Rebuild)>, StoreError> {
+        let Some(file) = view.segment_file(position) else { return Ok(None) };
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let open = block_on(view.files().segment(&mut reader, file))?;
+        let entry = &file.entry;
+        let tables = Arc::new(open.segment.tables().clone());
+        let range = entry.range;
+        let refused = |cause| StoreError::Write { range, cause };
+        let before = view.manifest().segments().iter().take(position);
+        let in_slot = before.filter(|it| slot_of(it.range.first()) == slot_of(range.first()));
+        let rebuild = Rebuild {
+            range,
+            writer: SegmentWriter::new(range, Arc::clone(&tables), entry.has_receipts)
+                .map_err(refused)?,
+            census: Census::default(),
+            found: Found { bytes: entry.bytes, ..Found::default() },
+        };
+        let check = Self {
+            view,
+            spec,
+            file: Arc::clone(file),
+            encoder: Encoder::new(tables, entry.has_receipts),
+            first_ordinal: in_slot.map(|it| it.transaction_count).sum(),
+            open,
+        };
+        Ok(Some((check, rebuild)))
+    }
+
+    /// The segment's file.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        &self.file.entry.file_name
+    }
+
+    /// How long the file is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.file.entry.bytes
+    }
+
+    /// How many blocks it holds.
+    #[must_use]
+    pub fn block_count(&self) -> u64 {
+        self.file.entry.range.count()
+    }
+
+    /// What to examine, in order.
+    #[must_use]
+    pub fn groups(&self) -> Vec<BlockRange> {
+        groups(self.file.entry.range).collect()
+    }
+
+    /// Proves the blocks of a group and finds all their hashes.
+    pub fn examine(&self, group: BlockRange) -> Result<Examined, StoreError> {
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let before = group.first().checked_sub(1);
+        let hash = match before {
+            Some(number) => block_on(self.view.read_hash(&mut reader, number))?,
+            None => None,
+        };
+        let start = match before.zip(hash) {
+            Some((number, hash)) => Start::After { number, hash },
+            None => Start::At(group.first()),
+        };
+        let trusted = self.view.manifest().trusted();
+        let mut verifier = Verifier::new(self.spec, &trusted, start);
+        let mut blocks = Vec::new();
+        for number in group.first()..group.end() {
+            blocks.push(self.prove(&mut reader, &mut verifier, number)?);
+        }
+        let encoded = self
+            .encoder
+            .encode_group(&blocks)
+            .map_err(|cause| StoreError::Write { range: self.file.entry.range, cause })?;
+        Ok(Examined { blocks, encoded })
+    }
+
+    fn prove(
+        &self,
+        reader: &mut Reader,
+        verifier: &mut Verifier<'_>,
+        number: u64,
+    ) -> Result<Verified<Block>, StoreError> {
+        let stored = block_on(self.view.read_block(reader, number))?;
+        let stored = stored.ok_or(StoreError::NotHeld { number })?;
+        let senders: Vec<_> = stored.rows.iter().map(|row| row.sender).collect();
+        let block = verifier.verify(stored.into_candidate(self.file.entry.has_receipts)).map_err(
+            |mismatch| StoreError::Block { file: self.file_name().to_owned(), mismatch },
+        )?;
+        for (index, (transaction, stored)) in block.transactions.iter().zip(senders).enumerate() {
+            let what = || format!("sender of transaction {index} of block {number}");
+            if transaction.sender != stored {
+                expect_equal(self.file_name(), &what(), &stored, &transaction.sender)?;
+            }
+        }
+        self.find_hashes(reader, &block)?;
+        Ok(block)
+    }
+
+    /// Finds the block's hash and those of its transactions in the runs.
+    fn find_hashes(&self, reader: &mut Reader, block: &Block) -> Result<(), StoreError> {
+        let number = block.header.number;
+        let slot = slot_of(number);
+        let position =
+            |ordinal: u64| Position { slot, ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX) };
+        let encodings: Vec<&[u8]> =
+            block.transactions.iter().map(|tx| tx.encoded.as_ref()).collect();
+        let ordinals = self.open.segment.find_ordinals(number).unwrap_or_default();
+        let first = self.first_ordinal.saturating_add(ordinals.start);
+        let transactions = keccak256_each(&encodings).into_iter().zip(first..);
+        let transactions = transactions.map(|(hash, at)| (Subject::Transactions, hash, at));
+        let own = (Subject::Blocks, block.hash, number % SLOT_BLOCKS);
+        for (subject, hash, ordinal) in transactions.chain([own]) {
+            let found = block_on(self.view.probe_slot(reader, subject, slot, hash))?;
+            if !found.contains(&position(ordinal)) {
+                let what = format!("place of {hash}, a hash of block {number},");
+                let file = format!("lookup of {subject}");
+                expect_equal(
+                    &file,
+                    &what,
+                    &"not told".to_owned(),
+                    &format!("{ordinal} in slot {slot}"),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rebuild {
+    /// Takes the next group.
+    pub fn take(&mut self, examined: Examined) -> Result<(), StoreError> {
+        let range = self.range;
+        for (block, transaction_count) in examined.blocks.iter().zip(examined.transaction_counts())
+        {
+            if is_counted(range, block.header.number) {
+                count_block(&mut self.census, block);
+            }
+            self.found.add(Found { block_count: 1, transaction_count, bytes: 0 });
+        }
+        let pushed = self.writer.push(examined.encoded);
+        pushed.map(drop).map_err(|cause| StoreError::Write { range, cause })
+    }
+
+    /// Holds the file against what its blocks give.
+    pub fn finish(self, check: &SegmentCheck<'_>) -> Result<Found, StoreError> {
+        let (range, entry) = (self.range, &check.file.entry);
+        let name = entry.file_name.as_str();
+        if *check.open.segment.tables() != self.census.into_tables() {
+            expect_equal(name, "set of tables", &"another one", &"what its blocks give")?;
+        }
+        let finished = self.writer.finish();
+        let (_, footer) = finished.map_err(|cause| StoreError::Write { range, cause })?;
+        expect_equal(name, "digest", &entry.digest, &B256::from(footer.digest))?;
+        expect_equal(name, "parent hash", &entry.parent_hash, &footer.facts.parent_hash)?;
+        expect_equal(name, "last hash", &entry.last_hash, &footer.facts.last_hash)?;
+        let listed = (entry.transaction_count, entry.log_count);
+        let facts = footer.facts;
+        let found = (facts.transaction_count, facts.log_count);
+        let text = |(transactions, logs)| format!("{transactions} transactions and {logs} logs");
+        expect_equal(name, "content", &text(listed), &text(found))?;
+        let footer_bytes = u64::try_from(segment::FOOTER_BYTES).unwrap_or(u64::MAX);
+        let digested = 0..entry.bytes.saturating_sub(footer_bytes);
+        let digest = block_on(digest_of(&*check.open.bytes, digested))?;
+        expect_equal(name, "SHA-256 of the file", &digest, &entry.digest)?;
+        Ok(self.found)
+    }
+}
+
+/// Checks a lookup run by itself: digest, every bucket, and how many hashes it has.
+pub fn check_run(view: &View, position: usize) -> Result<Option<Found>, StoreError> {
+    let Some(file) = view.run_file(position) else { return Ok(None) };
+    let name = file.entry.file_name.as_str();
+    let open = block_on(file.opened(view.files()))?;
+    let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
+    expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
+    let entry_count = count_entries(file, &open.run, &*open.bytes)?;
+    let segments = view.manifest().segments().iter();
+    let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
+    let expected: u64 = match file.entry.subject {
+        Subject::Transactions => covered.map(|it| it.transaction_count).sum(),
+        Subject::Blocks => covered.map(|it| it.range.count()).sum(),
+    };
+    expect_equal(name, "number of hashes", &entry_count, &expected)?;
+    Ok(Some(Found { bytes: file.entry.bytes, ..Found::default() }))
+}
+
+fn count_entries(
+    file: &RunFile,
+    run: &Run,
+    bytes: &dyn crate::read::SegmentBytes,
+) -> Result<u64, StoreError> {
+    let mut count = 0_u64;
+    let mut buffer = Vec::new();
+    for bucket in 0..run.bucket_count() {
+        let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
+        block_on(fetch(bytes, range, &mut buffer))?;
+        let entries = run.entries(bucket, &buffer).map_err(|cause| file.corrupt(cause))?;
+        count = count.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+    }
+    Ok(count)
+}
+
+async fn digest_of(
+    bytes: &dyn crate::read::SegmentBytes,
+    range: std::ops::Range<u64>,
+) -> Result<B256, StoreError> {
+    let mut hasher = Sha256::new();
+    let mut buffer = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let end = at.saturating_add(DIGEST_STEP_BYTES).min(range.end);
+        fetch(bytes, at..end, &mut buffer).await?;
+        hasher.update(&buffer);
+        at = end;
+    }
+    Ok(B256::from_slice(&hasher.finalize()))
+}
+
+fn expect_equal<T: PartialEq + ToString>(
+    file: &str,
+    what: &str,
+    found: &T,
+    expected: &T,
+) -> Result<(), StoreError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(StoreError::Differs {
+        file: file.to_owned(),
+        what: what.to_owned(),
+        found: found.to_string(),
+        expected: expected.to_string(),
+    })
+}

@@ -1,0 +1,139 @@
+//! The head beside the segments: it grows and is reorganised, and what is final is sealed.
+//!
+//! Knows: where the seam is, and that blocks leave the head only when a manifest lists them.
+//! Never knows: who says what is final.
+
+use chain::trust::Anchors;
+use chain::{Block, BlockRange, Verified};
+use segment::YOUNG_SLOT_BLOCKS;
+
+use alloy_primitives::B256;
+
+use super::{Told, Writer};
+use crate::error::StoreError;
+use crate::head::{Head, HeadLimits, Recovery};
+use crate::layout::Held;
+use crate::read::block_on;
+use crate::reader::Reader;
+
+impl Writer {
+    /// Takes up the head that the folder's log holds. Blocks that were sealed before a crash could
+    /// drop them from the log leave it now. [`Recovery`] tells what of the log was not taken.
+    pub fn open_head(
+        &mut self,
+        anchors: &Anchors,
+        limits: HeadLimits,
+    ) -> Result<Recovery, StoreError> {
+        let disk = self.store.disk().clone();
+        let (mut head, recovery) = Head::open(disk, &self.spec, anchors, limits)?;
+        self.drop_sealed(&mut head)?;
+        self.head = Some(head);
+        self.show_head();
+        Ok(recovery)
+    }
+
+    /// Adds blocks above the tip.
+    pub fn extend(&mut self, blocks: Vec<Verified<Block>>) -> Result<(), StoreError> {
+        self.change_head(|head| head.extend(blocks))
+    }
+
+    /// Drops the blocks above a canonical one.
+    pub fn rewind(&mut self, to: B256) -> Result<(), StoreError> {
+        self.change_head(|head| head.rewind(to))
+    }
+
+    /// Drops the blocks above a canonical one and adds others in their place: readers see the old
+    /// chain or the new one.
+    pub fn reorg(
+        &mut self,
+        fork_point: B256,
+        blocks: Vec<Verified<Block>>,
+    ) -> Result<(), StoreError> {
+        self.change_head(|head| head.reorg(fork_point, blocks))
+    }
+
+    /// Makes a branch canonical whose blocks the head holds already.
+    pub fn switch_to(&mut self, tip: B256) -> Result<(), StoreError> {
+        self.change_head(|head| head.switch_to(tip))
+    }
+
+    /// Whether the head holds a block, canonical or not.
+    #[must_use]
+    pub fn is_known(&self, hash: &B256) -> bool {
+        self.head.as_ref().is_some_and(|head| head.known(hash))
+    }
+
+    /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized`, and
+    /// tells which blocks these were. Reads go on meanwhile: a block is in the head until it is in a
+    /// listed segment.
+    pub fn seal(&mut self, finalized: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
+        let view = self.view();
+        let blocks = view.head().blocks();
+        let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        let count = blocks.partition_point(|block| block.number() < end);
+        let Some(due) = blocks.get(..count) else { return Ok(None) };
+        let (Some(first), Some(last)) = (due.first(), due.last()) else { return Ok(None) };
+        let range = BlockRange::from_ends(first.number(), last.number());
+        if last.number().saturating_add(1) != end {
+            return Ok(None);
+        }
+        let arriving = due.iter().filter_map(|block| {
+            let range = BlockRange::from_count(block.number(), 1)?;
+            Some(Held { range, has_receipts: block.block().receipts.is_some() })
+        });
+        let arriving: Vec<Held> = arriving.collect();
+        let from_head = |number| view.head().find_block(number).map(|it| it.block().clone());
+        let mut segments = Vec::new();
+        for target in self.plan(&arriving) {
+            segments.push(self.build(target, &from_head)?);
+        }
+        self.commit(segments, told)?;
+        let (number, hash) = (last.number(), last.hash());
+        self.change_head(|head| head.seal_below(number, hash))?;
+        Ok(range)
+    }
+
+    fn change_head(
+        &mut self,
+        change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
+    ) -> Result<(), StoreError> {
+        let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
+        change(head)?;
+        self.show_head();
+        Ok(())
+    }
+
+    fn show_head(&self) {
+        if let Some(head) = &self.head {
+            let view = self.store.view().with_head(head.view());
+            self.store.show(std::sync::Arc::new(view));
+        }
+    }
+
+    /// Drops blocks from a head that a crash kept from leaving it.
+    fn drop_sealed(&self, head: &mut Head) -> Result<(), StoreError> {
+        let view = self.view();
+        let head_view = head.view();
+        let Some(first) = head_view.blocks().first() else { return Ok(()) };
+        let coverage = view.manifest().coverage();
+        let Some(sealed) = coverage.iter().find(|range| range.contains(first.number())) else {
+            return Ok(());
+        };
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let tip = head_view.tip().map_or(sealed.last(), |tip| tip.number());
+        // Where both hold blocks, they must be the same: a conflict is nobody's to settle here.
+        let meeting = sealed.last().min(tip);
+        let listed = block_on(view.read_hash(&mut reader, meeting))?;
+        let found = head_view.find_block(meeting).map(|block| block.hash());
+        if let (Some(sealed), Some(found)) = (listed, found)
+            && sealed != found
+        {
+            return Err(StoreError::Seam { number: meeting, found, sealed });
+        }
+        let last = block_on(view.read_hash(&mut reader, sealed.last()))?;
+        if let Some(hash) = last {
+            head.seal_below(sealed.last(), hash)?;
+        }
+        Ok(())
+    }
+}
