@@ -69,16 +69,30 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, RowFault> {
-        let mut value = 0_u64;
-        for position in 0..VARINT_BYTES_MAX {
+        // Nearly all numbers are one or two bytes.
+        if let Some((first, rest)) = self.rest.split_first()
+            && *first < 0x80
+        {
+            self.rest = rest;
+            return Ok((*first).into());
+        }
+        self.varint_long(what)
+    }
+
+    fn varint_long(&mut self, what: &'static str) -> Result<u64, RowFault> {
+        let (mut value, mut shift) = (0_u64, 0_u32);
+        for _ in 0..VARINT_BYTES_MAX {
             let byte = self.byte(what)?;
             let bits = u64::from(byte & 0x7f);
-            let shift = u32::try_from(position).unwrap_or(u32::MAX).saturating_mul(7);
-            let placed = bits.checked_shl(shift).filter(|placed| placed >> shift == bits);
-            value |= placed.ok_or(RowFault::TooLarge { what })?;
+            let placed = bits << shift;
+            if placed >> shift != bits {
+                return Err(RowFault::TooLarge { what });
+            }
+            value |= placed;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
+            shift = shift.saturating_add(7);
         }
         Err(RowFault::TooLarge { what })
     }

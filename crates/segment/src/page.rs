@@ -20,7 +20,7 @@ use crate::row::{ReceiptHead, Row, RowContext, decode_row};
 use crate::tables::Tables;
 
 /// The one zstd level of this format version: another would give other bytes.
-const ZSTD_LEVEL: i32 = 12;
+const ZSTD_LEVEL: i32 = 3;
 /// Rows in a page at the most.
 pub(crate) const PAGE_ROWS_MAX: usize = 16;
 /// Tokens in a page, unless a single row has more.

@@ -85,9 +85,10 @@ pub(crate) struct RowSource<'a> {
 }
 
 impl RowSource<'_> {
-    /// The chain that the transaction names.
-    pub(crate) fn chain_id_own(&self) -> Option<u64> {
-        alloy_consensus::Transaction::chain_id(&self.transaction.envelope)
+    /// Whether the row can leave out the chain id: it is none or the page's.
+    pub(crate) fn says_chain(&self) -> bool {
+        let own = alloy_consensus::Transaction::chain_id(&self.transaction.envelope);
+        own.is_none() || own == self.chain_id
     }
 
     /// What the page's head says about the receipt.
@@ -113,29 +114,20 @@ pub(crate) fn count_row(census: &mut Census, source: RowSource<'_>) {
     put_receipt(census, source, payloads);
 }
 
-/// Appends the row's tokens to `out`, and what is too long for it to `payloads`. Gives back how
-/// many of the tokens say the receipt: they are the last ones.
+/// Appends the row's tokens to `out`, and what is too long for it to `payloads`; the transaction
+/// raw, or field by field. Gives back how many of the tokens say the receipt: they are the last.
 pub(crate) fn encode_row(
     out: &mut Vec<u8>,
     codebook: &Codebook,
     source: RowSource<'_>,
     payloads: &mut Vec<Payload>,
+    is_raw: bool,
 ) -> usize {
-    // alloy decodes leniently in a few places. What its types do not say to the byte is kept as
-    // it came.
-    let is_exact = source.transaction.envelope.encoded_2718() == source.transaction.encoded
-        && says_chain(source);
     let mut writer = RowWriter::new(out, codebook);
-    put_front(&mut writer, source, payloads, is_exact);
+    put_front(&mut writer, source, payloads, !is_raw);
     let front_bytes = writer.written();
     put_receipt(&mut writer, source, payloads);
     writer.written().saturating_sub(front_bytes)
-}
-
-/// Whether the row can leave out the chain id: it is none or the page's.
-fn says_chain(source: RowSource<'_>) -> bool {
-    let own = source.chain_id_own();
-    own.is_none() || own == source.chain_id
 }
 
 /// Everything before the receipt.

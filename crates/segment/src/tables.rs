@@ -7,9 +7,10 @@
 //! up in any order; the tables that come out are the same.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::map::{AddressMap, B256Map, SelectorMap};
+use alloy_primitives::{Address, B256, Selector};
 
 /// Entries of each table at the most: all tables of a full era stay well under a megabyte.
 const ADDRESSES_MAX: usize = 16_384;
@@ -23,9 +24,9 @@ const USES_MIN: u32 = 3;
 /// How often addresses, words and selectors occur in some blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    addresses: HashMap<Address, u32>,
-    words: HashMap<B256, u32>,
-    selectors: HashMap<[u8; 4], u32>,
+    addresses: AddressMap<u32>,
+    words: B256Map<u32>,
+    selectors: SelectorMap<u32>,
 }
 
 impl Census {
@@ -38,7 +39,7 @@ impl Census {
     }
 
     pub(crate) fn count_selector(&mut self, selector: [u8; 4]) {
-        count(&mut self.selectors, selector, 1);
+        count(&mut self.selectors, Selector::from(selector), 1);
     }
 
     /// Adds up two censuses.
@@ -61,7 +62,10 @@ impl Census {
         Tables {
             addresses: most_used(self.addresses, ADDRESSES_MAX),
             words: most_used(self.words, WORDS_MAX),
-            selectors: most_used(self.selectors, SELECTORS_MAX),
+            selectors: most_used(self.selectors, SELECTORS_MAX)
+                .into_iter()
+                .map(|selector| selector.0)
+                .collect(),
         }
     }
 }
@@ -85,9 +89,9 @@ impl Tables {
 /// What a writer needs: the tables the other way round.
 #[derive(Debug)]
 pub(crate) struct Codebook {
-    pub(crate) addresses: HashMap<Address, u64>,
-    pub(crate) words: HashMap<B256, u64>,
-    pub(crate) selectors: HashMap<[u8; 4], u8>,
+    pub(crate) addresses: AddressMap<u64>,
+    pub(crate) words: B256Map<u64>,
+    pub(crate) selectors: SelectorMap<u8>,
 }
 
 impl Codebook {
@@ -95,18 +99,24 @@ impl Codebook {
         Self {
             addresses: (0..).zip(&tables.addresses).map(|(id, entry)| (*entry, id)).collect(),
             words: (0..).zip(&tables.words).map(|(id, entry)| (*entry, id)).collect(),
-            selectors: (0..).zip(&tables.selectors).map(|(id, entry)| (*entry, id)).collect(),
+            selectors: (0..)
+                .zip(&tables.selectors)
+                .map(|(id, entry)| (Selector::from(*entry), id))
+                .collect(),
         }
     }
 }
 
-fn count<K: Eq + Hash>(counts: &mut HashMap<K, u32>, key: K, uses: u32) {
+fn count<K: Eq + Hash>(counts: &mut HashMap<K, u32, impl BuildHasher>, key: K, uses: u32) {
     let sum = counts.entry(key).or_default();
     *sum = sum.saturating_add(uses);
 }
 
 /// Entries by falling use; equal ones by value, so that the order is the same everywhere.
-fn most_used<K: Ord + Copy>(counts: HashMap<K, u32>, entries_max: usize) -> Vec<K> {
+fn most_used<K: Ord + Copy>(
+    counts: HashMap<K, u32, impl BuildHasher>,
+    entries_max: usize,
+) -> Vec<K> {
     let mut entries: Vec<(u32, K)> = counts
         .into_iter()
         .filter(|(_, uses)| *uses >= USES_MIN)

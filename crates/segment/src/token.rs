@@ -7,10 +7,11 @@
 //! twenty bytes. A word is cut down to what is not padding, or is a reference likewise. Rows do
 //! not refer to each other, so that each can be read alone.
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, Selector, U256};
 
 use crate::bytes::{Cursor, put_length, put_varint};
 use crate::corrupt::RowFault;
+use crate::page::wide;
 use crate::tables::{Census, Codebook, Tables};
 
 #[cfg(test)]
@@ -78,68 +79,149 @@ enum Shape<'a> {
 const ADDRESS_BYTES: std::ops::RangeInclusive<usize> = 17..=20;
 
 fn shape(word: &[u8; 32]) -> Shape<'_> {
-    let after = |padding: u8| word.iter().take_while(|byte| **byte == padding).count();
-    let zeros = after(0);
-    let right = word.get(zeros..).unwrap_or_default();
-    match right {
-        [] => return Shape::Small(0),
-        [value] if *value < 0x80 => return Shape::Small(*value),
-        _ if ADDRESS_BYTES.contains(&right.len()) => {
+    let value = U256::from_be_bytes(*word);
+    let right_bytes = value.byte_len();
+    match right_bytes {
+        0 => return Shape::Small(0),
+        1 if word.last().is_some_and(|value| *value < 0x80) => {
+            return Shape::Small(word.last().copied().unwrap_or_default());
+        }
+        _ if ADDRESS_BYTES.contains(&right_bytes) => {
             return Shape::Address(Address::from_word(B256::from(*word)));
         }
         _ => {}
     }
-    let ones = after(0xff);
-    let negative = word.get(ones..).unwrap_or_default();
-    let left_bytes = 32 - word.iter().rev().take_while(|byte| **byte == 0).count();
-    let left = word.get(..left_bytes).unwrap_or_default();
-    if right.len() <= left.len() && right.len() <= negative.len() && right.len() < 32 {
-        Shape::Right(right)
-    } else if left.len() <= negative.len() && left.len() < 32 {
-        Shape::Left(left)
-    } else if negative.len() < 32 && !negative.is_empty() {
-        Shape::Negative(negative)
+    let left_bytes = 32 - value.trailing_zeros() / 8;
+    let negative_bytes = 32 - (!value).leading_zeros() / 8;
+    if right_bytes <= left_bytes && right_bytes <= negative_bytes && right_bytes < 32 {
+        Shape::Right(word.get(32 - right_bytes..).unwrap_or_default())
+    } else if left_bytes <= negative_bytes && left_bytes < 32 {
+        Shape::Left(word.get(..left_bytes).unwrap_or_default())
+    } else if negative_bytes < 32 && negative_bytes > 0 {
+        Shape::Negative(word.get(32 - negative_bytes..).unwrap_or_default())
     } else {
         Shape::Full
     }
 }
 
-/// How many bytes of a word are not padding.
-fn significant_bytes(word: &[u8; 32]) -> usize {
-    match shape(word) {
-        Shape::Small(_) => 1,
-        Shape::Address(_) => 20,
-        Shape::Right(bytes) | Shape::Left(bytes) | Shape::Negative(bytes) => bytes.len(),
-        Shape::Full => 32,
+impl Shape<'_> {
+    /// How many bytes of the word are not padding.
+    fn significant_bytes(&self) -> usize {
+        match self {
+            Self::Small(_) => 1,
+            Self::Address(_) => 20,
+            Self::Right(bytes) | Self::Left(bytes) | Self::Negative(bytes) => bytes.len(),
+            Self::Full => 32,
+        }
     }
+}
+
+/// The powers of ten that fit: a power is needed for every other value of a row.
+static POWERS: [U256; POWERS_COUNT] = powers();
+const POWERS_COUNT: usize = 78;
+const _: () =
+    assert!(POWERS_COUNT == 78 && AMOUNT_EXPONENT_MAX == 77, "10^77 is the last that fits");
+
+const fn powers() -> [U256; POWERS_COUNT] {
+    let ten = U256::from_limbs([10, 0, 0, 0]);
+    let mut powers = [U256::ONE; POWERS_COUNT];
+    let mut exponent = 1;
+    while exponent < POWERS_COUNT {
+        #[expect(clippy::indexing_slicing, reason = "the bound is the array's length")]
+        {
+            powers[exponent] = powers[exponent - 1].wrapping_mul(ten);
+        }
+        exponent += 1;
+    }
+    powers
 }
 
 /// `mantissa * 10^exponent`, where that is worth it.
 fn decimal(value: U256) -> Option<(u8, u64)> {
-    let ten = U256::from(10);
-    let (mut mantissa, mut exponent) = (value, 0_u8);
-    while exponent < AMOUNT_EXPONENT_MAX {
-        let (quotient, remainder) = mantissa.div_rem(ten);
-        if !remainder.is_zero() {
-            break;
-        }
-        mantissa = quotient;
-        exponent = exponent.saturating_add(1);
+    // Fewer than three zeros at the end are not worth it, and few numbers are divisible by eight.
+    if value.trailing_zeros() < 3 || value.is_zero() {
+        return None;
     }
+    let (mantissa, exponent) = match u128::try_from(value) {
+        Ok(value) => strip_zeros(value),
+        Err(_) => strip_zeros_wide(value)?,
+    };
     let mantissa = u64::try_from(mantissa).ok()?;
     let mantissa_bytes = (64 - mantissa.leading_zeros()).div_ceil(7).max(1);
     let value_bytes = u32::try_from(value.byte_len()).ok()?;
     (exponent > 2 && mantissa_bytes < value_bytes).then_some((exponent, mantissa))
 }
 
-/// The values of the row that was seen last come first.
-fn remember<T: PartialEq>(recent: &mut Vec<T>, value: T, count_max: usize) {
-    if let Some(position) = recent.iter().position(|seen| *seen == value) {
-        recent.remove(position);
-    } else if recent.len() == count_max {
-        recent.pop();
+/// The number without its decimal zeros, and how many these were.
+fn strip_zeros(value: u128) -> (u128, u8) {
+    let (mut mantissa, mut exponent) = (value, 0_u8);
+    // Wide divisions are dear: most numbers fit half the width.
+    while let Err(_wide) = u64::try_from(mantissa) {
+        if !mantissa.is_multiple_of(10) {
+            return (mantissa, exponent);
+        }
+        mantissa /= 10;
+        exponent = exponent.saturating_add(1);
     }
-    recent.insert(0, value);
+    let mut narrow = u64::try_from(mantissa).unwrap_or_default();
+    while narrow.is_multiple_of(10) && narrow > 0 {
+        narrow /= 10;
+        exponent = exponent.saturating_add(1);
+    }
+    (narrow.into(), exponent)
+}
+
+/// The same for numbers past 128 bits; `None` unless the rest fits.
+fn strip_zeros_wide(value: U256) -> Option<(u128, u8)> {
+    let ten = U256::from(10);
+    let (mut mantissa, mut exponent) = (value, 0_u8);
+    loop {
+        if let Ok(narrow) = u128::try_from(mantissa) {
+            let (mantissa, more) = strip_zeros(narrow);
+            return Some((mantissa, exponent.saturating_add(more)));
+        }
+        let (quotient, remainder) = mantissa.div_rem(ten);
+        if !remainder.is_zero() {
+            return None;
+        }
+        mantissa = quotient;
+        exponent = exponent.saturating_add(1);
+    }
+}
+
+/// The last different values of a row, the latest first.
+#[derive(Debug)]
+struct Recent<T, const N: usize> {
+    values: [T; N],
+    count: usize,
+}
+
+impl<T: Copy + Default + PartialEq, const N: usize> Recent<T, N> {
+    fn new() -> Self {
+        Self { values: [T::default(); N], count: 0 }
+    }
+
+    fn find(&self, value: &T) -> Option<usize> {
+        self.seen().iter().position(|seen| seen == value)
+    }
+
+    fn seen(&self) -> &[T] {
+        self.values.get(..self.count).unwrap_or_default()
+    }
+
+    /// Makes `value` the latest; `known` is where it is, if it is known.
+    fn remember(&mut self, value: T, known: Option<usize>) {
+        let moved = known.unwrap_or_else(|| {
+            self.count = self.count.saturating_add(1).min(N);
+            self.count.saturating_sub(1)
+        });
+        if let Some(older) = self.values.get_mut(..=moved) {
+            older.rotate_right(1);
+            if let Some(latest) = older.first_mut() {
+                *latest = value;
+            }
+        }
+    }
 }
 
 impl Tokens for Census {
@@ -158,11 +240,12 @@ impl Tokens for Census {
     }
 
     fn word(&mut self, word: &[u8; 32]) {
-        match shape(word) {
+        let shape = shape(word);
+        match shape {
             Shape::Address(address) => self.count_address(address),
             Shape::Small(_) => {}
             Shape::Right(_) | Shape::Left(_) | Shape::Negative(_) | Shape::Full => {
-                if significant_bytes(word) >= WORD_TABLE_BYTES_MIN {
+                if shape.significant_bytes() >= WORD_TABLE_BYTES_MIN {
                     self.count_word(B256::from(*word));
                 }
             }
@@ -177,13 +260,13 @@ const WORD_TABLE_BYTES_MIN: usize = 12;
 pub(crate) struct RowWriter<'a> {
     out: &'a mut Vec<u8>,
     codebook: &'a Codebook,
-    recent_addresses: Vec<Address>,
-    recent_words: Vec<B256>,
+    recent_addresses: Recent<Address, RECENT_ADDRESSES_MAX>,
+    recent_words: Recent<B256, RECENT_WORDS_MAX>,
 }
 
 impl<'a> RowWriter<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>, codebook: &'a Codebook) -> Self {
-        Self { out, codebook, recent_addresses: Vec::new(), recent_words: Vec::new() }
+        Self { out, codebook, recent_addresses: Recent::new(), recent_words: Recent::new() }
     }
 
     /// How many bytes were written, by this writer and before it.
@@ -191,19 +274,19 @@ impl<'a> RowWriter<'a> {
         self.out.len()
     }
 
-    fn put_shape(&mut self, word: &[u8; 32]) {
+    fn put_shape(&mut self, word: &[u8; 32], shape: &Shape<'_>) {
         let tag = |base: u8, bytes: &[u8]| {
             base.saturating_add(u8::try_from(bytes.len()).unwrap_or(u8::MAX))
         };
-        let (tag, bytes) = match shape(word) {
-            Shape::Small(value) => (WORD_SMALL.saturating_add(value), &[][..]),
+        let (tag, bytes) = match shape {
+            Shape::Small(value) => (WORD_SMALL.saturating_add(*value), &[][..]),
             Shape::Address(address) => {
                 self.out.push(WORD_ADDRESS);
-                return self.address(address);
+                return self.address(*address);
             }
-            Shape::Right(bytes) => (tag(0, bytes), bytes),
-            Shape::Left(bytes) => (tag(WORD_LEFT, bytes), bytes),
-            Shape::Negative(bytes) => (tag(WORD_NEGATIVE, bytes), bytes),
+            Shape::Right(bytes) => (tag(0, bytes), *bytes),
+            Shape::Left(bytes) => (tag(WORD_LEFT, bytes), *bytes),
+            Shape::Negative(bytes) => (tag(WORD_NEGATIVE, bytes), *bytes),
             Shape::Full => (WORD_FULL, word.as_slice()),
         };
         self.out.push(tag);
@@ -230,9 +313,9 @@ impl Tokens for RowWriter<'_> {
             put_varint(self.out, mantissa);
             return;
         }
-        let bytes = value.to_be_bytes_trimmed_vec();
-        put_length(self.out, bytes.len());
-        self.out.extend_from_slice(&bytes);
+        let bytes = value.to_be_bytes::<32>();
+        put_length(self.out, value.byte_len());
+        self.out.extend_from_slice(bytes.get(32 - value.byte_len()..).unwrap_or_default());
     }
 
     fn address(&mut self, address: Address) {
@@ -240,7 +323,7 @@ impl Tokens for RowWriter<'_> {
         if let Some(entry) = entry.filter(|entry| *entry < HOT_ADDRESSES) {
             return put_varint(self.out, ADDRESS_TABLE.saturating_add(entry));
         }
-        let seen = self.recent_addresses.iter().position(|seen| *seen == address);
+        let seen = self.recent_addresses.find(&address);
         match (seen, entry) {
             (Some(position), _) => put_length(self.out, position.saturating_add(1)),
             (None, Some(entry)) => put_varint(self.out, ADDRESS_TABLE.saturating_add(entry)),
@@ -249,11 +332,11 @@ impl Tokens for RowWriter<'_> {
                 self.out.extend_from_slice(address.as_slice());
             }
         }
-        remember(&mut self.recent_addresses, address, RECENT_ADDRESSES_MAX);
+        self.recent_addresses.remember(address, seen);
     }
 
     fn selector(&mut self, selector: [u8; 4]) {
-        if let Some(entry) = self.codebook.selectors.get(&selector) {
+        if let Some(entry) = self.codebook.selectors.get(&Selector::from(selector)) {
             self.out.push(*entry);
         } else {
             self.out.push(SELECTOR_LITERAL);
@@ -262,28 +345,31 @@ impl Tokens for RowWriter<'_> {
     }
 
     fn word(&mut self, word: &[u8; 32]) {
-        if matches!(shape(word), Shape::Address(_) | Shape::Small(_)) {
-            return self.put_shape(word);
+        let shape = shape(word);
+        if matches!(shape, Shape::Address(_) | Shape::Small(_)) {
+            return self.put_shape(word, &shape);
         }
         let key = B256::from(*word);
-        if let Some(entry) = self.codebook.words.get(&key) {
+        let significant_bytes = shape.significant_bytes();
+        if significant_bytes >= WORD_TABLE_BYTES_MIN
+            && let Some(entry) = self.codebook.words.get(&key)
+        {
             self.out.push(WORD_TABLE);
             return put_varint(self.out, *entry);
         }
-        if significant_bytes(word) < WORD_BYTES_MIN {
-            return self.put_shape(word);
+        if significant_bytes < WORD_BYTES_MIN {
+            return self.put_shape(word, &shape);
         }
-        let seen = self.recent_words.iter().position(|seen| *seen == key);
-        let decimal = decimal(U256::from_be_bytes(*word));
-        match (seen.and_then(|position| u8::try_from(position).ok()), decimal) {
-            (Some(position), _) => self.out.push(WORD_RECENT.saturating_add(position)),
-            (None, Some((exponent, mantissa))) => {
-                self.out.extend_from_slice(&[WORD_DECIMAL, exponent]);
-                put_varint(self.out, mantissa);
-            }
-            (None, None) => self.put_shape(word),
+        let seen = self.recent_words.find(&key);
+        if let Some(position) = seen.and_then(|position| u8::try_from(position).ok()) {
+            self.out.push(WORD_RECENT.saturating_add(position));
+        } else if let Some((exponent, mantissa)) = decimal(U256::from_be_bytes(*word)) {
+            self.out.extend_from_slice(&[WORD_DECIMAL, exponent]);
+            put_varint(self.out, mantissa);
+        } else {
+            self.put_shape(word, &shape);
         }
-        remember(&mut self.recent_words, key, RECENT_WORDS_MAX);
+        self.recent_words.remember(key, seen);
     }
 
     fn zeros(&mut self, count: usize) {
@@ -304,14 +390,14 @@ const SELECTOR_LITERAL: u8 = 0xff;
 pub(crate) struct RowReader<'a> {
     pub(crate) cursor: Cursor<'a>,
     tables: &'a Tables,
-    recent_addresses: Vec<Address>,
-    recent_words: Vec<B256>,
+    recent_addresses: Recent<Address, RECENT_ADDRESSES_MAX>,
+    recent_words: Recent<B256, RECENT_WORDS_MAX>,
 }
 
 impl<'a> RowReader<'a> {
     pub(crate) fn new(row: &'a [u8], tables: &'a Tables) -> Self {
         let cursor = Cursor::new(row);
-        Self { cursor, tables, recent_addresses: Vec::new(), recent_words: Vec::new() }
+        Self { cursor, tables, recent_addresses: Recent::new(), recent_words: Recent::new() }
     }
 
     pub(crate) fn amount(&mut self, what: &'static str) -> Result<U256, RowFault> {
@@ -326,25 +412,32 @@ impl<'a> RowReader<'a> {
     }
 
     fn scaled(&mut self, exponent: u8, what: &'static str) -> Result<U256, RowFault> {
-        let mantissa = U256::from(self.cursor.varint(what)?);
-        let scale = U256::from(10).checked_pow(U256::from(exponent));
-        scale.and_then(|scale| mantissa.checked_mul(scale)).ok_or(RowFault::TooLarge { what })
+        let mantissa = self.cursor.varint(what)?;
+        let scale = POWERS.get(usize::from(exponent)).ok_or(RowFault::TooLarge { what })?;
+        if let [scale, 0, 0, 0] = scale.as_limbs() {
+            let product = u128::from(mantissa).wrapping_mul(u128::from(*scale));
+            return Ok(U256::from(product));
+        }
+        U256::from(mantissa).checked_mul(*scale).ok_or(RowFault::TooLarge { what })
     }
 
     pub(crate) fn address(&mut self, what: &'static str) -> Result<Address, RowFault> {
         let reference = self.cursor.varint(what)?;
-        let address = if let Some(entry) = reference.checked_sub(ADDRESS_TABLE) {
+        if let Some(entry) = reference.checked_sub(ADDRESS_TABLE) {
             let address = find(&self.tables.addresses, entry, what)?;
-            if entry < HOT_ADDRESSES {
-                return Ok(address);
+            if entry >= HOT_ADDRESSES {
+                // The writer would have referred to one that was seen before.
+                self.recent_addresses.remember(address, None);
             }
-            address
-        } else if let Some(position) = reference.checked_sub(1) {
-            find(&self.recent_addresses, position, what)?
-        } else {
-            Address::from(self.cursor.array::<20>(what)?)
-        };
-        remember(&mut self.recent_addresses, address, RECENT_ADDRESSES_MAX);
+            return Ok(address);
+        }
+        if let Some(position) = reference.checked_sub(1) {
+            let address = find(self.recent_addresses.seen(), position, what)?;
+            self.recent_addresses.remember(address, usize::try_from(position).ok());
+            return Ok(address);
+        }
+        let address = Address::from(self.cursor.array::<20>(what)?);
+        self.recent_addresses.remember(address, None);
         Ok(address)
     }
 
@@ -383,7 +476,7 @@ impl<'a> RowReader<'a> {
     fn word(&mut self, tag: u8) -> Result<[u8; 32], RowFault> {
         let what = "word";
         let mut word = [0; 32];
-        match tag {
+        let significant_bytes = match tag {
             WORD_SMALL..=0xff => {
                 if let Some(last) = word.last_mut() {
                     *last = tag - WORD_SMALL;
@@ -396,44 +489,51 @@ impl<'a> RowReader<'a> {
                 return find(&self.tables.words, entry, what).map(|word| word.0);
             }
             WORD_RECENT..WORD_SMALL => {
-                let position = u64::from(tag.saturating_sub(WORD_RECENT));
-                word = find(&self.recent_words, position, what)?.0;
+                let position = usize::from(tag.saturating_sub(WORD_RECENT));
+                let word = find(self.recent_words.seen(), wide(position), what)?;
+                self.recent_words.remember(word, Some(position));
+                return Ok(word.0);
             }
             WORD_DECIMAL => {
                 let exponent = self.cursor.byte(what)?;
                 word = self.scaled(exponent, what)?.to_be_bytes();
+                word.len()
             }
-            1..=WORD_FULL => {
-                let bytes = self.cursor.take(tag.into(), what)?;
-                let place = word.len().saturating_sub(bytes.len());
-                fill(&mut word, place, bytes);
-            }
+            1..=WORD_FULL => self.padded(&mut word, tag, Side::Right)?,
             _ if tag > WORD_NEGATIVE && tag < WORD_DECIMAL => {
                 word = [0xff; 32];
-                let bytes = self.cursor.take((tag - WORD_NEGATIVE).into(), what)?;
-                let place = word.len().saturating_sub(bytes.len());
-                fill(&mut word, place, bytes);
+                self.padded(&mut word, tag - WORD_NEGATIVE, Side::Right)?
             }
             _ if tag > WORD_LEFT && tag <= WORD_NEGATIVE => {
-                let bytes = self.cursor.take((tag - WORD_LEFT).into(), what)?;
-                fill(&mut word, 0, bytes);
+                self.padded(&mut word, tag - WORD_LEFT, Side::Left)?
             }
             _ => return Err(RowFault::Tag { what, found: tag }),
-        }
-        if tag == WORD_DECIMAL
-            || (WORD_RECENT..WORD_SMALL).contains(&tag)
-            || significant_bytes(&word) >= WORD_BYTES_MIN
-        {
-            remember(&mut self.recent_words, B256::from(word), RECENT_WORDS_MAX);
+        };
+        if significant_bytes >= WORD_BYTES_MIN {
+            self.recent_words.remember(B256::from(word), None);
         }
         Ok(word)
     }
+
+    /// Reads so many bytes into one side of a word that holds its padding.
+    fn padded(&mut self, word: &mut [u8; 32], count: u8, side: Side) -> Result<usize, RowFault> {
+        let bytes = self.cursor.take(count.into(), "word")?;
+        let start = match side {
+            Side::Right => word.len().saturating_sub(bytes.len()),
+            Side::Left => 0,
+        };
+        if let Some(place) = word.get_mut(start..start.saturating_add(bytes.len())) {
+            place.copy_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
 }
 
-fn fill(word: &mut [u8; 32], place: usize, bytes: &[u8]) {
-    for (to, from) in word.iter_mut().skip(place).zip(bytes) {
-        *to = *from;
-    }
+/// Where in a word its bytes stand.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
 }
 
 fn find<T: Copy>(entries: &[T], entry: u64, what: &'static str) -> Result<T, RowFault> {

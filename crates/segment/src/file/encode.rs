@@ -17,8 +17,13 @@ use super::{Kind, PageEntry};
 use crate::bytes::{put_length, put_varint};
 use crate::corrupt::PageFault;
 use crate::page::{BlockContext, Deflater, RowHead, RowPage, wide};
-use crate::row::{Payload, ReceiptHead, RowContext, RowSource, count_row, decode_row, encode_row};
+use crate::row::{
+    Payload, ReceiptHead, Row, RowContext, RowSource, count_row, decode_row, encode_row,
+};
 use crate::tables::{Census, Codebook, Tables};
+
+/// Room that is enough for most rows.
+const ROW_BYTES_USUAL: usize = 512;
 
 /// First pass: counts what a block's rows would refer to.
 pub fn count_block(census: &mut Census, block: &Block) {
@@ -202,36 +207,34 @@ impl GroupMaker<'_> {
         Ok(())
     }
 
-    /// Encodes a row and reads it back.
+    /// Encodes a row and reads it back. alloy decodes leniently in a few places: a transaction
+    /// that its types do not say to the byte is kept as it came.
     fn encode_exact(
         &self,
         source: RowSource<'_>,
         number: u64,
         index: usize,
     ) -> Result<ExactRow, WriteFault> {
-        let (mut tokens, mut payloads) = (Vec::new(), Vec::new());
-        let codebook = &self.encoder.codebook;
-        let receipt_token_bytes = encode_row(&mut tokens, codebook, source, &mut payloads);
         let signature = signature(source);
+        let receipt = source.receipt_head();
         let context = RowContext {
             tables: &self.encoder.tables,
             chain_id: source.chain_id,
-            receipt: source.receipt_head(),
+            receipt,
             signature: &signature,
         };
-        let mut given = payloads.iter().map(|payload| payload.bytes.clone());
-        let read = decode_row(&tokens, context, &mut || given.next());
-        let is_exact = read.is_ok_and(|read| {
-            let receipt = read.receipt.map(|receipt| receipt.into_fields(source.gas_before));
-            read.encoded == source.transaction.encoded
-                && read.sender == source.transaction.sender
-                && receipt.as_ref() == source.receipt.map(|receipt| &receipt.fields)
-        });
-        if !is_exact {
-            return Err(WriteFault::NotExact { number, index });
+        let codebook = &self.encoder.codebook;
+        for is_raw in [!source.says_chain(), true] {
+            let (mut tokens, mut payloads) = (Vec::with_capacity(ROW_BYTES_USUAL), Vec::new());
+            let receipt_token_bytes =
+                encode_row(&mut tokens, codebook, source, &mut payloads, is_raw);
+            let mut given = payloads.iter().map(|payload| payload.bytes.clone());
+            let read = decode_row(&tokens, context, &mut || given.next());
+            if read.is_ok_and(|read| is_same(read, source)) {
+                return Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature });
+            }
         }
-        let receipt = source.receipt_head();
-        Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature })
+        Err(WriteFault::NotExact { number, index })
     }
 
     fn add_row(&mut self, row: ExactRow) {
@@ -273,6 +276,14 @@ impl GroupMaker<'_> {
         self.group.page_entries.push(PageEntry { kind, bytes: wide(bytes.len()), count });
         self.group.pages.extend_from_slice(bytes);
     }
+}
+
+/// Whether a row gives back what it was made of.
+fn is_same(read: Row, source: RowSource<'_>) -> bool {
+    let receipt = read.receipt.map(|receipt| receipt.into_fields(source.gas_before));
+    read.encoded == source.transaction.encoded
+        && read.sender == source.transaction.sender
+        && receipt.as_ref() == source.receipt.map(|receipt| &receipt.fields)
 }
 
 fn context(block: &Block, index: usize, gas_before: u64, logs_before: u64) -> BlockContext {
