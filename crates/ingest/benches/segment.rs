@@ -3,13 +3,13 @@
 //!     cargo bench -p ingest --bench segment [-- ARCHIVE...]
 //!
 //! Without arguments it takes a sample chain with mainnet's payload sizes, whose density says
-//! little: its senders and amounts are random. Times are of one thread, the best of several
-//! rounds, with all bytes in memory.
+//! little: its senders and amounts are random. Times are CPU time of one thread, on
+//! average, with all bytes in memory.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark reports and gives up")]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, keccak256};
@@ -25,7 +25,8 @@ use segment::{
     SegmentWriter, Tables, count_block, groups, is_counted,
 };
 
-const ROUNDS: usize = 5;
+/// Long beside the steps in which CPU time is told.
+const MEASURED_MIN: Duration = Duration::from_millis(400);
 /// Reads in a round; a prime stride walks all rows in no order that caches like.
 const READS: u64 = 4_000;
 const STRIDE: u64 = 7_919;
@@ -70,10 +71,10 @@ fn measure(path: &Path) {
         )
         .expect("a true archive");
     let bytes = write(&blocks);
-    let counting = best(|| {
+    let counting = cost(|| {
         std::hint::black_box(count(&blocks));
     });
-    let writing = best(|| {
+    let writing = cost(|| {
         std::hint::black_box(write(&blocks));
     });
     let stored = Stored::open(bytes, &blocks);
@@ -188,7 +189,7 @@ fn report_bytes(stored: &Stored, archive_bytes: u64, count: u64) {
 fn report_reads(stored: &Stored, count: u64) {
     let inflater = &mut Inflater::new().expect("zstd");
     let ordinals = || (0..READS).map(|read| read * STRIDE % count);
-    let by_position = best(|| {
+    let by_position = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
@@ -196,7 +197,7 @@ fn report_reads(stored: &Stored, count: u64) {
         }
     });
     println!("  read by position           {:>8.2} us", micros(by_position, READS));
-    let by_hash = best(|| {
+    let by_hash = cost(|| {
         for ordinal in ordinals() {
             let position = usize::try_from(ordinal).expect("a position");
             let hash = stored.hashes.get(position).expect("a hash");
@@ -211,7 +212,7 @@ fn report_reads(stored: &Stored, count: u64) {
         }
     });
     println!("  read by hash, proven       {:>8.2} us", micros(by_hash, READS));
-    let with_bloom = best(|| {
+    let with_bloom = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
@@ -243,30 +244,45 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
         std::hint::black_box(keccak256_each(&encoded));
     };
     let count = largest.transactions.len();
-    let plain = best(|| read(false));
+    let plain = cost(|| read(false));
     println!("  block of {count:<4} transactions {:>8.2} us", micros(plain, 1));
-    let with_blooms = best(|| read(true));
+    let with_blooms = cost(|| read(true));
     println!("  the same with blooms       {:>8.2} us", micros(with_blooms, 1));
     let encoded: Vec<_> = largest.transactions.iter().map(|tx| tx.encoded.clone()).collect();
-    let one_by_one = best(|| {
+    let one_by_one = cost(|| {
         for transaction in &encoded {
             std::hint::black_box(keccak256(transaction));
         }
     });
-    let together = best(|| {
+    let together = cost(|| {
         std::hint::black_box(keccak256_each(&encoded));
     });
     println!("  their hashes one by one    {:>8.2} us", micros(one_by_one, 1));
-    println!("  their hashes four at once  {:>8.2} us", micros(together, 1));
+    println!("  their hashes side by side  {:>8.2} us", micros(together, 1));
 }
 
-fn best(mut round: impl FnMut()) -> Duration {
-    let rounds = (0..ROUNDS).map(|_| {
-        let begun = Instant::now();
+/// What a round costs on average.
+fn cost(mut round: impl FnMut()) -> Duration {
+    round();
+    let begun = on_cpu();
+    for count in 1_u32.. {
         round();
-        begun.elapsed()
-    });
-    rounds.min().unwrap_or_default()
+        let passed = on_cpu().saturating_sub(begun);
+        if passed >= MEASURED_MIN {
+            return passed / count;
+        }
+    }
+    Duration::ZERO
+}
+
+/// How long this thread has run, where Linux tells: others on the machine do not count. It is
+/// told in steps of a few milliseconds.
+fn on_cpu() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
 fn micros(time: Duration, count: u64) -> f64 {

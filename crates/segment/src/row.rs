@@ -110,6 +110,7 @@ pub(crate) struct Payload {
 /// Counts what the row would refer to.
 pub(crate) fn count_row(census: &mut Census, source: RowSource<'_>) {
     let payloads = &mut Vec::new();
+    census.begin_row();
     put_front(census, source, payloads, true);
     put_receipt(census, source, payloads);
 }

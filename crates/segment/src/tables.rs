@@ -19,41 +19,49 @@ const SELECTORS_MAX: usize = 255;
 
 /// Uses from which an entry pays for its own bytes: the first use of a literal is as dear as the
 /// entry, and further ones inside a page are found by the compressor anyway.
-const USES_MIN: u32 = 3;
+const USES_MIN: u32 = 2;
 
 /// How often addresses, words and selectors occur in some blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    addresses: AddressMap<u32>,
-    words: B256Map<u32>,
-    selectors: SelectorMap<u32>,
+    addresses: AddressMap<Uses>,
+    words: B256Map<Uses>,
+    selectors: SelectorMap<Uses>,
+    /// The row that is being counted.
+    row: u64,
+}
+
+/// In how many rows something occurs. Inside a row the first occurrence pays for the others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    rows: u32,
+    /// The last row that it was counted for.
+    last: u64,
 }
 
 impl Census {
+    /// What is counted from here on belongs to another row.
+    pub(crate) fn begin_row(&mut self) {
+        self.row = self.row.saturating_add(1);
+    }
+
     pub(crate) fn count_address(&mut self, address: Address) {
-        count(&mut self.addresses, address, 1);
+        count(&mut self.addresses, address, self.row);
     }
 
     pub(crate) fn count_word(&mut self, word: B256) {
-        count(&mut self.words, word, 1);
+        count(&mut self.words, word, self.row);
     }
 
     pub(crate) fn count_selector(&mut self, selector: [u8; 4]) {
-        count(&mut self.selectors, Selector::from(selector), 1);
+        count(&mut self.selectors, Selector::from(selector), self.row);
     }
 
     /// Adds up two censuses.
-    #[expect(clippy::iter_over_hash_type, reason = "a sum does not depend on the order")]
     pub fn merge(&mut self, other: Self) {
-        for (address, uses) in other.addresses {
-            count(&mut self.addresses, address, uses);
-        }
-        for (word, uses) in other.words {
-            count(&mut self.words, word, uses);
-        }
-        for (selector, uses) in other.selectors {
-            count(&mut self.selectors, selector, uses);
-        }
+        add(&mut self.addresses, other.addresses);
+        add(&mut self.words, other.words);
+        add(&mut self.selectors, other.selectors);
     }
 
     /// The tables for these blocks.
@@ -107,20 +115,33 @@ impl Codebook {
     }
 }
 
-fn count<K: Eq + Hash>(counts: &mut HashMap<K, u32, impl BuildHasher>, key: K, uses: u32) {
-    let sum = counts.entry(key).or_default();
-    *sum = sum.saturating_add(uses);
+fn count<K: Eq + Hash>(counts: &mut HashMap<K, Uses, impl BuildHasher>, key: K, row: u64) {
+    let uses = counts.entry(key).or_default();
+    if uses.last != row {
+        *uses = Uses { rows: uses.rows.saturating_add(1), last: row };
+    }
+}
+
+#[expect(clippy::iter_over_hash_type, reason = "a sum does not depend on the order")]
+fn add<K: Eq + Hash>(
+    sums: &mut HashMap<K, Uses, impl BuildHasher>,
+    counts: HashMap<K, Uses, impl BuildHasher>,
+) {
+    for (key, uses) in counts {
+        let sum = sums.entry(key).or_default();
+        sum.rows = sum.rows.saturating_add(uses.rows);
+    }
 }
 
 /// Entries by falling use; equal ones by value, so that the order is the same everywhere.
 fn most_used<K: Ord + Copy>(
-    counts: HashMap<K, u32, impl BuildHasher>,
+    counts: HashMap<K, Uses, impl BuildHasher>,
     entries_max: usize,
 ) -> Vec<K> {
     let mut entries: Vec<(u32, K)> = counts
         .into_iter()
-        .filter(|(_, uses)| *uses >= USES_MIN)
-        .map(|(entry, uses)| (uses, entry))
+        .filter(|(_, uses)| uses.rows >= USES_MIN)
+        .map(|(entry, uses)| (uses.rows, entry))
         .collect();
     entries.sort_unstable_by(|(uses_a, a), (uses_b, b)| uses_b.cmp(uses_a).then(a.cmp(b)));
     entries.truncate(entries_max);

@@ -216,7 +216,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Recent<T, N> {
             self.count.saturating_sub(1)
         });
         if let Some(older) = self.values.get_mut(..=moved) {
-            older.rotate_right(1);
+            older.copy_within(..moved, 1);
             if let Some(latest) = older.first_mut() {
                 *latest = value;
             }
