@@ -24,6 +24,29 @@ pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
     put_varint(out, u64::try_from(length).unwrap_or(u64::MAX));
 }
 
+/// Appends a length with marks below it: the first is the lowest bit.
+pub(crate) fn put_marked<const N: usize>(out: &mut Vec<u8>, length: usize, marks: [bool; N]) {
+    let marked = marks
+        .iter()
+        .rev()
+        .fold(length, |sum, mark| sum.saturating_mul(2).saturating_add(usize::from(*mark)));
+    put_length(out, marked);
+}
+
+/// Undoes [`put_marked`].
+pub(crate) fn read_marked<const N: usize>(
+    cursor: &mut Cursor<'_>,
+    what: &'static str,
+) -> Result<(usize, [bool; N]), RowFault> {
+    let mut rest = cursor.length(what)?;
+    let marks = std::array::from_fn(|_| {
+        let mark = rest % 2 == 1;
+        rest /= 2;
+        mark
+    });
+    Ok((rest, marks))
+}
+
 /// Bytes that are read from the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {

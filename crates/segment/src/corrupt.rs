@@ -51,7 +51,7 @@ pub enum RowFault {
         /// In the page.
         found: usize,
         /// In the directory.
-        expected: u64,
+        expected: usize,
     },
     /// Bytes after the last field.
     #[error("{left} bytes after the last field")]

@@ -15,4 +15,4 @@ pub(crate) mod shape;
 mod tail;
 pub(crate) mod write;
 
-use tail::{Kind, PageEntry, Tail};
+use tail::{BlockEntry, Kind, PageEntry, Tail};

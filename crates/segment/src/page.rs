@@ -1,11 +1,11 @@
 //! Pages: what is compressed together, checked together and read at once.
 //!
-//! Knows: the frame around a page (checksum, lengths, zstd), and how rows and their blocks'
-//! context lie in a transaction page.
+//! Knows: the frame around a page (checksum, lengths, zstd), and how rows lie in a transaction
+//! page.
 //! Never knows: where in the file a page lies.
 //!
-//! A transaction page answers alone: beside its rows it says of every block in it what answers
-//! need (number, hash, timestamp, base fee, excess blob gas, and where in the block it begins).
+//! With the directory in memory a transaction page answers alone: its head says how much gas and
+//! how many logs came before each row in its block.
 
 use std::ops::Range;
 
@@ -13,9 +13,8 @@ use alloy_primitives::{B256, Bytes};
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
 
-use crate::bytes::{Cursor, put_length, put_varint};
+use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
-use crate::file::shape::GROUP_BLOCKS;
 use crate::row::{ReceiptHead, Row, RowContext, decode_row};
 use crate::tables::Tables;
 
@@ -34,7 +33,7 @@ const TRANSFER_GAS: u64 = 21_000;
 const SIGNATURE_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 4;
 
-/// What a transaction page says about a block.
+/// What is known of a block beside a page of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockContext {
     /// The block's number.
@@ -73,7 +72,9 @@ pub(crate) struct RowHead {
 pub(crate) struct RowPage {
     /// The chain that the page's transactions leave out: that of the first that names one.
     pub(crate) chain_id: Option<u64>,
-    pub(crate) blocks: Vec<BlockContext>,
+    /// Gas used and logs in the first row's block before it.
+    pub(crate) gas_before: u64,
+    pub(crate) logs_before: u64,
     pub(crate) rows: Vec<RowHead>,
     pub(crate) tokens: Vec<u8>,
     pub(crate) signatures: Vec<u8>,
@@ -86,29 +87,20 @@ impl RowPage {
                 || self.tokens.len().saturating_add(row_bytes) > PAGE_TOKENS_MAX)
     }
 
-    /// The page's bytes; numbers are told as distances from the group's first.
+    /// The page's bytes.
     pub(crate) fn encode(
         &self,
         deflater: &mut Deflater,
         has_receipts: bool,
     ) -> Result<Vec<u8>, PageFault> {
         let mut plain = Vec::with_capacity(self.tokens.len().saturating_add(256));
-        put_marked(&mut plain, self.blocks.len(), [self.chain_id.is_some()]);
+        put_marked(&mut plain, self.rows.len(), [self.chain_id.is_some()]);
         if let Some(chain_id) = self.chain_id {
             put_varint(&mut plain, chain_id);
         }
-        for block in &self.blocks {
-            put_varint(&mut plain, block.number % GROUP_BLOCKS);
-            plain.extend_from_slice(block.hash.as_slice());
-            put_varint(&mut plain, block.timestamp);
-            let optional = [block.base_fee, block.excess_blob_gas];
-            put_marked(&mut plain, block.row_count, optional.map(|value| value.is_some()));
-            for value in optional.into_iter().flatten() {
-                put_varint(&mut plain, value);
-            }
-            put_varint(&mut plain, block.first_index);
-            put_varint(&mut plain, block.gas_before);
-            put_varint(&mut plain, block.logs_before);
+        if has_receipts {
+            put_varint(&mut plain, self.gas_before);
+            put_varint(&mut plain, self.logs_before);
         }
         for row in &self.rows {
             // Few rows have payloads: one bit says that their number follows.
@@ -129,29 +121,6 @@ impl RowPage {
         plain.extend_from_slice(&self.tokens);
         deflater.frame(&plain, &self.signatures)
     }
-}
-
-/// Appends a length with marks below it: the first is the lowest bit.
-fn put_marked<const N: usize>(out: &mut Vec<u8>, length: usize, marks: [bool; N]) {
-    let marked = marks
-        .iter()
-        .rev()
-        .fold(length, |sum, mark| sum.saturating_mul(2).saturating_add(usize::from(*mark)));
-    put_length(out, marked);
-}
-
-/// Undoes [`put_marked`].
-fn read_marked<const N: usize>(
-    cursor: &mut Cursor<'_>,
-    what: &'static str,
-) -> Result<(usize, [bool; N]), RowFault> {
-    let mut rest = cursor.length(what)?;
-    let marks = std::array::from_fn(|_| {
-        let mark = rest % 2 == 1;
-        rest /= 2;
-        mark
-    });
-    Ok((rest, marks))
 }
 
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
@@ -279,28 +248,24 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Opens a transaction page with the rows of a group of blocks; `group_first` is the group's
-    /// aligned number, `expected` what the directory says about the page.
+    /// Opens a transaction page; `blocks` are those that the directory puts there.
     pub(crate) fn open(
         inflater: &mut Inflater,
         page: &[u8],
-        group_first: u64,
-        expected: u64,
+        mut blocks: Vec<BlockContext>,
         has_receipts: bool,
     ) -> Result<Self, PageFault> {
         let opened = inflater.open(page)?;
         let mut cursor = Cursor::new(&opened.plain);
-        let (block_count, [has_chain_id]) = read_marked(&mut cursor, "blocks")?;
-        let chain_id = if has_chain_id { Some(cursor.varint("chain id")?) } else { None };
-        let mut blocks = Vec::new();
-        let mut row_count = 0_usize;
-        for _ in 0..block_count {
-            let block = read_context(&mut cursor, group_first)?;
-            row_count = row_count.saturating_add(block.row_count);
-            blocks.push(block);
-        }
-        if u64::try_from(row_count) != Ok(expected) {
+        let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
+        let expected = blocks.iter().fold(0, |sum, block| block.row_count.saturating_add(sum));
+        if row_count != expected {
             return Err(RowFault::RowCount { found: row_count, expected }.into());
+        }
+        let chain_id = if has_chain_id { Some(cursor.varint("chain id")?) } else { None };
+        if has_receipts && let Some(block) = blocks.first_mut() {
+            block.gas_before = cursor.varint("gas before")?;
+            block.logs_before = cursor.varint("logs before")?;
         }
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
@@ -418,31 +383,6 @@ fn read_heads(
     Ok(heads)
 }
 
-fn read_context(cursor: &mut Cursor<'_>, group_first: u64) -> Result<BlockContext, RowFault> {
-    let what = "block number";
-    let distance = cursor.varint(what)?;
-    if distance >= GROUP_BLOCKS {
-        return Err(RowFault::TooLarge { what });
-    }
-    let hash = B256::from(cursor.array::<32>("block hash")?);
-    let timestamp = cursor.varint("timestamp")?;
-    let (row_count, [has_base_fee, has_excess]) = read_marked(cursor, "row count")?;
-    let mut optional = |is_there: bool, what| {
-        if is_there { cursor.varint(what).map(Some) } else { Ok(None) }
-    };
-    Ok(BlockContext {
-        number: group_first.saturating_add(distance),
-        hash,
-        timestamp,
-        base_fee: optional(has_base_fee, "base fee")?,
-        excess_blob_gas: optional(has_excess, "excess blob gas")?,
-        first_index: cursor.varint("first index")?,
-        gas_before: cursor.varint("gas before")?,
-        logs_before: cursor.varint("logs before")?,
-        row_count,
-    })
-}
-
 pub(crate) fn wide(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
@@ -453,13 +393,13 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_of_a_page_head_come_back() {
-        for optional in [None, Some(0), Some(u64::MAX)] {
+        for chain_id in [None, Some(0), Some(u64::MAX)] {
             let block = BlockContext {
                 number: 31,
                 hash: B256::repeat_byte(1),
-                timestamp: u64::MAX,
-                base_fee: optional,
-                excess_blob_gas: optional,
+                timestamp: 2,
+                base_fee: None,
+                excess_blob_gas: None,
                 first_index: 3,
                 gas_before: u64::MAX,
                 logs_before: 4,
@@ -467,18 +407,23 @@ mod tests {
             };
             let head = RowHead { bytes: 1, payload_count: 2, gas_used: u64::MAX, log_count: 5 };
             let page = RowPage {
-                chain_id: optional,
-                blocks: vec![block.clone()],
+                chain_id,
+                gas_before: block.gas_before,
+                logs_before: block.logs_before,
                 rows: vec![head],
                 tokens: vec![0],
                 signatures: vec![0; SIGNATURE_BYTES],
             };
             let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
-            let rows = Rows::open(&mut Inflater::new().unwrap(), &bytes, 16, 1, true).unwrap();
-            assert_eq!((rows.chain_id, rows.blocks()), (optional, &[block][..]));
+            let inflater = &mut Inflater::new().unwrap();
+            let known = BlockContext { gas_before: 0, logs_before: 0, ..block.clone() };
+            let rows = Rows::open(inflater, &bytes, vec![known], true).unwrap();
+            assert_eq!((rows.chain_id, rows.blocks()), (chain_id, &[block][..]));
             let place = &rows.places[0];
             assert_eq!((place.gas_used, place.log_count), (u64::MAX, 5));
             assert_eq!(rows.payloads_of(0), 0..2);
+            let fault = Rows::open(inflater, &bytes, Vec::new(), true).unwrap_err();
+            assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }
 }

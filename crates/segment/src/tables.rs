@@ -17,8 +17,7 @@ const ADDRESSES_MAX: usize = 16_384;
 const WORDS_MAX: usize = 8_192;
 const SELECTORS_MAX: usize = 255;
 
-/// Uses from which an entry pays for its own bytes: the first use of a literal is as dear as the
-/// entry, and further ones inside a page are found by the compressor anyway.
+/// Rows from which an entry pays for its own bytes: the first of a literal is as dear as the entry.
 const USES_MIN: u32 = 2;
 
 /// How often addresses, words and selectors occur in some blocks.

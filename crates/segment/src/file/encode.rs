@@ -13,10 +13,10 @@ use chain::{Block, BlockRange, Receipt, Verified};
 
 use super::shape::GROUP_BLOCKS;
 use super::write::WriteFault;
-use super::{Kind, PageEntry};
+use super::{BlockEntry, Kind, PageEntry};
 use crate::bytes::{put_length, put_varint};
 use crate::corrupt::PageFault;
-use crate::page::{BlockContext, Deflater, RowHead, RowPage, wide};
+use crate::page::{Deflater, RowHead, RowPage, wide};
 use crate::row::{
     Payload, ReceiptHead, Row, RowContext, RowSource, count_row, decode_row, encode_row,
 };
@@ -50,7 +50,7 @@ pub struct EncodedGroup {
     pub(super) has_receipts: bool,
     pub(super) parent_hash: B256,
     pub(super) last_hash: B256,
-    pub(super) transaction_counts: Vec<u64>,
+    pub(super) blocks: Vec<BlockEntry>,
     pub(super) log_count: u64,
     pub(super) token_bytes: u64,
     pub(super) receipt_token_bytes: u64,
@@ -146,7 +146,7 @@ impl Encoder {
             has_receipts: self.has_receipts,
             parent_hash: blocks.first().map_or(B256::ZERO, |block| block.header.parent_hash),
             last_hash: blocks.last().map_or(B256::ZERO, |block| block.hash),
-            transaction_counts: blocks.iter().map(|block| wide(block.transactions.len())).collect(),
+            blocks: blocks.iter().map(|block| entry(block)).collect(),
             log_count: 0,
             token_bytes: 0,
             receipt_token_bytes: 0,
@@ -181,7 +181,6 @@ struct ExactRow {
 impl GroupMaker<'_> {
     fn add_rows(&mut self, block: &Block) -> Result<(), WriteFault> {
         let number = block.header.number;
-        let mut is_begun = false;
         let mut logs_before = 0_u64;
         for (index, (mut source, log_count)) in sources(block).enumerate() {
             let chain_id_own = source.chain_id;
@@ -189,15 +188,13 @@ impl GroupMaker<'_> {
             let mut row = self.encode_exact(source, number, index)?;
             if self.page.is_full_for(row.tokens.len()) {
                 self.close_rows()?;
-                is_begun = false;
                 if source.chain_id != chain_id_own {
                     source.chain_id = chain_id_own;
                     row = self.encode_exact(source, number, index)?;
                 }
             }
-            if !is_begun {
-                self.page.blocks.push(context(block, index, source.gas_before, logs_before));
-                is_begun = true;
+            if self.page.rows.is_empty() {
+                (self.page.gas_before, self.page.logs_before) = (source.gas_before, logs_before);
             }
             self.page.chain_id = source.chain_id;
             self.add_row(row);
@@ -248,9 +245,6 @@ impl GroupMaker<'_> {
         self.page.rows.push(RowHead { bytes, payload_count, gas_used, log_count });
         self.page.tokens.extend_from_slice(&tokens);
         self.page.signatures.extend_from_slice(&signature);
-        if let Some(block) = self.page.blocks.last_mut() {
-            block.row_count = block.row_count.saturating_add(1);
-        }
         self.payloads.extend(payloads);
     }
 
@@ -286,17 +280,13 @@ fn is_same(read: Row, source: RowSource<'_>) -> bool {
         && receipt.as_ref() == source.receipt.map(|receipt| &receipt.fields)
 }
 
-fn context(block: &Block, index: usize, gas_before: u64, logs_before: u64) -> BlockContext {
-    BlockContext {
-        number: block.header.number,
+fn entry(block: &Block) -> BlockEntry {
+    BlockEntry {
+        transaction_count: block.transactions.len(),
         hash: block.hash,
         timestamp: block.header.timestamp,
         base_fee: block.header.base_fee_per_gas,
         excess_blob_gas: block.header.excess_blob_gas,
-        first_index: wide(index),
-        gas_before,
-        logs_before,
-        row_count: 0,
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{B256, Bytes};
 
 use super::footer::{Facts, Footer};
 use super::shape::{GROUP_BLOCKS, groups};
-use super::{Kind, PageEntry, Tail};
+use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{Inflater, Rows};
+use crate::page::{BlockContext, Inflater, Rows, wide};
 use crate::row::Row;
 use crate::tables::Tables;
 
@@ -28,6 +28,7 @@ pub struct Segment {
     row_pages: Vec<(u64, usize)>,
     header_pages: Vec<usize>,
     other_pages: Vec<usize>,
+    blocks: Vec<BlockEntry>,
     /// Ordinal of every block's first transaction, and of the end.
     first_ordinals: Vec<u64>,
 }
@@ -104,16 +105,16 @@ impl Segment {
             row_pages: Vec::new(),
             header_pages: Vec::new(),
             other_pages: Vec::new(),
+            blocks: tail.blocks,
             first_ordinals: vec![0],
         };
         let mut ordinal = 0_u64;
-        for count in tail.transaction_counts {
-            ordinal = ordinal.saturating_add(count);
+        for block in &segment.blocks {
+            ordinal = ordinal.saturating_add(wide(block.transaction_count));
             segment.first_ordinals.push(ordinal);
         }
         let row_count = segment.add_pages(&tail.pages)?;
         let group_count = groups(facts.range).count();
-        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (what, found, expected) in [
             ("rows", row_count, facts.transaction_count),
             ("transactions", ordinal, facts.transaction_count),
@@ -152,15 +153,51 @@ impl Segment {
         Ok(ordinal)
     }
 
-    /// The aligned first number of the group that a row belongs to.
-    pub(super) fn group_of(&self, ordinal: u64) -> Option<u64> {
+    /// The position of the block that a row belongs to.
+    fn block_of(&self, ordinal: u64) -> Option<usize> {
         let after = self.first_ordinals.partition_point(|first| *first <= ordinal);
-        if after == self.first_ordinals.len() {
-            return None;
+        if after == self.first_ordinals.len() { None } else { after.checked_sub(1) }
+    }
+
+    /// The group that a row belongs to.
+    fn group_of(&self, ordinal: u64) -> Option<u64> {
+        let position = u64::try_from(self.block_of(ordinal)?).ok()?;
+        Some(self.footer.facts.range.first().checked_add(position)? / GROUP_BLOCKS)
+    }
+
+    /// The blocks of consecutive rows, as far as the directory tells.
+    fn contexts(&self, ordinals: &Range<u64>) -> Vec<BlockContext> {
+        let mut contexts = Vec::new();
+        let begin = self.block_of(ordinals.start).unwrap_or(self.blocks.len());
+        let ends = self.first_ordinals.iter().zip(self.first_ordinals.iter().skip(1));
+        for (position, ((first, end), block)) in ends.zip(&self.blocks).enumerate().skip(begin) {
+            if *first >= ordinals.end {
+                break;
+            }
+            let here = ordinals.start.max(*first)..ordinals.end.min(*end);
+            let row_count = usize::try_from(here.end.saturating_sub(here.start));
+            if here.is_empty() {
+                continue;
+            }
+            contexts.push(BlockContext {
+                number: self.footer.facts.range.first().saturating_add(wide(position)),
+                hash: block.hash,
+                timestamp: block.timestamp,
+                base_fee: block.base_fee,
+                excess_blob_gas: block.excess_blob_gas,
+                first_index: here.start.saturating_sub(*first),
+                gas_before: 0,
+                logs_before: 0,
+                row_count: row_count.unwrap_or(usize::MAX),
+            });
         }
-        let position = u64::try_from(after.checked_sub(1)?).ok()?;
-        let number = self.footer.facts.range.first().checked_add(position)?;
-        Some(number.saturating_sub(number % GROUP_BLOCKS))
+        contexts
+    }
+
+    /// A block's hash.
+    #[must_use]
+    pub fn find_hash(&self, number: u64) -> Option<B256> {
+        Some(self.blocks.get(self.position(number)?)?.hash)
     }
 
     /// What the segment says about itself.
@@ -262,11 +299,9 @@ impl Segment {
         let first = |at: usize| self.row_pages.get(at).map(|(ordinal, _)| *ordinal);
         let ordinal = first(at).unwrap_or_default();
         let end = first(at.saturating_add(1)).unwrap_or(self.footer.facts.transaction_count);
-        let group_first = self.group_of(ordinal).unwrap_or_default();
-        let expected = end.saturating_sub(ordinal);
+        let blocks = self.contexts(&(ordinal..end));
         let has_receipts = self.footer.facts.has_receipts;
-        Rows::open(inflater, bytes, group_first, expected, has_receipts)
-            .map_err(|fault| corrupt(place, fault))
+        Rows::open(inflater, bytes, blocks, has_receipts).map_err(|fault| corrupt(place, fault))
     }
 
     /// The bytes with everything of a row that is too long for its page; an empty range for most

@@ -1,9 +1,12 @@
 //! The tail: the directory of pages and the tables.
 //!
-//! Knows: how long every page is and what it holds, and how many transactions a block has.
+//! Knows: how long every page is and what it holds, and what answers need of every block beside
+//! its rows.
 //! Never knows: what is in a page.
 
-use crate::bytes::{Cursor, put_length, put_varint};
+use alloy_primitives::B256;
+
+use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::RowFault;
 use crate::tables::Tables;
 
@@ -47,26 +50,43 @@ pub(crate) struct PageEntry {
     pub(crate) count: u64,
 }
 
+/// What answers about a transaction need of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockEntry {
+    pub(crate) transaction_count: usize,
+    pub(crate) hash: B256,
+    pub(crate) timestamp: u64,
+    pub(crate) base_fee: Option<u64>,
+    pub(crate) excess_blob_gas: Option<u64>,
+}
+
 /// The directory and the tables: the tail, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) pages: Vec<PageEntry>,
-    /// Transactions of every block.
-    pub(crate) transaction_counts: Vec<u64>,
+    pub(crate) blocks: Vec<BlockEntry>,
     pub(crate) tables: Tables,
 }
 
 /// The tail's bytes.
-pub(crate) fn encode(pages: &[PageEntry], transaction_counts: &[u64], tables: &Tables) -> Vec<u8> {
+pub(crate) fn encode(pages: &[PageEntry], blocks: &[BlockEntry], tables: &Tables) -> Vec<u8> {
     let mut out = Vec::new();
     put_length(&mut out, pages.len());
     for PageEntry { kind, bytes, count } in pages {
         put_varint(&mut out, bytes.saturating_mul(4).saturating_add(kind.code()));
         put_varint(&mut out, *count);
     }
-    for count in transaction_counts {
-        put_varint(&mut out, *count);
+    let mut timestamp_before = 0;
+    for block in blocks {
+        let optional = [block.base_fee, block.excess_blob_gas];
+        put_marked(&mut out, block.transaction_count, optional.map(|value| value.is_some()));
+        put_varint(&mut out, block.timestamp.wrapping_sub(timestamp_before));
+        timestamp_before = block.timestamp;
+        for value in optional.into_iter().flatten() {
+            put_varint(&mut out, value);
+        }
     }
+    out.extend(blocks.iter().flat_map(|block| block.hash.0));
     let Tables { addresses, words, selectors } = tables;
     put_length(&mut out, addresses.len());
     out.extend(addresses.iter().flat_map(|entry| entry.0.0));
@@ -88,9 +108,25 @@ impl Tail {
             let kind = Kind::from_code(length_and_kind);
             pages.push(PageEntry { kind, bytes: length_and_kind / 4, count });
         }
-        let mut transaction_counts = Vec::new();
+        let mut blocks = Vec::new();
+        let mut timestamp = 0_u64;
         for _ in 0..block_count {
-            transaction_counts.push(cursor.varint("transaction count")?);
+            let (transaction_count, [has_base_fee, has_excess]) =
+                read_marked(&mut cursor, "transaction count")?;
+            timestamp = timestamp.wrapping_add(cursor.varint("timestamp")?);
+            let mut optional = |is_there: bool, what| {
+                if is_there { cursor.varint(what).map(Some) } else { Ok(None) }
+            };
+            blocks.push(BlockEntry {
+                transaction_count,
+                hash: B256::ZERO,
+                timestamp,
+                base_fee: optional(has_base_fee, "base fee")?,
+                excess_blob_gas: optional(has_excess, "excess blob gas")?,
+            });
+        }
+        for block in &mut blocks {
+            block.hash = cursor.array::<32>("block hash")?.into();
         }
         let mut tables = Tables::default();
         for _ in 0..cursor.count("addresses")? {
@@ -103,8 +139,28 @@ impl Tail {
             tables.selectors.push(cursor.array("selector")?);
         }
         match cursor.rest().len() {
-            0 => Ok(Self { pages, transaction_counts, tables }),
+            0 => Ok(Self { pages, blocks, tables }),
             left => Err(RowFault::Rest { left }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_of_a_block_come_back() {
+        let block = |timestamp: u64, optional: Option<u64>| BlockEntry {
+            transaction_count: 7,
+            hash: B256::repeat_byte(3),
+            timestamp,
+            base_fee: optional,
+            excess_blob_gas: optional,
+        };
+        let blocks = [block(u64::MAX, None), block(5, Some(u64::MAX)), block(6, Some(0))];
+        let bytes = encode(&[], &blocks, &Tables::default());
+        assert_eq!(Tail::decode(&bytes, 3).unwrap().blocks, blocks);
+        assert!(Tail::decode(&bytes, 2).is_err() && Tail::decode(&bytes, 4).is_err());
     }
 }

@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::encode::EncodedGroup;
 use super::footer::{Facts, Footer};
 use super::shape::{GROUP_BLOCKS, SegmentShape};
-use super::{Kind, PageEntry, tail};
+use super::{BlockEntry, Kind, PageEntry, tail};
 use crate::corrupt::PageFault;
 use crate::page::Deflater;
 use crate::tables::Tables;
@@ -96,7 +96,7 @@ pub struct SegmentWriter {
     next: u64,
     hasher: Sha256,
     pages: Vec<PageEntry>,
-    transaction_counts: Vec<u64>,
+    blocks: Vec<BlockEntry>,
     /// Pages that lie after all rows: their bytes and how many blocks they hold.
     header_pages: Vec<(Vec<u8>, u64)>,
     other_pages: Vec<(Vec<u8>, u64)>,
@@ -129,7 +129,7 @@ impl SegmentWriter {
             next: range.first(),
             hasher: Sha256::new(),
             pages: Vec::new(),
-            transaction_counts: Vec::new(),
+            blocks: Vec::new(),
             header_pages: Vec::new(),
             other_pages: Vec::new(),
         })
@@ -151,10 +151,11 @@ impl SegmentWriter {
         ] {
             *sum = sum.saturating_add(count);
         }
-        for count in &group.transaction_counts {
-            facts.transaction_count = facts.transaction_count.saturating_add(*count);
+        for block in &group.blocks {
+            let count = u64::try_from(block.transaction_count).unwrap_or(u64::MAX);
+            facts.transaction_count = facts.transaction_count.saturating_add(count);
         }
-        self.transaction_counts.extend(group.transaction_counts);
+        self.blocks.extend(group.blocks);
         self.pages.extend(group.page_entries);
         let block_count = group.range.count();
         self.header_pages.push((group.header_page, block_count));
@@ -203,7 +204,7 @@ impl SegmentWriter {
                 out.extend_from_slice(&page);
             }
         }
-        let tail = tail::encode(&self.pages, &self.transaction_counts, &self.tables);
+        let tail = tail::encode(&self.pages, &self.blocks, &self.tables);
         let tail = Deflater::new()?.frame(&tail, &[])?;
         let tail_bytes = u64::try_from(tail.len()).unwrap_or(u64::MAX);
         out.extend_from_slice(&tail);
