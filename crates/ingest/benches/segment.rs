@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each, logs_bloom};
@@ -77,14 +78,26 @@ fn measure(path: &Path) {
     let writing = cost(|| {
         std::hint::black_box(write(&blocks));
     });
+    let recovery = cost(|| recover(&blocks));
     let stored = Stored::open(bytes, &blocks);
     let count = stored.segment.facts().transaction_count;
     println!("{}: {} blocks, {count} transactions", path.display(), blocks.len());
     report_bytes(&stored, archive.bytes_count(), count);
     println!("  encoding, both passes      {:>8.2} us a transaction", micros(writing, count));
     println!("  of which the first         {:>8.2} us a transaction", micros(counting, count));
+    println!("  bare sender recovery       {:>8.2} us a transaction", micros(recovery, count));
+    println!("  encoding / recovery        {:>8.2}", micros(writing, 1) / micros(recovery, 1));
     report_reads(&stored, count);
     report_blocks(&stored, &blocks);
+}
+
+/// The senders of all transactions: the limit beside which importing is measured.
+fn recover(blocks: &[Verified<Block>]) {
+    let mut buffer = Vec::new();
+    for transaction in blocks.iter().flat_map(|block| &block.transactions) {
+        let sender = transaction.envelope.recover_unchecked_with_buf(&mut buffer);
+        assert!(sender.is_ok_and(|sender| sender == transaction.sender), "proven before");
+    }
 }
 
 fn range_of(blocks: &[Verified<Block>]) -> BlockRange {

@@ -19,6 +19,9 @@ use crate::corrupt::RowFault;
 use crate::tables::{Census, Codebook, Tables};
 use crate::token::{RowReader, RowWriter, Tokens};
 
+#[cfg(test)]
+mod tests;
+
 /// Call data or log data longer than this lies in a page of its own.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 4096;
 
