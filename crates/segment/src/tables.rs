@@ -12,9 +12,10 @@ use std::hash::{BuildHasher, Hash};
 use alloy_primitives::map::{AddressMap, B256Map, SelectorMap};
 use alloy_primitives::{Address, B256, Selector};
 
-/// Entries of each table at the most: all tables of a full era stay well under a megabyte.
-const ADDRESSES_MAX: usize = 16_384;
-const WORDS_MAX: usize = 8_192;
+/// Entries of each table at the most: 443 KB, so that with 8192 blocks and the directory of 150,000
+/// pages the tail of a full era stays under a megabyte.
+const ADDRESSES_MAX: usize = 12_288;
+const WORDS_MAX: usize = 6_144;
 const SELECTORS_MAX: usize = 255;
 
 /// Rows from which an entry pays for its own bytes: the first of a literal is as dear as the entry.

@@ -139,19 +139,16 @@ impl View {
         reader: &mut Reader,
         number: u64,
     ) -> Result<Option<B256>, StoreError> {
-        let after = self.manifest.find_segment(number.saturating_add(1));
-        // Known without a read where a segment begins or ends.
-        if let Some((_, entry)) = self.manifest.find_segment(number)
-            && entry.range.last() == number
-        {
+        if let Some(block) = self.head.find_block(number) {
+            return Ok(Some(block.hash()));
+        }
+        // Known without a read where a segment ends.
+        let entry = self.manifest.find_segment(number).map(|(_, entry)| entry);
+        if let Some(entry) = entry.filter(|entry| entry.range.last() == number) {
             return Ok(Some(entry.last_hash));
         }
-        if let Some((_, entry)) = after.filter(|(_, entry)| entry.range.first() > number)
-            && self.manifest.find_segment(number).is_some()
-        {
-            return Ok(Some(entry.parent_hash));
-        }
-        Ok(self.read_header(reader, number).await?.map(|header| header.hash))
+        let open = self.open_at(reader, number).await?;
+        Ok(open.and_then(|(_, open)| open.segment.find_hash(number)))
     }
 
     /// A whole block.
@@ -240,7 +237,7 @@ impl View {
         Ok(None)
     }
 
-    /// The number of the block with a hash, proven by hashing its header.
+    /// The number of the block with a hash. Reading its header proves it by hashing.
     pub async fn find_block(
         &self,
         reader: &mut Reader,
@@ -371,7 +368,17 @@ impl View {
             .segment
             .read_header(&mut reader.inflater, &place, &reader.page, number)
             .map_err(|cause| file.corrupt(cause))?;
-        Ok(Some(StoredHeader::of_record(number, record)))
+        let header = StoredHeader::of_record(number, record);
+        // What finds a block by its hash goes by the directory: here it is proven.
+        if let Some(expected) = open.segment.find_hash(number).filter(|hash| *hash != header.hash) {
+            return Err(StoreError::Differs {
+                file: file.entry.file_name.clone(),
+                what: format!("hash of block {number}"),
+                found: header.hash.to_string(),
+                expected: expected.to_string(),
+            });
+        }
+        Ok(Some(header))
     }
 
     async fn row_in(

@@ -295,7 +295,7 @@ fn header_parts(blocks: &[Verified<Block>]) -> Vec<u8> {
     let mut plain = Vec::new();
     for block in blocks {
         put_part(&mut plain, &block.header_rlp);
-        put_varint(&mut plain, block_bytes(block));
+        put_varint(&mut plain, block.rlp_bytes());
     }
     plain
 }
@@ -314,33 +314,6 @@ fn other_parts(blocks: &[Verified<Block>]) -> Vec<u8> {
 fn put_part(plain: &mut Vec<u8>, part: &[u8]) {
     put_length(plain, part.len());
     plain.extend_from_slice(part);
-}
-
-/// The length of the RLP of a whole block: header, transactions, ommers, withdrawals.
-fn block_bytes(block: &Block) -> u64 {
-    let transactions = block.transactions.iter().fold(0_u64, |sum, transaction| {
-        let length = wide(transaction.encoded.len());
-        let is_typed = !transaction.envelope.is_legacy();
-        // A typed transaction is a string in the list.
-        sum.saturating_add(if is_typed { rlp_bytes(length) } else { length })
-    });
-    let withdrawals = block.withdrawals_rlp.as_ref().map_or(0, |list| wide(list.len()));
-    rlp_bytes(
-        wide(block.header_rlp.len())
-            .saturating_add(rlp_bytes(transactions))
-            .saturating_add(wide(block.ommers_rlp.len()))
-            .saturating_add(withdrawals),
-    )
-}
-
-/// The length of an RLP list or a string of two or more bytes.
-fn rlp_bytes(payload_bytes: u64) -> u64 {
-    let length_bytes = if payload_bytes < 56 {
-        0
-    } else {
-        u64::from((64 - payload_bytes.leading_zeros()).div_ceil(8))
-    };
-    payload_bytes.saturating_add(1).saturating_add(length_bytes)
 }
 
 /// What each row of a block is made of, and how many logs it has.

@@ -71,11 +71,16 @@ pub(crate) struct Tail {
 /// The tail's bytes.
 pub(crate) fn encode(pages: &[PageEntry], blocks: &[BlockEntry], tables: &Tables) -> Vec<u8> {
     let mut out = Vec::new();
+    // Columns: nearly all pages hold as many rows, and of a length only the low byte is noise. So a
+    // page costs little more than that byte.
     put_length(&mut out, pages.len());
-    for PageEntry { kind, bytes, count } in pages {
-        put_varint(&mut out, bytes.saturating_mul(4).saturating_add(kind.code()));
-        put_varint(&mut out, *count);
+    for PageEntry { kind, count, .. } in pages {
+        put_varint(&mut out, count.saturating_mul(4).saturating_add(kind.code()));
     }
+    for page in pages {
+        put_varint(&mut out, page.bytes >> 8);
+    }
+    out.extend(pages.iter().map(|page| page.bytes.to_le_bytes()[0]));
     let mut timestamp_before = 0;
     for block in blocks {
         let optional = [block.base_fee, block.excess_blob_gas];
@@ -103,10 +108,17 @@ impl Tail {
         let page_count = cursor.count("pages")?;
         let mut pages = Vec::with_capacity(page_count);
         for _ in 0..page_count {
-            let length_and_kind = cursor.varint("page")?;
-            let count = cursor.varint("page")?;
-            let kind = Kind::from_code(length_and_kind);
-            pages.push(PageEntry { kind, bytes: length_and_kind / 4, count });
+            let count_and_kind = cursor.varint("page")?;
+            let (kind, count) = (Kind::from_code(count_and_kind), count_and_kind / 4);
+            pages.push(PageEntry { kind, bytes: 0, count });
+        }
+        for page in &mut pages {
+            let high = cursor.varint("page length")?;
+            let what = "page length";
+            page.bytes = high.checked_mul(256).ok_or(RowFault::TooLarge { what })?;
+        }
+        for page in &mut pages {
+            page.bytes |= u64::from(cursor.byte("page length")?);
         }
         let mut blocks = Vec::new();
         let mut timestamp = 0_u64;
