@@ -8,6 +8,7 @@ pub mod disk;
 mod draft;
 mod error;
 mod files;
+pub mod genesis_file;
 pub mod head;
 pub mod layout;
 pub mod lock;

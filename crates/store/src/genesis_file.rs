@@ -1,0 +1,108 @@
+//! The genesis.json that a data folder keeps: which forks its chain has, for whoever opens it next.
+//!
+//! Knows: the file's name, how long it may be, the order that makes a crash harmless.
+//! Never knows: what is in it. Which chain the folder holds is the manifest's to say.
+
+use crate::disk::{Disk, DiskError};
+use crate::writer::Writer;
+
+/// The file.
+pub const GENESIS_NAME: &str = "genesis.json";
+/// Where the next one is written; what a crash leaves there means nothing.
+const STAGED_NAME: &str = "genesis.json.staged";
+/// The longest one that is kept. Mainnet's, with every account of its sale, is a hundredth of it.
+pub const GENESIS_BYTES_MAX: u64 = 64 << 20;
+
+/// The folder's genesis.json, if it keeps one.
+pub fn read_genesis(disk: &dyn Disk) -> Result<Option<Vec<u8>>, DiskError> {
+    match disk.read(GENESIS_NAME, GENESIS_BYTES_MAX) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps a genesis.json in the folder of `disk`, in place of one that is there. The writer is not
+/// asked for anything: having it proves that nobody else changes the folder.
+pub fn keep_genesis(disk: &dyn Disk, _writer: &Writer, bytes: &[u8]) -> Result<(), DiskError> {
+    let file_bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if file_bytes > GENESIS_BYTES_MAX {
+        let place = format!("{}/{GENESIS_NAME}", disk.place());
+        return Err(DiskError::TooLarge { place, file_bytes, bytes_max: GENESIS_BYTES_MAX });
+    }
+    if read_genesis(disk)?.is_some_and(|held| held == bytes) {
+        return Ok(());
+    }
+    disk.write(STAGED_NAME, bytes)?; //             1. beside the old one, over what a crash left
+    disk.fsync_file(STAGED_NAME)?; //               2. the contents are durable
+    disk.rename(STAGED_NAME, GENESIS_NAME)?; //     3. readers see it; a crash before changes nothing
+    disk.fsync_folder() //                          4. the name is durable
+}
+
+/// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.
+pub fn forget_genesis(disk: &dyn Disk, _writer: &Writer) -> Result<(), DiskError> {
+    match disk.remove(GENESIS_NAME) {
+        Err(error) if !error.is_missing() => Err(error),
+        _ => disk.fsync_folder(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chain::ChainSpec;
+
+    use super::*;
+    use crate::disk::faulty::{Crash, FaultyDisk};
+    use crate::read::Inline;
+    use crate::store::{Limits, Store};
+
+    /// A folder on a disk that fails at will, and its writer.
+    fn folder() -> (Arc<FaultyDisk>, Writer) {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let writer = writer(&disk);
+        (disk, writer)
+    }
+
+    fn writer(disk: &Arc<FaultyDisk>) -> Writer {
+        let disk: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
+        let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
+        Writer::open(Arc::new(store), ChainSpec::bare("test", None, None)).unwrap()
+    }
+
+    #[test]
+    fn what_was_kept_survives_a_crash() {
+        let (disk, writer) = folder();
+        assert_eq!(read_genesis(&*disk).unwrap(), None);
+        keep_genesis(&*disk, &writer, b"{}").unwrap();
+        disk.crash(Crash::default());
+        assert_eq!(read_genesis(&*disk).unwrap().as_deref(), Some(b"{}".as_slice()));
+    }
+
+    #[test]
+    fn a_crash_while_it_is_replaced_leaves_the_old_one_or_the_new_one() {
+        for step in 0..8 {
+            let (disk, first) = folder();
+            keep_genesis(&*disk, &first, b"old").unwrap();
+            disk.fail_after(step, crate::disk::faulty::Failure::Io);
+            let kept = keep_genesis(&*disk, &first, b"new");
+            disk.crash(Crash::default());
+            let found = read_genesis(&*disk).unwrap().unwrap();
+            assert!(found == b"new" || (found == b"old" && kept.is_err()), "step {step}");
+            let again = writer(&disk);
+            keep_genesis(&*disk, &again, b"new").unwrap();
+            assert_eq!(read_genesis(&*disk).unwrap().unwrap(), b"new", "step {step}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_forgotten_is_gone_and_forgetting_none_is_no_failure() {
+        let (disk, writer) = folder();
+        forget_genesis(&*disk, &writer).unwrap();
+        keep_genesis(&*disk, &writer, b"{}").unwrap();
+        forget_genesis(&*disk, &writer).unwrap();
+        disk.crash(Crash::default());
+        assert_eq!(read_genesis(&*disk).unwrap(), None);
+    }
+}
