@@ -18,6 +18,7 @@ pub mod names;
 mod part;
 pub mod read;
 mod reader;
+pub mod stat;
 mod store;
 mod view;
 mod writer;

@@ -1,0 +1,212 @@
+//! What a data folder holds, in numbers: ranges and their trust, counts, bytes by part.
+//!
+//! Knows: what a view lists, and what the tails of its segments say of their bytes.
+//! Never knows: how numbers are shown.
+//!
+//! The tail of every segment is read, one after the other, and none is kept: asking costs a server
+//! no memory that its readers have warmed.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use chain::BlockRange;
+use chain::trust::Status;
+use segment::PartBytes;
+
+use crate::error::StoreError;
+use crate::files::{FileSource, Files};
+use crate::manifest::{Network, RunEntry, SegmentEntry};
+use crate::reader::Reader;
+use crate::view::View;
+
+/// What a data folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Which chain it is.
+    pub network: Network,
+    /// How far the sealed blocks can be trusted to be canonical, lowest first.
+    pub statuses: Vec<(BlockRange, Status)>,
+    /// The ranges whose receipts are held.
+    pub coverage_receipts: Vec<BlockRange>,
+    /// The ranges between those that are held.
+    pub gaps: Vec<BlockRange>,
+    /// The highest block.
+    pub tip: Option<BlockId>,
+    /// The highest block that will not change: the last of the highest sealed range, unless nothing
+    /// says that this range is canonical.
+    pub finalized: Option<BlockId>,
+    /// How many blocks are held.
+    pub block_count: u64,
+    /// How many transactions.
+    pub transaction_count: u64,
+    /// How many logs.
+    pub log_count: u64,
+    /// What the files take.
+    pub bytes: BytesByPart,
+    /// The segments, lowest block first.
+    pub segments: Vec<SegmentEntry>,
+    /// The lookup runs.
+    pub runs: Vec<RunEntry>,
+}
+
+/// A block by both its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockId {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+}
+
+/// What the files of a folder take, by what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BytesByPart {
+    /// Headers.
+    pub headers: u64,
+    /// Transactions with signatures and senders.
+    pub transactions: u64,
+    /// Receipts. They share pages with transactions: this is their share by size before compression.
+    pub receipts: u64,
+    /// From hash to place.
+    pub lookups: u64,
+    /// Ommers and withdrawals, directories and tables of the segments, the manifest, and what the
+    /// caller counted beside.
+    pub other: u64,
+}
+
+impl BytesByPart {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self { headers, transactions, receipts, lookups, other } = *self;
+        [headers, transactions, receipts, lookups, other].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Counts one segment of `file_bytes`.
+    fn add_segment(&mut self, parts: PartBytes, file_bytes: u64) {
+        let transactions = parts.transactions.saturating_add(parts.transaction_payloads);
+        let receipts = parts.receipts.saturating_add(parts.receipt_payloads);
+        let told = [parts.headers, transactions, receipts].into_iter().fold(0, u64::saturating_add);
+        self.headers = self.headers.saturating_add(parts.headers);
+        self.transactions = self.transactions.saturating_add(transactions);
+        self.receipts = self.receipts.saturating_add(receipts);
+        // Whatever else a file of this length holds: no byte is left out of the sum.
+        self.other = self.other.saturating_add(file_bytes.saturating_sub(told));
+    }
+}
+
+impl Stat {
+    /// Looks at everything that a view lists. `source` opens its files; `beside_bytes` is what lies
+    /// in the folder and is listed nowhere.
+    pub async fn gather(
+        view: &View,
+        source: Arc<dyn FileSource>,
+        beside_bytes: u64,
+    ) -> Result<Self, StoreError> {
+        let manifest = view.manifest();
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let manifest_bytes = if manifest.segments().is_empty() && manifest.runs().is_empty() {
+            0
+        } else {
+            u64::try_from(manifest.encode().len()).unwrap_or(u64::MAX)
+        };
+        let mut bytes = BytesByPart {
+            other: manifest_bytes.saturating_add(beside_bytes),
+            ..BytesByPart::default()
+        };
+        let files = Files::new(source, 0);
+        for entry in manifest.segments() {
+            let open = files.segment(&mut reader, &files.listed_segment(entry)).await?;
+            bytes.add_segment(open.segment.part_bytes(), entry.bytes);
+        }
+        for entry in manifest.runs() {
+            bytes.lookups = bytes.lookups.saturating_add(entry.bytes);
+        }
+        let tip = match view.tip() {
+            Some(number) => {
+                let hash = view.read_hash(&mut reader, number).await?;
+                hash.map(|hash| BlockId { number, hash })
+            }
+            None => None,
+        };
+        let statuses = manifest.statuses();
+        let is_canonical = |(_, status): &&(BlockRange, Status)| *status != Status::Unanchored;
+        let sealed = manifest.segments().last();
+        let finalized = statuses.last().filter(is_canonical).and(sealed);
+        let coverage = view.coverage();
+        Ok(Self {
+            network: manifest.network().clone(),
+            coverage_receipts: manifest.coverage_receipts(),
+            gaps: gaps(&coverage),
+            tip,
+            finalized: finalized
+                .map(|entry| BlockId { number: entry.range.last(), hash: entry.last_hash }),
+            block_count: sum(coverage.iter().map(BlockRange::count)),
+            transaction_count: sum(manifest.segments().iter().map(|it| it.transaction_count))
+                .saturating_add(head_transactions(view)),
+            log_count: sum(manifest.segments().iter().map(|it| it.log_count))
+                .saturating_add(head_logs(view)),
+            statuses,
+            bytes,
+            segments: manifest.segments().to_vec(),
+            runs: manifest.runs().to_vec(),
+        })
+    }
+}
+
+/// What lies between ranges that are in their order and do not touch.
+fn gaps(coverage: &[BlockRange]) -> Vec<BlockRange> {
+    let pairs = coverage.iter().zip(coverage.iter().skip(1));
+    let between = |(below, above): (&BlockRange, &BlockRange)| {
+        BlockRange::from_ends(below.end(), above.first().checked_sub(1)?)
+    };
+    pairs.filter_map(between).collect()
+}
+
+fn head_transactions(view: &View) -> u64 {
+    let blocks = view.head().blocks().iter();
+    sum(blocks.map(|it| u64::try_from(it.block().transactions.len()).unwrap_or(u64::MAX)))
+}
+
+fn head_logs(view: &View) -> u64 {
+    let receipts = view.head().blocks().iter().flat_map(|it| it.block().receipts.iter().flatten());
+    sum(receipts.map(|it| u64::try_from(it.fields.logs.len()).unwrap_or(u64::MAX)))
+}
+
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: u64, last: u64) -> BlockRange {
+        BlockRange::from_ends(first, last).unwrap()
+    }
+
+    #[test]
+    fn gaps_lie_between_ranges_and_nowhere_else() {
+        assert_eq!(gaps(&[]), []);
+        assert_eq!(gaps(&[range(5, 9)]), []);
+        let held = [range(0, 4), range(6, 6), range(100, 200)];
+        assert_eq!(gaps(&held), [range(5, 5), range(7, 99)]);
+    }
+
+    #[test]
+    fn no_byte_of_a_file_is_left_out_of_the_sum() {
+        let parts = PartBytes {
+            transactions: 10,
+            transaction_payloads: 20,
+            receipts: 30,
+            receipt_payloads: 40,
+            headers: 50,
+            others: 60,
+            tail: 70,
+        };
+        let mut bytes = BytesByPart { lookups: 5, other: 1, ..BytesByPart::default() };
+        bytes.add_segment(parts, 1000);
+        assert_eq!((bytes.headers, bytes.transactions, bytes.receipts), (50, 30, 70));
+        assert_eq!(bytes.total(), 1006);
+    }
+}
