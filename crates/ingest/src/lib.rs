@@ -7,6 +7,7 @@
 #[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;
 pub mod check;
+pub mod export;
 pub mod import;
 pub mod pool;
 pub mod prove;

@@ -1,0 +1,114 @@
+//! Blocks as lines of JSON: consensus bytes in hex, one object a block.
+//!
+//! Knows: the keys, and that every value is a number, `null` or hex, so that nothing needs escaping.
+//! Never knows: where the blocks come from.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::hex;
+use chain::{BlockRange, Receipt, logs_bloom};
+use store::StoredBlock;
+
+use super::ExportError;
+
+/// The file of these blocks. As many digits as segments have, so that names sort like numbers.
+pub(super) fn file_name(network: &str, range: BlockRange) -> String {
+    format!("{network}-{:010}-{:010}.ndjson", range.first(), range.last())
+}
+
+/// One block as one line: number, hash, and consensus bytes in hex. Transactions and receipts are in
+/// their EIP-2718 form, ommers and withdrawals are RLP lists.
+pub(super) fn line(block: StoredBlock, has_receipts: bool) -> String {
+    let StoredBlock { header, others, rows } = block;
+    let (mut transactions, mut senders, mut receipts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut gas_before = 0;
+    for row in rows {
+        transactions.push(quoted(&row.encoded));
+        senders.push(quoted(row.sender.as_slice()));
+        if let Some(receipt) = row.receipt {
+            let fields = receipt.into_fields(gas_before);
+            gas_before = fields.cumulative_gas_used;
+            let bloom = logs_bloom(&fields.logs);
+            let mut encoded = Vec::new();
+            Receipt { tx_type: row.envelope.tx_type(), fields }.encode_2718(&bloom, &mut encoded);
+            receipts.push(quoted(&encoded));
+        }
+    }
+    let list = |items: &[String]| format!("[{}]", items.join(","));
+    let receipts = if has_receipts { list(&receipts) } else { "null".to_owned() };
+    let withdrawals = others.withdrawals.map_or_else(|| "null".to_owned(), |rlp| quoted(&rlp));
+    let (number, hash) = (header.number, header.hash);
+    let parts = [
+        ("header", quoted(&header.rlp)),
+        ("transactions", list(&transactions)),
+        ("senders", list(&senders)),
+        ("ommers", quoted(&others.ommers)),
+        ("withdrawals", withdrawals),
+        ("receipts", receipts),
+    ];
+    let parts = parts.map(|(key, value)| format!(",\"{key}\":{value}")).concat();
+    format!("{{\"number\":{number},\"hash\":\"{hash}\"{parts}}}\n")
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", hex::encode_prefixed(bytes))
+}
+
+/// A file under way; it is removed unless it is finished.
+#[derive(Debug)]
+pub(super) struct LinesFile {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: BufWriter<File>,
+    bytes: u64,
+    is_finished: bool,
+}
+
+impl LinesFile {
+    /// A file that will be at `path`, which is in `folder`.
+    pub(super) fn create(folder: &Path, path: PathBuf) -> Result<Self, ExportError> {
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error| ExportError::Io { path, error }
+        };
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let unfinished = folder.join(format!(".unfinished-{}.ndjson", std::process::id()));
+        let file = File::create(&unfinished).map_err(at(&unfinished))?;
+        let file = BufWriter::with_capacity(1 << 18, file);
+        Ok(Self { path, unfinished, file, bytes: 0, is_finished: false })
+    }
+
+    pub(super) fn push(&mut self, line: &str) -> Result<(), ExportError> {
+        self.bytes = self.bytes.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|error| ExportError::Io { path: self.path.clone(), error })
+    }
+
+    /// Makes the file durable under its name; where it is, and how long.
+    pub(super) fn finish(mut self) -> Result<(PathBuf, u64), ExportError> {
+        let finished = (|| {
+            self.file.flush()?;
+            self.file.get_ref().sync_all()?; //          1. the contents are durable
+            fs::rename(&self.unfinished, &self.path)?; // 2. the name appears
+            self.is_finished = true;
+            let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all() // 3. the name is durable
+        })();
+        let path = self.path.clone();
+        match finished {
+            Ok(()) => Ok((path, self.bytes)),
+            Err(error) => Err(ExportError::Io { path, error }),
+        }
+    }
+}
+
+impl Drop for LinesFile {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Nothing to do about a failure: the name says that the file is unfinished.
+            let _ = fs::remove_file(&self.unfinished);
+        }
+    }
+}
