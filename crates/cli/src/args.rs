@@ -4,14 +4,51 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
+use chain::BlockRange;
 use chain::trust::Anchor;
 use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
+use ingest::export::Kind;
 use ingest::sample::Payload;
+
+const EXAMPLES: &str = "\
+Examples:
+  quipu demo
+  quipu verify /archives/mainnet
+  quipu import --data-dir data /archives/mainnet
+  quipu stat --data-dir data
+  quipu export --data-dir data --format ere --to out
+
+Exit codes: 0 done; 1 the data or the work failed, and it was said what and where; 2 the command
+line is wrong.";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  quipu import /archives/mainnet
+  quipu import --data-dir data --blocks 0..999 mainnet-00000-5ec1ffb8.era1
+  quipu import --data-dir data --genesis genesis.json my-chain/
+  quipu import --data-dir data --unanchored --without-receipts slice.ere
+
+A kill at any moment is harmless: the same command again takes up after the last whole file.";
+
+const STAT_EXAMPLES: &str = "\
+Examples:
+  quipu stat --data-dir data
+  quipu stat --data-dir data --json | jq .coverage";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  quipu export --data-dir data --format ere --to out
+  quipu export --data-dir data --format era1 --to out --blocks 0..8191
+  quipu export --data-dir data --format ndjson --to out --blocks 100..199
+
+Without --blocks all that is held is written, each range without a gap as archives of its own. With
+--blocks, what is held of these blocks is written, and the exit code is 1 if some are missing. A file
+that is there already is never replaced.";
 
 /// Ethereum history, proven: blocks, transactions and receipts from archive files.
 #[derive(Debug, Parser)]
-#[command(name = "quipu", version, max_term_width = 100)]
+#[command(name = "quipu", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -19,7 +56,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make the sample chain, write it as archives and prove it: needs nothing
+    /// Make the sample chain, write it as archives, prove and import it: needs nothing
     Demo(DemoArgs),
     /// Write the sample chain as archives
     Sample(SampleArgs),
@@ -31,6 +68,21 @@ pub(crate) enum Command {
     /// its range, transactions, root and verdict. Exits with 0 if all is true, with 1 if anything
     /// is false, naming file, block, byte and both values.
     Verify(VerifyArgs),
+    /// Take archives into the data folder, proven
+    ///
+    /// Every block is proven as `quipu verify` does it, and stored with its receipts so that every
+    /// hash can be searched. Files whose blocks are held already are passed over. A file that is
+    /// refused is named with the reason, and the others go on.
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
+    /// Tell what the data folder holds
+    ///
+    /// Ranges and how far they can be trusted, counts, bytes by part and bytes per transaction.
+    #[command(after_help = STAT_EXAMPLES)]
+    Stat(StatArgs),
+    /// Write what the data folder holds as archives or as lines of JSON
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +139,62 @@ pub(crate) struct VerifyArgs {
     pub(crate) chain: ChainArgs,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// Archive files (.era1, .ere, .erae) or folders of them
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Only these blocks, both ends included
+    #[arg(long, value_name = "A..B", value_parser = parse_blocks)]
+    pub(crate) blocks: Option<BlockRange>,
+    /// Take ranges that link to nothing known: they are proven inside, and reported as unanchored
+    #[arg(long)]
+    pub(crate) unanchored: bool,
+    /// Take archives of the noreceipts profile; the same range with receipts replaces it later
+    #[arg(long)]
+    pub(crate) without_receipts: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) chain: ChainArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatArgs {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// What to write
+    #[arg(long, value_enum)]
+    pub(crate) format: ExportFormatArg,
+    /// Folder for the files, made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// Only these blocks, both ends included [default: all that are held]
+    #[arg(long, value_name = "A..B", value_parser = parse_blocks)]
+    pub(crate) blocks: Option<BlockRange>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// Where the data is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DataArgs {
+    /// Where the data lives [default: ~/.local/share/quipu, or as XDG says]
+    #[arg(long, env = "QUIPU_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
 /// How to do the work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
@@ -96,10 +204,10 @@ pub(crate) struct WorkArgs {
 }
 
 /// Which chain it is, and what is trusted.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Chain")]
 pub(crate) struct ChainArgs {
-    /// A known network [default: told by the file's name]
+    /// A known network [default: told by the data folder, or else by the file's name]
     #[arg(long, env = "QUIPU_NETWORK", value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(chain::ChainSpec::known_names()), conflicts_with_all = ["genesis", "chain_id"])]
     pub(crate) network: Option<String>,
     /// Any other chain: its genesis.json gives chain id, forks, blob schedule and genesis hash
@@ -143,6 +251,26 @@ impl From<FormatArg> for Format {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ExportFormatArg {
+    /// Pre-merge only: block after block with an accumulator; needs receipts
+    Era1,
+    /// All of history: section after section with slim receipts
+    Ere,
+    /// One JSON object for each block, with consensus bytes in hex
+    Ndjson,
+}
+
+impl From<ExportFormatArg> for Kind {
+    fn from(format: ExportFormatArg) -> Self {
+        match format {
+            ExportFormatArg::Era1 => Self::Archive(Format::Era1),
+            ExportFormatArg::Ere => Self::Archive(Format::Ere),
+            ExportFormatArg::Ndjson => Self::Ndjson,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PayloadArg {
     /// Short call data: many transactions in little space
     Small,
@@ -156,5 +284,41 @@ impl From<PayloadArg> for Payload {
             PayloadArg::Small => Self::Small,
             PayloadArg::Mainnet => Self::Mainnet,
         }
+    }
+}
+
+/// A range of blocks, `A..B` with both ends included.
+fn parse_blocks(text: &str) -> Result<BlockRange, String> {
+    let number = |part: &str| {
+        // Rust's own parser would let a plus sign through.
+        let is_decimal = part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u64>().ok().filter(|_| is_decimal)
+    };
+    let ends =
+        text.split_once("..").and_then(|(first, last)| Some((number(first)?, number(last)?)));
+    let Some((first, last)) = ends else {
+        return Err("write A..B, such as 0..8191, both ends included".to_owned());
+    };
+    BlockRange::from_ends(first, last).ok_or_else(|| format!("block {last} is not after {first}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<(u64, u64)>) {
+        let parsed = parse_blocks(text).ok().map(|range| (range.first(), range.last()));
+        assert_eq!(parsed, expected, "{text}");
+    }
+
+    #[test]
+    fn a_range_of_blocks_has_two_ends_and_both_are_in_it() {
+        check("0..8191", Some((0, 8191)));
+        check("7..7", Some((7, 7)));
+        let wrong = ["8..7", "7", "..7", "7..", "+1..2", "1..2..3", "1...2", "a..b", " 1..2", ""];
+        for text in wrong {
+            check(text, None);
+        }
+        check(&format!("0..{}", u64::MAX), None);
     }
 }

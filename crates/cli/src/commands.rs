@@ -1,5 +1,8 @@
 //! One file for each command.
 
 pub(crate) mod demo;
+pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod sample;
+pub(crate) mod stat;
 pub(crate) mod verify;

@@ -6,8 +6,11 @@
 mod args;
 mod chain_choice;
 mod commands;
+mod data_folder;
+mod folder_chain;
 mod output;
 mod progress;
+mod trust_text;
 
 use std::process::ExitCode;
 
@@ -36,7 +39,10 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
         Command::Demo(demo) => commands::demo::run(&demo),
+        Command::Export(export) => commands::export::run(&export),
+        Command::Import(import) => commands::import::run(&import),
         Command::Sample(sample) => commands::sample::run(&sample),
+        Command::Stat(stat) => commands::stat::run(&stat),
         Command::Verify(verify) => commands::verify::run(&verify),
     };
     let (error, code) = match outcome {

@@ -1,4 +1,4 @@
-//! Standard output, which its reader may leave at any time.
+//! Standard output, which its reader may leave at any time, and numbers as people read them.
 
 use std::io::{self, Write};
 
@@ -10,5 +10,61 @@ pub(crate) fn print_lines(lines: &[String]) -> io::Result<()> {
     match printed {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
+    }
+}
+
+/// A number and its noun, which gets an s unless there is one.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A number with its digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len().saturating_mul(2));
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `part / whole` with `digits` digits after the point, rounded half up; `-` of nothing.
+pub(crate) fn ratio(part: u64, whole: u64, digits: u32) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let scale = 10_u128.pow(digits);
+    let whole = u128::from(whole);
+    let scaled = (u128::from(part) * scale * 2 + whole) / (whole * 2);
+    let places = usize::try_from(digits).unwrap_or_default();
+    format!("{}.{:0places$}", scaled / scale, scaled % scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three_digits() {
+        let shown = [0, 7, 999, 1000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+    }
+
+    #[test]
+    fn ratios_are_rounded_and_nothing_has_none() {
+        assert_eq!(ratio(1, 3, 1), "0.3");
+        assert_eq!(ratio(2, 3, 1), "0.7");
+        assert_eq!(ratio(199, 100, 1), "2.0");
+        assert_eq!(ratio(100 * 5, 8, 2), "62.50");
+        assert_eq!(ratio(5, 0, 1), "-");
+        assert_eq!(ratio(u64::MAX, 1, 1), "18446744073709551615.0");
+    }
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
     }
 }

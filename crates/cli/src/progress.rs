@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use ingest::prove::{BlockDone, Progress};
 
+use crate::output::print_lines;
+
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -71,9 +73,20 @@ impl Watch {
         }
     }
 
+    /// All of the total up to `done` is done, though no block told it.
+    pub(crate) fn reach(&self, done: u64) {
+        let done = self.done.fetch_max(done, Ordering::Relaxed).max(done);
+        self.bar.set_position(done);
+    }
+
     /// Prints a line above the bar.
     pub(crate) fn say(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Prints a line of the result above the bar.
+    pub(crate) fn print(&self, line: String) -> std::io::Result<()> {
+        self.bar.suspend(|| print_lines(&[line]))
     }
 
     /// Ends the bar; tells how long the work took.
@@ -107,6 +120,16 @@ impl Watch {
 impl Progress for Watch {
     fn advance(&self, block: BlockDone) {
         self.advance_by(block.bytes, block.transaction_count);
+    }
+}
+
+/// Lets work that is measured in blocks tell of its blocks.
+#[derive(Debug)]
+pub(crate) struct ByBlock<'a>(pub(crate) &'a Watch);
+
+impl Progress for ByBlock<'_> {
+    fn advance(&self, block: BlockDone) {
+        self.0.advance_by(1, block.transaction_count);
     }
 }
 

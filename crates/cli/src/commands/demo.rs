@@ -1,18 +1,21 @@
-//! `quipu demo`: make the sample chain, write it as ere, prove what was written.
+//! `quipu demo`: make the sample chain, write it as ere, prove what was written, import it.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use chain::ChainSpec;
 use ingest::archive::Format;
+use ingest::import::Settings;
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME};
 use ingest::survey::Job;
 
 use crate::Failure;
-use crate::args::{DemoArgs, SampleChainArgs};
+use crate::args::{ChainArgs, DemoArgs, SampleChainArgs};
 use crate::chain_choice;
+use crate::commands::import::import;
 use crate::commands::sample::{make, settings};
+use crate::commands::stat;
 use crate::commands::verify::{Output, prove_all};
 use crate::output::print_lines;
 
@@ -36,8 +39,24 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .collect();
     let threads = args.chain.work.threads.unwrap_or_else(threads_default);
     prove_all(jobs, threads, Output::Text)?;
-    let again = format!("quipu verify --genesis {0}/genesis.json {0}", folder.display());
-    print_lines(&[String::new(), format!("Prove it again:  {again}")])?;
+    let files: Vec<PathBuf> = made.written.into_iter().map(|written| written.path).collect();
+    let genesis = Some(folder.join("genesis.json"));
+    let chain_args = ChainArgs { genesis, ..ChainArgs::default() };
+    let settings = Settings {
+        is_unanchored_allowed: false,
+        is_without_receipts_allowed: false,
+        blocks: None,
+        threads,
+    };
+    let data = import(&folder.join("data"), &files, &chain_args, settings)?;
+    let page = stat::text(&data, &stat::gather(&data)?);
+    let (archives, data) = (folder.display(), data.path.display());
+    let again = [
+        String::new(),
+        format!("Prove it again:     quipu verify --genesis {archives}/genesis.json {archives}"),
+        format!("See what is held:   quipu stat --data-dir {data}"),
+    ];
+    print_lines(&[vec![String::new()], page, again.to_vec()].concat())?;
     Ok(())
 }
 

@@ -2,13 +2,11 @@
 
 mod report;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
-use chain::accumulator::EpochRoots;
 use ingest::archive::ArchiveName;
 use ingest::pool::threads_default;
 use ingest::survey::{Job, find_archives, survey};
@@ -19,7 +17,7 @@ use crate::chain_choice;
 use crate::output::print_lines;
 use crate::progress::Watch;
 
-pub(crate) use report::Output;
+pub(crate) use report::{Output, hint};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let jobs = plan(args, find_archives(&args.paths)?)?;
@@ -49,7 +47,7 @@ pub(crate) fn prove_all(
 
 /// Which chain each file is held against: the one that the flags name, or the file's own name.
 fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
-    let by_flags = chain_choice::spec_by_flags(&args.chain)?;
+    let by_flags = chain_choice::spec_by_flags(&args.chain, None)?;
     let networks: Vec<Option<String>> =
         files.iter().map(|path| ArchiveName::parse(path).map(|name| name.network)).collect();
     if !args.chain.anchors.is_empty()
@@ -61,7 +59,7 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
              --chain-id"
         )));
     }
-    let roots = find_roots(args, &files)?;
+    let roots = chain_choice::find_roots(&args.chain, &args.paths, &files)?;
     let mut is_roots_used = false;
     let mut jobs = Vec::with_capacity(files.len());
     for (path, named) in files.into_iter().zip(networks) {
@@ -74,28 +72,8 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
         let network = if by_flags.is_some() { Some(spec.name().to_owned()) } else { named };
         jobs.push(Job { path, network, spec, anchors });
     }
-    if args.chain.accumulators.is_some() && !is_roots_used {
-        eprintln!(
-            "warning: --accumulators is mainnet's list, and no file here is mainnet's by name or --network"
-        );
+    if !is_roots_used {
+        chain_choice::warn_of_unused_roots(&args.chain);
     }
     Ok(jobs)
-}
-
-/// Mainnet's epoch roots: from the flag, or from beside the archives. There is only one such list,
-/// so the first that is found will do for all.
-fn find_roots(args: &VerifyArgs, files: &[PathBuf]) -> Result<Option<EpochRoots>, Failure> {
-    if let Some(path) = &args.chain.accumulators {
-        return chain_choice::read_epoch_roots(path).map(Some).map_err(Failure::Usage);
-    }
-    let parents = files.iter().filter_map(|file| file.parent());
-    let folders: BTreeSet<&Path> = args.paths.iter().map(PathBuf::as_path).chain(parents).collect();
-    for folder in folders {
-        match chain_choice::find_epoch_roots(folder) {
-            Ok(Some(roots)) => return Ok(Some(roots)),
-            Ok(None) => {}
-            Err(error) => eprintln!("warning: not used: {error:#}"),
-        }
-    }
-    Ok(None)
 }

@@ -23,4 +23,18 @@ fn the_demo_makes_and_proves_a_chain_and_says_how_to_do_it_again() {
     let again = ran.out.lines().find_map(|line| line.split_once("quipu verify ")).unwrap().1;
     let args: Vec<&str> = std::iter::once("verify").chain(again.split_whitespace()).collect();
     quipu(&args).ends_with(0);
+    let again = ran.out.lines().find_map(|line| line.split_once("quipu stat ")).unwrap().1;
+    let args: Vec<&str> = std::iter::once("stat").chain(again.split_whitespace()).collect();
+    let page = quipu(&args).ends_with(0).out;
+    assert!(page.starts_with("sample, chain id "), "{page}");
+    assert!(ran.out.contains(&page), "{}", ran.out);
+}
+
+#[test]
+fn the_demo_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["demo", "--to", text(folder.path()), "--block-count", "20"];
+    quipu(&args).ends_with(0);
+    let ran = quipu(&args).ends_with(0);
+    assert!(ran.out.contains("blocks 0..19  held already"), "{}", ran.out);
 }

@@ -10,7 +10,13 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+mod data;
 mod demo;
+mod export;
+mod folder_faults;
+mod import;
 mod run;
 mod sample;
+mod shared_data;
+mod stat;
 mod verify;

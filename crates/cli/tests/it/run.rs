@@ -11,13 +11,22 @@ pub(crate) struct Ran {
 }
 
 pub(crate) fn quipu(args: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
-        .args(args)
-        .env_remove("QUIPU_NETWORK")
-        .env_remove("QUIPU_GENESIS")
-        .env_remove("QUIPU_ANCHOR")
-        .output()
-        .unwrap();
+    ran(&mut command(args))
+}
+
+/// `quipu` with these arguments and none of the variables that it reads.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.args(args);
+    for name in ["QUIPU_NETWORK", "QUIPU_GENESIS", "QUIPU_ANCHOR", "QUIPU_DATA_DIR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) fn ran(command: &mut Command) -> Ran {
+    let output = command.output().unwrap();
     Ran {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
@@ -27,17 +36,18 @@ pub(crate) fn quipu(args: &[&str]) -> Ran {
 
 /// The exit code when whoever should read the output has left.
 pub(crate) fn quipu_unread(args: &[&str]) -> Option<i32> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
-        .args(args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(child.stdout.take());
     child.wait().unwrap().code()
 }
 
 impl Ran {
+    /// Standard output as one JSON value.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.out.trim()).unwrap()
+    }
+
     #[track_caller]
     pub(crate) fn ends_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);

@@ -9,7 +9,9 @@ use ingest::prove::Report;
 use ingest::survey::{Finding, Proven};
 use serde_json::{Value, json};
 
+use crate::output::counted;
 use crate::progress::per_second;
+use crate::trust_text::{verdict, word};
 
 /// For whom to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +24,18 @@ pub(crate) enum Output {
 
 /// A refusal and what to do about it.
 pub(crate) fn refusal(error: &ArchiveError) -> String {
-    let hint = match error.remedy() {
+    format!("error: {error}\n  hint: {}", hint(error))
+}
+
+pub(crate) fn hint(error: &ArchiveError) -> &'static str {
+    match error.remedy() {
         Remedy::Retry => "the system could not read it; try again",
         Remedy::ReplaceFile => "nothing of this file is taken as true; get it again",
         Remedy::Relabel => "the blocks are proven, but the file is not what its name says",
         Remedy::FixRequest => "ask for the network that the file's name says, or rename the file",
         Remedy::MendList => "mend or remove the checksum list",
         Remedy::AskElsewhere => "another file holds it",
-    };
-    format!("error: {error}\n  hint: {hint}")
+    }
 }
 
 /// A line for every finding and, for people, the sum.
@@ -64,28 +69,8 @@ fn to_text(finding: &Finding, proven: &Proven) -> String {
         shown(&finding.path),
         report.run.range,
         report.transaction_count,
-        verdict(proven)
+        verdict(&proven.statuses)
     )
-}
-
-/// One sentence on how far the file can be trusted to be canonical.
-fn verdict(proven: &Proven) -> String {
-    match proven.statuses.as_slice() {
-        [(_, status)] => sentence(status),
-        several => {
-            let parts =
-                several.iter().map(|(range, status)| format!("{range} {}", sentence(status)));
-            parts.collect::<Vec<_>>().join("; ")
-        }
-    }
-}
-
-fn sentence(status: &Status) -> String {
-    match status {
-        Status::Anchored(_) => status.to_string(),
-        Status::Linked(_) => format!("consistent, {status}"),
-        Status::Unanchored => format!("consistent but {status}"),
-    }
 }
 
 fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
@@ -115,23 +100,18 @@ fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
 }
 
 fn status_to_json((range, status): &(chain::BlockRange, Status)) -> Value {
-    let word = match status {
-        Status::Anchored(_) => "anchored",
-        Status::Linked(_) => "linked",
-        Status::Unanchored => "unanchored",
-    };
-    json!({ "first": range.first(), "last": range.last(), "status": word, "says": status.to_string() })
+    json!({ "first": range.first(), "last": range.last(), "status": word(status), "says": status.to_string() })
 }
 
 fn sum(findings: &[Finding], elapsed: Duration) -> String {
     let proven = || findings.iter().filter_map(|finding| finding.outcome.as_ref().ok());
     let blocks: u64 = proven().map(|proven| proven.report.run.range.count()).sum();
     let transactions: u64 = proven().map(|proven| proven.report.transaction_count).sum();
-    let count = proven().count();
-    let files = if count == 1 { "file" } else { "files" };
+    let count = u64::try_from(proven().count()).unwrap_or(u64::MAX);
     let line = format!(
-        "{count} {files} proven: {blocks} blocks, {transactions} transactions in {:.1} s ({} \
+        "{} proven: {blocks} blocks, {transactions} transactions in {:.1} s ({} \
          transactions/s)",
+        counted(count, "file"),
         elapsed.as_secs_f64(),
         per_second(transactions, elapsed)
     );

@@ -1,0 +1,92 @@
+//! `quipu export`: what the data folder holds, as archives or as lines of JSON.
+
+use anyhow::anyhow;
+use chain::BlockRange;
+use ingest::archive::shown;
+use ingest::export::{ExportError, Exported, ExportedFile, Exporter, held_by, plan};
+use ingest::pool::threads_default;
+use store::manifest::Network;
+
+use crate::Failure;
+use crate::args::ExportArgs;
+use crate::data_folder::DataFolder;
+use crate::output::{counted, print_lines};
+use crate::progress::{ByBlock, Watch};
+
+pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let folder = DataFolder::open(&args.data)?;
+    let view = folder.store.view();
+    let plan = plan(&held_by(&view), args.blocks);
+    let place = folder.path.display();
+    if plan.runs.is_empty() {
+        let what = args.blocks.map_or("a block".to_owned(), |it| format!("any of blocks {it}"));
+        return Err(Failure::Work(anyhow!("{place}: does not hold {what}")));
+    }
+    let watch = Watch::blocks("exporting", plan.block_count());
+    let network = name_of(view.manifest().network());
+    let outcome = Exporter {
+        view: &view,
+        network: &network,
+        kind: args.format.into(),
+        folder: &args.to,
+        threads: args.work.threads.unwrap_or_else(threads_default),
+        progress: &ByBlock(&watch),
+    }
+    .export(&plan);
+    let elapsed = watch.finish();
+    let exported = outcome.map_err(|error| told(&error))?;
+    let mut lines: Vec<String> = exported.files.iter().map(line).collect();
+    let count: u64 = exported.files.iter().map(|file| file.range.count()).sum();
+    lines.push(format!(
+        "{} written: {} in {:.1} s",
+        counted(u64::try_from(exported.files.len()).unwrap_or(u64::MAX), "file"),
+        counted(count, "block"),
+        elapsed.as_secs_f64()
+    ));
+    print_lines(&lines)?;
+    let notes = notes(&exported, &plan.missing);
+    for note in &notes {
+        eprintln!("note: {note}");
+    }
+    // Whoever names blocks wants them all; whoever does not wants what there is.
+    let is_short = args.blocks.is_some() && !notes.is_empty();
+    if is_short || exported.files.is_empty() { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn line(file: &ExportedFile) -> String {
+    let ExportedFile { path, range, bytes } = file;
+    format!("{}  blocks {range}  {bytes} bytes", shown(path))
+}
+
+/// What was not written.
+fn notes(exported: &Exported, missing: &[BlockRange]) -> Vec<String> {
+    let missing = missing.iter().map(|range| format!("blocks {range} are not held"));
+    let past = exported.past_merge.iter().map(|range| {
+        format!("blocks {range} are past the merge, where era1 ends; --format ere holds all blocks")
+    });
+    missing.chain(past).collect()
+}
+
+/// What files call a chain: a word without a slash, as the manifest keeps it.
+fn name_of(network: &Network) -> String {
+    let by_id = || network.chain_id.map(|chain_id| format!("chain-{chain_id}"));
+    network.name.clone().or_else(by_id).unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn told(error: &ExportError) -> Failure {
+    let hint = match error {
+        ExportError::Exists { .. } => {
+            "remove it, give another folder, or go on after it with --blocks A..B"
+        }
+        ExportError::NoReceipts { .. } => "--format ere has a form without receipts",
+        ExportError::NoDifficulty { .. } => {
+            "import an archive that tells it (era1, or ere with total difficulties), or use \
+             --format ndjson"
+        }
+        ExportError::Write(_) | ExportError::Io { .. } => {
+            "files that were finished before stay; no other has a name"
+        }
+        ExportError::Store(_) | ExportError::Header { .. } => "the data folder could not be read",
+    };
+    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
+}

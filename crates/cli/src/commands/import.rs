@@ -1,0 +1,148 @@
+//! `quipu import`: archives into the data folder, proven.
+
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+use chain::ChainSpec;
+use chain::trust::Anchors;
+use ingest::import::{ImportError, Importer, Outcome, Settings, order_files};
+use ingest::pool::threads_default;
+use ingest::survey::find_archives;
+use store::read::block_on;
+use store::{Reader, StoreError, View, Writer};
+
+use crate::Failure;
+use crate::args::{ChainArgs, ImportArgs};
+use crate::chain_choice;
+use crate::data_folder::{DataFolder, locate};
+use crate::folder_chain::FolderChain;
+use crate::output::print_lines;
+use crate::progress::Watch;
+
+use report::Tally;
+
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let settings = Settings {
+        is_unanchored_allowed: args.unanchored,
+        is_without_receipts_allowed: args.without_receipts,
+        blocks: args.blocks,
+        threads: args.work.threads.unwrap_or_else(threads_default),
+    };
+    import(&locate(&args.data)?, &args.paths, &args.chain, settings).map(drop)
+}
+
+/// Takes the archives that `paths` name into the data folder at `path`, which is made if it is not
+/// there, and not before the command line has proven to make sense.
+pub(crate) fn import(
+    path: &Path,
+    paths: &[PathBuf],
+    chain_args: &ChainArgs,
+    settings: Settings,
+) -> Result<DataFolder, Failure> {
+    let files = find_archives(paths)?;
+    let chain = FolderChain::choose(chain_args, DataFolder::find(path)?.as_ref(), &files)?;
+    let roots = chain_choice::find_roots(chain_args, paths, &files)?;
+    let anchors = chain_choice::anchors(&chain.spec, &chain_args.anchors, roots)?;
+    if anchors.expected_epoch_root(0).is_none() {
+        chain_choice::warn_of_unused_roots(chain_args);
+    }
+    let folder = DataFolder::create(path)?;
+    let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
+        .map_err(|error| told(&error))?;
+    refuse_false_anchors(&writer.view(), &anchors)?;
+    chain.settle(&folder, &writer)?;
+    import_all(&mut writer, &chain.spec, &anchors, settings, files)?;
+    Ok(folder)
+}
+
+/// A trusted hash that a held block does not have: one of the two is false, and no file can mend it.
+fn refuse_false_anchors(view: &View, anchors: &Anchors) -> anyhow::Result<()> {
+    let mut reader = Reader::new()?;
+    for anchor in anchors.operator() {
+        let held = block_on(view.read_hash(&mut reader, anchor.number))?;
+        if let Some(held) = held.filter(|held| *held != anchor.hash) {
+            bail!(
+                "anchor {anchor} contradicts the data folder, where block {} is {held}\n  hint: see \
+                 which of the two is false; if it is the folder, import into another --data-dir",
+                anchor.number
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Takes every file that can be taken. A file that fails does not keep the others out; a data
+/// folder that fails ends the work, because it would fail them all.
+fn import_all(
+    writer: &mut Writer,
+    spec: &ChainSpec,
+    anchors: &Anchors,
+    settings: Settings,
+    files: Vec<PathBuf>,
+) -> Result<(), Failure> {
+    let files = order_files(files, &writer.view().coverage(), anchors);
+    let sizes: Vec<u64> = files.iter().map(|path| file_bytes(path)).collect();
+    let watch = Watch::bytes("importing", sizes.iter().sum());
+    let mut tally = Tally::default();
+    let mut reached = 0_u64;
+    let mut broken = None;
+    for (path, bytes) in files.iter().zip(sizes) {
+        let mut importer = Importer { writer, spec, anchors, settings, progress: &watch };
+        match importer.import_file(path) {
+            Ok(outcome) => {
+                watch.print(report::line(path, &outcome, settings.blocks))?;
+                tally.add(&outcome, bytes);
+            }
+            Err(ImportError::Store(error)) if report::is_of_folder(&error) => {
+                broken = Some(error);
+                break;
+            }
+            Err(error) => {
+                watch.say(&report::refusal(path, &error));
+                tally.refused_count += 1;
+            }
+        }
+        // Held files are passed over, and no block tells of a file's index.
+        reached = reached.saturating_add(bytes);
+        watch.reach(reached);
+    }
+    let elapsed = watch.finish();
+    print_lines(&tally.lines(&writer.view(), elapsed))?;
+    match broken {
+        Some(error) => Err(told(&error)),
+        None if tally.refused_count > 0 => Err(Failure::Told),
+        None => Ok(()),
+    }
+}
+
+/// A failure of the folder, with what to do about it.
+fn told(error: &StoreError) -> Failure {
+    Failure::Work(anyhow!("{error}\n  hint: {}", report::folder_hint(error)))
+}
+
+/// Nothing is known of a file that is not there; proving it says so.
+fn file_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome, archive_bytes: u64) {
+        match outcome {
+            Outcome::Imported(imported) => {
+                self.imported_count += 1;
+                self.block_count += imported.range.count();
+                self.transaction_count += imported.transaction_count;
+                self.archive_bytes += archive_bytes;
+            }
+            Outcome::Held { .. } => {
+                self.held_count += 1;
+                self.archive_bytes += archive_bytes;
+            }
+            Outcome::Outside => self.outside_count += 1,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What `import` prints: a line for each file, then a sum.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chain::BlockRange;
+use ingest::archive::shown;
+use ingest::import::{ImportError, Outcome};
+use store::disk::DiskError;
+use store::lock::LockError;
+use store::manifest::{Conflict, ManifestError};
+use store::{StoreError, View};
+
+use crate::commands::verify::hint as archive_hint;
+use crate::output::{counted, grouped};
+use crate::progress::per_second;
+use crate::trust_text::verdict;
+
+/// What became of a file.
+pub(super) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -> String {
+    let file = shown(path);
+    match outcome {
+        Outcome::Imported(imported) => format!(
+            "{file}  blocks {}  {}  {}, {} bytes  {}",
+            imported.range,
+            counted(imported.transaction_count, "transaction"),
+            counted(u64::try_from(imported.segment_count).unwrap_or(u64::MAX), "segment"),
+            imported.bytes,
+            verdict(&imported.statuses)
+        ),
+        Outcome::Held { range } => format!("{file}  blocks {range}  held already"),
+        Outcome::Outside => match wanted {
+            Some(wanted) => format!("{file}  none of blocks {wanted}"),
+            None => format!("{file}  no blocks"),
+        },
+    }
+}
+
+/// Why a file was not taken, and what to do about it.
+pub(super) fn refusal(path: &Path, error: &ImportError) -> String {
+    let hint = match error {
+        ImportError::Archive(error) => archive_hint(error),
+        ImportError::Unanchored { .. } => {
+            "import what lies between it and what is known, give --anchor NUMBER:HASH or \
+             --accumulators FILE, or take it as it is with --unanchored"
+        }
+        ImportError::NoReceipts { .. } => {
+            "take it without them with --without-receipts, or get the archive that has them"
+        }
+        ImportError::Contradiction { .. } => {
+            "one of the two is not of this chain: get the file again, or give another --data-dir"
+        }
+        ImportError::Store(_) => "nothing of this file was taken",
+    };
+    // An error of the store names a file of the folder, if any: the archive is to be named too.
+    let file =
+        if matches!(error, ImportError::Store(_)) { shown(path) + ": " } else { String::new() };
+    format!("error: {file}{error}\n  hint: {hint}")
+}
+
+/// Whether a failure is the data folder's own, and not that of what was to be added.
+pub(super) fn is_of_folder(error: &StoreError) -> bool {
+    match error {
+        StoreError::Write { .. }
+        | StoreError::Conflict(
+            Conflict::Network { .. } | Conflict::Difficulty { .. } | Conflict::Anchor { .. },
+        ) => false,
+        StoreError::Disk(_)
+        | StoreError::Manifest(_)
+        | StoreError::Lock(_)
+        | StoreError::Segment { .. }
+        | StoreError::Lookup { .. }
+        | StoreError::NotListed { .. }
+        | StoreError::Block { .. }
+        | StoreError::Reader(_)
+        | StoreError::NotHeld { .. }
+        | StoreError::Build(_)
+        | StoreError::Merge { .. }
+        | StoreError::Conflict(
+            Conflict::Blocks { .. }
+            | Conflict::Lost { .. }
+            | Conflict::Slots { .. }
+            | Conflict::Twice { .. }
+            | Conflict::Name { .. },
+        ) => true,
+    }
+}
+
+/// What to do about a data folder that fails.
+pub(super) fn folder_hint(error: &StoreError) -> &'static str {
+    let of_disk = |error: &DiskError| {
+        if error.is_full() {
+            "the disk is full: make room and run the same command again; what is held stays"
+        } else {
+            "see to the disk and run the same command again; what is held stays"
+        }
+    };
+    match error {
+        StoreError::Disk(error)
+        | StoreError::Manifest(ManifestError::Disk(error))
+        | StoreError::Lock(LockError::Disk(error)) => of_disk(error),
+        StoreError::Lock(LockError::Held { .. }) => {
+            "one process writes at a time: wait for the other, or give another --data-dir"
+        }
+        StoreError::Manifest(ManifestError::Corrupt { .. } | ManifestError::TooLarge { .. })
+        | StoreError::Segment { .. }
+        | StoreError::Lookup { .. }
+        | StoreError::NotListed { .. }
+        | StoreError::Block { .. }
+        | StoreError::Reader(_)
+        | StoreError::NotHeld { .. }
+        | StoreError::Write { .. }
+        | StoreError::Build(_)
+        | StoreError::Merge { .. }
+        | StoreError::Conflict(_) => {
+            "the data folder is damaged: bring it back from a copy, or import again elsewhere"
+        }
+    }
+}
+
+/// What became of all files.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) imported_count: u64,
+    pub(super) held_count: u64,
+    pub(super) outside_count: u64,
+    pub(super) refused_count: u64,
+    pub(super) block_count: u64,
+    pub(super) transaction_count: u64,
+    /// Of the files whose blocks are held now.
+    pub(super) archive_bytes: u64,
+}
+
+impl Tally {
+    /// The sum, and what it takes beside what the archives take.
+    pub(super) fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
+        let mut line = format!(
+            "{} imported: {} blocks, {} transactions in {:.1} s ({} transactions/s)",
+            counted(self.imported_count, "file"),
+            self.block_count,
+            self.transaction_count,
+            elapsed.as_secs_f64(),
+            per_second(self.transaction_count, elapsed)
+        );
+        for (count, what) in [
+            (self.held_count, "held already"),
+            (self.outside_count, "without a wanted block"),
+            (self.refused_count, "REFUSED"),
+        ] {
+            if count > 0 {
+                line = format!("{line}; {count} {what}");
+            }
+        }
+        let manifest = view.manifest();
+        let segments = manifest.segments().iter().map(|entry| entry.bytes);
+        let listed: u64 = segments.chain(manifest.runs().iter().map(|entry| entry.bytes)).sum();
+        let held: u64 = view.coverage().iter().map(BlockRange::count).sum();
+        let on_disk = format!(
+            "on disk: {} bytes for all {} blocks that are held; these archives: {} bytes",
+            grouped(listed),
+            grouped(held),
+            grouped(self.archive_bytes)
+        );
+        vec![line, on_disk]
+    }
+}

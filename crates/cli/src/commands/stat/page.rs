@@ -1,0 +1,150 @@
+//! How `stat` is shown: one JSON object, or a page for people.
+
+use chain::BlockRange;
+use serde_json::{Value, json};
+use store::stat::{BlockId, Stat};
+
+use crate::output::{grouped, ratio};
+use crate::trust_text::{anchor, sentence, word};
+
+/// The object of `stat --json`.
+pub(super) fn json(stat: &Stat) -> Value {
+    let bytes = &stat.bytes;
+    let coverage = stat.statuses.iter().map(|(range, status)| {
+        json!({
+            "first": range.first(),
+            "last": range.last(),
+            "status": word(status),
+            "anchor": anchor(status),
+        })
+    });
+    let segments = stat.segments.iter().map(|entry| {
+        json!({
+            "first": entry.range.first(),
+            "last": entry.range.last(),
+            "bytes": entry.bytes,
+            "digest": entry.digest,
+            "file": entry.file_name,
+        })
+    });
+    let runs = stat.runs.iter().map(|entry| {
+        json!({
+            "subject": entry.subject.to_string(),
+            "first_slot": entry.span.first_slot(),
+            "last_slot": entry.span.end_slot().saturating_sub(1),
+            "bytes": entry.bytes,
+            "digest": entry.digest,
+            "file": entry.file_name,
+        })
+    });
+    json!({
+        "network": stat.network.name,
+        "chain_id": stat.network.chain_id,
+        "genesis_hash": stat.network.genesis_hash,
+        "coverage": coverage.collect::<Vec<_>>(),
+        "coverage_receipts": ranges(&stat.coverage_receipts),
+        "gaps": ranges(&stat.gaps),
+        "tip": block(stat.tip),
+        "finalized": block(stat.finalized),
+        "blocks": stat.block_count,
+        "transactions": stat.transaction_count,
+        "logs": stat.log_count,
+        "bytes": {
+            "total": bytes.total(),
+            "headers": bytes.headers,
+            "transactions": bytes.transactions,
+            "receipts": bytes.receipts,
+            "lookups": bytes.lookups,
+            "other": bytes.other,
+        },
+        "segments": segments.collect::<Vec<_>>(),
+        "runs": runs.collect::<Vec<_>>(),
+    })
+}
+
+fn ranges(ranges: &[BlockRange]) -> Vec<Value> {
+    ranges.iter().map(|it| json!({ "first": it.first(), "last": it.last() })).collect()
+}
+
+fn block(block: Option<BlockId>) -> Value {
+    block.map_or(Value::Null, |BlockId { number, hash }| json!({ "number": number, "hash": hash }))
+}
+
+/// The page for people.
+pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
+    let name = stat.network.name.as_deref().unwrap_or("no chain yet");
+    let chain_id = stat.network.chain_id.map(|chain_id| format!(", chain id {chain_id}"));
+    let mut lines = vec![format!("{name}{} in {place}", chain_id.unwrap_or_default())];
+    if stat.block_count == 0 {
+        lines.push("holds no block yet".to_owned());
+        return lines;
+    }
+    lines.push(format!(
+        "{} blocks, {} transactions, {} logs",
+        grouped(stat.block_count),
+        grouped(stat.transaction_count),
+        grouped(stat.log_count)
+    ));
+    lines.extend(trust(stat));
+    lines.push(receipts(stat));
+    lines.extend(stat.tip.map(|tip| format!("tip        {} {}", tip.number, tip.hash)));
+    lines.push(match stat.finalized {
+        Some(block) => format!("finalized  {} {}", block.number, block.hash),
+        None => "finalized  none: nothing says that the highest range is canonical".to_owned(),
+    });
+    lines.extend(table(stat));
+    lines.push(format!(
+        "{} segments, {} lookup runs",
+        grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX)),
+        grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX))
+    ));
+    lines
+}
+
+/// Every range with its status, and the gaps between them.
+fn trust(stat: &Stat) -> Vec<String> {
+    let held = stat.statuses.iter().map(|(range, status)| (*range, sentence(status)));
+    let gaps = stat.gaps.iter().map(|range| (*range, "not held".to_owned()));
+    let mut rows: Vec<(BlockRange, String)> = held.chain(gaps).collect();
+    rows.sort_by_key(|(range, _)| range.first());
+    let width = rows.iter().map(|(range, _)| range.to_string().len()).max().unwrap_or_default();
+    let row =
+        |(range, says): &(BlockRange, String)| format!("  {:width$}  {says}", range.to_string());
+    rows.iter().map(row).collect()
+}
+
+fn receipts(stat: &Stat) -> String {
+    let count: u64 = stat.coverage_receipts.iter().map(BlockRange::count).sum();
+    if count == stat.block_count {
+        return "receipts   of all blocks".to_owned();
+    }
+    if count == 0 {
+        return "receipts   of no block".to_owned();
+    }
+    let ranges: Vec<String> = stat.coverage_receipts.iter().map(ToString::to_string).collect();
+    format!("receipts   of {} only", ranges.join(", "))
+}
+
+/// Bytes by part, with their share and what they come to for each transaction.
+fn table(stat: &Stat) -> Vec<String> {
+    let bytes = &stat.bytes;
+    let total = bytes.total();
+    let rows = [
+        ("headers", bytes.headers),
+        ("transactions", bytes.transactions),
+        ("receipts", bytes.receipts),
+        ("lookups", bytes.lookups),
+        ("other", bytes.other),
+        ("total", total),
+    ];
+    let width = grouped(total).len().max("bytes".len());
+    let row = |part: &str, bytes: String, percent: String, each: String| {
+        format!("  {part:<12}  {bytes:>width$}  {percent:>6}  {each:>15}")
+    };
+    let title = row("", "bytes".into(), "%".into(), "per transaction".into());
+    let row = |(part, bytes): (&str, u64)| {
+        let percent = ratio(bytes.saturating_mul(100), total, 1);
+        row(part, grouped(bytes), percent, ratio(bytes, stat.transaction_count, 1))
+    };
+    [title].into_iter().chain(rows.map(row)).collect()
+}

@@ -1,0 +1,151 @@
+//! The data folder: where it is, and the way into it.
+//!
+//! Knows: the flag, the variable and the default; which files may lie there before the first import.
+//! Never knows: what the files hold.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use store::disk::{Disk, Folder};
+use store::genesis_file::GENESIS_NAME;
+use store::lock::LOCK_NAME;
+use store::manifest::MANIFEST_NAME;
+use store::read::Inline;
+use store::{FileSource, Limits, LocalFiles, Store};
+
+use crate::Failure;
+use crate::args::DataArgs;
+
+/// A data folder, open.
+#[derive(Debug)]
+pub(crate) struct DataFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) store: Arc<Store>,
+}
+
+/// Where the data folder is by the flag, the variable or the default.
+pub(crate) fn locate(args: &DataArgs) -> Result<PathBuf, Failure> {
+    let found = args.data_dir.clone().filter(|path| !path.as_os_str().is_empty());
+    let found = found.or_else(|| default_path(env::var_os("XDG_DATA_HOME"), env::var_os("HOME")));
+    found.ok_or_else(|| {
+        Failure::Usage(anyhow!("neither HOME nor XDG_DATA_HOME is set: give --data-dir DIR"))
+    })
+}
+
+/// The default, by the XDG base directory specification: a relative `XDG_DATA_HOME` is passed over.
+fn default_path(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let data_home = data_home.map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = home.map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
+    let base = data_home.or_else(|| Some(home?.join(".local/share")))?;
+    Some(base.join("quipu"))
+}
+
+impl DataFolder {
+    /// Opens a folder that must be there: commands that only read make nothing.
+    pub(crate) fn open(args: &DataArgs) -> Result<Self, Failure> {
+        let path = locate(args)?;
+        match Self::find(&path)? {
+            Some(folder) => Ok(folder),
+            None => Err(Failure::Work(anyhow!(
+                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Opens a folder if it is there.
+    pub(crate) fn find(path: &Path) -> anyhow::Result<Option<Self>> {
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => Self::over(Folder::open(path)?).map(Some),
+        }
+    }
+
+    /// Opens a folder to write to it; it is made if it is not there.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        refuse_foreign(path)?;
+        Self::over(Folder::create(path)?)
+    }
+
+    fn over(folder: Folder) -> anyhow::Result<Self> {
+        let path = folder.path().to_owned();
+        let disk: Arc<dyn Disk> = Arc::new(folder);
+        let store = Store::open(Arc::clone(&disk), Arc::new(Inline), Limits::default())?;
+        Ok(Self { path, disk, store: Arc::new(store) })
+    }
+
+    /// Opens the files that the folder lists.
+    pub(crate) fn source(&self) -> Arc<dyn FileSource> {
+        Arc::new(LocalFiles::new(Arc::clone(&self.disk), Arc::new(Inline)))
+    }
+}
+
+/// A writer removes files that look like unfinished ones of its own. So a folder that is no data
+/// folder yet must not be somebody's.
+fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
+    if !path.is_dir() || path.join(MANIFEST_NAME).exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
+        let name = entry.with_context(|| path.display().to_string())?.file_name();
+        if !name.to_str().is_some_and(is_left_over) {
+            return Err(anyhow!(
+                "{}: no data folder, and not empty: {} is in it\n  hint: give an empty folder, or one that is not there yet",
+                path.display(),
+                name.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an import that was killed before its first commit may have left a file of this name.
+fn is_left_over(name: &str) -> bool {
+    let is_named = |begin: &str, end: &str| name.starts_with(begin) && name.ends_with(end);
+    let is_part = name
+        .strip_suffix(".part")
+        .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let staged = name.strip_suffix(".staged").unwrap_or(name);
+    is_part
+        || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME].contains(&staged)
+        || is_named("blocks-", ".segment")
+        || is_named("lookup-", ".run")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(data_home: Option<&str>, home: Option<&str>, expected: Option<&str>) {
+        let found = default_path(data_home.map(OsString::from), home.map(OsString::from));
+        assert_eq!(found.as_deref(), expected.map(Path::new));
+    }
+
+    #[test]
+    fn the_default_follows_the_xdg_specification() {
+        check(Some("/data"), Some("/home/a"), Some("/data/quipu"));
+        check(None, Some("/home/a"), Some("/home/a/.local/share/quipu"));
+        check(Some("relative"), Some("/home/a"), Some("/home/a/.local/share/quipu"));
+        check(Some(""), Some(""), None);
+        check(None, None, None);
+    }
+
+    #[test]
+    fn only_what_a_killed_import_leaves_is_taken_for_ours() {
+        for name in ["lock", "0.part", "17.part", "manifest.staged", "genesis.json", "lock.staged"]
+        {
+            assert!(is_left_over(name), "{name}");
+        }
+        assert!(is_left_over("blocks-0000000000-0000000099-0011223344556677.segment"));
+        assert!(is_left_over("lookup-blocks-000000-000000-0011223344556677.run"));
+        for name in ["film.part", "notes.txt", "x.segment", "manifest.bak", ".hidden", "a.run"] {
+            assert!(!is_left_over(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Which chain a data folder holds or shall hold: flags, then the folder itself, then the names of
+//! the archives.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use chain::ChainSpec;
+use ingest::archive::ArchiveName;
+use store::genesis_file::{GENESIS_NAME, forget_genesis, keep_genesis, read_genesis};
+use store::manifest::Network;
+use store::read::block_on;
+use store::{Reader, Writer};
+
+use crate::Failure;
+use crate::args::ChainArgs;
+use crate::chain_choice::{self, spec_by_flags, spec_by_name};
+use crate::data_folder::DataFolder;
+
+/// The chain, and what becomes of the genesis.json that the folder keeps.
+#[derive(Debug)]
+pub(crate) struct FolderChain {
+    pub(crate) spec: ChainSpec,
+    genesis: Genesis,
+}
+
+/// What becomes of the folder's genesis.json.
+#[derive(Debug, PartialEq, Eq)]
+enum Genesis {
+    /// It stays as it is.
+    Stays,
+    /// This is kept, so that later commands need no flag.
+    Kept(Vec<u8>),
+    /// It was left by an import of another chain, of which nothing came to be held.
+    Forgotten,
+}
+
+impl FolderChain {
+    /// Decides for an import of `files`. `folder` is `None` if it is not there yet.
+    pub(crate) fn choose(
+        args: &ChainArgs,
+        folder: Option<&DataFolder>,
+        files: &[PathBuf],
+    ) -> Result<Self, Failure> {
+        let named = networks(files);
+        let held = match folder {
+            // One that is given takes the place of the one that is kept, whatever that says.
+            Some(folder) => Held::read(folder, only(&named), args.genesis.is_none())?,
+            None => Held { is_empty: true, ..Held::default() },
+        };
+        let name = held.network.name.as_deref().or_else(|| only(&named));
+        let Some(by_flags) = spec_by_flags(args, name)? else {
+            let spec = held.or_by_names(&named)?;
+            return Ok(Self { spec, genesis: Genesis::Stays });
+        };
+        let genesis = match &args.genesis {
+            Some(path) => Genesis::Kept(chain_choice::read_genesis(path).map_err(Failure::Usage)?),
+            None if held.is_empty => Genesis::Forgotten,
+            None => Genesis::Stays,
+        };
+        if held.is_empty {
+            return Ok(Self { spec: by_flags, genesis });
+        }
+        held.refuse_other(&by_flags)?;
+        // A chain id alone says less than what the folder knows.
+        let is_bare = args.chain_id.is_some() && by_flags.genesis_hash().is_none();
+        let own = held.spec.filter(|_| is_bare);
+        Ok(Self { spec: own.unwrap_or(by_flags), genesis })
+    }
+
+    /// Keeps the genesis.json, or forgets it.
+    pub(crate) fn settle(&self, folder: &DataFolder, writer: &Writer) -> anyhow::Result<()> {
+        match &self.genesis {
+            Genesis::Stays => {}
+            Genesis::Kept(bytes) => keep_genesis(&*folder.disk, writer, bytes)?,
+            Genesis::Forgotten => forget_genesis(&*folder.disk, writer)?,
+        }
+        Ok(())
+    }
+}
+
+/// What a folder says of its chain.
+#[derive(Debug, Default)]
+struct Held {
+    place: String,
+    network: Network,
+    /// All that is known of it; `None` if it is nothing.
+    spec: Option<ChainSpec>,
+    /// The hash that block 0 has here.
+    first_hash: Option<alloy_primitives::B256>,
+    /// No block is held: what is known was left by an import that took nothing.
+    is_empty: bool,
+}
+
+impl Held {
+    /// Asks a folder. `named` is what the archives call a chain that the folder has no name for.
+    fn read(folder: &DataFolder, named: Option<&str>, reads_genesis: bool) -> anyhow::Result<Self> {
+        let view = folder.store.view();
+        let network = view.manifest().network().clone();
+        let genesis = if reads_genesis { read_genesis(&*folder.disk)? } else { None };
+        let spec = match genesis {
+            Some(text) => {
+                let place = || format!("{}/{GENESIS_NAME}", folder.path.display());
+                let name = network.name.as_deref().or(named);
+                let spec = chain_choice::parse_genesis(&text, name).with_context(place)?;
+                if let Some((what, held, found)) = difference(&network, &spec) {
+                    bail!("{}: has {what} {found}, the manifest says {held}", place());
+                }
+                Some(spec)
+            }
+            None => known(&network),
+        };
+        let mut reader = Reader::new()?;
+        let first_hash = block_on(view.read_hash(&mut reader, 0))?;
+        let is_empty = view.coverage().is_empty();
+        let place = folder.path.display().to_string();
+        Ok(Self { place, network, spec, first_hash, is_empty })
+    }
+
+    /// The folder's own chain, or the one that the archives' names say.
+    fn or_by_names(self, named: &BTreeSet<String>) -> Result<ChainSpec, Failure> {
+        let listed = || named.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if named.len() > 1 {
+            return Err(Failure::Usage(anyhow!(
+                "archives of several networks: {}; import each network into a data folder of its \
+                 own, or name one with --network, --genesis or --chain-id",
+                listed()
+            )));
+        }
+        if let (Some(held), Some(found)) = (self.network.name.as_deref(), only(named))
+            && held != found
+        {
+            return Err(Failure::Usage(anyhow!(
+                "{} holds {held}, the archives say {found}: give another --data-dir, or name the \
+                 chain with --network, --genesis or --chain-id",
+                self.place
+            )));
+        }
+        let by_name = only(named).map(spec_by_name);
+        self.spec.or(by_name).ok_or_else(|| {
+            Failure::Usage(anyhow!(
+                "no archive's name says its network: name it with --network, --genesis or --chain-id"
+            ))
+        })
+    }
+
+    /// Refuses flags that name another chain than the one that is held.
+    fn refuse_other(&self, asked: &ChainSpec) -> Result<(), Failure> {
+        let own = self.spec.as_ref();
+        let known = Network {
+            name: None,
+            chain_id: own.and_then(ChainSpec::chain_id).or(self.network.chain_id),
+            genesis_hash: self.first_hash.or_else(|| own.and_then(ChainSpec::genesis_hash)),
+        };
+        let Some((what, held, found)) = difference(&known, asked) else { return Ok(()) };
+        let name = self.network.name.as_deref().unwrap_or("a chain");
+        Err(Failure::Usage(anyhow!(
+            "{} holds {name} with {what} {held}, the flags name {} with {what} {found}: give \
+             another --data-dir",
+            self.place,
+            asked.name()
+        )))
+    }
+}
+
+/// Where two chains cannot be the same: what differs, and both values.
+fn difference(held: &Network, found: &ChainSpec) -> Option<(&'static str, String, String)> {
+    let chain_ids = held.chain_id.zip(found.chain_id()).filter(|(held, found)| held != found);
+    let hashes = held.genesis_hash.zip(found.genesis_hash()).filter(|(held, found)| held != found);
+    let chain_ids = chain_ids.map(|it| ("chain id", it.0.to_string(), it.1.to_string()));
+    chain_ids.or_else(|| hashes.map(|it| ("genesis hash", it.0.to_string(), it.1.to_string())))
+}
+
+/// The chain that a manifest names. A known network's name alone is not enough: what the manifest
+/// says of it must be the same.
+fn known(network: &Network) -> Option<ChainSpec> {
+    let Network { name, chain_id, genesis_hash } = network;
+    let compiled = name.as_deref().and_then(ChainSpec::known);
+    let same = compiled
+        .filter(|spec| (spec.chain_id(), spec.genesis_hash()) == (*chain_id, *genesis_hash));
+    same.or_else(|| Some(ChainSpec::bare(name.as_deref()?, *chain_id, *genesis_hash)))
+}
+
+/// The networks that archives say they are of.
+fn networks(files: &[PathBuf]) -> BTreeSet<String> {
+    files.iter().filter_map(|path| ArchiveName::parse(path)).map(|name| name.network).collect()
+}
+
+fn only(names: &BTreeSet<String>) -> Option<&str> {
+    names.first().filter(|_| names.len() == 1).map(String::as_str)
+}
