@@ -36,6 +36,10 @@ Examples:
   quipu stat --data-dir data
   quipu stat --data-dir data --json | jq .coverage";
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  quipu check --data-dir data";
+
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   quipu export --data-dir data --format ere --to out
@@ -80,6 +84,14 @@ pub(crate) enum Command {
     /// Ranges and how far they can be trusted, counts, bytes by part and bytes per transaction.
     #[command(after_help = STAT_EXAMPLES)]
     Stat(StatArgs),
+    /// Prove everything that is stored again, bytes up to roots
+    ///
+    /// Every listed file has its digest, every block proves itself and descends from the one before
+    /// it, its stored rows and senders are what its bytes give, and every hash is found by the
+    /// lookups. Exits with 0 if all is true, with 1 if anything is not, naming file, page or block
+    /// and both values. Nothing is changed.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -168,6 +180,14 @@ pub(crate) struct StatArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) data: DataArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -79,6 +79,13 @@ impl FolderChain {
     }
 }
 
+/// The chain that a folder holds, as far as the folder knows it.
+pub(crate) fn spec_of(folder: &DataFolder) -> anyhow::Result<ChainSpec> {
+    let held = Held::read(folder, None, true)?;
+    let Network { chain_id, genesis_hash, .. } = held.network;
+    Ok(held.spec.unwrap_or_else(|| ChainSpec::bare("unknown", chain_id, genesis_hash)))
+}
+
 /// What a folder says of its chain.
 #[derive(Debug, Default)]
 struct Held {

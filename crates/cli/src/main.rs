@@ -38,6 +38,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
+        Command::Check(check) => commands::check::run(&check),
         Command::Demo(demo) => commands::demo::run(&demo),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),

@@ -71,9 +71,13 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
         | StoreError::NotListed { .. }
+        | StoreError::Differs { .. }
         | StoreError::Block { .. }
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
+        | StoreError::Head(_)
+        | StoreError::NoHead
+        | StoreError::Seam { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }
         | StoreError::Conflict(
@@ -106,9 +110,13 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
         | StoreError::NotListed { .. }
+        | StoreError::Differs { .. }
         | StoreError::Block { .. }
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
+        | StoreError::Head(_)
+        | StoreError::NoHead
+        | StoreError::Seam { .. }
         | StoreError::Write { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }
