@@ -1,8 +1,9 @@
-//! Archives that were written once and are read for ever.
+//! Archives and a data folder that were written once and are read for ever.
 //!
 //! `tests/fixtures` holds the first 136 blocks of the sample chain with seed 7 and one
 //! transaction a block, as this project wrote them on 2026-11-15: the era1 up to the merge, the
-//! ere with all of them.
+//! ere with all of them, and the data folder that the ere makes: segments, lookup runs and manifest of
+//! version 1. A change of their bytes needs a new version, and a fixture beside this one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,9 @@ use ingest::archive::Archive;
 use ingest::prove::check_name;
 use ingest::sample::{Payload, Settings};
 
-use crate::made::{blocks, prove, read_all};
+use crate::check::check;
+use crate::folder::{DataFolder, settings as import_settings};
+use crate::made::{blocks, proven_blocks, prove, read_all, spec};
 
 fn settings() -> Settings {
     Settings { seed: 7, block_count: 136, txs_per_block: 1, payload: Payload::Small }
@@ -32,4 +35,21 @@ fn committed_archives_are_proven_and_hold_the_sample_chain() {
         check_name(&archive, &report).unwrap();
         assert!(read_all(&archive).unwrap() == made[..count], "{extension}");
     }
+}
+
+#[test]
+fn a_committed_data_folder_is_read_and_checked() {
+    let data = DataFolder::new(&spec(&settings()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data-folder-1");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
+    }
+    let archive = Archive::open(&fixture("ere")).unwrap();
+    data.check_holds(&proven_blocks(&archive, &data.spec));
+    assert!(check(&data).1.is_empty());
+    // The same blocks give the same bytes, today as then.
+    let today = DataFolder::new(&data.spec);
+    today.import(&fixture("ere"), import_settings()).unwrap();
+    assert!(today.files() == data.files());
 }
