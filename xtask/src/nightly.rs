@@ -15,13 +15,18 @@ pub const SECONDS_DEFAULT: u64 = 600;
 /// Read by the tests that damage archives: every bit of every byte, not one bit of each.
 const EVERY_BIT: &str = "QUIPU_FLIP_EVERY_BIT";
 
+/// Read by the test that kills imports: how often.
+const KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
+
 /// Runs the long tests, then fuzzes the wanted targets.
 pub fn run(root: &Path, request: &fuzz::Request) -> Result<()> {
     println!("nightly plan:");
-    println!("  1. every test in release mode with {EVERY_BIT}=1");
+    let (kills, count) = KILLS;
+    println!("  1. every test in release mode with {EVERY_BIT}=1 and {kills}={count}");
     println!("  2. {} seconds of fuzzing each target", request.seconds);
     let tests = Step::cargo("long tests", &["test", "--workspace", "--locked", "--release"])
-        .with_env(EVERY_BIT, "1");
+        .with_env(EVERY_BIT, "1")
+        .with_env(kills, count);
     let long_tests = run_all(root, vec![tests]);
     // A failing test must not cost the night's fuzzing.
     let fuzzing = fuzz::run(root, request);

@@ -15,6 +15,7 @@ mod demo;
 mod export;
 mod folder_faults;
 mod import;
+mod kill;
 mod run;
 mod sample;
 mod shared_data;
