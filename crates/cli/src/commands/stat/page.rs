@@ -1,6 +1,7 @@
 //! How `stat` is shown: one JSON object, or a page for people.
 
 use chain::BlockRange;
+use chain::trust::{AnchoredBy, Status};
 use serde_json::{Value, json};
 use store::stat::{BlockId, Stat};
 
@@ -103,7 +104,7 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
 
 /// Every range with its status, and the gaps between them.
 fn trust(stat: &Stat) -> Vec<String> {
-    let held = stat.statuses.iter().map(|(range, status)| (*range, sentence(status)));
+    let held = stat.statuses.chunk_by(are_epochs).filter_map(together);
     let gaps = stat.gaps.iter().map(|range| (*range, "not held".to_owned()));
     let mut rows: Vec<(BlockRange, String)> = held.chain(gaps).collect();
     rows.sort_by_key(|(range, _)| range.first());
@@ -111,6 +112,28 @@ fn trust(stat: &Stat) -> Vec<String> {
     let row =
         |(range, says): &(BlockRange, String)| format!("  {:width$}  {says}", range.to_string());
     rows.iter().map(row).collect()
+}
+
+/// Whether two ranges follow each other and are each anchored by an accumulator epoch: pre-merge
+/// mainnet has 1897 of them, and one line says it all.
+fn are_epochs((one, status): &(BlockRange, Status), (next, other): &(BlockRange, Status)) -> bool {
+    let is_epoch = |status| matches!(status, Status::Anchored(AnchoredBy::Epoch(_)));
+    one.end() == next.first() && is_epoch(*status) && is_epoch(*other)
+}
+
+/// Ranges that are told in one line.
+fn together(ranges: &[(BlockRange, Status)]) -> Option<(BlockRange, String)> {
+    let ((first, status), (last, other)) = (ranges.first()?, ranges.last()?);
+    let range = BlockRange::from_ends(first.first(), last.last())?;
+    let says = match (status, other) {
+        (Status::Anchored(AnchoredBy::Epoch(low)), Status::Anchored(AnchoredBy::Epoch(high)))
+            if low != high =>
+        {
+            format!("anchored by accumulator epochs {low} to {high}")
+        }
+        _ => sentence(status),
+    };
+    Some((range, says))
 }
 
 fn receipts(stat: &Stat) -> String {
@@ -147,4 +170,34 @@ fn table(stat: &Stat) -> Vec<String> {
         row(part, grouped(bytes), percent, ratio(bytes, stat.transaction_count, 1))
     };
     [title].into_iter().chain(rows.map(row)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_that_follow_each_other_are_one_line() {
+        let range = |first, last| BlockRange::from_ends(first, last).unwrap();
+        let epoch = |number| Status::Anchored(AnchoredBy::Epoch(number));
+        let held = [
+            (range(0, 8191), epoch(0)),
+            (range(8192, 16383), epoch(1)),
+            (range(16384, 16400), Status::Unanchored),
+            (range(81920, 90111), epoch(10)),
+            (range(98304, 106_495), epoch(12)),
+        ];
+        let lines: Vec<String> = held
+            .chunk_by(are_epochs)
+            .filter_map(together)
+            .map(|(range, says)| format!("{range} {says}"))
+            .collect();
+        let expected = [
+            "0..16383 anchored by accumulator epochs 0 to 1",
+            "16384..16400 consistent but not anchored",
+            "81920..90111 anchored by accumulator epoch 10",
+            "98304..106495 anchored by accumulator epoch 12",
+        ];
+        assert_eq!(lines, expected);
+    }
 }
