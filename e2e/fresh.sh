@@ -12,6 +12,8 @@ exits 0 "quipu --version" "$quipu" --version
 exits 0 "quipu demo" "$quipu" demo --to "$work/demo"
 says '^made [0-9]+ blocks, [0-9]+ transactions' "demo tells what it made"
 says '^[0-9]+ files? proven' "demo proves what it wrote"
+says '^[0-9]+ files? imported' "demo imports what it proved"
+says '^sample, chain id [0-9]+ in ' "demo shows what is held"
 
 exits 0 "quipu verify proves the demo's archives again" \
     "$quipu" verify --genesis "$work/demo/genesis.json" "$work/demo"
@@ -23,6 +25,12 @@ mkdir "$work/damaged"
 cp "$archive" "$damaged"
 python3 "$root/e2e/flip-body.py" "$damaged"
 exits 1 "quipu verify refuses a damaged file" "$quipu" verify "$damaged"
+says "$(basename "$archive").*byte [0-9]+" "the refusal names file and byte"
+
+exits 1 "quipu stat fails on a missing data folder" "$quipu" stat --data-dir "$work/missing"
+says "quipu import --data-dir $work/missing" "the failure says how to make one"
+exits 1 "quipu import refuses a damaged file" \
+    "$quipu" import --data-dir "$work/data" --genesis "$work/demo/genesis.json" "$damaged"
 says "$(basename "$archive").*byte [0-9]+" "the refusal names file and byte"
 
 exits 1 "quipu verify fails on a missing file" "$quipu" verify "$work/missing.ere"

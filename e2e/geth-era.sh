@@ -89,9 +89,30 @@ is_refused() {
     says "$(basename "$archive").*byte [0-9]+" "$format: quipu names file and byte"
 }
 
+# is_exported FORMAT: what went through a data folder is still what geth accepts.
+is_exported() {
+    local format=$1 folder=$work/$1 out=$work/$1-exported
+    exits 0 "$format: quipu import" "$quipu" import --data-dir "$work/$format-data" \
+        --genesis "$folder/genesis.json" "$folder"
+    exits 0 "$format: quipu export" "$quipu" export --data-dir "$work/$format-data" \
+        --format "$format" --to "$out"
+    exits 0 "$format: the export is the archive that was imported" \
+        cmp "$folder"/*."$format" "$out"/*."$format"
+    exits 0 "$format: era verify accepts the export" \
+        "$era" --dir "$out" --network sample verify "$work/$format.roots"
+}
+
 install_go
 install_era
 for format in era1 ere; do
     accepts "$format"
+    is_exported "$format"
     is_refused "$format"
 done
+
+# The chain that came as ere, as the era1 that geth knew before.
+exits 0 "quipu export writes era1 of a chain that came as ere" \
+    "$quipu" export --data-dir "$work/ere-data" --format era1 --to "$work/ere-as-era1"
+exits 0 "it is the chain's era1" cmp "$work"/era1/*.era1 "$work"/ere-as-era1/*.era1
+exits 0 "era verify accepts it" \
+    "$era" --dir "$work/ere-as-era1" --network sample verify "$work/era1.roots"
