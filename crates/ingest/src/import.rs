@@ -125,7 +125,7 @@ impl Importer<'_> {
         if subtract(&[part], &held).is_empty() {
             return self.confirm(&archive, part, &view);
         }
-        let trust = Trust::gather(&view, part, self.anchors)?;
+        let trust = Trust::gather(archive.file(), &view, part, self.anchors)?;
         let targets = self.writer.plan(&[Held { range: part, has_receipts }]);
         let (report, segments) = self.build_all(&archive, part, &targets, &trust.points)?;
         if part == archive.range() {
@@ -177,7 +177,7 @@ impl Importer<'_> {
             return Err(ImportError::Contradiction { file: archive.file().to_owned(), said });
         }
         // What is trusted now may say more of blocks that were held before.
-        let trust = Trust::gather(view, part, self.anchors)?;
+        let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
         let told = Told { network: self.network(), anchors: trust.anchors, ..Told::default() };
         self.writer.commit(Vec::new(), told)?;
         Ok(Outcome::Held { range: part })

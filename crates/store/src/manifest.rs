@@ -360,7 +360,12 @@ impl Manifest {
         for range in self.coverage() {
             let first = range.first();
             let mut settled = (first == 0).then_some(U256::ZERO);
-            for (number, found) in told.iter().filter(|(number, _)| range.contains(*number)) {
+            // One that was told for a block which begins no segment any more cannot be compared.
+            let begins = |number: u64| {
+                self.find_segment(number).is_some_and(|(_, it)| it.range.first() == number)
+            };
+            let told = told.iter().filter(|(number, _)| range.contains(*number) && begins(*number));
+            for (number, found) in told {
                 let between = self.difficulty_between(first, *number);
                 let base = found.checked_sub(between);
                 let held = settled.map(|held| held.saturating_add(between));

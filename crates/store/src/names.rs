@@ -7,7 +7,9 @@ use alloy_primitives::{B256, hex};
 use chain::BlockRange;
 use segment::lookup::{RunSpan, Subject};
 
+const SEGMENT_BEGIN: &str = "blocks-";
 const SEGMENT_END: &str = ".segment";
+const RUN_BEGIN: &str = "lookup-";
 const RUN_END: &str = ".run";
 const PART_END: &str = ".part";
 /// Bytes of a digest that a name tells: enough that two contents do not meet by chance.
@@ -16,14 +18,19 @@ const DIGEST_BYTES: usize = 8;
 /// A segment's file: first and last block, and the beginning of its digest.
 #[must_use]
 pub fn segment_name(range: BlockRange, digest: B256) -> String {
-    format!("blocks-{:010}-{:010}-{}{SEGMENT_END}", range.first(), range.last(), short(digest))
+    format!(
+        "{SEGMENT_BEGIN}{:010}-{:010}-{}{SEGMENT_END}",
+        range.first(),
+        range.last(),
+        short(digest)
+    )
 }
 
 /// A lookup run's file.
 #[must_use]
 pub fn run_name(subject: Subject, span: RunSpan, digest: B256) -> String {
     let (first, last) = (span.first_slot(), span.end_slot().saturating_sub(1));
-    format!("lookup-{subject}-{first:06}-{last:06}-{}{RUN_END}", short(digest))
+    format!("{RUN_BEGIN}{subject}-{first:06}-{last:06}-{}{RUN_END}", short(digest))
 }
 
 /// A file that is being written.
@@ -34,9 +41,41 @@ pub(crate) fn part_name(number: u64) -> String {
 /// Whether a file is a segment, a run or the beginning of one: if the manifest does not list it,
 /// nobody will miss it.
 pub(crate) fn is_data_name(name: &str) -> bool {
-    [SEGMENT_END, RUN_END, PART_END].iter().any(|end| name.ends_with(end))
+    let is_between = |begin: &str, end: &str| {
+        name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)).is_some_and(|inner| {
+            let is_plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            inner.bytes().all(is_plain)
+        })
+    };
+    let is_part = || {
+        let number = name.strip_suffix(PART_END);
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    is_between(SEGMENT_BEGIN, SEGMENT_END) || is_between(RUN_BEGIN, RUN_END) || is_part()
 }
 
 fn short(digest: B256) -> String {
     hex::encode(digest.get(..DIGEST_BYTES).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_names_are_ours() {
+        let range = BlockRange::from_ends(8192, 16_383).unwrap();
+        let segment = segment_name(range, B256::repeat_byte(0xab));
+        assert_eq!(segment, "blocks-0000008192-0000016383-abababababababab.segment");
+        let run = run_name(Subject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);
+        assert_eq!(run, "lookup-blocks-000002-000003-0000000000000000.run");
+        for name in [segment, run, part_name(7)] {
+            assert!(is_data_name(&name), "{name}");
+        }
+        for name in ["film.part", "x.segment", "a.run", "blocks-A.segment", "manifest", "7.part.gz"]
+        {
+            assert!(!is_data_name(name), "{name}");
+        }
+    }
 }

@@ -62,6 +62,7 @@ fn check_readable(data: &Path) {
         let stat = quipu(&["stat", "--json", "--data-dir", text(data)]).ends_with(0).json();
         let blocks = stat["blocks"].as_u64().unwrap();
         assert_eq!(blocks % PART_BLOCKS, 0, "a file is taken as a whole");
+        quipu(&["check", "--data-dir", text(data)]).ends_with(0);
     }
 }
 

@@ -23,8 +23,9 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// Reads the hashes of held blocks where they meet `part`, and where `anchors` are.
+    /// Reads the hashes of held blocks where they meet `part` of a file, and where `anchors` are.
     pub(super) fn gather(
+        file: &str,
         view: &View,
         part: BlockRange,
         anchors: &Anchors,
@@ -36,15 +37,24 @@ impl Trust {
         let points = meeting_points(&ranges, anchors);
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut held = Vec::new();
-        let asked = anchors.operator().map(|anchor| anchor.number).chain([part.last()]);
+        // Block 0 too: it may have come before anybody said what genesis is.
+        let asked = anchors.operator().map(|anchor| anchor.number).chain([part.last(), 0]);
         for number in asked {
             let Some(run) = runs.iter_mut().find(|run| run.range.contains(number)) else {
                 continue;
             };
-            if let Some(hash) = block_on(view.read_hash(&mut reader, number))? {
-                run.hashes.insert(number, hash);
-                held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
+            let Some(hash) = block_on(view.read_hash(&mut reader, number))? else { continue };
+            run.hashes.insert(number, hash);
+            match anchors.expected_hash(number) {
+                Some((trusted, kind)) if trusted != hash => {
+                    let said = format!(
+                        "hash of block {number} is {hash} by the data folder, {trusted} by {kind}"
+                    );
+                    return Err(ImportError::Contradiction { file: file.to_owned(), said });
+                }
+                _ => {}
             }
+            held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
         }
         Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held })
     }

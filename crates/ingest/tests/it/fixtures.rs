@@ -13,7 +13,7 @@ use ingest::sample::{Payload, Settings};
 
 use crate::check::check;
 use crate::folder::{DataFolder, settings as import_settings};
-use crate::made::{blocks, proven_blocks, prove, read_all, spec};
+use crate::made::{blocks, prove, proven_blocks, read_all, spec};
 
 fn settings() -> Settings {
     Settings { seed: 7, block_count: 136, txs_per_block: 1, payload: Payload::Small }

@@ -327,6 +327,11 @@ fn total_difficulties_follow_from_one_that_is_told_and_must_agree() {
     let below = nothing.edited(told(256, 1000 - 511)).unwrap();
     assert_eq!(above, below);
     assert_eq!((known(&above, 256), known(&above, 512)), (Some(489), Some(1000)));
+    // A segment that is rebuilt over the block for which a sum was told leaves that sum behind.
+    let gone = BTreeSet::from(["256-511.seg".to_owned()]);
+    let grown = Edit { segments: vec![segment(250, 511)], gone, ..Edit::default() };
+    let grown = below.edited(Edit { difficulties: vec![(250, U256::from(480))], ..grown }).unwrap();
+    assert_eq!((known(&grown, 250), known(&grown, 512)), (Some(480), Some(480 + 511)));
     for edit in [told(512, 999), told(256, 490), told(512, 510)] {
         let refusal = above.edited(edit).unwrap_err();
         assert!(matches!(refusal, Conflict::Difficulty { .. }), "{refusal}");
