@@ -1,0 +1,20 @@
+//! What the storage layer takes and costs, from real runs of the real store.
+//!
+//! Knows: archives and data folders, clocks of CPU time, memory of processes, and which figures
+//! were promised.
+//! Never knows: rivals; those are linked by `bench/compare` alone, which borrows the rest from here.
+//!
+//! Questions are named like `transaction_by_hash_warm`, and each answer is a [`figure::Figure`] with
+//! what must hold and what is aimed at.
+
+pub mod anatomy;
+pub mod archives;
+pub mod clock;
+pub mod era;
+pub mod figure;
+pub mod folder;
+pub mod keys;
+pub mod machine;
+pub mod questions;
+pub mod random;
+pub mod rows;

@@ -1,0 +1,246 @@
+//! `cargo xtask bench store`: the figures of the storage layer, each beside what was promised.
+//!
+//!     cargo run --release -p bench-store -- [--json] [--data FOLDER] [--only KIND]...
+//!
+//! Real archives are read from the folder `ere` of `--data`, `../shared/data` unless it is given;
+//! questions about files that are not there are left out. Everything else is a sample chain, made in
+//! a temporary folder (`TMPDIR`, some 3 GB) that goes with the run.
+
+#![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use bench_store::archives::{ERA_BLOCKS, SYNTH, find_real, make_sample};
+use bench_store::figure::{Figure, count, format_table, to_json};
+use bench_store::folder::DataFolder;
+use bench_store::keys::read_keys;
+use bench_store::machine::load;
+use bench_store::questions::cold_reads::reads_per_answer;
+use bench_store::questions::density::{bytes_on_disk, lookup_bytes};
+use bench_store::questions::import_speed::import_beside_recovery;
+use bench_store::questions::memory::{memory_of_holding, memory_of_import, tell};
+use bench_store::questions::warm_reads::WarmReads;
+use ingest::pool::threads_default;
+use serde_json::json;
+
+/// Transactions of the store that is held and read.
+const STORE_TRANSACTIONS: u64 = 1_000_000;
+/// Blocks of the sample chain whose import is timed.
+const TIMED_BLOCKS: u64 = 160;
+
+/// The kinds of questions, in the table's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Density,
+    Lookup,
+    Warm,
+    Cold,
+    Memory,
+    Speed,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("density", Kind::Density),
+    ("lookup", Kind::Lookup),
+    ("warm", Kind::Warm),
+    ("cold", Kind::Cold),
+    ("memory", Kind::Memory),
+    ("speed", Kind::Speed),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match tell(&arguments) {
+        Some(told) => told.map(|told| println!("{told}")),
+        None => Request::parse(&arguments).and_then(|request| run(&request)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench store: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Debug)]
+struct Request {
+    is_json: bool,
+    data: PathBuf,
+    kinds: Vec<Kind>,
+}
+
+impl Request {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut request =
+            Self { is_json: false, data: PathBuf::from("../shared/data"), kinds: Vec::new() };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value = || rest.next().with_context(|| format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--json" => request.is_json = true,
+                "--data" => request.data = PathBuf::from(value()?),
+                "--only" => {
+                    let name = value()?;
+                    let known = KINDS.iter().find(|(known, _)| known == name);
+                    let names = KINDS.map(|(name, _)| name).join(", ");
+                    let (_, kind) = known.with_context(|| format!("{name} is none of {names}"))?;
+                    request.kinds.push(*kind);
+                }
+                unknown => bail!("unexpected argument {unknown}"),
+            }
+        }
+        if request.kinds.is_empty() {
+            request.kinds = KINDS.map(|(_, kind)| kind).to_vec();
+        }
+        Ok(request)
+    }
+
+    fn wants(&self, kinds: &[Kind]) -> bool {
+        self.kinds.iter().any(|kind| kinds.contains(kind))
+    }
+}
+
+fn run(request: &Request) -> Result<()> {
+    let begun = Instant::now();
+    let load_before = load();
+    let work = tempfile::Builder::new().prefix("quipu-bench-").tempdir()?;
+    let mut answers = Answers { request, work: work.path(), found: Vec::new(), begun };
+    answers.of_real_chains()?;
+    answers.of_sample_chain()?;
+    answers.of_speed()?;
+    let figures = answers.in_order();
+    let seconds = begun.elapsed().as_secs();
+    if request.is_json {
+        let (threads, load_after) = (threads_default().get(), load());
+        let json = json!({
+            "seconds": seconds,
+            "threads": threads,
+            "load_before": load_before,
+            "load_after": load_after,
+            "figures": to_json(&figures),
+        });
+        println!("{json:#}");
+        return Ok(());
+    }
+    print!("{}", format_table(&figures));
+    let show = |load: Option<f64>| load.map_or_else(|| "?".into(), |load| format!("{load:.1}"));
+    println!(
+        "\n{} figures in {seconds} s on {} threads; load average {} before, {} after",
+        count(&figures),
+        threads_default(),
+        show(load_before),
+        show(load())
+    );
+    Ok(())
+}
+
+/// What has been found so far.
+struct Answers<'a> {
+    request: &'a Request,
+    work: &'a Path,
+    found: Vec<(Kind, Figure)>,
+    begun: Instant,
+}
+
+impl Answers<'_> {
+    fn add(&mut self, kind: Kind, figures: impl IntoIterator<Item = Figure>) {
+        if self.request.wants(&[kind]) {
+            self.found.extend(figures.into_iter().map(|figure| (kind, figure)));
+        }
+    }
+
+    fn in_order(mut self) -> Vec<Figure> {
+        self.found.sort_by_key(|(kind, _)| *kind);
+        self.found.into_iter().map(|(_, figure)| figure).collect()
+    }
+
+    fn say(&self, what: &str) {
+        eprintln!("[{:>4} s] {what}", self.begun.elapsed().as_secs());
+    }
+
+    fn of_real_chains(&mut self) -> Result<()> {
+        if self.request.wants(&[Kind::Density]) {
+            self.say("weighing real blocks");
+            let figures = bytes_on_disk(&self.request.data, self.work)?;
+            self.add(Kind::Density, figures);
+        }
+        let Some(file) = find_real(&self.request.data, SYNTH) else { return Ok(()) };
+        if self.request.wants(&[Kind::Lookup, Kind::Warm, Kind::Cold]) {
+            self.say("reading blocks in mainnet's shape");
+            let folder = DataFolder::at(self.work.join("synth"));
+            folder.import(&file, None, threads_default())?;
+            self.of_folder(&file.title, &folder, &read_keys(&file, u64::MAX)?.1)?;
+            folder.remove()?;
+        }
+        Ok(())
+    }
+
+    fn of_folder(
+        &mut self,
+        of: &str,
+        folder: &DataFolder,
+        keys: &[bench_store::keys::Key],
+    ) -> Result<()> {
+        self.add(Kind::Lookup, [lookup_bytes(of, folder)?]);
+        if self.request.wants(&[Kind::Warm]) {
+            self.say("timing warm reads");
+            let figures = WarmReads::new(of, folder.view()?, keys)?.ask()?;
+            self.add(Kind::Warm, figures);
+        }
+        if self.request.wants(&[Kind::Cold]) {
+            self.say("counting cold reads");
+            self.add(Kind::Cold, reads_per_answer(of, folder, keys)?);
+        }
+        Ok(())
+    }
+
+    /// One archive of a whole era: all of it makes one large segment, the first million
+    /// transactions of it make many small ones.
+    fn of_sample_chain(&mut self) -> Result<()> {
+        if !self.request.wants(&[Kind::Lookup, Kind::Warm, Kind::Cold, Kind::Memory]) {
+            return Ok(());
+        }
+        self.say("making a sample era");
+        let file = make_sample(&self.work.join("era"), ERA_BLOCKS)?;
+        let (range, keys) = read_keys(&file, STORE_TRANSACTIONS)?;
+        self.say("importing its first million transactions");
+        let folder = DataFolder::at(self.work.join("million"));
+        let of = format!("sample, {} tx in {} blocks", count(&keys), range.count());
+        let figure = memory_of_import(&file, Some(range), &folder, &of)?;
+        self.add(Kind::Memory, [figure]);
+        self.of_folder(&of, &folder, &keys)?;
+        if self.request.wants(&[Kind::Memory]) {
+            self.say("holding them");
+            let held = memory_of_holding(&folder, &of)?;
+            folder.remove()?;
+            self.say("importing the whole era");
+            let folder = DataFolder::at(self.work.join("whole"));
+            let of = format!("sample era, {ERA_BLOCKS} x 200");
+            let figure = memory_of_import(&file, None, &folder, &of)?;
+            self.add(Kind::Lookup, [lookup_bytes(&of, &folder)?]);
+            self.add(Kind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
+        }
+        Ok(())
+    }
+
+    fn of_speed(&mut self) -> Result<()> {
+        if !self.request.wants(&[Kind::Speed]) {
+            return Ok(());
+        }
+        if let Some(file) = find_real(&self.request.data, SYNTH) {
+            self.say("timing imports of blocks in mainnet's shape");
+            let figures = import_beside_recovery(&file, self.work)?;
+            self.add(Kind::Speed, figures);
+        }
+        self.say("timing imports of a sample chain");
+        let file = make_sample(&self.work.join("timed"), TIMED_BLOCKS)?;
+        let figures = import_beside_recovery(&file, self.work)?;
+        self.add(Kind::Speed, figures);
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! The questions, one module for each kind, and the order in which the table answers them.
+
+pub mod cold_reads;
+pub mod density;
+pub mod import_speed;
+pub mod memory;
+pub mod warm_reads;

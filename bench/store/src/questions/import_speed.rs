@@ -1,0 +1,123 @@
+//! How fast is a verified import beside the bare recovery of the same senders?
+//!
+//! Recovery is the limit: no import that knows its senders can do without it. Both take turns in one
+//! run, on the same transactions and with as many threads, and the medians are compared. An import
+//! begins with an empty folder and ends when everything is durable and listed.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use alloy_consensus::transaction::SignerRecoverable as _;
+use anyhow::{Result, ensure};
+use chain::trust::Anchors;
+use ingest::archive::{Archive, ArchiveError};
+use ingest::pool::{map_in_order, threads_default};
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
+
+use crate::archives::ArchiveFile;
+use crate::clock::{median, process_cpu};
+use crate::figure::{Figure, Goal, Unit};
+use crate::folder::DataFolder;
+
+/// Rounds of each contestant.
+const ROUNDS: usize = 7;
+
+type Blocks = Vec<Vec<chain::Transaction>>;
+
+/// Compares both, with one thread and with one for each core.
+pub fn import_beside_recovery(file: &ArchiveFile, work: &Path) -> Result<Vec<Figure>> {
+    let blocks = read_transactions(file)?;
+    let mut counts = vec![NonZeroUsize::MIN, threads_default()];
+    counts.dedup();
+    counts.into_iter().map(|threads| compare(file, &blocks, threads, work)).collect()
+}
+
+/// What the rounds of one contestant took.
+#[derive(Default)]
+struct Times {
+    wall: Vec<Duration>,
+    cpu: Vec<Duration>,
+}
+
+impl Times {
+    fn add(&mut self, round: impl FnOnce() -> Result<()>) -> Result<()> {
+        let (wall, cpu) = (Instant::now(), process_cpu());
+        round()?;
+        self.wall.push(wall.elapsed());
+        self.cpu.push(process_cpu().saturating_sub(cpu));
+        Ok(())
+    }
+}
+
+fn compare(
+    file: &ArchiveFile,
+    blocks: &Blocks,
+    threads: NonZeroUsize,
+    work: &Path,
+) -> Result<Figure> {
+    let (mut bare, mut imports) = (Times::default(), Times::default());
+    for _ in 0..ROUNDS {
+        bare.add(|| recover(blocks, threads))?;
+        let folder = DataFolder::at(work.join("speed"));
+        imports.add(|| folder.import(file, None, threads).map(drop))?;
+        folder.remove()?;
+    }
+    let count: usize = blocks.iter().map(Vec::len).sum();
+    let best = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
+    let share = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
+    let best = share(best(&bare.wall), best(&imports.wall));
+    let cpu = share(median(bare.cpu), median(imports.cpu));
+    let (bare, imports) = (median(bare.wall), median(imports.wall));
+    Ok(Figure {
+        name: "import_beside_recovery",
+        question: format!("verified import / bare sender recovery, {threads} threads"),
+        of: file.title.clone(),
+        value: share(bare, imports),
+        unit: Unit::Ratio,
+        goal: Goal::at_least(0.70, 0.80),
+        note: format!(
+            "{} and {} transactions/s by the median of {ROUNDS} rounds; by the best round {best:.2}, \
+             by CPU time {cpu:.2}",
+            rate(count, imports),
+            rate(count, bare)
+        ),
+    })
+}
+
+fn recover(blocks: &Blocks, threads: NonZeroUsize) -> Result<()> {
+    let ended = map_in_order(
+        threads,
+        blocks.iter(),
+        |transactions| {
+            let mut buffer = Vec::new();
+            transactions.iter().all(|transaction| {
+                let sender = transaction.envelope.recover_unchecked_with_buf(&mut buffer);
+                sender.ok() == Some(transaction.sender)
+            })
+        },
+        |is_right| if is_right { ControlFlow::Continue(()) } else { ControlFlow::Break(()) },
+    );
+    ensure!(ended.is_continue(), "a sender is not the one that was proven");
+    Ok(())
+}
+
+fn read_transactions(file: &ArchiveFile) -> Result<Blocks> {
+    let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
+    let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
+    let mut blocks = Vec::new();
+    Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
+        &Archive::open(&file.path)?,
+        |block| block.into_inner().transactions,
+        |transactions| -> Result<(), ArchiveError> {
+            blocks.push(transactions);
+            Ok(())
+        },
+    )?;
+    Ok(blocks)
+}
+
+fn rate(count: usize, time: Duration) -> u128 {
+    u128::try_from(count).unwrap_or_default() * 1_000_000 / time.as_micros().max(1)
+}

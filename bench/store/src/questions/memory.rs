@@ -1,0 +1,151 @@
+//! How much memory does a process take that imports an era, or that holds a store open?
+//!
+//! Each is a process of its own, this very program started again, so that what was measured before
+//! does not count. It prints what it found as one line of JSON.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use chain::BlockRange;
+use ingest::pool::threads_default;
+use serde_json::{Value, json};
+use store::Reader;
+use store::read::block_on;
+
+use crate::archives::{ArchiveFile, sample_file};
+use crate::figure::{Figure, Goal, Unit, ratio};
+use crate::folder::DataFolder;
+use crate::machine::memory;
+use crate::rows::transaction_hashes;
+
+/// The argument that makes the program import a sample chain and tell its memory.
+pub const IMPORT: &str = "import-and-tell";
+/// The argument that makes the program hold a store and tell its memory.
+pub const HOLD: &str = "hold-and-tell";
+
+const MEBIBYTE: u64 = 1 << 20;
+const MEGABYTE: u64 = 1_000_000;
+
+/// Imports a sample chain, or some blocks of it, in a process of its own, and gives the figure.
+pub fn memory_of_import(
+    file: &ArchiveFile,
+    blocks: Option<BlockRange>,
+    folder: &DataFolder,
+    of: &str,
+) -> Result<Figure> {
+    let mut command = this_program(IMPORT)?;
+    command.arg(&file.path).arg(folder.path());
+    if let Some(blocks) = blocks {
+        command.arg(blocks.first().to_string()).arg(blocks.last().to_string());
+    }
+    let told = run(command)?;
+    let number = |key: &str| told.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let [must, target] = [2048, 1024].map(|size: u64| ratio(size * MEBIBYTE, MEGABYTE));
+    Ok(Figure {
+        name: "import_memory_peak",
+        question: "peak memory of an import".into(),
+        of: of.to_owned(),
+        value: ratio(number("peak"), MEGABYTE),
+        unit: Unit::Megabytes,
+        goal: Goal::at_most(must.floor(), target.floor()),
+        note: format!(
+            "{} transactions, {} threads, {} s with checksum, proof and fsync",
+            number("transactions"),
+            threads_default(),
+            number("seconds")
+        ),
+    })
+}
+
+/// Holds a store open in a process of its own, reads all of it, and gives the figure.
+pub fn memory_of_holding(folder: &DataFolder, of: &str) -> Result<Figure> {
+    let mut command = this_program(HOLD)?;
+    command.arg(folder.path());
+    let told = run(command)?;
+    let number = |key: &str| told.get(key).and_then(Value::as_u64).unwrap_or_default();
+    Ok(Figure {
+        name: "holding_memory",
+        question: "memory of a process that holds a store, after reads of all".into(),
+        of: of.to_owned(),
+        value: ratio(number("resident"), MEGABYTE),
+        unit: Unit::Megabytes,
+        goal: Goal::at_most(100.0, 50.0),
+        note: format!(
+            "{} transactions, each read with its block and again by hash; {} segments, tails of \
+             all in memory; {:.0} MB at its highest, {:.0} MB before the first read",
+            number("transactions"),
+            number("segments"),
+            ratio(number("peak"), MEGABYTE),
+            ratio(number("before"), MEGABYTE)
+        ),
+    })
+}
+
+/// What the program does instead when it is started with [`IMPORT`] or [`HOLD`]; `None` otherwise.
+pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [IMPORT, file, folder] => Some(import(file.as_ref(), folder.as_ref(), None)),
+        [IMPORT, file, folder, first, last] => {
+            let ends = (first.parse().ok(), last.parse().ok());
+            let blocks =
+                ends.0.zip(ends.1).and_then(|(first, last)| BlockRange::from_ends(first, last));
+            Some(import(file.as_ref(), folder.as_ref(), blocks))
+        }
+        [HOLD, folder] => Some(hold(folder.as_ref())),
+        _ => None,
+    }
+}
+
+fn import(file: &Path, folder: &Path, blocks: Option<BlockRange>) -> Result<Value> {
+    let begun = std::time::Instant::now();
+    let threads: NonZeroUsize = threads_default();
+    let imported = DataFolder::at(folder).import(&sample_file(file)?, blocks, threads)?;
+    Ok(json!({
+        "transactions": imported.transaction_count,
+        "seconds": begun.elapsed().as_secs(),
+        "peak": memory()?.peak,
+    }))
+}
+
+/// Reads every block, and then each of its transactions by hash.
+fn hold(folder: &Path) -> Result<Value> {
+    let view = DataFolder::at(folder).view()?;
+    let before = memory()?.resident;
+    let mut reader = Reader::new()?;
+    let mut transaction_count = 0_u64;
+    for range in view.coverage() {
+        for number in range.first()..range.end() {
+            let block = block_on(view.read_block(&mut reader, number))?.context("a block")?;
+            for hash in transaction_hashes(&block) {
+                let found = block_on(view.find_transaction(&mut reader, hash))?;
+                let found = found.with_context(|| format!("{hash} is not found"))?;
+                ensure!(found.block.number == number, "{hash} is elsewhere");
+                transaction_count += 1;
+            }
+        }
+    }
+    let after = memory()?;
+    Ok(json!({
+        "transactions": transaction_count,
+        "segments": view.manifest().segments().len(),
+        "before": before,
+        "resident": after.resident,
+        "peak": after.peak,
+    }))
+}
+
+fn this_program(mode: &str) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("where this program is")?);
+    command.arg(mode);
+    Ok(command)
+}
+
+fn run(mut command: Command) -> Result<Value> {
+    let output = command.output().context("cannot start this program again")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {said}", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
