@@ -1,4 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
+//!
+//! `store` and `compare` are programs that print tables; without a name, every crate's own
+//! benchmarks run.
 
 use std::path::Path;
 
@@ -6,11 +9,30 @@ use anyhow::Result;
 
 use crate::step::{cargo, succeed};
 
-/// The crates that have benchmarks.
+/// The crates that have benchmarks of their own.
 const CRATES: &[&str] = &["ingest", "segment"];
 
-/// Runs every benchmark; `arguments` are passed to each.
+/// Runs what the first argument names, or every crate's benchmarks; other arguments are passed on.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    match arguments.split_first() {
+        Some((name, rest)) if name == "store" => {
+            run_program(root, &["--package", "bench-store"], rest)
+        }
+        // A workspace of its own, which alone links rivals.
+        Some((name, rest)) if name == "compare" => {
+            run_program(root, &["--manifest-path", "bench/compare/Cargo.toml"], rest)
+        }
+        _ => run_crates(root, arguments),
+    }
+}
+
+fn run_program(root: &Path, which: &[&str], arguments: &[String]) -> Result<()> {
+    let mut program = cargo();
+    program.current_dir(root).args(["run", "--release", "--locked", "--quiet"]);
+    succeed(program.args(which).arg("--").args(arguments))
+}
+
+fn run_crates(root: &Path, arguments: &[String]) -> Result<()> {
     for name in CRATES {
         let mut bench = cargo();
         bench.current_dir(root).args([
