@@ -95,9 +95,10 @@ impl Part {
         if self.is_begun {
             self.disk.append(&self.name, &self.buffer)?;
         } else {
+            // A write that fails may leave a part of the bytes: from here on there is a file to remove.
+            self.is_begun = true;
             // What a crash left under this name goes.
             self.disk.write(&self.name, &self.buffer)?;
-            self.is_begun = true;
         }
         self.buffer.clear();
         Ok(())
