@@ -18,7 +18,7 @@ use segment::lookup::{Position, Subject};
 
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
-use crate::head::HeadView;
+use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, slot_of};
 use crate::manifest::Manifest;
 use crate::read::fetch;
@@ -120,13 +120,23 @@ impl View {
         entry.map_or_else(|| "head".to_owned(), |(_, entry)| entry.file_name.clone())
     }
 
+    /// The head's block of this number, unless a segment has the receipts that the head's lacks.
+    fn head_block(&self, number: u64) -> Option<&Arc<HeadBlock>> {
+        let block = self.head.find_block(number)?;
+        if block.block().receipts.is_some() {
+            return Some(block);
+        }
+        let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
+        sealed.is_none().then_some(block)
+    }
+
     /// A block's header.
     pub async fn read_header(
         &self,
         reader: &mut Reader,
         number: u64,
     ) -> Result<Option<StoredHeader>, StoreError> {
-        if let Some(block) = self.head.find_block(number) {
+        if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredHeader::of_head(block)));
         }
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
@@ -157,7 +167,7 @@ impl View {
         reader: &mut Reader,
         number: u64,
     ) -> Result<Option<StoredBlock>, StoreError> {
-        if let Some(block) = self.head.find_block(number) {
+        if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredBlock::of_head(block)));
         }
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
@@ -188,7 +198,7 @@ impl View {
         reader: &mut Reader,
         number: u64,
     ) -> Result<Option<Candidate>, StoreError> {
-        if let Some(block) = self.head.find_block(number) {
+        if let Some(block) = self.head_block(number) {
             return Ok(Some(block.block().to_candidate()));
         }
         let Some(block) = self.read_block(reader, number).await? else { return Ok(None) };
@@ -204,7 +214,7 @@ impl View {
         number: u64,
         index: u64,
     ) -> Result<Option<StoredTransaction>, StoreError> {
-        if let Some(block) = self.head.find_block(number) {
+        if let Some(block) = self.head_block(number) {
             return Ok(StoredTransaction::of_head(block, index));
         }
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
