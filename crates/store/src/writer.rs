@@ -87,7 +87,8 @@ impl Writer {
     }
 
     /// Builds a segment on this thread. `block` gives the blocks that arrive; all others are read
-    /// from the folder and proven again.
+    /// from the folder and proven again, and so are those that arrive without receipts where the
+    /// folder has them.
     pub fn build(
         &self,
         held: Held,
@@ -95,7 +96,8 @@ impl Writer {
     ) -> Result<NewSegment, StoreError> {
         let view = self.view();
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let mut get = |number| match block(number) {
+        let is_enough = |block: &Verified<Block>| block.receipts.is_some() || !held.has_receipts;
+        let mut get = |number| match block(number).filter(is_enough) {
             Some(block) => Ok(block),
             None => self.read_proven(&view, &mut reader, number, held.has_receipts),
         };
