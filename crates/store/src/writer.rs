@@ -35,6 +35,8 @@ pub struct Writer {
     workshop: Workshop,
     spec: ChainSpec,
     head: Option<Head>,
+    /// Whether the manifest that is shown is durable.
+    is_settled: bool,
     _lock: WriterLock,
 }
 
@@ -64,7 +66,8 @@ impl Writer {
                 disk.remove(&name)?;
             }
         }
-        Ok(Self { store, workshop: Workshop::new(disk), spec, head: None, _lock: lock })
+        let workshop = Workshop::new(disk);
+        Ok(Self { store, workshop, spec, head: None, is_settled: false, _lock: lock })
     }
 
     /// What is held now.
@@ -178,15 +181,18 @@ impl Writer {
     fn replace(&mut self, next: Manifest) -> Result<(), StoreError> {
         let disk = self.store.disk();
         let view = self.store.view();
-        if next == *view.manifest() {
+        // What failed before may be shown and not be durable: then even staying is to be made so.
+        if next == *view.manifest() && self.is_settled {
             return Ok(());
         }
         disk.fsync_folder()?; // the names of the new files, before a manifest lists them
+        self.is_settled = false;
         if let Err(error) = next.replace(&**disk) {
             // Only the disk knows which of the two it holds now.
             self.store.refresh()?;
             return Err(error.into());
         }
+        self.is_settled = true;
         let shown = Arc::new(view.with_manifest(next));
         view.discard_unlisted(&shown);
         self.store.show(shown);
