@@ -60,6 +60,9 @@ impl Writer {
         // Before we had the lock, another writer may have changed the folder.
         store.refresh()?;
         let disk = Arc::clone(store.disk());
+        // A writer that was killed may have left a manifest whose name is not durable: after a crash
+        // the one before it would be back, and ask for the files that are removed here.
+        disk.fsync_folder()?;
         let listed = listed(store.view().manifest());
         for name in disk.list()? {
             if is_data_name(&name) && !listed.contains(&name) {
@@ -67,7 +70,7 @@ impl Writer {
             }
         }
         let workshop = Workshop::new(disk);
-        Ok(Self { store, workshop, spec, head: None, is_settled: false, _lock: lock })
+        Ok(Self { store, workshop, spec, head: None, is_settled: true, _lock: lock })
     }
 
     /// What is held now.
