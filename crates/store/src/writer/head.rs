@@ -63,20 +63,20 @@ impl Writer {
         self.head.as_ref().is_some_and(|head| head.known(hash))
     }
 
-    /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized`, and
-    /// tells which blocks these were. Reads go on meanwhile: a block is in the head until it is in a
-    /// listed segment.
+    /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized` or the
+    /// tip, and tells which blocks these were. Reads go on meanwhile: a block is in the head until it
+    /// is in a listed segment.
     pub fn seal(&mut self, finalized: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
+        // What is final may be ahead of what is held.
+        let Some(tip) = view.head().tip() else { return Ok(None) };
+        let finalized = finalized.min(tip.number());
         let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         let count = blocks.partition_point(|block| block.number() < end);
         let Some(due) = blocks.get(..count) else { return Ok(None) };
         let (Some(first), Some(last)) = (due.first(), due.last()) else { return Ok(None) };
         let range = BlockRange::from_ends(first.number(), last.number());
-        if last.number().saturating_add(1) != end {
-            return Ok(None);
-        }
         let arriving = due.iter().filter_map(|block| {
             let range = BlockRange::from_count(block.number(), 1)?;
             Some(Held { range, has_receipts: block.block().receipts.is_some() })
