@@ -177,6 +177,7 @@ impl Writer {
             gone,
         };
         let next = before.edited(edit)?;
+        self.settle_head()?;
         self.replace(next)
     }
 

@@ -93,6 +93,15 @@ impl Writer {
         Ok(range)
     }
 
+    /// Makes the head durable as it is. The log may hold a change that failed: a crash must not
+    /// bring it back against what is sealed meanwhile.
+    pub(super) fn settle_head(&mut self) -> Result<(), StoreError> {
+        match &mut self.head {
+            Some(head) => Ok(head.extend(Vec::new())?),
+            None => Ok(()),
+        }
+    }
+
     fn change_head(
         &mut self,
         change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
