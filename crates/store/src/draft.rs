@@ -132,7 +132,7 @@ impl Draft {
             self.writer.finish().map_err(|cause| StoreError::Write { range, cause })?;
         self.part.append(&bytes)?;
         let digest = B256::from(footer.digest);
-        let (file_name, finished) = self.part.finish(|_| segment_name(range, digest))?;
+        let (file_name, finished) = self.part.finish(|_| segment_name(self.held, digest))?;
         let facts = footer.facts;
         let entry = SegmentEntry {
             range,

@@ -4,26 +4,27 @@
 //! Never knows: what is in them.
 
 use alloy_primitives::{B256, hex};
-use chain::BlockRange;
 use segment::lookup::{RunSpan, Subject};
+
+use crate::layout::Held;
 
 const SEGMENT_BEGIN: &str = "blocks-";
 const SEGMENT_END: &str = ".segment";
 const RUN_BEGIN: &str = "lookup-";
 const RUN_END: &str = ".run";
+const BARE: &str = "-bare";
 const PART_END: &str = ".part";
 /// Bytes of a digest that a name tells: enough that two contents do not meet by chance.
 const DIGEST_BYTES: usize = 8;
 
-/// A segment's file: first and last block, and the beginning of its digest.
+/// A segment's file: first and last block, the beginning of its digest, and whether it lacks
+/// receipts: the digest does not tell that of blocks without transactions, which have none to lack.
 #[must_use]
-pub fn segment_name(range: BlockRange, digest: B256) -> String {
-    format!(
-        "{SEGMENT_BEGIN}{:010}-{:010}-{}{SEGMENT_END}",
-        range.first(),
-        range.last(),
-        short(digest)
-    )
+pub fn segment_name(held: Held, digest: B256) -> String {
+    let Held { range, has_receipts } = held;
+    let bare = if has_receipts { "" } else { BARE };
+    let (first, last) = (range.first(), range.last());
+    format!("{SEGMENT_BEGIN}{first:010}-{last:010}-{}{bare}{SEGMENT_END}", short(digest))
 }
 
 /// A lookup run's file.
@@ -61,16 +62,20 @@ fn short(digest: B256) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chain::BlockRange;
+
     use super::*;
 
     #[test]
     fn only_our_own_names_are_ours() {
         let range = BlockRange::from_ends(8192, 16_383).unwrap();
-        let segment = segment_name(range, B256::repeat_byte(0xab));
-        assert_eq!(segment, "blocks-0000008192-0000016383-abababababababab.segment");
+        let named =
+            |has_receipts| segment_name(Held { range, has_receipts }, B256::repeat_byte(0xab));
+        assert_eq!(named(true), "blocks-0000008192-0000016383-abababababababab.segment");
+        assert_eq!(named(false), "blocks-0000008192-0000016383-abababababababab-bare.segment");
         let run = run_name(Subject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);
         assert_eq!(run, "lookup-blocks-000002-000003-0000000000000000.run");
-        for name in [segment, run, part_name(7)] {
+        for name in [named(true), named(false), run, part_name(7)] {
             assert!(is_data_name(&name), "{name}");
         }
         for name in ["film.part", "x.segment", "a.run", "blocks-A.segment", "manifest", "7.part.gz"]
