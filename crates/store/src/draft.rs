@@ -10,12 +10,13 @@ use chain::{Block, Verified, keccak256_each};
 use segment::lookup::HashPrefix;
 use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
 
+use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::layout::Held;
 use crate::lookups::SegmentKeys;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
-use crate::part::{Part, Workshop};
+use crate::part::{Part, Unlisted, Workshop};
 
 /// Encodes groups of a segment, on as many threads as there are.
 #[derive(Clone, Debug)]
@@ -65,17 +66,19 @@ pub struct Draft {
     difficulty: U256,
     encoder: GroupEncoder,
     writer: SegmentWriter,
+    disk: Arc<dyn Disk>,
     part: Part,
     keys: SegmentKeys,
     chain_id: Option<u64>,
 }
 
-/// A segment whose file is whole and durable, but not yet listed.
+/// A segment whose file is whole and durable, but not yet listed. Dropping it removes the file.
 #[derive(Debug)]
 pub struct NewSegment {
     pub(crate) entry: SegmentEntry,
     pub(crate) keys: SegmentKeys,
     pub(crate) chain_id: Option<u64>,
+    pub(crate) file: Unlisted,
 }
 
 impl NewSegment {
@@ -100,6 +103,7 @@ impl Draft {
             difficulty: U256::ZERO,
             encoder: GroupEncoder { held, encoder },
             writer: SegmentWriter::new(held.range, tables, held.has_receipts).map_err(refused)?,
+            disk: Arc::clone(workshop.disk()),
             part: workshop.begin(),
             keys: SegmentKeys::default(),
             chain_id: None,
@@ -132,7 +136,10 @@ impl Draft {
             self.writer.finish().map_err(|cause| StoreError::Write { range, cause })?;
         self.part.append(&bytes)?;
         let digest = B256::from(footer.digest);
-        let (file_name, finished) = self.part.finish(|_| segment_name(self.held, digest))?;
+        let name = segment_name(self.held, digest);
+        // The same content may be listed already: then it is not ours to remove.
+        let was_there = self.disk.file_bytes(&name).is_ok();
+        let (file_name, finished) = self.part.finish(|_| name)?;
         let facts = footer.facts;
         let entry = SegmentEntry {
             range,
@@ -146,6 +153,7 @@ impl Draft {
             log_count: facts.log_count,
             difficulty: self.difficulty,
         };
-        Ok(NewSegment { entry, keys: self.keys, chain_id: self.chain_id })
+        let file = Unlisted::new(self.disk, entry.file_name.clone(), was_there);
+        Ok(NewSegment { entry, keys: self.keys, chain_id: self.chain_id, file })
     }
 }

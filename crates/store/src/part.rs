@@ -58,6 +58,34 @@ pub(crate) struct Part {
     is_named: bool,
 }
 
+/// A finished file that no manifest lists: it goes with this, unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Unlisted {
+    disk: Arc<dyn Disk>,
+    file_name: String,
+    is_kept: bool,
+}
+
+impl Unlisted {
+    pub(crate) fn new(disk: Arc<dyn Disk>, file_name: String, is_kept: bool) -> Self {
+        Self { disk, file_name, is_kept }
+    }
+
+    /// A manifest may list it from here on.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Unlisted {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Whoever opens the folder to write removes what cannot be removed now.
+            let _ = self.disk.remove(&self.file_name);
+        }
+    }
+}
+
 /// A finished file.
 #[derive(Debug)]
 pub(crate) struct Finished {

@@ -22,7 +22,7 @@ use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, SegmentEntry};
 use crate::names::is_data_name;
-use crate::part::Workshop;
+use crate::part::{Unlisted, Workshop};
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Store;
@@ -156,9 +156,10 @@ impl Writer {
         let mut network = told.network;
         network.chain_id = network.chain_id.or(new.iter().find_map(|segment| segment.chain_id));
         let mut keys: BTreeMap<String, SegmentKeys> = BTreeMap::new();
-        let mut segments = Vec::new();
+        let (mut segments, mut files) = (Vec::new(), Vec::new());
         for segment in new {
             gone.remove(&segment.entry.file_name);
+            files.push(segment.file);
             keys.insert(segment.entry.file_name.clone(), segment.keys);
             segments.push(segment.entry);
         }
@@ -167,6 +168,9 @@ impl Writer {
         after.dedup();
         let runs = build_runs(&self.workshop, before, &after, &keys)?;
         gone.extend(runs.gone);
+        let disk = self.store.disk();
+        let built = runs.built.iter().map(|run| run.file_name.clone());
+        files.extend(built.map(|name| Unlisted::new(Arc::clone(disk), name, false)));
         let edit = Edit {
             network,
             anchors: told.anchors,
@@ -178,6 +182,8 @@ impl Writer {
         };
         let next = before.edited(edit)?;
         self.settle_head()?;
+        // Even if the next step fails, its manifest may be there after a crash.
+        files.into_iter().for_each(Unlisted::keep);
         self.replace(next)
     }
 
