@@ -21,7 +21,7 @@ use crate::disk::{Disk, DiskError};
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod log;
 mod record;
 mod recover;

@@ -14,6 +14,8 @@ pub mod layout;
 pub mod lock;
 mod lookups;
 pub mod manifest;
+#[cfg(test)]
+mod model;
 pub mod names;
 mod part;
 pub mod read;

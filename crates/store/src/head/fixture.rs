@@ -1,4 +1,6 @@
 //! Small true blocks for tests: every third is empty, the others have a signed transaction or two.
+//! Of blocks with the letter [`SPARSE`] only one in sixteen has a transaction: whole slots of them are
+//! made in a moment.
 
 use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::{
@@ -12,25 +14,28 @@ use chain::{Body, Candidate, Receipt, Start, Verifier, logs_bloom};
 use super::*;
 
 /// The parent of the first block of tests.
-pub(super) const BASE: (u64, B256) = (100, B256::repeat_byte(0xba));
+pub(crate) const BASE: (u64, B256) = (100, B256::repeat_byte(0xba));
 
-pub(super) fn spec() -> ChainSpec {
+/// The letter of blocks that are mostly empty.
+pub(crate) const SPARSE: u8 = b's';
+
+pub(crate) fn spec() -> ChainSpec {
     ChainSpec::bare("test", None, None)
 }
 
 /// Opens the head of a disk; the limits are the usual ones.
-pub(super) fn open(disk: &(impl Disk + Clone + 'static)) -> Result<(Head, Recovery), HeadError> {
+pub(crate) fn open(disk: &(impl Disk + Clone + 'static)) -> Result<(Head, Recovery), HeadError> {
     let disk = Arc::new(disk.clone());
     Head::open(disk, &spec(), &Anchors::none(), HeadLimits::default())
 }
 
 /// A block's number and hash.
-pub(super) fn id(block: &Verified<Block>) -> (u64, B256) {
+pub(crate) fn id(block: &Verified<Block>) -> (u64, B256) {
     (block.header.number, block.hash)
 }
 
 /// A run of blocks above `parent`, one for each letter: the same letters give the same blocks.
-pub(super) fn run(parent: (u64, B256), letters: &str) -> Vec<Verified<Block>> {
+pub(crate) fn run(parent: (u64, B256), letters: &str) -> Vec<Verified<Block>> {
     let mut parent = parent;
     let mut blocks = Vec::new();
     for letter in letters.bytes() {
@@ -40,15 +45,15 @@ pub(super) fn run(parent: (u64, B256), letters: &str) -> Vec<Verified<Block>> {
     blocks
 }
 
-pub(super) fn block(
+pub(crate) fn block(
     number: u64,
     parent_hash: B256,
     letter: u8,
     has_receipts: bool,
 ) -> Verified<Block> {
-    let transactions: Vec<_> =
-        (0..number % 3).map(|index| transaction(number, letter, index)).collect();
-    let receipts: Vec<Receipt> = (1..=number % 3).map(receipt).collect();
+    let count = if letter == SPARSE { u64::from(number % 16 == 3) } else { number % 3 };
+    let transactions: Vec<_> = (0..count).map(|index| transaction(number, letter, index)).collect();
+    let receipts: Vec<Receipt> = (1..=count).map(receipt).collect();
     let mut bloom = Bloom::ZERO;
     let encoded: Vec<Vec<u8>> = receipts
         .iter()

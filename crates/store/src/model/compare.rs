@@ -1,0 +1,296 @@
+//! A view held against what it should show, completely.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{B256, keccak256};
+use anyhow::{Context as _, Result, ensure};
+use chain::trust::Status;
+use chain::{Block, BlockRange, Verified};
+use segment::{Others, Row, RowReceipt};
+
+use super::blocks::get;
+use super::state::{HeadState, Sealed};
+use crate::check::{SegmentCheck, check_layout, check_run};
+use crate::error::StoreError;
+use crate::head::fixture::spec;
+use crate::layout::join_ranges;
+use crate::manifest::SegmentEntry;
+use crate::read::block_on;
+use crate::reader::Reader;
+use crate::view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
+
+/// A block that can be read: its hash, and whether its receipts can be read too.
+type Shown = BTreeMap<u64, (B256, bool)>;
+
+/// What a view can be asked about.
+#[derive(Clone, Debug)]
+pub(super) struct Questions {
+    /// Numbers that may be held, and some that never are.
+    pub(super) numbers: BlockRange,
+    /// Every block of the run, of whatever branch.
+    pub(super) hashes: BTreeSet<B256>,
+}
+
+/// Whether the manifest lists these blocks: cheap, to tell states apart.
+pub(super) fn lists(view: &View, sealed: &Sealed) -> bool {
+    let manifest = view.manifest();
+    let anchors = manifest.anchors().map(|anchor| (anchor.number, anchor.hash));
+    manifest.coverage() == sealed.coverage()
+        && manifest.coverage_receipts() == sealed.coverage_receipts()
+        && anchors.collect::<BTreeMap<_, _>>() == sealed.anchors
+        && manifest.network().genesis_hash == sealed.genesis_hash
+}
+
+/// Whether the head is this one: cheap, to tell states apart.
+pub(super) fn heads(view: &View, head: &HeadState) -> bool {
+    let blocks = view.head().blocks().iter();
+    let blocks: Vec<_> =
+        blocks.map(|it| (it.number(), it.hash(), it.block().receipts.is_some())).collect();
+    let expected: Vec<_> =
+        head.canonical().into_iter().map(|(number, (hash, it))| (number, hash, it)).collect();
+    let base = head.base.filter(|base| base.number > 0).map(|base| (base.number - 1, base.parent));
+    blocks == expected && view.head().base() == base
+}
+
+/// Asks a view everything.
+pub(super) fn compare(
+    view: &View,
+    sealed: &Sealed,
+    head: &HeadState,
+    questions: &Questions,
+) -> Result<()> {
+    compare_all(view, sealed, head, questions, &|outcome| outcome)
+}
+
+/// Asks a view everything, of a disk that lied: every answer is right, or it is an error.
+pub(super) fn compare_lied(
+    view: &View,
+    sealed: &Sealed,
+    head: &HeadState,
+    questions: &Questions,
+) -> Result<()> {
+    compare_all(view, sealed, head, questions, &|outcome| match outcome {
+        Err(error) if error.downcast_ref::<StoreError>().is_some() => Ok(()),
+        outcome => outcome,
+    })
+}
+
+fn compare_all(
+    view: &View,
+    sealed: &Sealed,
+    head: &HeadState,
+    questions: &Questions,
+    judge: &dyn Fn(Result<()>) -> Result<()>,
+) -> Result<()> {
+    ensure!(lists(view, sealed), "the manifest lists {}, expected {}", text(view), ranges(sealed));
+    ensure!(heads(view, head), "the head is {:?}, expected {:?}", view.head(), head.canonical());
+    let shown = shown(sealed, head)?;
+    let one = |(number, _): (&u64, _)| BlockRange::from_count(*number, 1);
+    let with_receipts = shown.iter().filter(|(_, (_, has_receipts))| *has_receipts);
+    ensure!(view.coverage() == join_ranges(shown.iter().filter_map(one)), "coverage");
+    ensure!(
+        view.coverage_receipts() == join_ranges(with_receipts.filter_map(one)),
+        "coverage with receipts"
+    );
+    ensure!(view.tip() == shown.keys().last().copied(), "tip");
+    compare_statuses(view, sealed)?;
+    let mut reader = Reader::new()?;
+    for number in questions.numbers.first()..questions.numbers.end() {
+        let expected = shown.get(&number).map(|(hash, has_receipts)| get(*hash, *has_receipts));
+        let outcome = compare_number(view, &mut reader, number, expected.as_ref());
+        judge(outcome.with_context(|| format!("block {number}")))?;
+    }
+    compare_absent(view, &mut reader, &shown, questions, judge)
+}
+
+/// What can be read of both together. Where both hold a block, they hold the same.
+fn shown(sealed: &Sealed, head: &HeadState) -> Result<Shown> {
+    let mut shown = sealed.blocks.clone();
+    for (number, (hash, has_receipts)) in head.canonical() {
+        let known = shown.entry(number).or_insert((hash, has_receipts));
+        ensure!(known.0 == hash, "block {number} is {hash} in the head, {} was sealed", known.0);
+        known.1 |= has_receipts;
+    }
+    Ok(shown)
+}
+
+fn compare_statuses(view: &View, sealed: &Sealed) -> Result<()> {
+    let statuses = view.manifest().statuses();
+    for number in sealed.blocks.keys() {
+        let found = statuses.iter().find(|(range, _)| range.contains(*number));
+        let found = match found {
+            Some((_, Status::Anchored(_))) => 'a',
+            Some((_, Status::Linked(_))) => 'l',
+            Some((_, Status::Unanchored)) => 'u',
+            None => ' ',
+        };
+        let expected = sealed.status(*number);
+        ensure!(found == expected, "status of block {number} is {found:?}, expected {expected:?}");
+    }
+    Ok(())
+}
+
+fn compare_number(
+    view: &View,
+    reader: &mut Reader,
+    number: u64,
+    expected: Option<&Verified<Block>>,
+) -> Result<()> {
+    let stored = block_on(view.read_block(reader, number))?;
+    ensure!(block_on(view.read_hash(reader, number))? == expected.map(|it| it.hash), "hash");
+    let header = block_on(view.read_header(reader, number))?;
+    let candidate = block_on(view.read_candidate(reader, number))?;
+    let Some(block) = expected else {
+        ensure!(stored.is_none() && header.is_none() && candidate.is_none(), "is held");
+        ensure!(block_on(view.read_transaction(reader, number, 0))?.is_none(), "has a row");
+        return Ok(());
+    };
+    let expected = stored_block(block);
+    ensure!(header.as_ref() == Some(&expected.header), "header: {header:?}");
+    let brief = |it: &StoredBlock| {
+        let receipts = it.rows.iter().filter(|row| row.receipt.is_some()).count();
+        format!("{} of {} rows, {receipts} with receipts", it.header.hash, it.rows.len())
+    };
+    ensure!(
+        stored.as_ref() == Some(&expected),
+        "is {:?}, expected {}",
+        stored.as_ref().map(brief),
+        brief(&expected)
+    );
+    let has_receipts = candidate.as_ref().is_some_and(|it| it.receipts.is_some());
+    ensure!(has_receipts == block.receipts.is_some(), "receipts are told to be {has_receipts}");
+    ensure!(candidate == Some(block.to_candidate()), "candidate");
+    ensure!(block_on(view.find_block(reader, block.hash))? == Some(number), "by hash");
+    let count = u64::try_from(block.transactions.len()).unwrap();
+    for index in 0..count {
+        let expected = stored_transaction(block, index);
+        let by_place = block_on(view.read_transaction(reader, number, index))?;
+        ensure!(
+            by_place.as_ref() == Some(&expected),
+            "transaction {index} is {by_place:?}, expected {expected:?}"
+        );
+        let hash = keccak256(&expected.row.encoded);
+        let by_hash = block_on(view.find_transaction(reader, hash))?;
+        ensure!(by_hash == by_place, "transaction {index} by its hash is {by_hash:?}");
+    }
+    ensure!(block_on(view.read_transaction(reader, number, count))?.is_none(), "has more rows");
+    Ok(())
+}
+
+/// Hashes of blocks that were left, and of blocks that never were.
+fn compare_absent(
+    view: &View,
+    reader: &mut Reader,
+    shown: &Shown,
+    questions: &Questions,
+    judge: &dyn Fn(Result<()>) -> Result<()>,
+) -> Result<()> {
+    let transactions = |hash: &B256| -> Vec<B256> {
+        get(*hash, true).transactions.iter().map(|tx| keccak256(&tx.encoded)).collect()
+    };
+    let held: BTreeSet<B256> = shown.values().map(|(hash, _)| *hash).collect();
+    let held_transactions: BTreeSet<B256> = held.iter().flat_map(transactions).collect();
+    let left: BTreeSet<B256> = questions.hashes.difference(&held).copied().collect();
+    let left_transactions: BTreeSet<B256> = left.iter().flat_map(transactions).collect();
+    let nobody = B256::repeat_byte(0x77);
+    for hash in left.iter().chain([&nobody]) {
+        judge(block_on(view.find_block(reader, *hash)).map_err(Into::into).and_then(|found| {
+            ensure!(found.is_none(), "block {hash}, which is not canonical, is {found:?}");
+            Ok(())
+        }))?;
+    }
+    for hash in left_transactions.difference(&held_transactions).chain([&nobody]) {
+        judge(block_on(view.find_transaction(reader, *hash)).map_err(Into::into).and_then(|it| {
+            let found = it.map(|it| (it.block.number, it.index));
+            ensure!(found.is_none(), "transaction {hash}, which is not canonical, is {found:?}");
+            Ok(())
+        }))?;
+    }
+    Ok(())
+}
+
+/// Everything that `verify` looks at.
+pub(super) fn check_all(view: &View) -> Result<()> {
+    check_layout(view)?;
+    let spec = spec();
+    let mut position = 0;
+    while let Some((check, mut rebuild)) = SegmentCheck::begin(view, &spec, position)? {
+        for group in check.groups() {
+            rebuild.take(check.examine(group)?)?;
+        }
+        let found = rebuild.finish(&check)?;
+        ensure!(found.block_count == check.block_count(), "blocks of {}", check.file_name());
+        position += 1;
+    }
+    ensure!(position == view.manifest().segments().len(), "segments");
+    let mut position = 0;
+    while check_run(view, position)?.is_some() {
+        position += 1;
+    }
+    ensure!(position == view.manifest().runs().len(), "runs");
+    Ok(())
+}
+
+fn stored_block(block: &Block) -> StoredBlock {
+    let count = u64::try_from(block.transactions.len()).unwrap();
+    StoredBlock {
+        header: StoredHeader {
+            number: block.header.number,
+            hash: block.hash,
+            rlp: block.header_rlp.clone(),
+            block_bytes: block.rlp_bytes(),
+            transaction_count: count,
+        },
+        others: Others {
+            ommers: block.ommers_rlp.clone(),
+            withdrawals: block.withdrawals_rlp.clone(),
+        },
+        rows: (0..count).map(|index| stored_transaction(block, index).row).collect(),
+    }
+}
+
+fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
+    let place = usize::try_from(index).unwrap();
+    let transaction = &block.transactions[place];
+    let receipts = block.receipts.as_deref().unwrap_or_default();
+    let before = receipts.get(..place).unwrap_or_default();
+    let gas_before = before.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used);
+    let receipt = receipts.get(place).map(|receipt| RowReceipt {
+        outcome: receipt.fields.status,
+        gas_used: receipt.fields.cumulative_gas_used - gas_before,
+        logs: receipt.fields.logs.clone(),
+    });
+    StoredTransaction {
+        block: BlockFacts {
+            number: block.header.number,
+            hash: block.hash,
+            timestamp: block.header.timestamp,
+            base_fee: block.header.base_fee_per_gas,
+            excess_blob_gas: block.header.excess_blob_gas,
+        },
+        index,
+        gas_before,
+        logs_before: before.iter().map(|it| u64::try_from(it.fields.logs.len()).unwrap()).sum(),
+        row: Row {
+            encoded: transaction.encoded.clone(),
+            envelope: transaction.envelope.clone(),
+            sender: transaction.sender,
+            receipt,
+        },
+    }
+}
+
+/// What a manifest lists, for messages.
+fn text(view: &View) -> String {
+    let entry =
+        |it: &SegmentEntry| format!("{}{}", it.range, if it.has_receipts { "" } else { "b" });
+    view.manifest().segments().iter().map(entry).collect::<Vec<_>>().join(" ")
+}
+
+/// What should be listed, for messages.
+fn ranges(sealed: &Sealed) -> String {
+    let text = |ranges: Vec<BlockRange>| {
+        ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    format!("{} with receipts of {}", text(sealed.coverage()), text(sealed.coverage_receipts()))
+}

@@ -1,0 +1,43 @@
+//! Chance for the model: everything that a run does follows from one seed.
+
+/// Splitmix64: small, good enough, and the same on every machine.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        // Neighbouring seeds must not give neighbouring runs.
+        let mut dice = Self(seed ^ 0x5175_6970_7500_0000);
+        dice.next();
+        dice
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `count`; 0 if there is none.
+    pub(super) fn below(&mut self, count: u64) -> u64 {
+        self.next().checked_rem(count).unwrap_or_default()
+    }
+
+    /// A number from `first` to `last`, both included.
+    pub(super) fn between(&mut self, first: u64, last: u64) -> u64 {
+        first + self.below(last.saturating_sub(first) + 1)
+    }
+
+    /// True once in so many times.
+    pub(super) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    /// One of them; `None` if there is none.
+    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        let count = u64::try_from(items.len()).unwrap();
+        items.get(usize::try_from(self.below(count)).unwrap())
+    }
+}

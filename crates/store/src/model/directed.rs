@@ -1,0 +1,374 @@
+//! What random runs reach only by luck, and what they found: each told as a test of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256, keccak256};
+use chain::trust::Anchors;
+
+use super::blocks::{Place, branch, get};
+use super::shelf::{Shelf, bare, open_store, range, truth, whole};
+use super::world::is_part;
+use crate::disk::Disk as _;
+use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::error::StoreError;
+use crate::head::HeadLimits;
+use crate::layout::{Held, plan_segments};
+use crate::lookups::{SegmentKeys, build_runs};
+use crate::manifest::{Conflict, Edit, Manifest, Network, RunEntry, SegmentEntry};
+use crate::part::Workshop;
+use crate::read::block_on;
+use crate::reader::Reader;
+use crate::store::Limits;
+use crate::writer::Told;
+
+const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
+
+fn run_names(shelf: &Shelf) -> Vec<String> {
+    shelf.view().manifest().runs().iter().map(|entry| entry.file_name.clone()).collect()
+}
+
+fn with_head(shelf: &mut Shelf) {
+    let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    assert!(!recovery.has_damage(), "{recovery:?}");
+}
+
+/// The final blocks of a range, for the head.
+fn blocks(
+    shelf: &Shelf,
+    first: u64,
+    last: u64,
+    has_receipts: bool,
+) -> Vec<chain::Verified<chain::Block>> {
+    (first..=last).map(|number| get(shelf.truth[&number], has_receipts)).collect()
+}
+
+#[test]
+fn blocks_that_come_below_others_of_their_slot_move_the_ordinals_of_those() {
+    let mut shelf = Shelf::new(range(0, 700));
+    shelf.bring(&[whole(600, 620)]).unwrap();
+    let stays = shelf.view().manifest().segments()[0].file_name.clone();
+    for held in [whole(300, 310), whole(0, 9), whole(650, 660), whole(311, 320), bare(10, 12)] {
+        shelf.bring(&[held]).unwrap();
+        shelf.check();
+    }
+    assert!(
+        shelf.data_names().contains(&stays),
+        "a segment that does not change is not built anew"
+    );
+}
+
+#[test]
+fn a_run_stays_when_no_block_of_its_slots_comes_or_only_receipts_do() {
+    let mut shelf = Shelf::new(range(8000, 8400));
+    shelf.bring(&[bare(8000, 8191)]).unwrap();
+    let runs = run_names(&shelf);
+    shelf.bring(&[whole(8192, 8300)]).unwrap();
+    let both = run_names(&shelf);
+    assert_eq!((runs.len(), both.len()), (2, 4));
+    assert!(runs.iter().all(|name| both.contains(name)));
+    shelf.bring(&[whole(8000, 8191)]).unwrap();
+    assert_eq!(run_names(&shelf), both);
+    shelf.check();
+}
+
+#[test]
+fn blocks_without_transactions_can_get_their_receipts_later() {
+    // They have the same pages with receipts and without: only the footer tells.
+    let mut shelf = Shelf::new(range(0, 12));
+    shelf.bring(&[bare(3, 3)]).unwrap();
+    let before = (shelf.view(), shelf.sealed.clone());
+    shelf.bring(&[whole(3, 3)]).unwrap();
+    shelf.check_view(&before.0, &before.1).unwrap();
+    drop(before);
+    shelf.check();
+    shelf.bring(&[bare(0, 12)]).unwrap();
+    shelf.check();
+}
+
+#[test]
+fn blocks_that_arrive_without_receipts_leave_those_that_are_held() {
+    let mut shelf = Shelf::new(range(0, 100));
+    shelf.bring(&[whole(20, 40)]).unwrap();
+    // The segment is built anew for its neighbours, and block 30 arrives again with less.
+    shelf.bring(&[whole(41, 50), bare(10, 45)]).unwrap();
+    shelf.check();
+}
+
+#[test]
+fn a_segment_that_was_built_before_others_came_is_refused() {
+    let mut shelf = Shelf::new(range(0, 300));
+    let block = |number: u64| Some(get(shelf.truth[&number], true));
+    let stale = shelf.writer.build(whole(100, 200), &block).unwrap();
+    shelf.bring(&[whole(201, 255)]).unwrap();
+    let before = shelf.files();
+    let refusal = shelf.writer.commit(vec![stale], Told::default()).unwrap_err();
+    assert!(matches!(refusal, StoreError::Conflict(Conflict::Lost { .. })), "{refusal}");
+    assert_eq!(shelf.files(), before);
+    shelf.bring(&[whole(100, 200)]).unwrap();
+    shelf.check_view(&shelf.view(), &shelf.sealed).unwrap();
+}
+
+#[test]
+fn superseded_files_go_with_the_last_view_that_lists_them() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 50)]).unwrap();
+    let first = (shelf.view(), shelf.sealed.clone(), shelf.files());
+    shelf.bring(&[whole(51, 100)]).unwrap();
+    let second = (shelf.view(), shelf.sealed.clone(), shelf.files());
+    shelf.bring(&[whole(101, 255)]).unwrap();
+    let third = shelf.files();
+    let found = |shelf: &Shelf| shelf.data_names();
+    assert_eq!(found(&shelf).len(), 9, "three states of a segment and two runs");
+    shelf.check_view(&second.0, &second.1).unwrap();
+    drop(second);
+    let expected: BTreeSet<&String> = first.2.keys().chain(third.keys()).collect();
+    assert!(found(&shelf).iter().eq(expected));
+    // Not one of its files was open before they were superseded.
+    shelf.check_view(&first.0, &first.1).unwrap();
+    drop(first);
+    shelf.check();
+}
+
+#[test]
+fn tails_are_closed_when_memory_is_short_and_opened_again() {
+    for tail_bytes_max in [0, 1, 6_000] {
+        let limits = Limits { tail_bytes_max };
+        let chain = truth(range(7900, 8500), b'a');
+        let mut shelf = Shelf::open(FaultyDisk::new(1), chain, limits).unwrap();
+        shelf.bring(&[whole(7900, 8100), bare(8101, 8300)]).unwrap();
+        let before = (shelf.view(), shelf.sealed.clone());
+        shelf.check_view(&before.0, &before.1).unwrap();
+        shelf.bring(&[whole(8101, 8500)]).unwrap();
+        shelf.check_view(&shelf.view(), &shelf.sealed).unwrap();
+        // Files that are superseded and closed can still be opened.
+        shelf.check_view(&before.0, &before.1).unwrap();
+        drop(before);
+        shelf.check();
+    }
+}
+
+#[test]
+fn another_process_sees_files_gone_and_then_the_new_ones() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 50)]).unwrap();
+    let reader = open_store(&shelf.disk, Limits::default()).unwrap();
+    assert!(!reader.refresh().unwrap());
+    let before = (reader.view(), shelf.sealed.clone());
+    let open = open_store(&shelf.disk, Limits::default()).unwrap();
+    shelf.check_view(&open.view(), &before.1).unwrap();
+    shelf.bring(&[whole(51, 100)]).unwrap();
+    // What was open stays open; what was not is gone, and that is an error and not an answer.
+    shelf.check_view(&open.view(), &before.1).unwrap();
+    let mut buffers = Reader::new().unwrap();
+    let hash = shelf.truth[&20];
+    for outcome in [
+        block_on(before.0.read_block(&mut buffers, 20)).map(|_| ()),
+        block_on(before.0.find_block(&mut buffers, hash)).map(|_| ()),
+    ] {
+        assert!(matches!(outcome, Err(StoreError::Disk(error)) if error.is_missing()));
+    }
+    assert!(reader.refresh().unwrap());
+    shelf.check_view(&reader.view(), &shelf.sealed).unwrap();
+}
+
+#[test]
+fn a_file_whose_writing_failed_is_removed() {
+    for at in 0..6 {
+        for failure in [Failure::NoSpace, Failure::Io] {
+            let mut shelf = Shelf::new(range(0, 20));
+            shelf.disk.fail_after(at, failure);
+            shelf.bring(&[whole(0, 20)]).unwrap_err();
+            let names = shelf.data_names();
+            assert!(names.iter().all(|name| !is_part(name)), "{at}: {names:?}");
+        }
+    }
+}
+
+/// A folder whose manifest was exchanged, but the name of the new one was not made durable.
+fn after_a_failed_commit() -> Shelf {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 50)]).unwrap();
+    let begun = shelf.disk.operation_count();
+    let mut other = Shelf::new(range(0, 300));
+    other.bring(&[whole(0, 50)]).unwrap();
+    other.bring(&[whole(51, 100)]).unwrap();
+    // The last operations are the fsync of the folder and the removal of a segment and two runs.
+    shelf.disk.fail_after(other.disk.operation_count() - begun - 4, Failure::Io);
+    let error = shelf.bring(&[whole(51, 100)]).unwrap_err().to_string();
+    assert!(error.contains("fsync of the folder"), "{error}");
+    assert_eq!(shelf.view().coverage(), [range(0, 100)], "it is the manifest of the folder");
+    shelf
+}
+
+#[test]
+fn what_is_tried_again_after_a_failed_fsync_is_made_durable() {
+    let mut shelf = after_a_failed_commit();
+    shelf.bring(&[whole(51, 100)]).unwrap();
+    let shelf = shelf.crashed(Crash::default());
+    assert_eq!(shelf.view().coverage(), [range(0, 100)]);
+    shelf.check();
+}
+
+#[test]
+fn opening_makes_the_manifest_durable_before_it_removes_what_is_not_listed() {
+    for seed in 0..8 {
+        let shelf = after_a_failed_commit();
+        let (disk, chain) = (shelf.disk.clone(), shelf.truth.clone());
+        drop(shelf);
+        for at in 0..8 {
+            disk.stop_after(at + seed % 2);
+            drop(Shelf::open(disk.clone(), chain.clone(), Limits::default()));
+            disk.crash(NAMES);
+            // Whichever manifest it is, its files are there.
+            let shelf = Shelf::open(disk.clone(), chain.clone(), Limits::default()).unwrap();
+            shelf.check();
+        }
+    }
+}
+
+#[test]
+fn a_seal_takes_what_is_held_when_finality_is_ahead_of_it() {
+    let mut shelf = Shelf::new(range(0, 700));
+    with_head(&mut shelf);
+    let blocks = blocks(&shelf, 0, 300, true);
+    shelf.writer.extend(blocks).unwrap();
+    assert_eq!(shelf.writer.seal(254, Told::default()).unwrap(), None);
+    assert_eq!(shelf.writer.seal(600, Told::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(shelf.writer.seal(600, Told::default()).unwrap(), None);
+    assert_eq!(shelf.view().coverage(), [range(0, 300)]);
+    assert_eq!(shelf.view().head().blocks().len(), 45);
+}
+
+#[test]
+fn receipts_of_a_segment_are_read_where_the_head_has_none() {
+    let mut shelf = Shelf::new(range(0, 300));
+    with_head(&mut shelf);
+    let bare_blocks = blocks(&shelf, 0, 299, false);
+    shelf.writer.extend(bare_blocks).unwrap();
+    shelf.bring(&[whole(100, 120)]).unwrap();
+    let view = shelf.view();
+    assert_eq!(view.coverage_receipts(), [range(100, 120)]);
+    let mut reader = Reader::new().unwrap();
+    for (number, has_receipts) in [(98, false), (100, true), (119, true), (121, false)] {
+        let found = block_on(view.read_transaction(&mut reader, number, 0)).unwrap().unwrap();
+        assert_eq!(found.row.receipt.is_some(), has_receipts, "block {number}");
+        let hash = keccak256(&found.row.encoded);
+        let by_hash = block_on(view.find_transaction(&mut reader, hash)).unwrap();
+        assert_eq!(by_hash, Some(found));
+        let candidate = block_on(view.read_candidate(&mut reader, number)).unwrap().unwrap();
+        assert_eq!(candidate.receipts.is_some(), has_receipts, "block {number}");
+    }
+    // And they stay when the rest is sealed beside them, some of it with receipts.
+    let again = blocks(&shelf, 121, 299, true);
+    shelf.writer.reorg(shelf.truth[&120], again).unwrap();
+    assert_eq!(shelf.writer.seal(255, Told::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(shelf.view().coverage_receipts(), [range(100, 299)]);
+}
+
+/// A head of blocks 200 to 300, whose log has a reorg to other blocks that failed.
+fn after_a_failed_reorg() -> Shelf {
+    let mut shelf = Shelf::new(range(200, 300));
+    with_head(&mut shelf);
+    let main = blocks(&shelf, 200, 300, true);
+    shelf.writer.extend(main).unwrap();
+    let fork_point = shelf.truth[&219];
+    let other = branch(Place::above(219, fork_point), b'b', 60);
+    let other = other.into_iter().map(|hash| get(hash, true)).collect();
+    shelf.disk.fail_after(1, Failure::NoSpace); // the batch is in the log, its fsync failed
+    shelf.writer.reorg(fork_point, other).unwrap_err();
+    shelf
+}
+
+#[test]
+fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
+    let mut shelf = after_a_failed_reorg();
+    let begun = shelf.disk.operation_count();
+    shelf.writer.seal(300, Told::default()).unwrap();
+    let operations = shelf.disk.operation_count() - begun;
+    for at in 0..=operations {
+        let mut shelf = after_a_failed_reorg();
+        shelf.disk.stop_after(at);
+        let is_done = shelf.writer.seal(300, Told::default()).is_ok();
+        let mut shelf = shelf.crashed(Crash { may_tear_writes: true, may_keep_names: true });
+        with_head(&mut shelf);
+        let view = shelf.view();
+        if is_done || !view.manifest().segments().is_empty() {
+            assert_eq!(view.coverage(), [range(200, 300)], "stopped after {at}");
+            let hashes: Vec<B256> = view.head().blocks().iter().map(|block| block.hash()).collect();
+            assert!(hashes.iter().eq(shelf.truth.range(256..).map(|(_, hash)| hash)));
+        }
+    }
+}
+
+/// A segment of a slot that is complete, as far as lookups are concerned.
+fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
+    let prefix = |what: u8, index: u64| {
+        let seed = [&[what][..], &slot.to_be_bytes(), &index.to_be_bytes()].concat();
+        segment::lookup::HashPrefix::of(&keccak256(seed))
+    };
+    let keys = SegmentKeys {
+        transactions: (0..300 + slot).map(|index| prefix(b't', index)).collect(),
+        blocks: (0..8192).map(|index| prefix(b'b', index)).collect(),
+    };
+    let entry = SegmentEntry {
+        range: range(slot * 8192, slot * 8192 + 8191),
+        file_name: format!("slot-{slot}.segment"),
+        bytes: 1,
+        digest: B256::ZERO,
+        has_receipts: true,
+        parent_hash: B256::ZERO,
+        last_hash: B256::ZERO,
+        transaction_count: 300 + slot,
+        log_count: 0,
+        difficulty: U256::ZERO,
+    };
+    (entry, keys)
+}
+
+/// The runs after complete slots come one after the other.
+fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
+    let disk = FaultyDisk::new(1);
+    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let mut manifest = Manifest::new(Network::default());
+    for slot in order {
+        let (entry, keys) = slot_segment(*slot);
+        let mut segments = manifest.segments().to_vec();
+        segments.push(entry.clone());
+        segments.sort_by_key(|entry| entry.range.first());
+        let keys = BTreeMap::from([(entry.file_name.clone(), keys)]);
+        let change = build_runs(&workshop, &manifest, &segments, &keys).unwrap();
+        let gone = change.gone.iter().cloned().collect();
+        let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
+        manifest = manifest.edited(edit).unwrap();
+        change.gone.iter().for_each(|name| disk.remove(name).unwrap());
+    }
+    (manifest.runs().to_vec(), disk.list().unwrap().len())
+}
+
+#[test]
+fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
+    let (direct, _) = runs_of(&[0, 1, 2, 3, 4]);
+    let spans: Vec<String> = direct.iter().map(|run| run.span.to_string()).collect();
+    assert_eq!(spans, ["slots 0..3", "slots 4..4", "slots 0..3", "slots 4..4"]);
+    for order in [[4, 3, 2, 1, 0], [1, 2, 0, 4, 3], [3, 0, 1, 4, 2], [2, 0, 3, 1, 4]] {
+        let (runs, file_count) = runs_of(&order);
+        assert_eq!(runs, direct, "{order:?}");
+        assert_eq!(file_count, 4, "{order:?}: steps on the way are not left behind");
+    }
+    assert_eq!(runs_of(&[0, 1]).0.len(), 2);
+    assert_eq!(runs_of(&[1, 2]).0.len(), 4);
+}
+
+#[test]
+fn a_plan_of_everything_that_is_held_builds_nothing() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 100), bare(101, 300)]).unwrap();
+    let held: Vec<Held> =
+        shelf.view().manifest().segments().iter().map(SegmentEntry::held).collect();
+    assert_eq!(plan_segments(&held), held);
+    assert_eq!(shelf.writer.plan(&held), []);
+    assert_eq!(shelf.writer.plan(&[bare(0, 300)]), []);
+    assert_eq!(shelf.writer.plan(&[whole(90, 100)]), []);
+    assert_eq!(shelf.writer.plan(&[whole(101, 101)]), [whole(0, 101), bare(102, 255)]);
+}

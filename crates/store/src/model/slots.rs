@@ -1,0 +1,246 @@
+//! Slots of 8192 blocks that become complete, and runs that are merged because of it. All but the
+//! last 256 blocks of two slots are built once, for all tests.
+
+use std::sync::OnceLock;
+
+use chain::trust::Anchors;
+use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
+
+use super::act::Truth;
+use super::blocks::get;
+use super::compare::{check_all, lists};
+use super::dice::Dice;
+use super::shelf::{Image, Shelf, build_at_once, range, truth, whole};
+use super::state::Sealed;
+use super::world::listed;
+use crate::disk::Disk as _;
+use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::draft::NewSegment;
+use crate::head::HeadLimits;
+use crate::head::fixture::SPARSE;
+use crate::layout::Held;
+use crate::manifest::MANIFEST_NAME;
+use crate::read::block_on;
+use crate::reader::Reader;
+use crate::store::Limits;
+use crate::view::View;
+use crate::writer::Told;
+
+const END: u64 = 2 * SLOT_BLOCKS;
+/// The first of the blocks that are still to come.
+const LAST_FIRST: u64 = END - YOUNG_SLOT_BLOCKS;
+
+/// What all tests begin with, and what all must end with.
+struct Prepared {
+    truth: Truth,
+    /// The folder before the last blocks come.
+    before: Image,
+    /// Its files after that.
+    after: Image,
+}
+
+fn prepared() -> &'static Prepared {
+    static PREPARED: OnceLock<Prepared> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        let truth = truth(range(0, END - 1), SPARSE);
+        let disk = FaultyDisk::new(1);
+        let mut shelf = Shelf::open(disk.clone(), truth.clone(), Limits::default()).unwrap();
+        shelf.bring(&[whole(0, LAST_FIRST - 1)]).unwrap();
+        assert_eq!(shelf.view().manifest().segments().len(), 1 + 31);
+        let mut before = shelf.files();
+        before.insert(MANIFEST_NAME.to_owned(), disk.read(MANIFEST_NAME, 1 << 20).unwrap());
+        let after = build_at_once(&all_of(&truth)).unwrap();
+        let names: Vec<String> = after.keys().map(|name| name[..24].to_owned()).collect();
+        assert_eq!(
+            names,
+            [
+                "blocks-0000000000-000000",
+                "blocks-0000008192-000001",
+                "lookup-blocks-000000-000",
+                "lookup-transactions-0000"
+            ]
+        );
+        Prepared { truth, before, after }
+    })
+}
+
+/// All blocks, with receipts.
+fn all_of(truth: &Truth) -> Sealed {
+    let blocks = truth.iter().map(|(number, hash)| (*number, (*hash, true))).collect();
+    Sealed { blocks, ..Sealed::default() }
+}
+
+/// A disk that has the folder, all of it durable.
+fn disk_before(seed: u64) -> FaultyDisk {
+    let disk = FaultyDisk::new(seed);
+    for (name, bytes) in &prepared().before {
+        disk.write(name, bytes).unwrap();
+        disk.fsync_file(name).unwrap();
+    }
+    disk.fsync_folder().unwrap();
+    disk
+}
+
+fn open(disk: &FaultyDisk) -> Shelf {
+    Shelf::open(disk.clone(), prepared().truth.clone(), Limits::default()).unwrap()
+}
+
+/// The folder is the one that a direct build gives, and finds what it holds.
+fn check_complete(shelf: &Shelf) {
+    assert!(shelf.files() == prepared().after, "{:?}", shelf.data_names());
+    assert!(shelf.data_names().iter().eq(prepared().after.keys()), "{:?}", shelf.data_names());
+    let view = shelf.view();
+    let mut reader = Reader::new().unwrap();
+    for number in (0..END).step_by(97).chain([SLOT_BLOCKS - 1, SLOT_BLOCKS, END - 1]) {
+        let block = get(prepared().truth[&number], true);
+        assert_eq!(block_on(view.find_block(&mut reader, block.hash)).unwrap(), Some(number));
+    }
+    for number in (3..END).step_by(16 * 13) {
+        let block = get(prepared().truth[&number], true);
+        let hash = alloy_primitives::keccak256(&block.transactions[0].encoded);
+        let found = block_on(view.find_transaction(&mut reader, hash)).unwrap().unwrap();
+        assert_eq!((found.block.number, found.index), (number, 0));
+    }
+}
+
+/// The last blocks come in pieces, some twice, some first without receipts, or through the head.
+fn play(seed: u64) {
+    let mut dice = Dice::new(seed);
+    let mut shelf = open(&disk_before(seed));
+    let through_head = LAST_FIRST + dice.below(YOUNG_SLOT_BLOCKS);
+    let mut pieces = Vec::new();
+    let mut first = LAST_FIRST;
+    while first < through_head {
+        let last = (first + dice.below(150)).min(through_head - 1);
+        pieces.push(Held { range: range(first, last), has_receipts: !dice.one_in(4) });
+        pieces.push(whole(first, last));
+        first = last + 1;
+    }
+    shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    let rest = (through_head..END).map(|number| get(prepared().truth[&number], true));
+    shelf.writer.extend(rest.collect()).unwrap();
+    // The head is sealed before, between or after what is imported; the last to come completes.
+    let mut seal_at = usize::try_from(dice.below(5)).unwrap();
+    while !pieces.is_empty() {
+        if seal_at == 0 {
+            shelf.writer.seal(END + 5, Told::default()).unwrap();
+        }
+        seal_at = seal_at.wrapping_sub(1);
+        let position = dice.below(u64::try_from(pieces.len()).unwrap());
+        shelf.bring(&[pieces.swap_remove(usize::try_from(position).unwrap())]).unwrap();
+    }
+    shelf.writer.seal(END - 1, Told::default()).unwrap();
+    assert!(shelf.view().head().blocks().is_empty());
+    check_complete(&shelf);
+    check_complete(&shelf.crashed(Crash::default()));
+}
+
+#[test]
+fn a_slot_that_becomes_complete_in_any_way_is_the_one_that_is_built_at_once() {
+    let given = std::env::var("QUIPU_SLOT_SEED").ok().map(|seed| seed.parse().unwrap());
+    for seed in given.map_or(0..5, |seed: u64| seed..seed + 1) {
+        std::panic::catch_unwind(|| play(seed)).unwrap_or_else(|panic| {
+            println!("QUIPU_SLOT_SEED={seed} plays this again");
+            std::panic::resume_unwind(panic)
+        });
+    }
+}
+
+#[test]
+fn complete_slots_pass_every_check() {
+    let mut shelf = open(&FaultyDisk::new(1));
+    // The higher slot comes first: its lookups have none below to be merged with.
+    shelf.bring(&[whole(SLOT_BLOCKS, END - 1)]).unwrap();
+    shelf.bring(&[whole(0, SLOT_BLOCKS - 1)]).unwrap();
+    check_complete(&shelf);
+    check_all(&shelf.view()).unwrap();
+}
+
+/// The segment that completes the second slot, built once: its file, and what a commit needs.
+fn last_segment() -> (NewSegment, Vec<u8>) {
+    let disk = disk_before(1);
+    let shelf = open(&disk);
+    let arriving =
+        |number: u64| (number >= LAST_FIRST).then(|| get(prepared().truth[&number], true));
+    let targets = shelf.writer.plan(&[whole(LAST_FIRST, END - 1)]);
+    assert_eq!(targets, [whole(SLOT_BLOCKS, END - 1)]);
+    let built = shelf.writer.build(targets[0], &arriving).unwrap();
+    let bytes = disk.read(&built.entry.file_name, 1 << 30).unwrap();
+    (built, bytes)
+}
+
+/// A folder in which that segment is built and not yet listed.
+fn shelf_with(seed: u64, (built, bytes): &(NewSegment, Vec<u8>)) -> (Shelf, NewSegment) {
+    let disk = disk_before(seed);
+    let shelf = open(&disk);
+    disk.write(&built.entry.file_name, bytes).unwrap();
+    disk.fsync_file(&built.entry.file_name).unwrap();
+    (shelf, copy(built))
+}
+
+fn copy(built: &NewSegment) -> NewSegment {
+    let NewSegment { entry, keys, chain_id } = built;
+    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id }
+}
+
+/// Whether the view lists all blocks, or none of the last; anything else is refused.
+fn is_after(view: &View) -> bool {
+    let mut sealed = all_of(&prepared().truth);
+    let is_after = lists(view, &sealed);
+    sealed.blocks.retain(|number, _| *number < LAST_FIRST);
+    assert!(is_after || lists(view, &sealed), "{:?}", view.manifest().coverage());
+    is_after
+}
+
+#[test]
+fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
+    let last = last_segment();
+    let (mut shelf, segment) = shelf_with(1, &last);
+    let begun = shelf.disk.operation_count();
+    shelf.writer.commit(vec![segment], Told::default()).unwrap();
+    let operations = shelf.disk.operation_count() - begun;
+    check_complete(&shelf);
+    let mut counts = [0; 2];
+    for at in 0..=operations {
+        for may in [false, true] {
+            let (mut shelf, segment) = shelf_with(at, &last);
+            shelf.disk.stop_after(at);
+            let is_done = shelf.writer.commit(vec![segment], Told::default()).is_ok();
+            let shelf = shelf.crashed(Crash { may_tear_writes: may, may_keep_names: may });
+            let is_after = is_after(&shelf.view());
+            assert!(is_after || !is_done, "acknowledged and lost, stopped after {at}");
+            counts[usize::from(is_after)] += 1;
+            if is_after {
+                check_complete(&shelf);
+            } else {
+                let listed: Vec<String> = listed(&shelf.view()).collect();
+                assert_eq!(shelf.data_names(), listed.into_iter().collect());
+                let mut found = shelf.files();
+                found.insert(
+                    MANIFEST_NAME.to_owned(),
+                    shelf.disk.read(MANIFEST_NAME, 1 << 20).unwrap(),
+                );
+                assert!(found == prepared().before, "stopped after {at}");
+            }
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
+}
+
+#[test]
+fn an_error_at_any_operation_of_the_commit_that_completes_a_slot_can_be_tried_again() {
+    let last = last_segment();
+    let (mut shelf, segment) = shelf_with(1, &last);
+    let begun = shelf.disk.operation_count();
+    shelf.writer.commit(vec![segment], Told::default()).unwrap();
+    for at in 0..shelf.disk.operation_count() - begun {
+        let failure = if at % 2 == 0 { Failure::NoSpace } else { Failure::Io };
+        let (mut shelf, segment) = shelf_with(at, &last);
+        shelf.disk.fail_after(at, failure);
+        if shelf.writer.commit(vec![segment], Told::default()).is_err() {
+            is_after(&shelf.view());
+            shelf.writer.commit(vec![copy(&last.0)], Told::default()).unwrap();
+        }
+        check_complete(&shelf.crashed(Crash::default()));
+    }
+}
