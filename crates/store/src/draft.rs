@@ -138,7 +138,10 @@ impl Draft {
         let digest = B256::from(footer.digest);
         let name = segment_name(self.held, digest);
         // The same content may be listed already: then it is not ours to remove.
-        let was_there = self.disk.file_bytes(&name).is_ok();
+        let was_there = match self.disk.file_bytes(&name) {
+            Err(error) if error.is_missing() => false,
+            found => found.map(|_| true)?,
+        };
         let (file_name, finished) = self.part.finish(|_| name)?;
         let facts = footer.facts;
         let entry = SegmentEntry {

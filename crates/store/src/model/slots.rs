@@ -1,7 +1,7 @@
 //! Slots of 8192 blocks that become complete, and runs that are merged because of it. All but the
 //! last 256 blocks of two slots are built once, for all tests.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use chain::trust::Anchors;
 use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
@@ -20,6 +20,7 @@ use crate::head::HeadLimits;
 use crate::head::fixture::SPARSE;
 use crate::layout::Held;
 use crate::manifest::MANIFEST_NAME;
+use crate::part::Unlisted;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Limits;
@@ -170,17 +171,22 @@ fn last_segment() -> (NewSegment, Vec<u8>) {
 }
 
 /// A folder in which that segment is built and not yet listed.
-fn shelf_with(seed: u64, (built, bytes): &(NewSegment, Vec<u8>)) -> (Shelf, NewSegment) {
+fn shelf_with(seed: u64, last: &(NewSegment, Vec<u8>)) -> (Shelf, NewSegment) {
     let disk = disk_before(seed);
     let shelf = open(&disk);
-    disk.write(&built.entry.file_name, bytes).unwrap();
-    disk.fsync_file(&built.entry.file_name).unwrap();
-    (shelf, copy(built))
+    let placed = place(&disk, last);
+    (shelf, placed)
 }
 
-fn copy(built: &NewSegment) -> NewSegment {
-    let NewSegment { entry, keys, chain_id } = built;
-    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id }
+/// The segment as if it had been built on this disk.
+fn place(disk: &FaultyDisk, (built, bytes): &(NewSegment, Vec<u8>)) -> NewSegment {
+    let NewSegment { entry, keys, chain_id, .. } = built;
+    let name = &entry.file_name;
+    let was_there = disk.file_bytes(name).is_ok();
+    disk.write(name, bytes).unwrap();
+    disk.fsync_file(name).unwrap();
+    let file = Unlisted::new(Arc::new(disk.clone()), name.clone(), was_there);
+    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id, file }
 }
 
 /// Whether the view lists all blocks, or none of the last; anything else is refused.
@@ -239,7 +245,8 @@ fn an_error_at_any_operation_of_the_commit_that_completes_a_slot_can_be_tried_ag
         shelf.disk.fail_after(at, failure);
         if shelf.writer.commit(vec![segment], Told::default()).is_err() {
             is_after(&shelf.view());
-            shelf.writer.commit(vec![copy(&last.0)], Told::default()).unwrap();
+            let again = place(&shelf.disk, &last);
+            shelf.writer.commit(vec![again], Told::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
     }
