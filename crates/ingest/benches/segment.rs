@@ -23,7 +23,7 @@ use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, Segment,
-    SegmentWriter, Tables, count_block, groups, is_counted,
+    SegmentWriter, Tables, Wanted, count_block, groups, is_counted,
 };
 
 /// Long beside the steps in which CPU time is told.
@@ -168,9 +168,15 @@ impl Stored {
         self.segment.open_rows(inflater, place, bytes).expect("a sound page")
     }
 
-    fn row(&self, inflater: &mut Inflater, place: &RowPlace, rows: &Rows) -> segment::Row {
+    fn row(
+        &self,
+        inflater: &mut Inflater,
+        place: &RowPlace,
+        rows: &Rows,
+        wanted: Wanted,
+    ) -> segment::Row {
         let payloads = slice(&self.bytes, &self.segment.find_payloads(place, rows));
-        self.segment.read_row(inflater, place, rows, payloads).expect("a sound row")
+        self.segment.read_row(inflater, place, rows, payloads, wanted).expect("a sound row")
     }
 
     fn place(&self, ordinal: u64) -> RowPlace {
@@ -206,7 +212,7 @@ fn report_reads(stored: &Stored, count: u64) {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
-            std::hint::black_box(stored.row(inflater, &place, &rows));
+            std::hint::black_box(stored.row(inflater, &place, &rows, Wanted::Transaction));
         }
     });
     println!("  read by position           {:>8.2} us", micros(by_position, READS));
@@ -219,7 +225,7 @@ fn report_reads(stored: &Stored, count: u64) {
             let is_proven = found.iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
                 let rows = stored.rows(inflater, &place.page);
-                keccak256(stored.row(inflater, &place, &rows).encoded) == *hash
+                keccak256(stored.row(inflater, &place, &rows, Wanted::Transaction).encoded) == *hash
             });
             assert!(is_proven, "every hash is found");
         }
@@ -229,7 +235,8 @@ fn report_reads(stored: &Stored, count: u64) {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
-            let receipt = stored.row(inflater, &place, &rows).receipt.expect("a receipt");
+            let receipt =
+                stored.row(inflater, &place, &rows, Wanted::Receipt).receipt.expect("a receipt");
             std::hint::black_box(rows.position(place.row).expect("a row"));
             std::hint::black_box(logs_bloom(&receipt.logs));
         }
@@ -247,7 +254,8 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
         let bytes = slice(&stored.bytes, &place.range);
         let rows = stored.segment.open_block(inflater, &place, bytes).expect("sound pages");
         let mut encoded = Vec::with_capacity(rows.len());
-        for row in rows.iter(inflater) {
+        let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
+        for row in rows.iter(inflater, wanted) {
             let row = row.expect("a sound row");
             if has_blooms {
                 std::hint::black_box(logs_bloom(&row.receipt.expect("a receipt").logs));

@@ -18,7 +18,7 @@ use alloy_primitives::{B256, U256};
 use chain::{BlockRange, Candidate, accumulator, decode_header};
 use store::layout::{Held, cut};
 use store::read::block_on;
-use store::{Reader, StoreError, View};
+use store::{Reader, StoreError, View, Wanted};
 
 use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, Format, WriteError};
 use crate::pool::map_in_order;
@@ -249,7 +249,7 @@ impl Exporter<'_> {
             self.read_in_order(
                 part,
                 |reader, number| {
-                    let block = block_on(self.view.read_block(reader, number))?;
+                    let block = block_on(self.view.read_block(reader, number, Wanted::Receipt))?;
                     let block = block.ok_or(StoreError::NotHeld { number })?;
                     let count = block.header.transaction_count;
                     Ok((ndjson::line(block, held.has_receipts), count))

@@ -23,5 +23,5 @@ pub use file::shape::{
 };
 pub use file::write::{SegmentWriter, WriteFault};
 pub use page::{BlockContext, Inflater, RowPosition, Rows};
-pub use row::{Row, RowReceipt};
+pub use row::{Row, RowReceipt, Wanted};
 pub use tables::{Census, Tables};

@@ -15,7 +15,7 @@ use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
-use crate::row::{ReceiptHead, Row, RowContext, decode_row};
+use crate::row::{ReceiptHead, Row, RowContext, Wanted, decode_row};
 use crate::tables::Tables;
 
 /// The one zstd level of this format version: another would give other bytes.
@@ -342,6 +342,7 @@ impl Rows {
         &self,
         row: usize,
         tables: &Tables,
+        wanted: Wanted,
         payload: &mut dyn FnMut() -> Option<Bytes>,
     ) -> Result<Row, RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
@@ -354,7 +355,8 @@ impl Rows {
         let context = RowContext {
             tables,
             chain_id: self.chain_id,
-            receipt: Some(receipt).filter(|_| self.has_receipts),
+            receipt: Some(receipt).filter(|_| self.has_receipts && wanted == Wanted::Receipt),
+            is_whole: !self.has_receipts || wanted == Wanted::Receipt,
             signature,
         };
         decode_row(tokens, context, payload)

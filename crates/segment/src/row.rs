@@ -55,6 +55,15 @@ pub struct Row {
     pub receipt: Option<RowReceipt>,
 }
 
+/// How much of a row is read: receipts come last and take as long as all the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The transaction and its sender alone.
+    Transaction,
+    /// Its receipt too, where there is one.
+    Receipt,
+}
+
 /// A receipt as far as one row tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowReceipt {
@@ -314,8 +323,10 @@ fn put_word(tokens: &mut impl Tokens, word: &[u8; 32]) {
 pub(crate) struct RowContext<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) chain_id: Option<u64>,
-    /// What the page's head says about the receipt; `None` if there is none.
+    /// What the page's head says about the receipt; `None` if there is none, or none is wanted.
     pub(crate) receipt: Option<ReceiptHead>,
+    /// Whether nothing may be left over; a receipt that nobody wants is.
+    pub(crate) is_whole: bool,
     pub(crate) signature: &'a [u8; 64],
 }
 
@@ -350,8 +361,8 @@ pub(crate) fn decode_row(
         None => None,
     };
     match reader.cursor.rest().len() {
-        0 => Ok(Row { encoded, envelope, sender, receipt }),
-        left => Err(RowFault::Rest { left }),
+        left if left > 0 && context.is_whole => Err(RowFault::Rest { left }),
+        _ => Ok(Row { encoded, envelope, sender, receipt }),
     }
 }
 

@@ -17,7 +17,8 @@ use alloy_primitives::B256;
 use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
 use segment::lookup::{Position, Run, Subject};
 use segment::{
-    Census, EncodedGroup, Encoder, SLOT_BLOCKS, SegmentWriter, count_block, groups, is_counted,
+    Census, EncodedGroup, Encoder, SLOT_BLOCKS, SegmentWriter, Wanted, count_block, groups,
+    is_counted,
 };
 use sha2::{Digest, Sha256};
 
@@ -204,7 +205,7 @@ impl<'a> SegmentCheck<'a> {
         verifier: &mut Verifier<'_>,
         number: u64,
     ) -> Result<Verified<Block>, StoreError> {
-        let stored = block_on(self.view.read_block(reader, number))?;
+        let stored = block_on(self.view.read_block(reader, number, Wanted::Receipt))?;
         let stored = stored.ok_or(StoreError::NotHeld { number })?;
         let senders: Vec<_> = stored.rows.iter().map(|row| row.sender).collect();
         let block = verifier.verify(stored.into_candidate(self.file.entry.has_receipts)).map_err(

@@ -30,6 +30,8 @@ pub use segment::{
     Census, GROUP_BLOCKS, SLOT_BLOCKS, Tables, YOUNG_SLOT_BLOCKS, count_block, counted_blocks,
     groups, is_counted,
 };
+// What reads ask for and give back.
+pub use segment::{Others, Row, RowReceipt, Wanted};
 
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};
 pub use error::StoreError;

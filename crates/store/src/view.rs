@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
 use chain::{BlockRange, Candidate, decode_header};
-use segment::SLOT_BLOCKS;
 use segment::lookup::{Position, Subject};
+use segment::{SLOT_BLOCKS, Wanted};
 
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
@@ -161,11 +161,12 @@ impl View {
         Ok(open.and_then(|(_, open)| open.segment.find_hash(number)))
     }
 
-    /// A whole block.
+    /// A whole block; receipts where they are held and wanted.
     pub async fn read_block(
         &self,
         reader: &mut Reader,
         number: u64,
+        wanted: Wanted,
     ) -> Result<Option<StoredBlock>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredBlock::of_head(block)));
@@ -188,7 +189,7 @@ impl View {
         self.fetch(reader, &open, rows.range.clone()).await?;
         let Reader { inflater, page, .. } = reader;
         let block = open.segment.open_block(inflater, &rows, page).map_err(corrupt)?;
-        let rows = block.iter(inflater).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
+        let rows = block.iter(inflater, wanted).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
         Ok(Some(StoredBlock { header, others, rows }))
     }
 
@@ -201,7 +202,8 @@ impl View {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(block.block().to_candidate()));
         }
-        let Some(block) = self.read_block(reader, number).await? else { return Ok(None) };
+        let block = self.read_block(reader, number, Wanted::Receipt).await?;
+        let Some(block) = block else { return Ok(None) };
         let has_receipts =
             self.manifest.find_segment(number).is_some_and(|(_, entry)| entry.has_receipts);
         Ok(Some(block.into_candidate(has_receipts)))
@@ -213,6 +215,7 @@ impl View {
         reader: &mut Reader,
         number: u64,
         index: u64,
+        wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(StoredTransaction::of_head(block, index));
@@ -221,7 +224,7 @@ impl View {
         let ordinals = open.segment.find_ordinals(number).unwrap_or_default();
         let ordinal = ordinals.start.checked_add(index).filter(|it| ordinals.contains(it));
         let Some(ordinal) = ordinal else { return Ok(None) };
-        self.row_in(reader, &file, &open, ordinal).await
+        self.row_in(reader, &file, &open, ordinal, wanted).await
     }
 
     /// A transaction by its hash, proven by hashing it.
@@ -229,16 +232,17 @@ impl View {
         &self,
         reader: &mut Reader,
         hash: B256,
+        wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(place) = self.head.find_tx(&hash) {
             let index = u64::try_from(place.index).unwrap_or(u64::MAX);
-            return self.read_transaction(reader, place.number, index).await;
+            return self.read_transaction(reader, place.number, index, wanted).await;
         }
         for run in self.runs_of(Subject::Transactions) {
             for position in self.probe(reader, run, hash).await? {
                 let Some((file, ordinal)) = self.locate(position) else { continue };
                 let open = self.files.segment(reader, file).await?;
-                let found = self.row_in(reader, file, &open, ordinal).await?;
+                let found = self.row_in(reader, file, &open, ordinal, wanted).await?;
                 if let Some(found) = found.filter(|found| keccak256(&found.row.encoded) == hash) {
                     return Ok(Some(found));
                 }
@@ -397,6 +401,7 @@ impl View {
         file: &SegmentFile,
         open: &OpenSegment,
         ordinal: u64,
+        wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
@@ -409,7 +414,7 @@ impl View {
         self.fetch(reader, open, open.segment.find_payloads(&place, &rows)).await?;
         let row = open
             .segment
-            .read_row(&mut reader.inflater, &place, &rows, &reader.page)
+            .read_row(&mut reader.inflater, &place, &rows, &reader.page, wanted)
             .map_err(corrupt)?;
         Ok(rows.position(place.row).map(|position| StoredTransaction::of_row(position, row)))
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
-use store::Reader;
 use store::disk::{DataFile, Disk, DiskError, Folder, LockGuard, Now};
 use store::read::block_on;
+use store::{Reader, Wanted};
 
 use crate::figure::{Figure, Goal, Unit, count, ratio};
 use crate::folder::DataFolder;
@@ -32,7 +32,8 @@ pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[
     for segment in view.manifest().segments() {
         let inside = |key: &&Key| segment.range.contains(key.number);
         if let Some(key) = keys.iter().find(inside) {
-            block_on(view.find_transaction(&mut reader, key.hash))?.context("not found")?;
+            block_on(view.find_transaction(&mut reader, key.hash, Wanted::Receipt))?
+                .context("not found")?;
         }
     }
     let picks = Random::default().pick(keys, READS);
@@ -40,10 +41,11 @@ pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[
     let mut by_place = Tally::default();
     for key in picks {
         counts.reset();
-        block_on(view.find_transaction(&mut reader, key.hash))?.context("not found")?;
+        block_on(view.find_transaction(&mut reader, key.hash, Wanted::Receipt))?
+            .context("not found")?;
         by_hash.add(&counts);
         counts.reset();
-        let read = view.read_transaction(&mut reader, key.number, key.index);
+        let read = view.read_transaction(&mut reader, key.number, key.index, Wanted::Receipt);
         block_on(read)?.context("not there")?;
         by_place.add(&counts);
     }

@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
 use ingest::pool::threads_default;
 use serde_json::{Value, json};
-use store::Reader;
 use store::read::block_on;
+use store::{Reader, Wanted};
 
 use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, Goal, Unit, ratio};
@@ -118,9 +118,10 @@ fn hold(folder: &Path) -> Result<Value> {
     let mut transaction_count = 0_u64;
     for range in view.coverage() {
         for number in range.first()..range.end() {
-            let block = block_on(view.read_block(&mut reader, number))?.context("a block")?;
+            let block = block_on(view.read_block(&mut reader, number, Wanted::Receipt))?
+                .context("a block")?;
             for hash in transaction_hashes(&block) {
-                let found = block_on(view.find_transaction(&mut reader, hash))?;
+                let found = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt))?;
                 let found = found.with_context(|| format!("{hash} is not found"))?;
                 ensure!(found.block.number == number, "{hash} is elsewhere");
                 transaction_count += 1;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::{Bloom, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use store::read::block_on;
-use store::{Reader, StoredBlock, StoredTransaction, View};
+use store::{Reader, StoredBlock, StoredTransaction, View, Wanted};
 
 use crate::clock::least_cpu;
 use crate::figure::{Figure, Goal, Unit, count};
@@ -45,14 +45,16 @@ impl<'a> WarmReads<'a> {
     /// Asks every question.
     pub fn ask(&mut self) -> Result<Vec<Figure>> {
         self.check_receipts()?;
-        let by_hash = self.each_pick(Self::find, |_| Ok(()))?;
-        let by_position = self.each_pick(Self::read, |_| Ok(()))?;
+        let bare = Wanted::Transaction;
+        let by_hash = self.each_pick(|this, key| this.find(key, bare), |_| Ok(()))?;
+        let by_position = self.each_pick(|this, key| this.read(key, bare), |_| Ok(()))?;
         let bloom = |found: &StoredTransaction| {
             black_box(receipt_bloom(found)?);
             Ok(())
         };
-        let receipt_by_hash = self.each_pick(Self::find, bloom)?;
-        let receipt_by_position = self.each_pick(Self::read, bloom)?;
+        let both = Wanted::Receipt;
+        let receipt_by_hash = self.each_pick(|this, key| this.find(key, both), bloom)?;
+        let receipt_by_position = self.each_pick(|this, key| this.read(key, both), bloom)?;
         let goal = Goal::at_most(10.0, 5.0);
         let figure = |name, question: &str, goal, time| Figure {
             name,
@@ -108,18 +110,18 @@ impl<'a> WarmReads<'a> {
         time
     }
 
-    fn find(&mut self, key: &Key) -> Result<StoredTransaction> {
-        let found = block_on(self.view.find_transaction(&mut self.reader, key.hash))?;
+    fn find(&mut self, key: &Key, wanted: Wanted) -> Result<StoredTransaction> {
+        let found = block_on(self.view.find_transaction(&mut self.reader, key.hash, wanted))?;
         found.with_context(|| format!("{} is not found", key.hash))
     }
 
-    fn read(&mut self, key: &Key) -> Result<StoredTransaction> {
-        let read = self.view.read_transaction(&mut self.reader, key.number, key.index);
+    fn read(&mut self, key: &Key, wanted: Wanted) -> Result<StoredTransaction> {
+        let read = self.view.read_transaction(&mut self.reader, key.number, key.index, wanted);
         block_on(read)?.with_context(|| format!("{} is not there", key.hash))
     }
 
-    fn read_block(&mut self, number: u64) -> Result<StoredBlock> {
-        let block = block_on(self.view.read_block(&mut self.reader, number))?;
+    fn read_block(&mut self, number: u64, wanted: Wanted) -> Result<StoredBlock> {
+        let block = block_on(self.view.read_block(&mut self.reader, number, wanted))?;
         block.with_context(|| format!("block {number} is not there"))
     }
 
@@ -128,13 +130,15 @@ impl<'a> WarmReads<'a> {
     fn check_receipts(&mut self) -> Result<()> {
         for keys in nearest_blocks(self.keys, BLOCK_TRANSACTIONS, BLOCKS_MAX) {
             let Some(first) = keys.first() else { continue };
-            let block = self.read_block(first.number)?;
+            let block = self.read_block(first.number, Wanted::Receipt)?;
             let hashes = transaction_hashes(&block);
             ensure!(hashes.iter().eq(keys.iter().map(|key| &key.hash)), "other hashes");
             let sum = receipt_blooms(&block)?.into_iter().fold(Bloom::ZERO, |sum, one| sum | one);
             ensure!(sum == header_bloom(&block)?, "block {}: other blooms", first.number);
             for (key, row) in keys.iter().zip(&block.rows) {
-                ensure!(self.read(key)?.row == *row && self.find(key)?.row == *row, "other rows");
+                let single = self.read(key, Wanted::Receipt)?.row;
+                let found = self.find(key, Wanted::Receipt)?.row;
+                ensure!(single == *row && found == *row, "other rows");
             }
         }
         Ok(())
@@ -148,7 +152,8 @@ impl<'a> WarmReads<'a> {
         let mut timed = |has_blooms: bool| {
             let time = least_cpu(ROUNDS, || -> Result<()> {
                 for number in (0..turns).flat_map(|_| &numbers) {
-                    let block = self.read_block(*number)?;
+                    let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
+                    let block = self.read_block(*number, wanted)?;
                     ensure!(black_box(transaction_hashes(&block)).len() == size, "other rows");
                     if has_blooms {
                         black_box(receipt_blooms(&block)?);

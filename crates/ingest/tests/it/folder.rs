@@ -11,7 +11,7 @@ use ingest::import::{ImportError, Importer, Outcome, Settings};
 use ingest::prove::Unwatched;
 use store::disk::Folder;
 use store::read::{Inline, block_on};
-use store::{Limits, Reader, Store, View, Writer};
+use store::{Limits, Reader, Store, View, Wanted, Writer};
 use tempfile::TempDir;
 
 use crate::made::threads;
@@ -86,7 +86,9 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
     assert_eq!(header.block_bytes, block.rlp_bytes());
     let (mut gas_before, mut logs_before) = (0, 0);
     for (index, transaction) in (0..).zip(&block.transactions) {
-        let read = block_on(view.read_transaction(reader, number, index)).unwrap().unwrap();
+        let read = block_on(view.read_transaction(reader, number, index, Wanted::Receipt))
+            .unwrap()
+            .unwrap();
         assert_eq!(read.row.encoded, transaction.encoded, "block {number}, transaction {index}");
         assert_eq!(read.row.sender, transaction.sender);
         assert_eq!((read.block.number, read.block.hash, read.index), (number, block.hash, index));
@@ -94,7 +96,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         assert_eq!(read.block.base_fee, block.header.base_fee_per_gas);
         assert_eq!(read.block.excess_blob_gas, block.header.excess_blob_gas);
         let hash = keccak256(&transaction.encoded);
-        let found = block_on(view.find_transaction(reader, hash)).unwrap();
+        let found = block_on(view.find_transaction(reader, hash, Wanted::Receipt)).unwrap();
         assert!(found.as_ref() == Some(&read), "block {number}, transaction {index}");
         if let Some(receipts) = &block.receipts {
             assert_eq!((read.gas_before, read.logs_before), (gas_before, logs_before));
@@ -105,5 +107,8 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         }
     }
     let past = block.transactions.len() as u64;
-    assert_eq!(block_on(view.read_transaction(reader, number, past)).unwrap(), None);
+    assert_eq!(
+        block_on(view.read_transaction(reader, number, past, Wanted::Receipt)).unwrap(),
+        None
+    );
 }

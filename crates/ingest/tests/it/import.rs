@@ -6,8 +6,8 @@ use chain::{BlockRange, ChainSpec};
 use ingest::archive::{Archive, Format};
 use ingest::import::{ImportError, Outcome};
 use ingest::sample::{Payload, Settings};
-use store::Reader;
 use store::read::block_on;
+use store::{Reader, Wanted};
 
 use crate::check::check;
 use crate::folder::{DataFolder, settings};
@@ -42,10 +42,13 @@ fn what_is_imported_comes_back_by_number_hash_and_position() {
     data.check_holds(&proven_blocks(&archive, &data.spec));
     let view = data.store().view();
     let mut reader = Reader::new().unwrap();
-    assert_eq!(block_on(view.read_block(&mut reader, 300)).unwrap(), None);
+    assert_eq!(block_on(view.read_block(&mut reader, 300, Wanted::Receipt)).unwrap(), None);
     let absent = alloy_primitives::B256::repeat_byte(1);
     assert_eq!(block_on(view.find_block(&mut reader, absent)).unwrap(), None);
-    assert_eq!(block_on(view.find_transaction(&mut reader, absent)).unwrap(), None);
+    assert_eq!(
+        block_on(view.find_transaction(&mut reader, absent, Wanted::Receipt)).unwrap(),
+        None
+    );
 }
 
 #[test]

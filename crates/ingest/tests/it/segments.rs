@@ -9,7 +9,7 @@ use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, Segment, SegmentWriter, Tables,
-    WriteFault, count_block, groups, is_counted,
+    Wanted, WriteFault, count_block, groups, is_counted,
 };
 
 use crate::made::{blocks, proven_blocks, spec};
@@ -83,14 +83,15 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
     assert_eq!(header.transaction_count, ordinals.end - ordinals.start);
     let place = segment.find_block(number).unwrap();
     let block = segment.open_block(inflater, &place, slice(bytes, &place.range))?;
-    let whole: Vec<_> = block.iter(&mut Inflater::new().unwrap()).collect::<Result<_, _>>()?;
+    let whole: Vec<_> =
+        block.iter(&mut Inflater::new().unwrap(), Wanted::Receipt).collect::<Result<_, _>>()?;
     assert_eq!(whole.len(), block.len());
     let mut logs_before = 0;
     for (index, ordinal) in ordinals.enumerate() {
         let place = segment.find_row(ordinal).unwrap();
         let rows = segment.open_rows(inflater, &place.page, slice(bytes, &place.page.range))?;
         let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
-        let row = segment.read_row(inflater, &place, &rows, payloads)?;
+        let row = segment.read_row(inflater, &place, &rows, payloads, Wanted::Receipt)?;
         assert!(row == whole[index], "a row of its block is the row alone");
         let position = rows.position(place.row).unwrap();
         assert_eq!((position.block.number, position.index), (number, index as u64));

@@ -10,7 +10,7 @@ use super::read::{PagePlace, RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::page::{BlockContext, Inflater, Rows};
-use crate::row::Row;
+use crate::row::{Row, Wanted};
 
 /// Where all rows of a block lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,7 @@ impl BlockRows<'_> {
     pub fn iter<'b>(
         &'b self,
         inflater: &'b mut Inflater,
+        wanted: Wanted,
     ) -> impl Iterator<Item = Result<Row, Corrupt>> + 'b {
         let rows = self
             .pages
@@ -115,7 +116,7 @@ impl BlockRows<'_> {
                 let whole = PagePlace { number: page.number, range: payloads };
                 part(self.bytes, self.offset, &whole).map_err(|fault| corrupt(page, fault))?
             };
-            self.segment.read_row(inflater, &place, rows, payloads)
+            self.segment.read_row(inflater, &place, rows, payloads, wanted)
         })
     }
 }

@@ -218,6 +218,7 @@ impl GroupMaker<'_> {
             tables: &self.encoder.tables,
             chain_id: source.chain_id,
             receipt,
+            is_whole: true,
             signature: &signature,
         };
         let codebook = &self.encoder.codebook;

@@ -13,7 +13,7 @@ use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
 use crate::page::{BlockContext, Inflater, Rows, wide};
-use crate::row::Row;
+use crate::row::{Row, Wanted};
 use crate::tables::Tables;
 
 /// A segment whose footer and tail are in memory.
@@ -336,6 +336,7 @@ impl Segment {
         place: &RowPlace,
         rows: &Rows,
         payloads: &[u8],
+        wanted: Wanted,
     ) -> Result<Row, Corrupt> {
         let mut long_bytes = Vec::new();
         let mut rest = Cursor::new(payloads);
@@ -351,7 +352,7 @@ impl Segment {
             long_bytes.push(Bytes::from(opened.plain));
         }
         let mut given = long_bytes.into_iter();
-        rows.decode(place.row, &self.tables, &mut || given.next())
+        rows.decode(place.row, &self.tables, wanted, &mut || given.next())
             .map_err(|fault| corrupt(&place.page, fault.into()))
     }
 

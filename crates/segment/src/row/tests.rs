@@ -33,8 +33,13 @@ fn check(own: Option<u64>, page: Option<u64>, is_raw: bool) -> usize {
     let mut signature = [0; 64];
     signature[31] = 11;
     signature[63] = 12;
-    let context =
-        RowContext { tables: &tables, chain_id: page, receipt: None, signature: &signature };
+    let context = RowContext {
+        tables: &tables,
+        chain_id: page,
+        receipt: None,
+        is_whole: true,
+        signature: &signature,
+    };
     let read = decode_row(&row, context, &mut || None).unwrap();
     assert_eq!(read.encoded, transaction.encoded);
     assert_eq!((read.sender, read.receipt), (transaction.sender, None));

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::trust::Status;
 use chain::{Block, BlockRange, Verified};
-use segment::{Others, Row, RowReceipt};
+use segment::{Others, Row, RowReceipt, Wanted};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -136,13 +136,16 @@ fn compare_number(
     number: u64,
     expected: Option<&Verified<Block>>,
 ) -> Result<()> {
-    let stored = block_on(view.read_block(reader, number))?;
+    let stored = block_on(view.read_block(reader, number, Wanted::Receipt))?;
     ensure!(block_on(view.read_hash(reader, number))? == expected.map(|it| it.hash), "hash");
     let header = block_on(view.read_header(reader, number))?;
     let candidate = block_on(view.read_candidate(reader, number))?;
     let Some(block) = expected else {
         ensure!(stored.is_none() && header.is_none() && candidate.is_none(), "is held");
-        ensure!(block_on(view.read_transaction(reader, number, 0))?.is_none(), "has a row");
+        ensure!(
+            block_on(view.read_transaction(reader, number, 0, Wanted::Receipt))?.is_none(),
+            "has a row"
+        );
         return Ok(());
     };
     let expected = stored_block(block);
@@ -164,16 +167,19 @@ fn compare_number(
     let count = u64::try_from(block.transactions.len()).unwrap();
     for index in 0..count {
         let expected = stored_transaction(block, index);
-        let by_place = block_on(view.read_transaction(reader, number, index))?;
+        let by_place = block_on(view.read_transaction(reader, number, index, Wanted::Receipt))?;
         ensure!(
             by_place.as_ref() == Some(&expected),
             "transaction {index} is {by_place:?}, expected {expected:?}"
         );
         let hash = keccak256(&expected.row.encoded);
-        let by_hash = block_on(view.find_transaction(reader, hash))?;
+        let by_hash = block_on(view.find_transaction(reader, hash, Wanted::Receipt))?;
         ensure!(by_hash == by_place, "transaction {index} by its hash is {by_hash:?}");
     }
-    ensure!(block_on(view.read_transaction(reader, number, count))?.is_none(), "has more rows");
+    ensure!(
+        block_on(view.read_transaction(reader, number, count, Wanted::Receipt))?.is_none(),
+        "has more rows"
+    );
     Ok(())
 }
 
@@ -200,11 +206,18 @@ fn compare_absent(
         }))?;
     }
     for hash in left_transactions.difference(&held_transactions).chain([&nobody]) {
-        judge(block_on(view.find_transaction(reader, *hash)).map_err(Into::into).and_then(|it| {
-            let found = it.map(|it| (it.block.number, it.index));
-            ensure!(found.is_none(), "transaction {hash}, which is not canonical, is {found:?}");
-            Ok(())
-        }))?;
+        judge(
+            block_on(view.find_transaction(reader, *hash, Wanted::Receipt))
+                .map_err(Into::into)
+                .and_then(|it| {
+                    let found = it.map(|it| (it.block.number, it.index));
+                    ensure!(
+                        found.is_none(),
+                        "transaction {hash}, which is not canonical, is {found:?}"
+                    );
+                    Ok(())
+                }),
+        )?;
     }
     Ok(())
 }

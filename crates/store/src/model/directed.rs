@@ -9,6 +9,8 @@ use chain::trust::Anchors;
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
+use segment::Wanted;
+
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, Failure, FaultyDisk};
 use crate::error::StoreError;
@@ -163,7 +165,7 @@ fn another_process_sees_files_gone_and_then_the_new_ones() {
     let mut buffers = Reader::new().unwrap();
     let hash = shelf.truth[&20];
     for outcome in [
-        block_on(before.0.read_block(&mut buffers, 20)).map(|_| ()),
+        block_on(before.0.read_block(&mut buffers, 20, Wanted::Receipt)).map(|_| ()),
         block_on(before.0.find_block(&mut buffers, hash)).map(|_| ()),
     ] {
         assert!(matches!(outcome, Err(StoreError::Disk(error)) if error.is_missing()));
@@ -254,10 +256,12 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
     assert_eq!(view.coverage_receipts(), [range(100, 120)]);
     let mut reader = Reader::new().unwrap();
     for (number, has_receipts) in [(98, false), (100, true), (119, true), (121, false)] {
-        let found = block_on(view.read_transaction(&mut reader, number, 0)).unwrap().unwrap();
+        let found = block_on(view.read_transaction(&mut reader, number, 0, Wanted::Receipt))
+            .unwrap()
+            .unwrap();
         assert_eq!(found.row.receipt.is_some(), has_receipts, "block {number}");
         let hash = keccak256(&found.row.encoded);
-        let by_hash = block_on(view.find_transaction(&mut reader, hash)).unwrap();
+        let by_hash = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap();
         assert_eq!(by_hash, Some(found));
         let candidate = block_on(view.read_candidate(&mut reader, number)).unwrap().unwrap();
         assert_eq!(candidate.receipts.is_some(), has_receipts, "block {number}");

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use chain::trust::Anchors;
-use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
+use segment::{SLOT_BLOCKS, Wanted, YOUNG_SLOT_BLOCKS};
 
 use super::act::Truth;
 use super::blocks::get;
@@ -99,7 +99,8 @@ fn check_complete(shelf: &Shelf) {
     for number in (3..END).step_by(16 * 13) {
         let block = get(prepared().truth[&number], true);
         let hash = alloy_primitives::keccak256(&block.transactions[0].encoded);
-        let found = block_on(view.find_transaction(&mut reader, hash)).unwrap().unwrap();
+        let found =
+            block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap().unwrap();
         assert_eq!((found.block.number, found.index), (number, 0));
     }
 }
