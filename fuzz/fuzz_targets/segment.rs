@@ -29,7 +29,11 @@ fuzz_target!(|data: &[u8]| {
             let bytes = slice(data, &place.range);
             if let Ok(rows) = segment.open_block(inflater, &place, bytes) {
                 let _ = rows.context();
-                let _ = rows.iter(inflater, segment::Wanted::Receipt).take(64).filter(Result::is_ok).count();
+                let _ = rows
+                    .iter(inflater, segment::Wanted::Receipt)
+                    .take(64)
+                    .filter(Result::is_ok)
+                    .count();
             }
         }
         if let Some(place) = segment.find_header(number) {

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("replica", &["store", "segment", "chain"]),
     ("rpc", &["store", "segment", "chain"]),
     ("cli", &["rpc", "ingest", "replica", "store", "segment", "chain"]),
+    ("bench-store", &["ingest", "store", "segment", "chain"]),
     ("xtask", &[]),
 ];
 
