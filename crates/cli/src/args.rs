@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -39,6 +40,12 @@ Examples:
 const CHECK_EXAMPLES: &str = "\
 Examples:
   quipu check --data-dir data";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  quipu serve --data-dir data
+  quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
+  curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -92,6 +99,13 @@ pub(crate) enum Command {
     /// and both values. Nothing is changed.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Answer JSON-RPC over HTTP from the data folder
+    ///
+    /// The six reads of blocks, transactions and receipts and what clients need beside them: see
+    /// docs/api.md, or ask rpc.discover. An import may run beside it: new blocks are seen within a
+    /// second. Ends on Ctrl-C or SIGTERM, after finishing what was asked.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -188,6 +202,46 @@ pub(crate) struct CheckArgs {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
+    pub(crate) listen: SocketAddr,
+    /// What an unknown hash gets while history has gaps [default: refuse]
+    #[arg(long, value_enum)]
+    pub(crate) unknown_hash: Option<UnknownHashArg>,
+    /// Connections at a time; one more is told to come again
+    #[arg(long, value_name = "N", default_value = "10000")]
+    pub(crate) connections_max: NonZeroUsize,
+    /// Origins whose pages may ask; may be repeated
+    #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*")]
+    pub(crate) cors_origins: Vec<String>,
+    /// Host names that requests may name; may be repeated [default: any]
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// How logs are written to standard error; the variable `RUST_LOG` says what
+    #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
+    pub(crate) log_format: LogFormatArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UnknownHashArg {
+    /// As if it did not exist
+    Null,
+    /// Error 4444 with the ranges that are held
+    Refuse,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormatArg {
+    /// For people
+    Text,
+    /// One object a line
+    Json,
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,5 +5,6 @@ pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod sample;
+pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod verify;

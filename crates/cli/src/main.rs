@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),
         Command::Sample(sample) => commands::sample::run(&sample),
+        Command::Serve(serve) => commands::serve::run(&serve),
         Command::Stat(stat) => commands::stat::run(&stat),
         Command::Verify(verify) => commands::verify::run(&verify),
     };

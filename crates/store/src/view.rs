@@ -9,9 +9,10 @@
 mod records;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256, keccak256};
+use chain::trust::Status;
 use chain::{BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Subject};
 use segment::{SLOT_BLOCKS, Wanted};
@@ -35,6 +36,8 @@ pub struct View {
     segments: Arc<[Arc<SegmentFile>]>,
     runs: Arc<[Arc<RunFile>]>,
     head: Arc<HeadView>,
+    /// Found out when it is first asked.
+    finalized: OnceLock<Option<u64>>,
 }
 
 impl View {
@@ -42,7 +45,8 @@ impl View {
         let segments =
             manifest.segments().iter().map(|entry| files.listed_segment(entry)).collect();
         let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
-        Self { files, manifest: Arc::new(manifest), segments, runs, head }
+        let (manifest, finalized) = (Arc::new(manifest), OnceLock::new());
+        Self { files, manifest, segments, runs, head, finalized }
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
@@ -59,6 +63,7 @@ impl View {
             segments: Arc::clone(&self.segments),
             runs: Arc::clone(&self.runs),
             head,
+            finalized: OnceLock::new(),
         }
     }
 
@@ -111,6 +116,16 @@ impl View {
     #[must_use]
     pub fn tip(&self) -> Option<u64> {
         self.coverage().last().map(BlockRange::last)
+    }
+
+    /// The number of the newest block that is final: in a store that follows nobody the last of the
+    /// highest range, unless nothing says that this range is of the chain.
+    #[must_use]
+    pub fn finalized(&self) -> Option<u64> {
+        *self.finalized.get_or_init(|| {
+            let (range, status) = self.manifest.statuses().into_iter().next_back()?;
+            (status != Status::Unanchored).then_some(range.last())
+        })
     }
 
     /// The file that holds a block; for messages.

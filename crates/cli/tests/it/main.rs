@@ -18,6 +18,8 @@ mod import;
 mod kill;
 mod run;
 mod sample;
+mod serve;
+mod served;
 mod shared_data;
 mod stat;
 mod verify;

@@ -10,7 +10,7 @@ use ingest::survey::find_archives;
 
 use crate::run::{quipu, text};
 
-fn shared_data() -> Option<PathBuf> {
+pub(crate) fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let is_there = folder.is_dir();
     // Past the test harness, which keeps what passing tests print.

@@ -1,0 +1,106 @@
+//! A server under test: the real executable on a free port, and a client that hides nothing.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::run::{command, text};
+
+/// A running `quipu serve`; killed when it is dropped.
+pub(crate) struct Served {
+    child: Child,
+    address: String,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Served {
+    pub(crate) fn start(data: &Path, args: &[&str]) -> Self {
+        let serve = ["serve", "--data-dir", text(data), "--listen", "127.0.0.1:0"];
+        let mut command = command(&[&serve[..], args].concat());
+        command.env("RUST_LOG", "off").stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let address = line.strip_prefix("listening on http://").unwrap().to_owned();
+        // Whatever it says later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    /// Sends a request as it stands, and reads the answer to its end.
+    pub(crate) fn send(&self, request: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head, body: bytes[end + 4..].to_vec() }
+    }
+
+    /// Sends a body by POST.
+    pub(crate) fn post_with(&self, headers: &str, body: &[u8]) -> Answer {
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        self.send(&[head.as_bytes(), body].concat())
+    }
+
+    pub(crate) fn post(&self, body: &str) -> Answer {
+        self.post_with("content-type: application/json\r\n", body.as_bytes())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+        self.send(head.as_bytes())
+    }
+
+    /// Calls a method and gives the whole answer back.
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let answer = self.post(&body.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+
+    /// The result of a call that must have one.
+    pub(crate) fn result(&self, method: &str, params: &Value) -> Value {
+        let answer = self.call(method, params);
+        assert!(answer.get("error").is_none(), "{method} {params}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Asks the server to stop; its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").arg(&pid).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}

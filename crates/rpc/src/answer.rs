@@ -1,0 +1,446 @@
+//! From a call to its result: what is asked is found in a view and written as JSON.
+//!
+//! Knows: what every method answers, and which of value, absent and not held it is.
+//! Never knows: the envelope around a result, or how bytes are stored.
+
+use alloy_primitives::{B256, keccak256};
+use chain::{BlockRange, ChainSpec, decode_header};
+use store::{Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
+
+use crate::json::block::{
+    Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
+};
+use crate::json::receipt::{Before, put_receipt};
+use crate::json::transaction::{Place, put_transaction};
+use crate::json::{Object, put_data, put_list, put_quantity, put_text};
+use crate::methods::Method;
+use crate::params::{BlockId, Params, Tag};
+use crate::raw;
+use crate::refusal::Refusal;
+
+const NULL: &[u8] = b"null";
+
+/// What an unknown hash gets while history has gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownHash {
+    /// Refused where nothing is followed, null where a tip is: wallets poll for what is not mined.
+    #[default]
+    ByFollowing,
+    /// Always null.
+    Null,
+    /// Always refused.
+    Refuse,
+}
+
+/// What answers depend on beside the view.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) view: &'a View,
+    pub(crate) spec: &'a ChainSpec,
+    pub(crate) unknown_hash: UnknownHash,
+    pub(crate) is_following: bool,
+    pub(crate) document: &'a [u8],
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It is told to the client.
+    Refused(Refusal),
+    /// It is logged, and the client hears that something failed.
+    Store(StoreError),
+    /// Stored bytes are not what a block has.
+    NotABlock,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<NotABlock> for Failure {
+    fn from(_: NotABlock) -> Self {
+        Self::NotABlock
+    }
+}
+
+type Answered = Result<(), Failure>;
+
+impl Context<'_> {
+    /// Appends the result of a call. After an error, what was appended is to be taken back.
+    pub(crate) async fn answer(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        match method {
+            Method::BlockByNumber | Method::BlockByHash => {
+                let block = self.asked_block(method, params, reader).await?;
+                let detail = if params.flag()? { Detail::Full } else { Detail::Hashes };
+                let Some(number) = block.found()? else { return null(out) };
+                let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+                with(out, block, |out, block| Ok(put_block(out, &block, detail)?))
+            }
+            Method::TransactionByHash => {
+                let found =
+                    self.find_transaction(params.hash()?, reader, Wanted::Transaction).await?;
+                with(out, found, |out, (hash, found)| put_found(out, hash, &found))
+            }
+            Method::TransactionByBlockNumberAndIndex | Method::TransactionByBlockHashAndIndex => {
+                let block = self.asked_block(method, params, reader).await?;
+                let index = params.index()?;
+                let Some(number) = block.found()? else { return null(out) };
+                let found =
+                    self.view.read_transaction(reader, number, index, Wanted::Transaction).await?;
+                with(out, found, |out, found| put_found(out, keccak256(&found.row.encoded), &found))
+            }
+            Method::TransactionReceipt => {
+                let found = self.find_transaction(params.hash()?, reader, Wanted::Receipt).await?;
+                with(out, found, |out, (hash, found)| self.put_own_receipt(out, hash, &found))
+            }
+            Method::BlockReceipts | Method::RawReceipts => {
+                self.receipts(method, params, reader, out).await
+            }
+            Method::TransactionCountByNumber
+            | Method::TransactionCountByHash
+            | Method::HeaderByNumber
+            | Method::HeaderByHash
+            | Method::RawHeader => self.header(method, params, reader, out).await,
+            Method::UncleCountByNumber
+            | Method::UncleCountByHash
+            | Method::UncleByNumberAndIndex
+            | Method::UncleByHashAndIndex => self.uncles(method, params, reader, out).await,
+            Method::RawBlock => {
+                let block = self.asked_block(method, params, reader).await?;
+                let Some(number) = block.found()? else { return null(out) };
+                let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+                with(out, block, |out, block| {
+                    put_data(out, &raw::block(&block));
+                    Ok(())
+                })
+            }
+            Method::RawTransaction => {
+                let found =
+                    self.find_transaction(params.hash()?, reader, Wanted::Transaction).await?;
+                with(out, found, |out, (_, found)| {
+                    put_data(out, &found.row.encoded);
+                    Ok(())
+                })
+            }
+            Method::ChainId
+            | Method::NetVersion
+            | Method::BlockNumber
+            | Method::Syncing
+            | Method::ClientVersion
+            | Method::Capabilities
+            | Method::Discover => self.about(method, reader, out).await,
+        }
+    }
+
+    /// The block that the first parameter asks for.
+    async fn asked_block(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+    ) -> Result<Asked, Failure> {
+        let by = match method {
+            Method::BlockByHash
+            | Method::TransactionByBlockHashAndIndex
+            | Method::TransactionCountByHash
+            | Method::UncleCountByHash
+            | Method::UncleByHashAndIndex
+            | Method::HeaderByHash => Err(params.hash()?),
+            Method::BlockReceipts | Method::RawHeader | Method::RawBlock | Method::RawReceipts => {
+                params.block_or_hash()?
+            }
+            Method::BlockByNumber
+            | Method::TransactionByBlockNumberAndIndex
+            | Method::TransactionCountByNumber
+            | Method::UncleCountByNumber
+            | Method::UncleByNumberAndIndex
+            | Method::HeaderByNumber
+            | Method::TransactionByHash
+            | Method::TransactionReceipt
+            | Method::RawTransaction
+            | Method::ChainId
+            | Method::NetVersion
+            | Method::BlockNumber
+            | Method::Syncing
+            | Method::ClientVersion
+            | Method::Capabilities
+            | Method::Discover => Ok(params.block()?),
+        };
+        match by {
+            Ok(id) => Ok(self.by_number(id)),
+            Err(hash) => match self.view.find_block(reader, hash).await? {
+                Some(number) => Ok(Asked::Held(number)),
+                None => Ok(self.unknown_hash()),
+            },
+        }
+    }
+
+    fn by_number(&self, id: BlockId) -> Asked {
+        let coverage = self.view.coverage();
+        let highest = coverage.last();
+        let number = match id {
+            BlockId::Number(number) => Some(number),
+            BlockId::Tag(Tag::Latest) => highest.map(BlockRange::last),
+            BlockId::Tag(Tag::Earliest) => coverage.first().map(BlockRange::first),
+            BlockId::Tag(Tag::Safe | Tag::Finalized) => self.view.finalized(),
+            BlockId::Tag(Tag::Pending) => None,
+        };
+        let Some(number) = number else { return Asked::Absent };
+        if coverage.iter().any(|range| range.contains(number)) {
+            Asked::Held(number)
+        } else if highest.is_none_or(|range| number > range.last()) {
+            Asked::Absent
+        } else {
+            Asked::Refused(Refusal::BlockNotHeld { number, held: coverage })
+        }
+    }
+
+    /// What becomes of a hash that is not found: absent if all of history is here, not held if not.
+    fn unknown_hash(&self) -> Asked {
+        let held = self.view.coverage();
+        let is_whole = matches!(held.as_slice(), [range] if range.first() == 0);
+        let is_refused = match self.unknown_hash {
+            UnknownHash::Null => false,
+            UnknownHash::Refuse => !is_whole,
+            UnknownHash::ByFollowing => !is_whole && !self.is_following && !held.is_empty(),
+        };
+        if is_refused { Asked::Refused(Refusal::HashNotHeld { held }) } else { Asked::Absent }
+    }
+
+    async fn find_transaction(
+        &self,
+        hash: B256,
+        reader: &mut Reader,
+        wanted: Wanted,
+    ) -> Result<Option<(B256, StoredTransaction)>, Failure> {
+        match self.view.find_transaction(reader, hash, wanted).await? {
+            Some(found) => Ok(Some((hash, found))),
+            None => self.unknown_hash().found().map(|_| None).map_err(Failure::Refused),
+        }
+    }
+
+    fn put_own_receipt(
+        &self,
+        out: &mut Vec<u8>,
+        hash: B256,
+        found: &StoredTransaction,
+    ) -> Answered {
+        let Some(receipt) = &found.row.receipt else {
+            return Err(self.receipts_not_held(found.block.number));
+        };
+        let place = Place { block: &found.block, index: found.index, hash };
+        let before = Before { gas: found.gas_before, logs: found.logs_before };
+        put_receipt(out, self.spec, &found.row, receipt, place, before);
+        Ok(())
+    }
+
+    fn receipts_not_held(&self, number: u64) -> Failure {
+        let held = self.view.coverage_receipts();
+        Failure::Refused(Refusal::ReceiptsNotHeld { number, held })
+    }
+
+    async fn receipts(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let asked = self.asked_block(method, params, reader).await?;
+        let Some(number) = asked.found()? else { return null(out) };
+        let block = self.view.read_block(reader, number, Wanted::Receipt).await?;
+        let Some(block) = block else { return null(out) };
+        let has_receipts = self.view.coverage_receipts().iter().any(|it| it.contains(number));
+        if !has_receipts {
+            return Err(self.receipts_not_held(number));
+        }
+        if method == Method::RawReceipts {
+            put_list(out, raw::receipts(&block), |out, receipt| put_data(out, &receipt));
+            return Ok(());
+        }
+        let header = decode_header(&block.header.rlp).map_err(|_| Failure::NotABlock)?;
+        let facts = facts_of(&block.header, &header);
+        let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded.as_ref()).collect();
+        let hashes = chain::keccak256_each(&encodings);
+        let mut before = Before { gas: 0, logs: 0 };
+        let rows = block.rows.iter().zip(hashes).zip(0..);
+        put_list(out, rows, |out, ((row, hash), index)| {
+            if let Some(receipt) = &row.receipt {
+                let place = Place { block: &facts, index, hash };
+                put_receipt(out, self.spec, row, receipt, place, before);
+                let logs = u64::try_from(receipt.logs.len()).unwrap_or(u64::MAX);
+                before.gas = before.gas.wrapping_add(receipt.gas_used);
+                before.logs = before.logs.saturating_add(logs);
+            }
+        });
+        Ok(())
+    }
+
+    async fn header(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let asked = self.asked_block(method, params, reader).await?;
+        let Some(number) = asked.found()? else { return null(out) };
+        let header = self.view.read_header(reader, number).await?;
+        with(out, header, |out, header| {
+            if method == Method::RawHeader {
+                put_data(out, &header.rlp);
+            } else if matches!(method, Method::HeaderByNumber | Method::HeaderByHash) {
+                put_header(out, &header)?;
+            } else {
+                put_quantity(out, header.transaction_count);
+            }
+            Ok(())
+        })
+    }
+
+    async fn uncles(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let asked = self.asked_block(method, params, reader).await?;
+        let is_one = matches!(method, Method::UncleByNumberAndIndex | Method::UncleByHashAndIndex);
+        let index = if is_one { Some(params.index()?) } else { None };
+        let Some(number) = asked.found()? else { return null(out) };
+        let wanted = Wanted::Transaction;
+        let block: Option<StoredBlock> = self.view.read_block(reader, number, wanted).await?;
+        with(out, block, |out, block| {
+            let uncles = list_items(&block.others.ommers)?;
+            let Some(index) = index else {
+                put_quantity(out, u64::try_from(uncles.len()).unwrap_or(u64::MAX));
+                return Ok(());
+            };
+            match usize::try_from(index).ok().and_then(|index| uncles.get(index)) {
+                Some(uncle) => Ok(put_uncle(out, uncle)?),
+                None => null(out),
+            }
+        })
+    }
+
+    /// What is asked of the server and not of a block.
+    async fn about(&self, method: Method, reader: &mut Reader, out: &mut Vec<u8>) -> Answered {
+        let chain_id = || {
+            let known = self.view.manifest().network().chain_id.or(self.spec.chain_id());
+            known.ok_or(Failure::Refused(Refusal::ChainIdUnknown))
+        };
+        if method == Method::Capabilities {
+            return self.put_capabilities(reader, out).await;
+        }
+        if method == Method::ChainId {
+            put_quantity(out, chain_id()?);
+        } else if method == Method::NetVersion {
+            put_text(out, &chain_id()?.to_string());
+        } else if method == Method::BlockNumber {
+            put_quantity(out, self.view.tip().unwrap_or_default());
+        } else if method == Method::ClientVersion {
+            put_text(out, CLIENT_VERSION);
+        } else if method == Method::Discover {
+            out.extend_from_slice(self.document);
+        } else {
+            // eth_syncing: a block is shown only when it is whole.
+            out.extend_from_slice(b"false");
+        }
+        Ok(())
+    }
+
+    async fn put_capabilities(&self, reader: &mut Reader, out: &mut Vec<u8>) -> Answered {
+        let oldest = |ranges: Vec<BlockRange>| {
+            let newest =
+                ranges.last().copied().filter(|range| Some(range.last()) == self.view.tip());
+            newest.map(|range| range.first())
+        };
+        let mut object = Object::begin(out);
+        let tip = self.view.tip();
+        let hash = match tip {
+            Some(number) => self.view.read_hash(reader, number).await?,
+            None => None,
+        };
+        let mut head = Object::begin(object.member("head"));
+        head.quantity("number", tip.unwrap_or_default());
+        head.data("hash", hash.unwrap_or_default().as_slice());
+        head.end();
+        let blocks = oldest(self.view.coverage());
+        let receipts = oldest(self.view.coverage_receipts());
+        for (name, oldest) in [
+            ("state", None),
+            ("tx", blocks),
+            ("logs", None),
+            ("receipts", receipts),
+            ("blocks", blocks),
+            ("stateproofs", None),
+        ] {
+            let mut part = Object::begin(object.member(name));
+            part.raw("disabled", if oldest.is_some() { "false" } else { "true" });
+            if let Some(oldest) = oldest {
+                part.quantity("oldestBlock", oldest);
+            }
+            part.end();
+        }
+        object.end();
+        Ok(())
+    }
+}
+
+/// Name and version, as `web3_clientVersion` tells them.
+pub(crate) const CLIENT_VERSION: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));
+
+/// What became of the block that was asked for.
+enum Asked {
+    Held(u64),
+    Absent,
+    Refused(Refusal),
+}
+
+impl Asked {
+    fn found(self) -> Result<Option<u64>, Refusal> {
+        match self {
+            Self::Held(number) => Ok(Some(number)),
+            Self::Absent => Ok(None),
+            Self::Refused(refusal) => Err(refusal),
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what every way to an answer returns")]
+fn null(out: &mut Vec<u8>) -> Answered {
+    out.extend_from_slice(NULL);
+    Ok(())
+}
+
+fn with<T>(
+    out: &mut Vec<u8>,
+    found: Option<T>,
+    put: impl FnOnce(&mut Vec<u8>, T) -> Answered,
+) -> Answered {
+    match found {
+        Some(found) => put(out, found),
+        None => null(out),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what every way to an answer returns")]
+fn put_found(out: &mut Vec<u8>, hash: B256, found: &StoredTransaction) -> Answered {
+    put_transaction(out, &found.row, Place { block: &found.block, index: found.index, hash });
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! JSON-RPC 2.0 requests: one or a batch, taken apart and not believed.
+//!
+//! Knows: what makes a call, a notification, or neither, and which id an answer bears.
+//! Never knows: methods or their parameters.
+
+use std::borrow::Cow;
+
+use crate::refusal::Refusal;
+use crate::scan::{Kind, Token, scan};
+
+/// Method names longer than this are not looked up.
+pub(crate) const METHOD_BYTES_MAX: usize = 2048;
+
+/// What a body asks for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Request<'a> {
+    /// One request.
+    Single(Item<'a>),
+    /// Several, in order; never none.
+    Batch(Vec<Item<'a>>),
+}
+
+/// One request.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Item<'a> {
+    /// To be answered.
+    Call(Call<'a>),
+    /// Without an id: nothing is run and nothing answered.
+    Notification,
+    /// Not a request; answered with this id.
+    Invalid(Id<'a>, Refusal),
+}
+
+/// A call.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Call<'a> {
+    pub(crate) id: Id<'a>,
+    pub(crate) method: Cow<'a, str>,
+    /// An array, or nothing.
+    pub(crate) params: Option<Token<'a>>,
+}
+
+/// The id as it was written: a number, a string or null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Id<'a>(&'a str);
+
+impl<'a> Id<'a> {
+    pub(crate) const NULL: Self = Self("null");
+
+    pub(crate) fn text(self) -> &'a str {
+        self.0
+    }
+}
+
+/// Takes a body apart; what is refused as a whole is answered with a null id.
+pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
+    let text = std::str::from_utf8(body).map_err(|_| Refusal::ParseError)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let token = scan(text).map_err(|_| Refusal::ParseError)?;
+    match token.kind() {
+        Kind::Object => Ok(Request::Single(item(token))),
+        Kind::Array => {
+            let items: Vec<Item<'_>> = token.items().map(item).collect();
+            if items.is_empty() { Err(Refusal::EmptyBatch) } else { Ok(Request::Batch(items)) }
+        }
+        Kind::String | Kind::Number | Kind::Bool | Kind::Null => Err(Refusal::InvalidRequest),
+    }
+}
+
+/// The members that matter, each at most once.
+#[derive(Default)]
+struct Parts<'a> {
+    jsonrpc: Option<Token<'a>>,
+    id: Option<Token<'a>>,
+    method: Option<Token<'a>>,
+    params: Option<Token<'a>>,
+}
+
+fn item(token: Token<'_>) -> Item<'_> {
+    let mut parts = Parts::default();
+    let mut is_repeated = false;
+    for (key, value) in token.members() {
+        let Some(key) = key.string() else { continue };
+        let place = match &*key {
+            "jsonrpc" => &mut parts.jsonrpc,
+            "id" => &mut parts.id,
+            "method" => &mut parts.method,
+            "params" => &mut parts.params,
+            _ => continue,
+        };
+        is_repeated |= place.replace(value).is_some();
+    }
+    let id = match parts.id.map(Token::kind) {
+        None => None,
+        Some(Kind::Number | Kind::String | Kind::Null) => parts.id.map(|id| Id(id.text())),
+        Some(Kind::Object | Kind::Array | Kind::Bool) => {
+            return Item::Invalid(Id::NULL, Refusal::InvalidRequest);
+        }
+    };
+    let invalid = || Item::Invalid(id.unwrap_or(Id::NULL), Refusal::InvalidRequest);
+    let is_version = parts.jsonrpc.and_then(Token::string).is_some_and(|text| text == "2.0");
+    let Some(method) = parts.method.and_then(Token::string) else { return invalid() };
+    if is_repeated || !is_version {
+        return invalid();
+    }
+    let Some(id) = id else { return Item::Notification };
+    if method.len() > METHOD_BYTES_MAX {
+        return Item::Invalid(id, Refusal::MethodTooLong { bytes: method.len() });
+    }
+    let params = match parts.params.map(|params| (params.kind(), params)) {
+        None | Some((Kind::Null, _)) => None,
+        Some((Kind::Array, params)) => Some(params),
+        Some(_) => return Item::Invalid(id, Refusal::NotPositional),
+    };
+    Item::Call(Call { id, method, params })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a body is taken for, in short.
+    fn shown(body: &str) -> String {
+        let item = |item: &Item<'_>| match item {
+            Item::Call(call) => {
+                let params = call.params.map_or("-", Token::text);
+                format!("{} {} {params}", call.id.text(), call.method)
+            }
+            Item::Notification => "notification".to_owned(),
+            Item::Invalid(id, refusal) => format!("{} {}", id.text(), refusal.code()),
+        };
+        match parse(body.as_bytes()) {
+            Ok(Request::Single(single)) => item(&single),
+            Ok(Request::Batch(items)) => {
+                format!("[{}]", items.iter().map(item).collect::<Vec<_>>().join("; "))
+            }
+            Err(refusal) => format!("null {}", refusal.code()),
+        }
+    }
+
+    #[test]
+    fn requests_are_taken_apart() {
+        for (body, expected) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, "1 m [1]"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#, "\"a\" m -"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m","params":null}"#, "null m -"),
+            (r#"{"jsonrpc":"2.0","id":-1.5e3,"method":"m","params":[]}"#, "-1.5e3 m []"),
+            (
+                r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"m"}"#,
+                "99999999999999999999 m -",
+            ),
+            (r#"{"jsonrpc":"2.0","\u0069d":1,"m\u0065thod":"\u006d"}"#, "1 m -"),
+            ("\u{feff} {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n", "1 m -"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","extra":{}}"#, "1 m -"),
+        ] {
+            assert_eq!(shown(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_its_id() {
+        for (body, expected) in [
+            ("", "null -32700"),
+            ("{", "null -32700"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m"}x"#, "null -32700"),
+            ("1", "null -32600"),
+            ("null", "null -32600"),
+            ("[]", "null -32600"),
+            (r#"{"id":7,"method":"m"}"#, "7 -32600"),
+            (r#"{"jsonrpc":"1.0","id":7,"method":"m"}"#, "7 -32600"),
+            (r#"{"jsonrpc":2.0,"id":7,"method":"m"}"#, "7 -32600"),
+            (r#"{"jsonrpc":"2.0","id":7}"#, "7 -32600"),
+            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, "7 -32600"),
+            (r#"{"jsonrpc":"2.0","id":7,"result":5}"#, "7 -32600"),
+            (r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#, "null -32600"),
+            (r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#, "null -32600"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, "null -32600"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}"#, "1 -32600"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#, "1 -32602"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":3}"#, "1 -32602"),
+            (r#"{"jsonrpc":"2.0","method":"m"}"#, "notification"),
+            (r#"[1,{"jsonrpc":"2.0","id":2,"method":"m"}]"#, "[null -32600; 2 m -]"),
+        ] {
+            assert_eq!(shown(body), expected, "{body}");
+        }
+        assert_eq!(parse(b"\"\xff\""), Err(Refusal::ParseError));
+        let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "m".repeat(2049));
+        assert_eq!(shown(&long), "1 -32600");
+    }
+}

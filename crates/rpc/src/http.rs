@@ -1,0 +1,235 @@
+//! The HTTP server: JSON-RPC by POST, and a few pages for machines and people by GET.
+//!
+//! Knows: methods, paths, content types and encodings, limits of bodies and time.
+//! Never knows: JSON-RPC beyond "a body in, a body out".
+//!
+//! Every JSON-RPC outcome is HTTP 200: clients hide the bodies of anything else. Other codes are for
+//! the transport alone, and carry a JSON-RPC error too, for clients that look.
+
+mod encoding;
+mod headers;
+mod listen;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes};
+use hyper::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, RETRY_AFTER, VARY,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use crate::json::{Object, put_list, put_quantity, put_text};
+use crate::refusal::Refusal;
+use crate::service::{Service, refusal_body};
+
+pub use listen::{Listener, ServeError};
+
+/// An answer. Its body is in memory: it was written there.
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// Shorter answers are not worth compressing.
+const COMPRESS_BYTES_MIN: usize = 1024;
+
+/// Limits and manners of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Bytes of a request's body, decompressed.
+    pub body_bytes_max: usize,
+    /// Connections at a time; one more is told to come again.
+    pub connections_max: usize,
+    /// For a request's head to arrive, and for the next one on a connection that is kept.
+    pub header_timeout: Duration,
+    /// For a request's body to arrive.
+    pub body_timeout: Duration,
+    /// For an answer to be found. Below the ten seconds that clients wait.
+    pub answer_timeout: Duration,
+    /// For requests under way when the server is told to stop.
+    pub stop_timeout: Duration,
+    /// Origins that browsers may ask from: `*` for all; none turns it off.
+    pub cors_origins: Vec<String>,
+    /// Hosts that requests may name; none turns the check off.
+    pub hosts: Vec<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 5 << 20,
+            connections_max: 10_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(8),
+            stop_timeout: Duration::from_secs(10),
+            cors_origins: vec!["*".to_owned()],
+            hosts: Vec::new(),
+        }
+    }
+}
+
+/// Answers requests, on any number of connections.
+#[derive(Debug)]
+pub struct Server {
+    service: Arc<Service>,
+    settings: HttpSettings,
+}
+
+impl Server {
+    /// A server for a service.
+    #[must_use]
+    pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
+        Self { service, settings }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Answer
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let origin = request.headers().get(ORIGIN).cloned();
+        let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
+        let mut answer = if self.is_host_allowed(request.headers()) {
+            match *request.method() {
+                Method::POST => self.post(request).await,
+                Method::GET => self.get(&request),
+                Method::OPTIONS => empty(StatusCode::NO_CONTENT),
+                _ => {
+                    let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
+                    let allowed = HeaderValue::from_static("POST, GET, OPTIONS");
+                    answer.headers_mut().insert(ALLOW, allowed);
+                    answer
+                }
+            }
+        } else {
+            refused(StatusCode::FORBIDDEN, "invalid host specified")
+        };
+        headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
+        encoding::compress(answer, accepted.as_ref(), COMPRESS_BYTES_MIN).await
+    }
+
+    async fn post<B>(&self, request: Request<B>) -> Answer
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let is_open = self.settings.cors_origins.iter().any(|origin| origin == "*");
+        if !headers::is_json_type(request.headers(), is_open) {
+            return refused(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "content type must be application/json",
+            );
+        }
+        let coding = request.headers().get(CONTENT_ENCODING).cloned();
+        let bytes_max = self.settings.body_bytes_max;
+        let collected = Limited::new(request.into_body(), bytes_max).collect();
+        let body = match tokio::time::timeout(self.settings.body_timeout, collected).await {
+            Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "request body took too long"),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(bytes_max),
+            Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "request body was cut off"),
+            Ok(Ok(body)) => body.to_bytes(),
+        };
+        let body = match encoding::decompress(body, coding.as_ref(), bytes_max) {
+            Ok(body) => body,
+            Err(encoding::Refused::TooLarge) => return too_large(bytes_max),
+            Err(encoding::Refused::Unknown) => {
+                return refused(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "content encoding not supported",
+                );
+            }
+            Err(encoding::Refused::Broken) => {
+                return refused(StatusCode::BAD_REQUEST, "request body does not decompress");
+            }
+        };
+        match self.service.respond(&body, self.settings.answer_timeout).await {
+            Some(bytes) => json(StatusCode::OK, bytes),
+            None => empty(StatusCode::OK),
+        }
+    }
+
+    fn get<B>(&self, request: &Request<B>) -> Answer {
+        match request.uri().path() {
+            "/healthz" => text("ok\n"),
+            "/readyz" => self.ready(),
+            "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
+            "/" => json(StatusCode::OK, self.status()),
+            _ => refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST"),
+        }
+    }
+
+    /// Ready when there is something to answer from.
+    fn ready(&self) -> Answer {
+        let is_ready = self.service.store().view().tip().is_some();
+        if is_ready {
+            text("ready\n")
+        } else {
+            refused(StatusCode::SERVICE_UNAVAILABLE, "no block is held yet")
+        }
+    }
+
+    fn status(&self) -> Vec<u8> {
+        let view = self.service.store().view();
+        let mut out = Vec::new();
+        let mut object = Object::begin(&mut out);
+        put_text(object.member("server"), crate::answer::CLIENT_VERSION);
+        if let Some(tip) = view.tip() {
+            put_quantity(object.member("tip"), tip);
+        }
+        put_list(object.member("held"), view.coverage(), |out, range| {
+            out.extend_from_slice(format!("[{},{}]", range.first(), range.last()).as_bytes());
+        });
+        object.end();
+        out.push(b'\n');
+        out
+    }
+
+    fn is_host_allowed(&self, headers: &HeaderMap) -> bool {
+        let hosts = &self.settings.hosts;
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        hosts.is_empty() || host.is_some_and(|host| headers::is_host_named(host, hosts))
+    }
+}
+
+fn too_large(bytes_max: usize) -> Answer {
+    let text = format!("request body is larger than {bytes_max} bytes");
+    refused(StatusCode::PAYLOAD_TOO_LARGE, &text)
+}
+
+/// A refusal of the transport.
+pub(crate) fn refused(status: StatusCode, reason: &str) -> Answer {
+    let refusal = Refusal::Transport { reason: reason.to_owned() };
+    let mut answer = json(status, refusal_body(&refusal));
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    answer
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Answer {
+    with_type(status, body, "application/json")
+}
+
+fn text(body: &'static str) -> Answer {
+    with_type(StatusCode::OK, body.as_bytes().to_vec(), "text/plain; charset=utf-8")
+}
+
+fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status;
+    set(&mut answer, CONTENT_TYPE, content_type);
+    set(&mut answer, VARY, "accept-encoding");
+    answer
+}
+
+fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn set(answer: &mut Answer, name: HeaderName, value: &'static str) {
+    answer.headers_mut().insert(name, HeaderValue::from_static(value));
+}

@@ -1,0 +1,199 @@
+//! Compressed bodies, both ways.
+//!
+//! Knows: gzip, zstd and brotli, what a client prefers, and that little can become much.
+//! Never knows: what is in a body.
+
+use std::io::{Read, Write as _};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_ENCODING, HeaderValue};
+
+use super::Answer;
+
+/// Fast levels: a server's time is dearer than the last percent of bytes.
+const GZIP_LEVEL: u32 = 1;
+const ZSTD_LEVEL: i32 = 1;
+const BROTLI_LEVEL: u32 = 1;
+const BROTLI_WINDOW_BITS: u32 = 20;
+/// Larger ones are compressed on a thread that may wait.
+const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// A way to compress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Zstd,
+    Brotli,
+    Gzip,
+}
+
+impl Coding {
+    /// The best first.
+    const ALL: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Zstd => "zstd",
+            Self::Brotli => "br",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// Why a body is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    TooLarge,
+    Unknown,
+    Broken,
+}
+
+/// Undoes the encoding of a request's body, up to `bytes_max`.
+pub(super) fn decompress(
+    body: Bytes,
+    coding: Option<&HeaderValue>,
+    bytes_max: usize,
+) -> Result<Bytes, Refused> {
+    let Some(coding) = coding else { return Ok(body) };
+    let name = coding.to_str().map_err(|_| Refused::Unknown)?.trim().to_ascii_lowercase();
+    match name.as_str() {
+        "" | "identity" => Ok(body),
+        "gzip" => read_all(GzDecoder::new(&*body), bytes_max),
+        "zstd" => {
+            let decoder = zstd::stream::read::Decoder::new(&*body).map_err(|_| Refused::Broken)?;
+            read_all(decoder, bytes_max)
+        }
+        _ => Err(Refused::Unknown),
+    }
+}
+
+fn read_all(reader: impl Read, bytes_max: usize) -> Result<Bytes, Refused> {
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let mut out = Vec::new();
+    reader.take(limit).read_to_end(&mut out).map_err(|_| Refused::Broken)?;
+    if out.len() > bytes_max { Err(Refused::TooLarge) } else { Ok(out.into()) }
+}
+
+/// Compresses an answer, if the client takes one of our encodings and it is worth it.
+pub(super) async fn compress(
+    answer: Answer,
+    accepted: Option<&HeaderValue>,
+    bytes_min: usize,
+) -> Answer {
+    let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
+        return answer;
+    };
+    let (mut head, body) = answer.into_parts();
+    // The body is in memory: this never waits, and it cannot fail.
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(never) => match never {},
+    };
+    if body.len() < bytes_min {
+        return Answer::from_parts(head, Full::new(body));
+    }
+    let plain = body.clone();
+    let packed = if body.len() <= INLINE_BYTES_MAX {
+        pack(coding, &body)
+    } else {
+        tokio::task::spawn_blocking(move || pack(coding, &body)).await.ok().flatten()
+    };
+    match packed {
+        Some(packed) => {
+            head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+            Answer::from_parts(head, Full::new(packed.into()))
+        }
+        None => Answer::from_parts(head, Full::new(plain)),
+    }
+}
+
+fn pack(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
+    match coding {
+        Coding::Zstd => zstd::bulk::compress(body, ZSTD_LEVEL).ok(),
+        Coding::Gzip => {
+            let out = Vec::with_capacity(body.len() / 2);
+            let mut encoder = GzEncoder::new(out, Compression::new(GZIP_LEVEL));
+            encoder.write_all(body).ok()?;
+            encoder.finish().ok()
+        }
+        Coding::Brotli => {
+            let mut out = Vec::with_capacity(body.len() / 2);
+            let mut encoder =
+                brotli::CompressorWriter::new(&mut out, 4096, BROTLI_LEVEL, BROTLI_WINDOW_BITS);
+            encoder.write_all(body).ok()?;
+            drop(encoder);
+            Some(out)
+        }
+    }
+}
+
+/// The encoding that a client likes best, ours in order where it likes several as much.
+fn choose(accepted: &str) -> Option<Coding> {
+    let weight = |name: &str| {
+        let mut weights = accepted.split(',').filter_map(|item| {
+            let mut parts = item.split(';');
+            let found = parts.next()?.trim();
+            let is_meant = found.eq_ignore_ascii_case(name) || found == "*";
+            let given = parts.find_map(|part| part.trim().strip_prefix("q="));
+            let quality = given.map_or(Some(1.0), |text| text.trim().parse::<f32>().ok())?;
+            is_meant.then_some((found == "*", quality))
+        });
+        // A name counts before the star, whatever their order.
+        let found: Vec<(bool, f32)> = weights.by_ref().collect();
+        let named = found.iter().find(|(is_star, _)| !is_star).or_else(|| found.first());
+        named.map_or(0.0, |(_, quality)| *quality)
+    };
+    let mut best: Option<(Coding, f32)> = None;
+    for coding in Coding::ALL {
+        let quality = weight(coding.name());
+        if quality > best.map_or(0.0, |(_, quality)| quality) {
+            best = Some((coding, quality));
+        }
+    }
+    best.map(|(coding, _)| coding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_chooses_and_ties_are_ours() {
+        for (accepted, expected) in [
+            ("gzip", Some(Coding::Gzip)),
+            ("gzip, deflate, br", Some(Coding::Brotli)),
+            ("gzip, br, zstd", Some(Coding::Zstd)),
+            ("gzip;q=1.0, zstd;q=0.5", Some(Coding::Gzip)),
+            ("zstd;q=0, gzip", Some(Coding::Gzip)),
+            ("*", Some(Coding::Zstd)),
+            ("*;q=0.1, zstd;q=0, br;q=0", Some(Coding::Gzip)),
+            ("identity", None),
+            ("deflate", None),
+            ("", None),
+            ("gzip;q=x", None),
+        ] {
+            assert_eq!(choose(accepted), expected, "{accepted}");
+        }
+    }
+
+    #[test]
+    fn bodies_come_back_and_bombs_do_not() {
+        let body = Bytes::from(vec![b'a'; 100_000]);
+        for coding in [Coding::Zstd, Coding::Gzip] {
+            let packed = Bytes::from(pack(coding, &body).unwrap());
+            assert!(packed.len() < 1000);
+            let name = HeaderValue::from_static(coding.name());
+            let back = |max| decompress(packed.clone(), Some(&name), max);
+            assert_eq!(back(100_000), Ok(body.clone()));
+            assert_eq!(back(99_999), Err(Refused::TooLarge));
+            let broken = Bytes::from_static(b"not compressed at all");
+            assert_eq!(decompress(broken, Some(&name), 100), Err(Refused::Broken));
+        }
+        let unknown = HeaderValue::from_static("compress");
+        assert_eq!(decompress(body.clone(), Some(&unknown), 100), Err(Refused::Unknown));
+        assert_eq!(decompress(body.clone(), None, 100), Ok(body));
+    }
+}

@@ -1,0 +1,129 @@
+//! Which requests may be answered, by their headers: content types, origins, hosts.
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, VARY,
+};
+
+const JSON_TYPES: [&str; 3] =
+    ["application/json", "application/json-rpc", "application/jsonrequest"];
+
+/// Whether a body may be JSON by its type, whatever parameters it has. No type and plain text are
+/// taken too, as `curl -d` sends them; but not from a browser's page where origins are restricted:
+/// such a request is sent without asking us first.
+pub(super) fn is_json_type(headers: &HeaderMap, is_open: bool) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return is_open || !is_browser(headers) };
+    let Ok(text) = value.to_str() else { return false };
+    let name = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if JSON_TYPES.contains(&name.as_str()) {
+        return true;
+    }
+    let is_curl = ["text/plain", "application/x-www-form-urlencoded"].contains(&name.as_str());
+    is_curl && (is_open || !is_browser(headers))
+}
+
+fn is_browser(headers: &HeaderMap) -> bool {
+    headers.contains_key(ORIGIN)
+}
+
+/// Lets a browser's page read the answer, if its origin is one of those that may.
+pub(super) fn allow_origin(
+    answer: &mut HeaderMap,
+    origin: Option<&HeaderValue>,
+    allowed: &[String],
+) {
+    let Some(origin) = origin else { return };
+    let is_open = allowed.iter().any(|name| name == "*");
+    let is_named = origin.to_str().is_ok_and(|origin| allowed.iter().any(|name| name == origin));
+    if !is_open && !is_named {
+        return;
+    }
+    let value = if is_open { HeaderValue::from_static("*") } else { origin.clone() };
+    answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, value);
+    answer.append(VARY, HeaderValue::from_static("origin"));
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
+        (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
+        (ACCESS_CONTROL_MAX_AGE, "600"),
+    ] {
+        answer.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// Whether a Host header names one of these hosts; ports do not matter.
+pub(super) fn is_host_named(host: &str, hosts: &[String]) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(content_type: Option<&str>, origin: bool) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        if origin {
+            headers.insert(ORIGIN, HeaderValue::from_static("https://page.example"));
+        }
+        headers
+    }
+
+    #[test]
+    fn json_types_are_taken_with_any_parameters() {
+        for name in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/json-rpc",
+            "application/jsonrequest;x=1",
+        ] {
+            assert!(is_json_type(&typed(Some(name), true), false), "{name}");
+        }
+        for name in ["text/html", "application/xml", "application/jsonp"] {
+            assert!(!is_json_type(&typed(Some(name), false), true), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_curl_sends_is_taken_but_not_from_a_page_of_another_origin() {
+        for name in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
+            assert!(is_json_type(&typed(name, false), false), "{name:?}");
+            assert!(is_json_type(&typed(name, true), true), "{name:?}");
+            assert!(!is_json_type(&typed(name, true), false), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn origins_are_allowed_by_name_or_all() {
+        let answer = |allowed: &[&str]| {
+            let mut headers = HeaderMap::new();
+            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            let origin = HeaderValue::from_static("https://page.example");
+            allow_origin(&mut headers, Some(&origin), &allowed);
+            headers.get(ACCESS_CONTROL_ALLOW_ORIGIN).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(answer(&["*"]).as_deref(), Some("*"));
+        assert_eq!(answer(&["https://page.example"]).as_deref(), Some("https://page.example"));
+        assert_eq!(answer(&["https://other.example"]), None);
+        assert_eq!(answer(&[]), None);
+    }
+
+    #[test]
+    fn hosts_are_compared_without_their_ports() {
+        let hosts = ["localhost".to_owned(), "::1".to_owned()];
+        for (host, expected) in [
+            ("localhost", true),
+            ("LocalHost:8545", true),
+            ("[::1]:8545", true),
+            ("evil.example", false),
+            ("localhost.evil.example:8545", false),
+        ] {
+            assert_eq!(is_host_named(host, &hosts), expected, "{host}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Connections: taken, counted, served, and let finish when the server stops.
+//!
+//! Knows: sockets, how many there may be, and how they end.
+//! Never knows: what is asked on them.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use thiserror::Error;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+
+use super::{Server, refused};
+use hyper::StatusCode;
+
+/// Between two tries to take a connection when the system has no room for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// For a client that is told to come again.
+const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why the server cannot listen.
+#[derive(Debug, Error)]
+#[error("{address}: cannot listen: {cause}")]
+pub struct ServeError {
+    /// Where.
+    pub address: SocketAddr,
+    /// The system's word.
+    pub cause: std::io::Error,
+}
+
+/// An address that is listened on.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on an address; port 0 takes a free one.
+    pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        let refused = |cause| ServeError { address, cause };
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves connections until `stop` is done, then lets those finish what they were asked.
+    pub async fn serve(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+        let room = Arc::new(Semaphore::new(server.settings.connections_max));
+        let graceful = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(cause) => {
+                    warn!(%cause, "cannot take a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            // Answers are written whole: waiting to fill a packet only delays them.
+            let _ = stream.set_nodelay(true);
+            match Arc::clone(&room).try_acquire_owned() {
+                Ok(permit) => {
+                    let connection = connection(Arc::clone(&server), stream);
+                    let watched = graceful.watch(connection);
+                    tokio::spawn(async move {
+                        if let Err(cause) = watched.await {
+                            debug!(%cause, "a connection ended early");
+                        }
+                        drop(permit);
+                    });
+                }
+                Err(_) => drop(tokio::spawn(turn_away(stream))),
+            }
+        }
+        drop(self.listener);
+        let stopped = tokio::time::timeout(server.settings.stop_timeout, graceful.shutdown()).await;
+        if stopped.is_err() {
+            warn!("some requests were not finished in time");
+        }
+    }
+}
+
+/// HTTP/1.1 or HTTP/2, as the client begins.
+fn connection(
+    server: Arc<Server>,
+    stream: TcpStream,
+) -> impl hyper_util::server::graceful::GracefulConnection<
+    Error = Box<dyn std::error::Error + Send + Sync>,
+> + Send
++ 'static {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(server.settings.header_timeout)
+        .pipeline_flush(true);
+    builder.http2().timer(TokioTimer::new());
+    let service = service_fn(move |request| {
+        let server = Arc::clone(&server);
+        async move { Ok::<_, Infallible>(server.handle(request).await) }
+    });
+    builder.serve_connection(TokioIo::new(stream), service).into_owned()
+}
+
+/// Tells a client that there is no room, in plain HTTP/1.1, and closes.
+async fn turn_away(mut stream: TcpStream) {
+    let answer = refused(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+    let body = crate::service::refusal_body(&crate::Refusal::Transport {
+        reason: "too many connections".to_owned(),
+    });
+    let head = format!(
+        "HTTP/1.1 {}\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        answer.status(),
+        body.len()
+    );
+    let told = async {
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(&body).await?;
+        stream.shutdown().await?;
+        // What the client has sent is read, or closing would take the answer back.
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(TURN_AWAY_TIMEOUT, told).await;
+}

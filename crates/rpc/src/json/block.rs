@@ -1,0 +1,152 @@
+//! A block as JSON: its header, and its transactions as hashes or in full.
+
+use alloy_consensus::Header;
+use alloy_eips::eip4895::Withdrawal;
+use alloy_primitives::{B256, keccak256};
+use alloy_rlp::Decodable as _;
+use chain::{decode_header, keccak256_each};
+use store::{BlockFacts, StoredBlock, StoredHeader};
+
+use super::transaction::{Place, put_transaction};
+use super::{Object, put_data, put_list};
+
+/// Stored bytes that cannot be what a verified block had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotABlock;
+
+/// How much of each transaction a block shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Hashes,
+    Full,
+}
+
+/// Appends a block.
+pub(crate) fn put_block(
+    out: &mut Vec<u8>,
+    block: &StoredBlock,
+    detail: Detail,
+) -> Result<(), NotABlock> {
+    let header = decode_header(&block.header.rlp).map_err(|_| NotABlock)?;
+    let mut object = Object::begin(out);
+    put_header_members(&mut object, &header, block.header.hash);
+    object.quantity("size", block.header.block_bytes);
+    let uncles = list_items(&block.others.ommers)?;
+    put_list(object.member("uncles"), uncles, |out, uncle| {
+        put_data(out, keccak256(uncle).as_slice());
+    });
+    let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded.as_ref()).collect();
+    let hashes = keccak256_each(&encodings);
+    let transactions = object.member("transactions");
+    match detail {
+        Detail::Hashes => {
+            put_list(transactions, &hashes, |out, hash| put_data(out, hash.as_slice()));
+        }
+        Detail::Full => {
+            let facts = facts_of(&block.header, &header);
+            let rows = block.rows.iter().zip(&hashes).zip(0..);
+            put_list(transactions, rows, |out, ((row, hash), index)| {
+                put_transaction(out, row, Place { block: &facts, index, hash: *hash });
+            });
+        }
+    }
+    if let Some(withdrawals) = &block.others.withdrawals {
+        let list = Vec::<Withdrawal>::decode(&mut withdrawals.as_ref()).map_err(|_| NotABlock)?;
+        put_list(object.member("withdrawals"), &list, put_withdrawal);
+    }
+    object.end();
+    Ok(())
+}
+
+/// Appends a header alone: what `eth_getHeaderBy...` answers.
+pub(crate) fn put_header(out: &mut Vec<u8>, stored: &StoredHeader) -> Result<(), NotABlock> {
+    let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
+    let mut object = Object::begin(out);
+    put_header_members(&mut object, &header, stored.hash);
+    object.end();
+    Ok(())
+}
+
+/// Appends an uncle: a block of which only the header is known.
+pub(crate) fn put_uncle(out: &mut Vec<u8>, rlp: &[u8]) -> Result<(), NotABlock> {
+    let header = decode_header(rlp).map_err(|_| NotABlock)?;
+    let mut object = Object::begin(out);
+    put_header_members(&mut object, &header, keccak256(rlp));
+    // A block with this header and nothing in it: two empty lists.
+    let payload_length = rlp.len().saturating_add(2);
+    let bytes = alloy_rlp::Header { list: true, payload_length }.length_with_payload();
+    object.quantity("size", u64::try_from(bytes).unwrap_or(u64::MAX));
+    object.raw("uncles", "[]");
+    object.end();
+    Ok(())
+}
+
+/// The uncles of a block, each as its raw RLP.
+pub(crate) fn list_items(list: &[u8]) -> Result<Vec<&[u8]>, NotABlock> {
+    let mut rest = chain::whole_list(list).map_err(|_| NotABlock)?;
+    let mut items = Vec::new();
+    while !rest.is_empty() {
+        let whole = rest;
+        let head = alloy_rlp::Header::decode(&mut rest).map_err(|_| NotABlock)?;
+        rest = rest.get(head.payload_length..).ok_or(NotABlock)?;
+        items.push(whole.get(..whole.len().saturating_sub(rest.len())).ok_or(NotABlock)?);
+    }
+    Ok(items)
+}
+
+/// What transactions of a block say of it.
+pub(crate) fn facts_of(stored: &StoredHeader, header: &Header) -> BlockFacts {
+    BlockFacts {
+        number: stored.number,
+        hash: stored.hash,
+        timestamp: header.timestamp,
+        base_fee: header.base_fee_per_gas,
+        excess_blob_gas: header.excess_blob_gas,
+    }
+}
+
+fn put_header_members(object: &mut Object<'_>, header: &Header, hash: B256) {
+    object.data("hash", hash.as_slice());
+    object.data("parentHash", header.parent_hash.as_slice());
+    object.data("sha3Uncles", header.ommers_hash.as_slice());
+    object.data("miner", header.beneficiary.as_slice());
+    object.data("stateRoot", header.state_root.as_slice());
+    object.data("transactionsRoot", header.transactions_root.as_slice());
+    object.data("receiptsRoot", header.receipts_root.as_slice());
+    object.data("logsBloom", header.logs_bloom.as_slice());
+    object.quantity_u256("difficulty", &header.difficulty);
+    object.quantity("number", header.number);
+    object.quantity("gasLimit", header.gas_limit);
+    object.quantity("gasUsed", header.gas_used);
+    object.quantity("timestamp", header.timestamp);
+    object.data("extraData", &header.extra_data);
+    object.data("mixHash", header.mix_hash.as_slice());
+    object.data("nonce", header.nonce.as_slice());
+    if let Some(base_fee) = header.base_fee_per_gas {
+        object.quantity("baseFeePerGas", base_fee);
+    }
+    if let Some(root) = header.withdrawals_root {
+        object.data("withdrawalsRoot", root.as_slice());
+    }
+    if let Some(gas) = header.blob_gas_used {
+        object.quantity("blobGasUsed", gas);
+    }
+    if let Some(gas) = header.excess_blob_gas {
+        object.quantity("excessBlobGas", gas);
+    }
+    if let Some(root) = header.parent_beacon_block_root {
+        object.data("parentBeaconBlockRoot", root.as_slice());
+    }
+    if let Some(hash) = header.requests_hash {
+        object.data("requestsHash", hash.as_slice());
+    }
+}
+
+fn put_withdrawal(out: &mut Vec<u8>, withdrawal: &Withdrawal) {
+    let mut object = Object::begin(out);
+    object.quantity("index", withdrawal.index);
+    object.quantity("validatorIndex", withdrawal.validator_index);
+    object.data("address", withdrawal.address.as_slice());
+    object.quantity("amount", withdrawal.amount);
+    object.end();
+}

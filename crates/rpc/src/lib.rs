@@ -1,0 +1,20 @@
+//! JSON-RPC: requests in, answers out, written straight from stored bytes.
+//!
+//! Knows: the envelope, batches, the method table, parameters, JSON, refusals and their codes.
+//! Never knows: archives, upstream protocols, how segments are laid out.
+
+mod answer;
+mod envelope;
+pub mod http;
+mod json;
+mod methods;
+mod openrpc;
+mod params;
+mod raw;
+mod refusal;
+mod scan;
+mod service;
+
+pub use answer::UnknownHash;
+pub use refusal::Refusal;
+pub use service::{Service, Settings, refusal_body};

@@ -1,0 +1,213 @@
+//! The method table as an `OpenRPC` document.
+//!
+//! Knows: the `OpenRPC` form and a JSON schema for every shape.
+//! Never knows: how answers are made; the table is all it reads.
+
+use serde_json::{Value, json};
+
+use crate::methods::{METHODS, MethodRow, Shape};
+
+/// The document, as `rpc.discover` and `/openrpc.json` give it.
+pub(crate) fn document() -> Vec<u8> {
+    let methods: Vec<Value> = METHODS.iter().map(method).collect();
+    let document = json!({
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "Quipu",
+            "description": "Ethereum history: blocks, transactions and receipts, proven before they were stored.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "methods": methods,
+        "components": { "schemas": schemas() },
+    });
+    document.to_string().into_bytes()
+}
+
+fn method(row: &MethodRow) -> Value {
+    let params: Vec<Value> = row
+        .params
+        .iter()
+        .map(|param| json!({ "name": param.name, "required": true, "schema": schema(param.shape) }))
+        .collect();
+    json!({
+        "name": row.name,
+        "summary": row.summary,
+        "paramStructure": "by-position",
+        "params": params,
+        "result": { "name": "result", "schema": schema(row.result) },
+    })
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// Null where what was asked for does not exist.
+fn or_null(schema: &Value) -> Value {
+    json!({ "oneOf": [schema, { "type": "null" }] })
+}
+
+fn list(items: &Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+fn schema(shape: Shape) -> Value {
+    match shape {
+        Shape::BlockNumberOrTag => reference("BlockNumberOrTag"),
+        Shape::BlockNumberTagOrHash => {
+            json!({ "oneOf": [reference("BlockNumberOrTag"), reference("Hash")] })
+        }
+        Shape::Hash => reference("Hash"),
+        Shape::Index => {
+            json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, reference("Quantity")] })
+        }
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Quantity => or_null(&reference("Quantity")),
+        Shape::Text => json!({ "type": "string" }),
+        Shape::Data => or_null(&reference("Data")),
+        Shape::DataList => or_null(&list(&reference("Data"))),
+        Shape::Block => or_null(&reference("Block")),
+        Shape::Header => or_null(&reference("Header")),
+        Shape::Transaction => or_null(&reference("Transaction")),
+        Shape::Receipt => or_null(&reference("Receipt")),
+        Shape::Receipts => or_null(&list(&reference("Receipt"))),
+        Shape::Syncing => json!({ "type": "boolean", "const": false }),
+        Shape::Capabilities | Shape::Document => json!({ "type": "object" }),
+    }
+}
+
+fn pattern(title: &str, pattern: &str) -> Value {
+    json!({ "title": title, "type": "string", "pattern": pattern })
+}
+
+fn schemas() -> Value {
+    let tags = ["latest", "earliest", "safe", "finalized", "pending"];
+    json!({
+        "Quantity": pattern("A number in hex without leading zeros", "^0x(0|[1-9a-f][0-9a-f]*)$"),
+        "Data": pattern("Bytes in hex", "^0x([0-9a-f]{2})*$"),
+        "Hash": pattern("32 bytes in hex", "^0x[0-9a-f]{64}$"),
+        "Address": pattern("20 bytes in hex", "^0x[0-9a-f]{40}$"),
+        "BlockNumberOrTag": {
+            "title": "A block number or a tag",
+            "oneOf": [reference("Quantity"), { "type": "string", "enum": tags }],
+        },
+        "Header": object(HEADER, HEADER_OPTIONAL),
+        "Block": object(&[HEADER, BLOCK].concat(), &[HEADER_OPTIONAL, BLOCK_OPTIONAL].concat()),
+        "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
+        "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
+        "Log": object(LOG, &[]),
+    })
+}
+
+/// A member's name and its schema's.
+type Members<'a> = &'a [(&'a str, &'a str)];
+
+const HEADER: Members<'_> = &[
+    ("hash", "Hash"),
+    ("parentHash", "Hash"),
+    ("sha3Uncles", "Hash"),
+    ("miner", "Address"),
+    ("stateRoot", "Hash"),
+    ("transactionsRoot", "Hash"),
+    ("receiptsRoot", "Hash"),
+    ("logsBloom", "Data"),
+    ("difficulty", "Quantity"),
+    ("number", "Quantity"),
+    ("gasLimit", "Quantity"),
+    ("gasUsed", "Quantity"),
+    ("timestamp", "Quantity"),
+    ("extraData", "Data"),
+    ("mixHash", "Hash"),
+    ("nonce", "Data"),
+];
+const HEADER_OPTIONAL: Members<'_> = &[
+    ("baseFeePerGas", "Quantity"),
+    ("withdrawalsRoot", "Hash"),
+    ("blobGasUsed", "Quantity"),
+    ("excessBlobGas", "Quantity"),
+    ("parentBeaconBlockRoot", "Hash"),
+    ("requestsHash", "Hash"),
+];
+const BLOCK: Members<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
+const BLOCK_OPTIONAL: Members<'_> = &[("transactions", "[]"), ("withdrawals", "[]")];
+const TRANSACTION: Members<'_> = &[
+    ("type", "Quantity"),
+    ("nonce", "Quantity"),
+    ("gas", "Quantity"),
+    ("gasPrice", "Quantity"),
+    ("to", "Address?"),
+    ("value", "Quantity"),
+    ("input", "Data"),
+    ("r", "Quantity"),
+    ("s", "Quantity"),
+    ("v", "Quantity"),
+    ("hash", "Hash"),
+    ("blockHash", "Hash"),
+    ("blockNumber", "Quantity"),
+    ("transactionIndex", "Quantity"),
+    ("from", "Address"),
+    ("blockTimestamp", "Quantity"),
+];
+const TRANSACTION_OPTIONAL: Members<'_> = &[
+    ("chainId", "Quantity"),
+    ("maxFeePerGas", "Quantity"),
+    ("maxPriorityFeePerGas", "Quantity"),
+    ("accessList", "[]"),
+    ("blobVersionedHashes", "[Hash]"),
+    ("maxFeePerBlobGas", "Quantity"),
+    ("authorizationList", "[]"),
+    ("yParity", "Quantity"),
+];
+const RECEIPT: Members<'_> = &[
+    ("type", "Quantity"),
+    ("cumulativeGasUsed", "Quantity"),
+    ("logs", "[Log]"),
+    ("logsBloom", "Data"),
+    ("transactionHash", "Hash"),
+    ("transactionIndex", "Quantity"),
+    ("blockHash", "Hash"),
+    ("blockNumber", "Quantity"),
+    ("gasUsed", "Quantity"),
+    ("effectiveGasPrice", "Quantity"),
+    ("from", "Address"),
+    ("to", "Address?"),
+    ("contractAddress", "Address?"),
+];
+const RECEIPT_OPTIONAL: Members<'_> = &[
+    ("status", "Quantity"),
+    ("root", "Hash"),
+    ("blobGasUsed", "Quantity"),
+    ("blobGasPrice", "Quantity"),
+];
+const LOG: Members<'_> = &[
+    ("address", "Address"),
+    ("topics", "[Hash]"),
+    ("data", "Data"),
+    ("blockHash", "Hash"),
+    ("blockNumber", "Quantity"),
+    ("blockTimestamp", "Quantity"),
+    ("transactionHash", "Hash"),
+    ("transactionIndex", "Quantity"),
+    ("logIndex", "Quantity"),
+    ("removed", "bool"),
+];
+
+fn object(required: Members<'_>, optional: Members<'_>) -> Value {
+    let members = required.iter().chain(optional);
+    let properties: serde_json::Map<String, Value> =
+        members.map(|(name, kind)| ((*name).to_owned(), member(kind))).collect();
+    let required: Vec<&str> = required.iter().map(|(name, _)| *name).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+fn member(kind: &str) -> Value {
+    if let Some(items) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
+        return if items.is_empty() { json!({ "type": "array" }) } else { list(&reference(items)) };
+    }
+    match kind.strip_suffix('?') {
+        Some(name) => or_null(&reference(name)),
+        None if kind == "bool" => json!({ "type": "boolean" }),
+        None => reference(kind),
+    }
+}

@@ -1,0 +1,332 @@
+//! Positional parameters: the forms that clients send, and no others.
+//!
+//! Knows: block numbers, tags, hashes, indices, flags, and what is wrong with a value that is none.
+//! Never knows: which method takes which.
+//!
+//! Any case, `0x` or `0X`, leading zeros and JSON integers are taken; whatever could mean two things,
+//! such as `"10"` without a prefix, is not.
+
+use alloy_primitives::{B256, hex};
+
+use crate::refusal::Refusal;
+use crate::scan::{Items, Kind, Token};
+
+/// Hex digits of a hash; a number has fewer, however many zeros lead it.
+const HASH_DIGITS: usize = 64;
+
+/// A block by its number or by a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockId {
+    Number(u64),
+    Tag(Tag),
+}
+
+/// A name for a block that moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Latest,
+    Earliest,
+    Safe,
+    Finalized,
+    Pending,
+}
+
+impl Tag {
+    const ALL: [(&'static str, Self); 5] = [
+        ("latest", Self::Latest),
+        ("earliest", Self::Earliest),
+        ("safe", Self::Safe),
+        ("finalized", Self::Finalized),
+        ("pending", Self::Pending),
+    ];
+
+    fn find(text: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|(_, tag)| *tag)
+    }
+}
+
+/// The parameters of a call, from the first. Those that nobody asks for are passed over.
+#[derive(Debug)]
+pub(crate) struct Params<'a> {
+    items: Option<Items<'a>>,
+    index: usize,
+}
+
+impl<'a> Params<'a> {
+    pub(crate) fn new(params: Option<Token<'a>>) -> Self {
+        Self { items: params.map(Token::items), index: 0 }
+    }
+
+    /// A block number or a tag.
+    pub(crate) fn block(&mut self) -> Result<BlockId, Refusal> {
+        self.take(|token| {
+            let text = token.string();
+            match text.as_deref().and_then(Tag::find) {
+                Some(tag) => Ok(BlockId::Tag(tag)),
+                None => number(token).map(BlockId::Number),
+            }
+        })
+    }
+
+    /// A hash.
+    pub(crate) fn hash(&mut self) -> Result<B256, Refusal> {
+        self.take(hash)
+    }
+
+    /// A block by number, by tag or by hash: what `eth_getBlockReceipts` takes.
+    pub(crate) fn block_or_hash(&mut self) -> Result<Result<BlockId, B256>, Refusal> {
+        self.take(|token| {
+            if token.kind() == Kind::Object {
+                return named_block(token);
+            }
+            let text = token.string();
+            match text.as_deref().and_then(Tag::find) {
+                Some(tag) => Ok(Ok(BlockId::Tag(tag))),
+                None if text.is_some_and(|text| text.len() == HASH_DIGITS + 2) => {
+                    hash(token).map(Err)
+                }
+                None => number(token).map(|number| Ok(BlockId::Number(number))),
+            }
+        })
+    }
+
+    /// A position in a list.
+    pub(crate) fn index(&mut self) -> Result<u64, Refusal> {
+        self.take(number)
+    }
+
+    /// True or false; null counts as false, as everywhere.
+    pub(crate) fn flag(&mut self) -> Result<bool, Refusal> {
+        self.take(|token| match token.text() {
+            "true" => Ok(true),
+            "false" | "null" => Ok(false),
+            _ => Err(format!("{} where true or false belongs", kind_text(token))),
+        })
+    }
+
+    fn take<T>(&mut self, read: impl FnOnce(Token<'a>) -> Result<T, String>) -> Result<T, Refusal> {
+        let index = self.index;
+        self.index = index.saturating_add(1);
+        let token = self.items.as_mut().and_then(Iterator::next);
+        let token = token.ok_or(Refusal::MissingParam { index })?;
+        read(token).map_err(|reason| Refusal::BadParam { index, reason })
+    }
+}
+
+/// EIP-1898: a block as an object with its hash or its number.
+fn named_block(token: Token<'_>) -> Result<Result<BlockId, B256>, String> {
+    let mut found = None;
+    for (key, value) in token.members() {
+        match key.string().as_deref() {
+            Some("blockHash") => found = Some(hash(value).map(Err)?),
+            Some("blockNumber") => {
+                found = Some(number(value).map(|number| Ok(BlockId::Number(number)))?);
+            }
+            _ => {}
+        }
+    }
+    found.ok_or_else(|| "an object without blockHash or blockNumber".to_owned())
+}
+
+fn number(token: Token<'_>) -> Result<u64, String> {
+    match token.kind() {
+        Kind::Number => {
+            let is_whole = token.text().bytes().all(|byte| byte.is_ascii_digit());
+            let parsed = token.text().parse().ok().filter(|_| is_whole);
+            parsed.ok_or_else(|| format!("{} is no number of 64 bits", token.text()))
+        }
+        Kind::String => hex_number(&token.string().unwrap_or_default()),
+        Kind::Object | Kind::Array | Kind::Bool | Kind::Null => Err(non_string(token)),
+    }
+}
+
+fn hex_number(text: &str) -> Result<u64, String> {
+    let digits = hex_digits(text)?;
+    if digits.is_empty() {
+        return Err("hex string \"0x\"".to_owned());
+    }
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err("invalid hex string".to_owned());
+    }
+    let too_large = || "hex number > 64 bits".to_owned();
+    if digits.len() >= HASH_DIGITS {
+        return Err(too_large());
+    }
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Ok(0);
+    }
+    u64::from_str_radix(significant, 16).map_err(|_| too_large())
+}
+
+fn hash(token: Token<'_>) -> Result<B256, String> {
+    let text = token.string().ok_or_else(|| non_string(token))?;
+    let digits = if text.is_empty() { "" } else { hex_digits(&text)? };
+    if digits.len() % 2 == 1 {
+        return Err("hex string of odd length".to_owned());
+    }
+    if digits.len() != HASH_DIGITS {
+        return Err(format!(
+            "hex string has length {}, want {HASH_DIGITS} for a hash",
+            digits.len()
+        ));
+    }
+    let mut hash = B256::ZERO;
+    let decoded = hex::decode_to_slice(digits, hash.as_mut_slice());
+    decoded.map_err(|_| "invalid hex string".to_owned())?;
+    Ok(hash)
+}
+
+fn hex_digits(text: &str) -> Result<&str, String> {
+    if text.is_empty() {
+        return Err("empty hex string".to_owned());
+    }
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    digits.ok_or_else(|| "hex string without 0x prefix".to_owned())
+}
+
+fn non_string(token: Token<'_>) -> String {
+    format!("non-string: {}", kind_text(token))
+}
+
+fn kind_text(token: Token<'_>) -> &'static str {
+    match token.kind() {
+        Kind::Object => "an object",
+        Kind::Array => "an array",
+        Kind::String => "a string",
+        Kind::Number => "a number",
+        Kind::Bool => "a boolean",
+        Kind::Null => "null",
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the methods themselves are not general enough in their lifetimes"
+)]
+mod tests {
+    use super::*;
+    use crate::scan::scan;
+
+    fn with<T>(
+        list: &str,
+        read: impl FnOnce(&mut Params<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, String> {
+        let token = scan(list).unwrap();
+        read(&mut Params::new(Some(token))).map_err(|refusal| refusal.message())
+    }
+
+    fn numbered(value: &str) -> Result<BlockId, String> {
+        with(&format!("[{value}]"), |params| params.block())
+    }
+
+    #[test]
+    fn block_numbers_are_taken_in_every_form_that_means_one_thing() {
+        for (value, expected) in [
+            ("\"0x1b4\"", 436),
+            ("\"0x01b4\"", 436),
+            ("\"0X1B4\"", 436),
+            ("\"0x0\"", 0),
+            ("\"0x000000000000000000000000000000000000001\"", 1),
+            ("436", 436),
+            ("0", 0),
+            ("18446744073709551615", u64::MAX),
+            ("\"0xffffffffffffffff\"", u64::MAX),
+        ] {
+            assert_eq!(numbered(value), Ok(BlockId::Number(expected)), "{value}");
+        }
+        for (value, tag) in
+            [("\"latest\"", Tag::Latest), ("\"LATEST\"", Tag::Latest), ("\"safe\"", Tag::Safe)]
+        {
+            assert_eq!(numbered(value), Ok(BlockId::Tag(tag)), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_number_is_refused_with_the_reason() {
+        let hash = format!("\"0x{}\"", "00".repeat(32));
+        for (value, reason) in [
+            ("\"436\"", "hex string without 0x prefix"),
+            ("\"\"", "empty hex string"),
+            ("\"0x\"", "hex string \"0x\""),
+            ("\"0x+5\"", "invalid hex string"),
+            ("\" 0x5\"", "hex string without 0x prefix"),
+            ("\"0x10000000000000000\"", "hex number > 64 bits"),
+            (&hash, "hex number > 64 bits"),
+            ("-1", "-1 is no number"),
+            ("1.5", "1.5 is no number"),
+            ("1e3", "1e3 is no number"),
+            ("18446744073709551616", "is no number of 64 bits"),
+            ("null", "non-string: null"),
+            ("{\"blockNumber\":\"0x1\"}", "non-string: an object"),
+            ("true", "non-string: a boolean"),
+            ("\"newest\"", "hex string without 0x prefix"),
+        ] {
+            let refused = numbered(value).unwrap_err();
+            assert!(refused.starts_with("invalid argument 0: "), "{refused}");
+            assert!(refused.contains(reason), "{value}: {refused}");
+        }
+        assert_eq!(
+            with("[]", |params| params.block()),
+            Err("missing value for required argument 0".into())
+        );
+    }
+
+    #[test]
+    fn hashes_have_64_digits_and_a_prefix() {
+        let digits = "aB".repeat(32);
+        let expected = B256::repeat_byte(0xab);
+        for prefix in ["0x", "0X"] {
+            assert_eq!(
+                with(&format!("[\"{prefix}{digits}\"]"), |params| params.hash()),
+                Ok(expected)
+            );
+        }
+        for (value, reason) in [
+            (format!("\"{digits}\""), "without 0x prefix"),
+            (format!("\"0x{}\"", &digits[1..]), "odd length"),
+            (format!("\"0x{}\"", &digits[2..]), "has length 62, want 64"),
+            (format!("\"0x{}zz\"", &digits[2..]), "invalid hex string"),
+            ("\"\"".to_owned(), "has length 0, want 64"),
+            ("5".to_owned(), "non-string: a number"),
+            ("null".to_owned(), "non-string: null"),
+            ("\"latest\"".to_owned(), "without 0x prefix"),
+        ] {
+            let refused = with(&format!("[{value}]"), |params| params.hash()).unwrap_err();
+            assert!(refused.contains(reason), "{value}: {refused}");
+        }
+    }
+
+    #[test]
+    fn flags_are_true_false_or_null() {
+        let second = |list: &str| {
+            with(list, |params| {
+                params.block()?;
+                params.flag()
+            })
+        };
+        assert_eq!(second("[1,true]"), Ok(true));
+        assert_eq!(second("[1,false,5]"), Ok(false));
+        assert_eq!(second("[1,null]"), Ok(false));
+        assert_eq!(second("[1]"), Err("missing value for required argument 1".into()));
+        assert_eq!(
+            second("[1,\"true\"]"),
+            Err("invalid argument 1: a string where true or false belongs".into())
+        );
+        assert!(second("[1,1]").is_err());
+    }
+
+    #[test]
+    fn receipts_are_asked_for_by_number_tag_hash_or_object() {
+        let hash = format!("\"0x{}\"", "11".repeat(32));
+        let one = |value: &str| with(&format!("[{value}]"), |params| params.block_or_hash());
+        assert_eq!(one("\"0x5\""), Ok(Ok(BlockId::Number(5))));
+        assert_eq!(one("\"latest\""), Ok(Ok(BlockId::Tag(Tag::Latest))));
+        assert_eq!(one(&hash), Ok(Err(B256::repeat_byte(0x11))));
+        assert_eq!(one(&format!("{{\"blockHash\":{hash}}}")), Ok(Err(B256::repeat_byte(0x11))));
+        assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(Ok(BlockId::Number(5))));
+        assert!(one("{}").is_err());
+    }
+}

@@ -1,0 +1,174 @@
+//! A well-formed "no": every way in which a call is not answered with a result.
+//!
+//! Knows: one code and one message for each, in the words that clients and proxies look for.
+//! Never knows: how a refusal came about.
+
+use chain::BlockRange;
+
+/// Why a call gets an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The body is not JSON.
+    ParseError,
+    /// Not a request.
+    InvalidRequest,
+    /// A batch of nothing.
+    EmptyBatch,
+    /// A batch of more than is allowed.
+    BatchTooLarge,
+    /// Nobody has a method of that length.
+    MethodTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A method that is not served here.
+    UnknownMethod {
+        /// Its name.
+        method: String,
+    },
+    /// Parameters by name.
+    NotPositional,
+    /// A parameter that is not there.
+    MissingParam {
+        /// Which one, from 0.
+        index: usize,
+    },
+    /// A parameter that its place does not allow.
+    BadParam {
+        /// Which one, from 0.
+        index: usize,
+        /// Why.
+        reason: String,
+    },
+    /// The answers of a batch have become too long.
+    ResponseTooLarge,
+    /// It took too long.
+    TimedOut,
+    /// A block that is not held.
+    BlockNotHeld {
+        /// Which one.
+        number: u64,
+        /// What is held.
+        held: Vec<BlockRange>,
+    },
+    /// A hash that is not held, while not all of history is.
+    HashNotHeld {
+        /// What is held.
+        held: Vec<BlockRange>,
+    },
+    /// Receipts of a block that was taken without them.
+    ReceiptsNotHeld {
+        /// Which block.
+        number: u64,
+        /// The blocks whose receipts are held.
+        held: Vec<BlockRange>,
+    },
+    /// The request was not taken by the transport.
+    Transport {
+        /// Why.
+        reason: String,
+    },
+    /// The chain id that is asked for is not known.
+    ChainIdUnknown,
+    /// Something failed here. The client sees no detail; the log does.
+    Internal,
+}
+
+impl Refusal {
+    /// The code of the error.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::ParseError => -32700,
+            Self::InvalidRequest
+            | Self::EmptyBatch
+            | Self::BatchTooLarge
+            | Self::MethodTooLong { .. } => -32600,
+            Self::UnknownMethod { .. } => -32601,
+            Self::NotPositional | Self::MissingParam { .. } | Self::BadParam { .. } => -32602,
+            Self::ResponseTooLarge => -32003,
+            Self::TimedOut => -32002,
+            // EIP-4444: history that is not available here.
+            Self::BlockNotHeld { .. } | Self::HashNotHeld { .. } | Self::ReceiptsNotHeld { .. } => {
+                4444
+            }
+            Self::ChainIdUnknown | Self::Transport { .. } => -32000,
+            Self::Internal => -32603,
+        }
+    }
+
+    /// The message of the error, in geth's words where it has some.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::ParseError => "parse error".to_owned(),
+            Self::InvalidRequest => "invalid request".to_owned(),
+            Self::EmptyBatch => "empty batch".to_owned(),
+            Self::BatchTooLarge => "batch too large".to_owned(),
+            Self::MethodTooLong { bytes } => {
+                let max = crate::envelope::METHOD_BYTES_MAX;
+                format!("method name too long: {bytes} > {max}")
+            }
+            Self::UnknownMethod { method } => {
+                format!("the method {method} does not exist/is not available")
+            }
+            Self::NotPositional => "non-array args".to_owned(),
+            Self::MissingParam { index } => {
+                format!("missing value for required argument {index}")
+            }
+            Self::BadParam { index, reason } => format!("invalid argument {index}: {reason}"),
+            Self::ResponseTooLarge => "response too large".to_owned(),
+            Self::TimedOut => "request timed out".to_owned(),
+            Self::BlockNotHeld { number, held } => {
+                format!("pruned history unavailable: block {number} not in {}", blocks(held))
+            }
+            Self::HashNotHeld { held } => {
+                format!("pruned history unavailable: hash not found in {}", blocks(held))
+            }
+            Self::ReceiptsNotHeld { number, held } => {
+                format!(
+                    "receipts not held: block {number} not among those with receipts, {}",
+                    blocks(held)
+                )
+            }
+            Self::Transport { reason } => reason.clone(),
+            Self::ChainIdUnknown => {
+                "chain id not known: no block held names it, and no flag does".to_owned()
+            }
+            Self::Internal => "internal error".to_owned(),
+        }
+    }
+
+    /// The ranges that are held, where the refusal is about them.
+    #[must_use]
+    pub fn held(&self) -> Option<&[BlockRange]> {
+        match self {
+            Self::BlockNotHeld { held, .. }
+            | Self::HashNotHeld { held }
+            | Self::ReceiptsNotHeld { held, .. } => Some(held),
+            Self::ParseError
+            | Self::InvalidRequest
+            | Self::EmptyBatch
+            | Self::BatchTooLarge
+            | Self::MethodTooLong { .. }
+            | Self::UnknownMethod { .. }
+            | Self::NotPositional
+            | Self::MissingParam { .. }
+            | Self::BadParam { .. }
+            | Self::ResponseTooLarge
+            | Self::TimedOut
+            | Self::Transport { .. }
+            | Self::ChainIdUnknown
+            | Self::Internal => None,
+        }
+    }
+}
+
+fn blocks(held: &[BlockRange]) -> String {
+    let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
+    if ranges.is_empty() {
+        "no held blocks".to_owned()
+    } else {
+        format!("held blocks {}", ranges.join(", "))
+    }
+}
