@@ -21,19 +21,18 @@ fuzz_target!(|data: &[u8]| {
         let Ok(rows) = segment.open_rows(inflater, &place.page, page) else { continue };
         let _ = rows.position(place.row);
         let payloads = slice(data, &segment.find_payloads(&place, &rows));
-        let _ = segment.read_row(inflater, &place, &rows, payloads, segment::Wanted::Receipt);
+        let row = segment.read_row(inflater, &place, &rows, payloads, segment::Wanted::Receipt);
+        if let Ok(row) = row {
+            let _ = chain::TxFields::read(row.view().encoded);
+        }
     }
     let _ = segment.part_bytes();
     for number in (facts.range.first()..facts.range.end()).take(64) {
         if let Some(place) = segment.find_block(number) {
             let bytes = slice(data, &place.range);
-            if let Ok(rows) = segment.open_block(inflater, &place, bytes) {
-                let _ = rows.context();
-                let _ = rows
-                    .iter(inflater, segment::Wanted::Receipt)
-                    .take(64)
-                    .filter(Result::is_ok)
-                    .count();
+            if let Ok(rows) = segment.read_block(inflater, &place, bytes, segment::Wanted::Receipt)
+            {
+                let _ = rows.blooms();
             }
         }
         if let Some(place) = segment.find_header(number) {

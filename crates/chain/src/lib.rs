@@ -10,6 +10,7 @@
 
 pub mod accumulator;
 mod body;
+mod fields;
 mod genesis;
 mod header;
 mod keccak;
@@ -22,11 +23,14 @@ pub mod trust;
 mod verify;
 
 pub use body::{Body, BodyError};
+pub use fields::{BlobFields, RlpItems, TxFields};
 pub use genesis::{GenesisError, genesis_header};
 pub use header::{HeaderError, decode_header, hash_header};
 pub use keccak::keccak256_each;
 pub use range::BlockRange;
-pub use receipt::{Receipt, ReceiptError, decode_receipts, encode_receipts, logs_bloom};
+pub use receipt::{
+    Receipt, ReceiptError, bloom_each, decode_receipts, encode_receipts, logs_bloom,
+};
 pub use rlp::whole_list;
 pub use spec::{Activation, ChainSpec, Fork};
 pub use verify::{Block, Candidate, Fault, Mismatch, Part, Start, Transaction, Verified, Verifier};

@@ -6,11 +6,13 @@
 use alloy_consensus::{
     Receipt as Fields, ReceiptWithBloom, RlpDecodableReceipt, RlpEncodableReceipt, TxType,
 };
+use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::utils::keccak256_cached;
-use alloy_primitives::{Bloom, BloomInput, Log};
+use alloy_primitives::{Address, B256, Bloom, BloomInput, Log};
 use alloy_rlp::{BufMut, EMPTY_LIST_CODE, Header};
 use thiserror::Error;
 
+use crate::keccak::keccak256_each;
 use crate::rlp::whole_list;
 
 /// One receipt without its bloom, which is recomputed from the logs wherever it is needed.
@@ -121,6 +123,57 @@ pub fn logs_bloom(logs: &[Log]) -> Bloom {
     bloom
 }
 
+/// The bloom of each receipt, given the addresses and topics of its logs. Where many are due, those
+/// that repeat are hashed once, and several at a time.
+#[must_use]
+pub fn bloom_each<'a, R>(receipts: impl IntoIterator<Item = R>) -> Vec<Bloom>
+where
+    R: IntoIterator<Item = &'a [u8]>,
+{
+    let (mut distinct, mut uses, mut ends) = (Distinct::default(), Vec::new(), Vec::new());
+    for receipt in receipts {
+        uses.extend(receipt.into_iter().map(|item| distinct.position_of(item)));
+        ends.push(uses.len());
+    }
+    let hashes = keccak256_each(&distinct.items);
+    let mut begin = 0;
+    let bloom = |end: usize| {
+        let mut bloom = Bloom::ZERO;
+        for position in uses.get(begin..end).unwrap_or_default() {
+            let hash = hashes.get(*position).copied().unwrap_or_default();
+            bloom.accrue(BloomInput::Hash(hash));
+        }
+        begin = end;
+        bloom
+    };
+    ends.into_iter().map(bloom).collect()
+}
+
+/// What is to be hashed, each once.
+#[derive(Debug, Default)]
+struct Distinct<'a> {
+    items: Vec<&'a [u8]>,
+    addresses: AddressMap<usize>,
+    topics: B256Map<usize>,
+}
+
+impl<'a> Distinct<'a> {
+    fn position_of(&mut self, item: &'a [u8]) -> usize {
+        let next = self.items.len();
+        let position = if let Ok(address) = Address::try_from(item) {
+            *self.addresses.entry(address).or_insert(next)
+        } else if let Ok(topic) = B256::try_from(item) {
+            *self.topics.entry(topic).or_insert(next)
+        } else {
+            next
+        };
+        if position == next {
+            self.items.push(item);
+        }
+        position
+    }
+}
+
 fn decode_listed(input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
     // A typed receipt is a string that begins with its type.
     let is_typed = input.first().is_some_and(|first| *first < EMPTY_LIST_CODE);
@@ -140,4 +193,36 @@ fn decode_listed(input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
 fn decode_fields(tx_type: TxType, input: &mut &[u8]) -> alloy_rlp::Result<(Receipt, Bloom)> {
     let ReceiptWithBloom { receipt: fields, logs_bloom } = Fields::rlp_decode_with_bloom(input)?;
     Ok((Receipt { tx_type, fields }, logs_bloom))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::LogData;
+
+    use super::*;
+
+    #[test]
+    fn blooms_made_together_are_those_made_alone() {
+        let log = |address: u8, topics: &[u8]| Log {
+            address: Address::repeat_byte(address),
+            data: LogData::new_unchecked(
+                topics.iter().map(|topic| B256::repeat_byte(*topic)).collect(),
+                alloy_primitives::Bytes::new(),
+            ),
+        };
+        let receipts = [
+            vec![],
+            vec![log(1, &[1, 2, 3, 4]), log(1, &[1])],
+            vec![log(2, &[])],
+            vec![log(1, &[5, 2]), log(3, &[9; 4]), log(1, &[5])],
+        ];
+        let items = receipts.iter().map(|logs| {
+            logs.iter().flat_map(|log| {
+                let topics = log.data.topics().iter().map(B256::as_slice);
+                std::iter::once(log.address.as_slice()).chain(topics)
+            })
+        });
+        let expected: Vec<Bloom> = receipts.iter().map(|logs| logs_bloom(logs)).collect();
+        assert_eq!(bloom_each(items), expected);
+    }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each, logs_bloom};
+use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, Prover, Unwatched};
@@ -225,7 +225,8 @@ fn report_reads(stored: &Stored, count: u64) {
             let is_proven = found.iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
                 let rows = stored.rows(inflater, &place.page);
-                keccak256(stored.row(inflater, &place, &rows, Wanted::Transaction).encoded) == *hash
+                let row = stored.row(inflater, &place, &rows, Wanted::Transaction);
+                keccak256(row.view().encoded) == *hash
             });
             assert!(is_proven, "every hash is found");
         }
@@ -235,10 +236,9 @@ fn report_reads(stored: &Stored, count: u64) {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
             let rows = stored.rows(inflater, &place.page);
-            let receipt =
-                stored.row(inflater, &place, &rows, Wanted::Receipt).receipt.expect("a receipt");
+            let row = stored.row(inflater, &place, &rows, Wanted::Receipt);
             std::hint::black_box(rows.position(place.row).expect("a row"));
-            std::hint::black_box(logs_bloom(&receipt.logs));
+            std::hint::black_box(row.view().receipt.expect("a receipt").bloom());
         }
     });
     println!("  receipt with bloom         {:>8.2} us", micros(with_bloom, READS));
@@ -252,16 +252,12 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
     let mut read = |has_blooms: bool| {
         let place = stored.segment.find_block(number).expect("a block");
         let bytes = slice(&stored.bytes, &place.range);
-        let rows = stored.segment.open_block(inflater, &place, bytes).expect("sound pages");
-        let mut encoded = Vec::with_capacity(rows.len());
         let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
-        for row in rows.iter(inflater, wanted) {
-            let row = row.expect("a sound row");
-            if has_blooms {
-                std::hint::black_box(logs_bloom(&row.receipt.expect("a receipt").logs));
-            }
-            encoded.push(row.encoded);
+        let rows = stored.segment.read_block(inflater, &place, bytes, wanted).expect("sound pages");
+        if has_blooms {
+            std::hint::black_box(rows.blooms());
         }
+        let encoded: Vec<_> = rows.iter().map(|row| row.encoded).collect();
         std::hint::black_box(keccak256_each(&encoded));
     };
     let count = largest.transactions.len();

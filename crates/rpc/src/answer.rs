@@ -12,7 +12,7 @@ use crate::json::block::{
 };
 use crate::json::receipt::{Before, put_receipt};
 use crate::json::transaction::{Place, put_transaction};
-use crate::json::{Object, put_data, put_list, put_quantity, put_text};
+use crate::json::{Object, put_data, put_list, put_quantity, put_text, try_put_list};
 use crate::methods::Method;
 use crate::params::{BlockId, Params, Tag};
 use crate::raw;
@@ -101,7 +101,9 @@ impl Context<'_> {
                 let Some(number) = block.found()? else { return null(out) };
                 let found =
                     self.view.read_transaction(reader, number, index, Wanted::Transaction).await?;
-                with(out, found, |out, found| put_found(out, keccak256(&found.row.encoded), &found))
+                with(out, found, |out, found| {
+                    put_found(out, keccak256(found.row.view().encoded), &found)
+                })
             }
             Method::TransactionReceipt => {
                 let found = self.find_transaction(params.hash()?, reader, Wanted::Receipt).await?;
@@ -132,7 +134,7 @@ impl Context<'_> {
                 let found =
                     self.find_transaction(params.hash()?, reader, Wanted::Transaction).await?;
                 with(out, found, |out, (_, found)| {
-                    put_data(out, &found.row.encoded);
+                    put_data(out, found.row.view().encoded);
                     Ok(())
                 })
             }
@@ -239,13 +241,13 @@ impl Context<'_> {
         hash: B256,
         found: &StoredTransaction,
     ) -> Answered {
-        let Some(receipt) = &found.row.receipt else {
+        let row = found.row.view();
+        let Some(receipt) = row.receipt else {
             return Err(self.receipts_not_held(found.block.number));
         };
         let place = Place { block: &found.block, index: found.index, hash };
         let before = Before { gas: found.gas_before, logs: found.logs_before };
-        put_receipt(out, self.spec, &found.row, receipt, place, before);
-        Ok(())
+        Ok(put_receipt(out, self.spec, row, (receipt, &receipt.bloom()), place, before)?)
     }
 
     fn receipts_not_held(&self, number: u64) -> Failure {
@@ -274,20 +276,21 @@ impl Context<'_> {
         }
         let header = decode_header(&block.header.rlp).map_err(|_| Failure::NotABlock)?;
         let facts = facts_of(&block.header, &header);
-        let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded.as_ref()).collect();
+        let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded).collect();
         let hashes = chain::keccak256_each(&encodings);
         let mut before = Before { gas: 0, logs: 0 };
-        let rows = block.rows.iter().zip(hashes).zip(0..);
-        put_list(out, rows, |out, ((row, hash), index)| {
-            if let Some(receipt) = &row.receipt {
-                let place = Place { block: &facts, index, hash };
-                put_receipt(out, self.spec, row, receipt, place, before);
-                let logs = u64::try_from(receipt.logs.len()).unwrap_or(u64::MAX);
-                before.gas = before.gas.wrapping_add(receipt.gas_used);
-                before.logs = before.logs.saturating_add(logs);
-            }
-        });
-        Ok(())
+        // Every row has its receipt: the block is one whose receipts are held.
+        let blooms = block.rows.blooms();
+        let rows = block.rows.iter().zip(hashes).zip(blooms).zip(0..);
+        try_put_list(out, rows, |out, (((row, hash), bloom), index)| {
+            let receipt = row.receipt.ok_or(NotABlock)?;
+            let place = Place { block: &facts, index, hash };
+            put_receipt(out, self.spec, row, (receipt, &bloom), place, before)?;
+            let logs = u64::try_from(receipt.log_count()).unwrap_or(u64::MAX);
+            before.gas = before.gas.wrapping_add(receipt.gas_used);
+            before.logs = before.logs.saturating_add(logs);
+            Ok(())
+        })
     }
 
     async fn header(
@@ -439,8 +442,7 @@ fn with<T>(
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what every way to an answer returns")]
 fn put_found(out: &mut Vec<u8>, hash: B256, found: &StoredTransaction) -> Answered {
-    put_transaction(out, &found.row, Place { block: &found.block, index: found.index, hash });
-    Ok(())
+    let place = Place { block: &found.block, index: found.index, hash };
+    Ok(put_transaction(out, found.row.view(), place)?)
 }

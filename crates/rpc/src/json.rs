@@ -7,6 +7,8 @@ pub(crate) mod block;
 pub(crate) mod receipt;
 pub(crate) mod transaction;
 
+use std::convert::Infallible;
+
 use alloy_primitives::{U256, hex};
 
 /// Appends `"0x..."`: two lower-case digits a byte.
@@ -121,6 +123,11 @@ impl<'a> Object<'a> {
         put_quantity_u256(self.member(name), value);
     }
 
+    /// A quantity given as big-endian bytes.
+    pub(crate) fn quantity_bytes(&mut self, name: &str, value: &[u8]) {
+        put_minimal(self.member(name), value);
+    }
+
     /// A value that is written as it stands: `null`, `true`, `[]`.
     pub(crate) fn raw(&mut self, name: &str, value: &str) {
         self.member(name).extend_from_slice(value.as_bytes());
@@ -133,14 +140,28 @@ pub(crate) fn put_list<T>(
     items: impl IntoIterator<Item = T>,
     mut put: impl FnMut(&mut Vec<u8>, T),
 ) {
+    let always = |out: &mut Vec<u8>, item: T| {
+        put(out, item);
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = try_put_list(out, items, always);
+}
+
+/// Appends a list whose items may turn out not to be what was stored.
+pub(crate) fn try_put_list<T, E>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut put: impl FnMut(&mut Vec<u8>, T) -> Result<(), E>,
+) -> Result<(), E> {
     out.push(b'[');
     for (position, item) in items.into_iter().enumerate() {
         if position > 0 {
             out.push(b',');
         }
-        put(out, item);
+        put(out, item)?;
     }
     out.push(b']');
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Consensus bytes of blocks and receipts, for the `debug_getRaw...` methods.
 
 use alloy_primitives::bytes::BufMut as _;
-use chain::{Body, Receipt, logs_bloom};
+use alloy_primitives::{Bloom, Bytes};
+use chain::{Body, Receipt};
 use store::StoredBlock;
 
 /// The RLP of a whole block.
 pub(crate) fn block(block: &StoredBlock) -> Vec<u8> {
     let body = Body {
-        transactions: block.rows.iter().map(|row| row.encoded.clone()).collect(),
+        transactions: block.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect(),
         ommers: block.others.ommers.clone(),
         withdrawals: block.others.withdrawals.clone(),
     };
@@ -24,16 +25,10 @@ pub(crate) fn block(block: &StoredBlock) -> Vec<u8> {
 
 /// The receipts of a block in their EIP-2718 form.
 pub(crate) fn receipts(block: &StoredBlock) -> Vec<Vec<u8>> {
-    let mut gas_before = 0;
-    let mut receipts = Vec::with_capacity(block.rows.len());
-    for row in &block.rows {
-        let Some(receipt) = &row.receipt else { continue };
-        let bloom = logs_bloom(&receipt.logs);
-        let fields = receipt.clone().into_fields(gas_before);
-        gas_before = fields.cumulative_gas_used;
+    let encoded = |(receipt, bloom): (Receipt, Bloom)| {
         let mut out = Vec::new();
-        Receipt { tx_type: row.envelope.tx_type(), fields }.encode_2718(&bloom, &mut out);
-        receipts.push(out);
-    }
-    receipts
+        receipt.encode_2718(&bloom, &mut out);
+        out
+    };
+    block.receipts().into_iter().zip(block.rows.blooms()).map(encoded).collect()
 }

@@ -9,12 +9,14 @@ mod corrupt;
 mod file;
 pub mod lookup;
 mod page;
+mod rlp;
 mod row;
+mod row_set;
 mod tables;
 mod token;
 
 pub use corrupt::{Corrupt, PageFault, RowFault};
-pub use file::block::{BlockPlace, BlockRows};
+pub use file::block::BlockPlace;
 pub use file::encode::{EncodedGroup, Encoder, count_block};
 pub use file::footer::{FOOTER_BYTES, Facts, Footer};
 pub use file::read::{HeaderRecord, Others, PagePlace, PartBytes, RowPlace, Segment};
@@ -23,5 +25,6 @@ pub use file::shape::{
 };
 pub use file::write::{SegmentWriter, WriteFault};
 pub use page::{BlockContext, Inflater, RowPosition, Rows};
-pub use row::{Row, RowReceipt, Wanted};
+pub use row::Wanted;
+pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};

@@ -15,7 +15,8 @@ use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
-use crate::row::{ReceiptHead, Row, RowContext, Wanted, decode_row};
+use crate::row::{ReceiptHead, RowContext, Wanted, decode_row};
+use crate::row_set::{RowBuffers, RowEntry};
 use crate::tables::Tables;
 
 /// The one zstd level of this format version: another would give other bytes.
@@ -337,14 +338,15 @@ impl Rows {
         self.places.get(row).map_or(0..0, |place| place.payloads.clone())
     }
 
-    /// Decodes a row; `payload` gives its long bytes in order.
+    /// Decodes a row into the buffers; `payload` gives its long bytes in order.
     pub(crate) fn decode(
         &self,
         row: usize,
         tables: &Tables,
         wanted: Wanted,
         payload: &mut dyn FnMut() -> Option<Bytes>,
-    ) -> Result<Row, RowFault> {
+        buffers: &mut RowBuffers,
+    ) -> Result<RowEntry, RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
         let (signatures, _) = self.opened.beside.as_chunks::<SIGNATURE_BYTES>();
         let (Some(place), Some(signature)) = (self.places.get(row), signatures.get(row)) else {
@@ -359,7 +361,7 @@ impl Rows {
             is_whole: !self.has_receipts || wanted == Wanted::Receipt,
             signature,
         };
-        decode_row(tokens, context, payload)
+        decode_row(tokens, context, payload, buffers)
     }
 }
 

@@ -12,6 +12,7 @@ use alloy_primitives::{Address, B256, Selector, U256};
 use crate::bytes::{Cursor, put_length, put_varint};
 use crate::corrupt::RowFault;
 use crate::page::wide;
+use crate::rlp::put_number;
 use crate::tables::{Census, Codebook, Tables};
 
 #[cfg(test)]
@@ -189,37 +190,51 @@ fn strip_zeros_wide(value: U256) -> Option<(u128, u8)> {
     }
 }
 
-/// The last different values of a row, the latest first.
+/// The last different values of a row, the latest first. Values stay where they are: what moves is
+/// the order, a byte each.
 #[derive(Debug)]
 struct Recent<T, const N: usize> {
     values: [T; N],
+    order: [u8; N],
     count: usize,
 }
 
 impl<T: Copy + Default + PartialEq, const N: usize> Recent<T, N> {
     fn new() -> Self {
-        Self { values: [T::default(); N], count: 0 }
+        Self { values: [T::default(); N], order: [0; N], count: 0 }
     }
 
     fn find(&self, value: &T) -> Option<usize> {
-        self.seen().iter().position(|seen| seen == value)
+        (0..self.count).find(|position| self.get(*position) == Some(value))
     }
 
-    fn seen(&self) -> &[T] {
-        self.values.get(..self.count).unwrap_or_default()
+    /// The value at a position in the order.
+    fn get(&self, position: usize) -> Option<&T> {
+        let slot = self.order.get(..self.count)?.get(position)?;
+        self.values.get(usize::from(*slot))
     }
 
-    /// Makes `value` the latest; `known` is where it is, if it is known.
-    fn remember(&mut self, value: T, known: Option<usize>) {
-        let moved = known.unwrap_or_else(|| {
-            self.count = self.count.saturating_add(1).min(N);
-            self.count.saturating_sub(1)
-        });
-        if let Some(older) = self.values.get_mut(..=moved) {
-            older.copy_within(..moved, 1);
-            if let Some(latest) = older.first_mut() {
-                *latest = value;
+    /// Makes the value at a position the latest.
+    fn renew(&mut self, position: usize) {
+        if let Some(newer) = self.order.get_mut(..=position) {
+            newer.rotate_right(1);
+        }
+    }
+
+    /// Makes a value that is not known the latest; the oldest gives way.
+    fn add(&mut self, value: T) {
+        let last = self.count.min(N.saturating_sub(1));
+        if self.count < N {
+            if let Some(slot) = self.order.get_mut(last) {
+                *slot = u8::try_from(last).unwrap_or_default();
             }
+            self.count = self.count.saturating_add(1);
+        }
+        self.renew(last);
+        if let Some(place) =
+            self.order.first().and_then(|slot| self.values.get_mut(usize::from(*slot)))
+        {
+            *place = value;
         }
     }
 }
@@ -332,7 +347,10 @@ impl Tokens for RowWriter<'_> {
                 self.out.extend_from_slice(address.as_slice());
             }
         }
-        self.recent_addresses.remember(address, seen);
+        match seen {
+            Some(position) => self.recent_addresses.renew(position),
+            None => self.recent_addresses.add(address),
+        }
     }
 
     fn selector(&mut self, selector: [u8; 4]) {
@@ -369,7 +387,10 @@ impl Tokens for RowWriter<'_> {
         } else {
             self.put_shape(word, &shape);
         }
-        self.recent_words.remember(key, seen);
+        match seen {
+            Some(position) => self.recent_words.renew(position),
+            None => self.recent_words.add(key),
+        }
     }
 
     fn zeros(&mut self, count: usize) {
@@ -400,15 +421,43 @@ impl<'a> RowReader<'a> {
         Self { cursor, tables, recent_addresses: Recent::new(), recent_words: Recent::new() }
     }
 
-    pub(crate) fn amount(&mut self, what: &'static str) -> Result<U256, RowFault> {
+    pub(crate) fn amount_u64(&mut self, what: &'static str) -> Result<u64, RowFault> {
+        let amount = self.amount_u128(what)?;
+        u64::try_from(amount).map_err(|_| RowFault::TooLarge { what })
+    }
+
+    pub(crate) fn amount_u128(&mut self, what: &'static str) -> Result<u128, RowFault> {
         let tag = self.cursor.byte(what)?;
         match tag.checked_sub(AMOUNT_BYTES_MAX) {
             None | Some(0) => {
                 let bytes = self.cursor.take(tag.into(), what)?;
-                Ok(U256::from_be_slice(bytes))
+                let is_wide = |sum: u128| sum >> 120 != 0;
+                bytes.iter().try_fold(0_u128, |sum, byte| {
+                    let sum = Some(sum).filter(|sum| !is_wide(*sum));
+                    sum.map(|sum| sum << 8 | u128::from(*byte)).ok_or(RowFault::TooLarge { what })
+                })
             }
-            Some(exponent) => self.scaled(exponent, what),
+            Some(exponent) => {
+                let scaled = self.scaled(exponent, what)?;
+                u128::try_from(scaled).map_err(|_| RowFault::TooLarge { what })
+            }
         }
+    }
+
+    /// Appends an amount of up to 256 bits as RLP.
+    pub(crate) fn amount_rlp(
+        &mut self,
+        what: &'static str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowFault> {
+        let tag = self.cursor.byte(what)?;
+        match tag.checked_sub(AMOUNT_BYTES_MAX) {
+            None | Some(0) => put_number(out, self.cursor.take(tag.into(), what)?),
+            Some(exponent) => {
+                put_number(out, &self.scaled(exponent, what)?.to_be_bytes::<32>());
+            }
+        }
+        Ok(())
     }
 
     fn scaled(&mut self, exponent: u8, what: &'static str) -> Result<U256, RowFault> {
@@ -427,17 +476,22 @@ impl<'a> RowReader<'a> {
             let address = find(&self.tables.addresses, entry, what)?;
             if entry >= HOT_ADDRESSES {
                 // The writer would have referred to one that was seen before.
-                self.recent_addresses.remember(address, None);
+                self.recent_addresses.add(address);
             }
             return Ok(address);
         }
         if let Some(position) = reference.checked_sub(1) {
-            let address = find(self.recent_addresses.seen(), position, what)?;
-            self.recent_addresses.remember(address, usize::try_from(position).ok());
+            let place = usize::try_from(position).unwrap_or(usize::MAX);
+            let address = *self.recent_addresses.get(place).ok_or(RowFault::NoEntry {
+                what,
+                found: position,
+                count: self.recent_addresses.count,
+            })?;
+            self.recent_addresses.renew(place);
             return Ok(address);
         }
         let address = Address::from(self.cursor.array::<20>(what)?);
-        self.recent_addresses.remember(address, None);
+        self.recent_addresses.add(address);
         Ok(address)
     }
 
@@ -490,8 +544,12 @@ impl<'a> RowReader<'a> {
             }
             WORD_RECENT..WORD_SMALL => {
                 let position = usize::from(tag.saturating_sub(WORD_RECENT));
-                let word = find(self.recent_words.seen(), wide(position), what)?;
-                self.recent_words.remember(word, Some(position));
+                let word = *self.recent_words.get(position).ok_or(RowFault::NoEntry {
+                    what,
+                    found: wide(position),
+                    count: self.recent_words.count,
+                })?;
+                self.recent_words.renew(position);
                 return Ok(word.0);
             }
             WORD_DECIMAL => {
@@ -510,7 +568,7 @@ impl<'a> RowReader<'a> {
             _ => return Err(RowFault::Tag { what, found: tag }),
         };
         if significant_bytes >= WORD_BYTES_MIN {
-            self.recent_words.remember(B256::from(word), None);
+            self.recent_words.add(B256::from(word));
         }
         Ok(word)
     }

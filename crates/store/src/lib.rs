@@ -31,7 +31,7 @@ pub use segment::{
     groups, is_counted,
 };
 // What reads ask for and give back.
-pub use segment::{Others, Row, RowReceipt, Wanted};
+pub use segment::{LogView, Others, ReceiptView, Row, RowSet, RowView, Wanted};
 
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};
 pub use error::StoreError;

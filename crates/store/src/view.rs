@@ -203,8 +203,7 @@ impl View {
             .map_err(corrupt)?;
         self.fetch(reader, &open, rows.range.clone()).await?;
         let Reader { inflater, page, .. } = reader;
-        let block = open.segment.open_block(inflater, &rows, page).map_err(corrupt)?;
-        let rows = block.iter(inflater, wanted).collect::<Result<Vec<_>, _>>().map_err(corrupt)?;
+        let rows = open.segment.read_block(inflater, &rows, page, wanted).map_err(corrupt)?;
         Ok(Some(StoredBlock { header, others, rows }))
     }
 
@@ -258,7 +257,9 @@ impl View {
                 let Some((file, ordinal)) = self.locate(position) else { continue };
                 let open = self.files.segment(reader, file).await?;
                 let found = self.row_in(reader, file, &open, ordinal, wanted).await?;
-                if let Some(found) = found.filter(|found| keccak256(&found.row.encoded) == hash) {
+                if let Some(found) =
+                    found.filter(|found| keccak256(found.row.view().encoded) == hash)
+                {
                     return Ok(Some(found));
                 }
             }

@@ -138,7 +138,7 @@ impl<'a> WarmReads<'a> {
             for (key, row) in keys.iter().zip(&block.rows) {
                 let single = self.read(key, Wanted::Receipt)?.row;
                 let found = self.find(key, Wanted::Receipt)?.row;
-                ensure!(single == *row && found == *row, "other rows");
+                ensure!(single.view() == row && found.view() == row, "other rows");
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::hex;
-use chain::{BlockRange, Receipt, logs_bloom};
+use alloy_primitives::{Bloom, hex};
+use chain::{BlockRange, Receipt};
 use store::StoredBlock;
 
 use super::ExportError;
@@ -21,21 +21,16 @@ pub(super) fn file_name(network: &str, range: BlockRange) -> String {
 /// One block as one line: number, hash, and consensus bytes in hex. Transactions and receipts are in
 /// their EIP-2718 form, ommers and withdrawals are RLP lists.
 pub(super) fn line(block: StoredBlock, has_receipts: bool) -> String {
-    let StoredBlock { header, others, rows } = block;
-    let (mut transactions, mut senders, mut receipts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut gas_before = 0;
-    for row in rows {
-        transactions.push(quoted(&row.encoded));
-        senders.push(quoted(row.sender.as_slice()));
-        if let Some(receipt) = row.receipt {
-            let fields = receipt.into_fields(gas_before);
-            gas_before = fields.cumulative_gas_used;
-            let bloom = logs_bloom(&fields.logs);
-            let mut encoded = Vec::new();
-            Receipt { tx_type: row.envelope.tx_type(), fields }.encode_2718(&bloom, &mut encoded);
-            receipts.push(quoted(&encoded));
-        }
-    }
+    let transactions: Vec<_> = block.rows.iter().map(|row| quoted(row.encoded)).collect();
+    let senders: Vec<_> = block.rows.iter().map(|row| quoted(row.sender.as_slice())).collect();
+    let encoded = |(receipt, bloom): (Receipt, Bloom)| {
+        let mut encoded = Vec::new();
+        receipt.encode_2718(&bloom, &mut encoded);
+        quoted(&encoded)
+    };
+    let receipts: Vec<_> =
+        block.receipts().into_iter().zip(block.rows.blooms()).map(encoded).collect();
+    let StoredBlock { header, others, .. } = block;
     let list = |items: &[String]| format!("[{}]", items.join(","));
     let receipts = if has_receipts { list(&receipts) } else { "null".to_owned() };
     let withdrawals = others.withdrawals.map_or_else(|| "null".to_owned(), |rlp| quoted(&rlp));

@@ -89,8 +89,9 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         let read = block_on(view.read_transaction(reader, number, index, Wanted::Receipt))
             .unwrap()
             .unwrap();
-        assert_eq!(read.row.encoded, transaction.encoded, "block {number}, transaction {index}");
-        assert_eq!(read.row.sender, transaction.sender);
+        let row = read.row.view();
+        assert_eq!(*row.encoded, *transaction.encoded, "block {number}, transaction {index}");
+        assert_eq!(row.sender, transaction.sender);
         assert_eq!((read.block.number, read.block.hash, read.index), (number, block.hash, index));
         assert_eq!(read.block.timestamp, block.header.timestamp);
         assert_eq!(read.block.base_fee, block.header.base_fee_per_gas);
@@ -101,7 +102,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         if let Some(receipts) = &block.receipts {
             assert_eq!((read.gas_before, read.logs_before), (gas_before, logs_before));
             let fields = &receipts[index as usize].fields;
-            assert!(read.row.receipt.unwrap().into_fields(gas_before) == *fields);
+            assert!(row.receipt.unwrap().to_fields(gas_before) == *fields);
             gas_before = fields.cumulative_gas_used;
             logs_before += fields.logs.len() as u64;
         }

@@ -8,7 +8,7 @@ use chain::{decode_header, keccak256_each};
 use store::{BlockFacts, StoredBlock, StoredHeader};
 
 use super::transaction::{Place, put_transaction};
-use super::{Object, put_data, put_list};
+use super::{Object, put_data, put_list, try_put_list};
 
 /// Stored bytes that cannot be what a verified block had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) fn put_block(
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
-    let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded.as_ref()).collect();
+    let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded).collect();
     let hashes = keccak256_each(&encodings);
     let transactions = object.member("transactions");
     match detail {
@@ -45,9 +45,9 @@ pub(crate) fn put_block(
         Detail::Full => {
             let facts = facts_of(&block.header, &header);
             let rows = block.rows.iter().zip(&hashes).zip(0..);
-            put_list(transactions, rows, |out, ((row, hash), index)| {
-                put_transaction(out, row, Place { block: &facts, index, hash: *hash });
-            });
+            try_put_list(transactions, rows, |out, ((row, hash), index)| {
+                put_transaction(out, row, Place { block: &facts, index, hash: *hash })
+            })?;
         }
     }
     if let Some(withdrawals) = &block.others.withdrawals {

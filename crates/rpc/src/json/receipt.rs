@@ -1,12 +1,13 @@
 //! A receipt as JSON, with its logs and its bloom.
 
-use alloy_consensus::{Eip658Value, Transaction as _};
+use alloy_consensus::Eip658Value;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
-use alloy_primitives::Log;
-use chain::{ChainSpec, logs_bloom};
-use store::{Row, RowReceipt};
+use alloy_primitives::Bloom;
+use chain::{ChainSpec, TxFields};
+use store::{LogView, ReceiptView, RowView};
 
-use super::transaction::{Place, effective_gas_price};
+use super::block::NotABlock;
+use super::transaction::Place;
 use super::{Object, put_data, put_list};
 
 /// What of its block came before a transaction.
@@ -20,34 +21,35 @@ pub(crate) struct Before {
 pub(crate) fn put_receipt(
     out: &mut Vec<u8>,
     spec: &ChainSpec,
-    row: &Row,
-    receipt: &RowReceipt,
+    row: RowView<'_>,
+    (receipt, bloom): (ReceiptView<'_>, &Bloom),
     place: Place<'_>,
     before: Before,
-) {
-    let envelope = &row.envelope;
+) -> Result<(), NotABlock> {
+    let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
-    object.quantity("type", u8::from(envelope.tx_type()).into());
+    object.quantity("type", fields.tx_type.into());
     match receipt.outcome {
         Eip658Value::Eip658(is_success) => object.quantity("status", is_success.into()),
         Eip658Value::PostState(root) => object.data("root", root.as_slice()),
     }
     object.quantity("cumulativeGasUsed", before.gas.wrapping_add(receipt.gas_used));
     let mut index = before.logs;
-    put_list(object.member("logs"), &receipt.logs, |out, log| {
+    put_list(object.member("logs"), receipt.logs(), |out, log| {
         put_log(out, log, place, index);
         index = index.saturating_add(1);
     });
-    object.data("logsBloom", logs_bloom(&receipt.logs).as_slice());
+    object.data("logsBloom", bloom.as_slice());
     object.data("transactionHash", place.hash.as_slice());
     object.quantity("transactionIndex", place.index);
     object.data("blockHash", place.block.hash.as_slice());
     object.quantity("blockNumber", place.block.number);
     object.quantity("gasUsed", receipt.gas_used);
-    let price = effective_gas_price(envelope, place.block.base_fee);
+    let price = fields.effective_gas_price(place.block.base_fee);
     object.quantity_u128("effectiveGasPrice", price);
-    if let Some(hashes) = envelope.blob_versioned_hashes() {
-        let count = u64::try_from(hashes.len()).unwrap_or(u64::MAX);
+    if let Some(mut blobs) = fields.blobs {
+        let hashes = std::iter::from_fn(|| blobs.hashes.next_string());
+        let count = u64::try_from(hashes.count()).unwrap_or(u64::MAX);
         object.quantity("blobGasUsed", count.saturating_mul(DATA_GAS_PER_BLOB));
         // Without a schedule the price is not known, and a guess would be worse than none.
         let params = spec.blob_params_at(place.block.timestamp);
@@ -56,21 +58,22 @@ pub(crate) fn put_receipt(
         }
     }
     object.data("from", row.sender.as_slice());
-    if let Some(to) = envelope.to() {
+    if let Some(to) = fields.to {
         object.data("to", to.as_slice());
         object.raw("contractAddress", "null");
     } else {
         object.raw("to", "null");
-        object.data("contractAddress", row.sender.create(envelope.nonce()).as_slice());
+        object.data("contractAddress", row.sender.create(fields.nonce).as_slice());
     }
     object.end();
+    Ok(())
 }
 
-fn put_log(out: &mut Vec<u8>, log: &Log, place: Place<'_>, index: u64) {
+fn put_log(out: &mut Vec<u8>, log: LogView<'_>, place: Place<'_>, index: u64) {
     let mut object = Object::begin(out);
     object.data("address", log.address.as_slice());
-    put_list(object.member("topics"), log.topics(), |out, topic| put_data(out, topic.as_slice()));
-    object.data("data", &log.data.data);
+    put_list(object.member("topics"), log.topics, |out, topic| put_data(out, topic));
+    object.data("data", log.data);
     object.data("blockHash", place.block.hash.as_slice());
     object.quantity("blockNumber", place.block.number);
     object.quantity("blockTimestamp", place.block.timestamp);

@@ -1,11 +1,10 @@
 //! A transaction as JSON, every type with its own members in alloy's order.
 
-use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
-use alloy_eips::eip2930::AccessList;
-use alloy_eips::eip7702::SignedAuthorization;
-use alloy_primitives::{B256, U256};
-use store::{BlockFacts, Row};
+use alloy_primitives::B256;
+use chain::{RlpItems, TxFields};
+use store::{BlockFacts, RowView};
 
+use super::block::NotABlock;
 use super::{Object, put_data, put_list};
 
 /// Where a transaction is.
@@ -17,100 +16,83 @@ pub(crate) struct Place<'a> {
 }
 
 /// Appends a mined transaction.
-pub(crate) fn put_transaction(out: &mut Vec<u8>, row: &Row, place: Place<'_>) {
+pub(crate) fn put_transaction(
+    out: &mut Vec<u8>,
+    row: RowView<'_>,
+    place: Place<'_>,
+) -> Result<(), NotABlock> {
+    let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
     // The signature alone takes 200 bytes, hashes and addresses 500 more.
     out.reserve(row.encoded.len().saturating_mul(2).saturating_add(1024));
-    let envelope = &row.envelope;
     let mut object = Object::begin(out);
-    object.quantity("type", u8::from(envelope.tx_type()).into());
-    if let Some(chain_id) = envelope.chain_id() {
+    object.quantity("type", fields.tx_type.into());
+    if let Some(chain_id) = fields.chain_id {
         object.quantity("chainId", chain_id);
     }
-    object.quantity("nonce", envelope.nonce());
-    if let Some(gas_price) = envelope.gas_price() {
-        object.quantity_u128("gasPrice", gas_price);
+    object.quantity("nonce", fields.nonce);
+    if fields.tip_max.is_none() {
+        object.quantity_u128("gasPrice", fields.fee_max);
     }
-    object.quantity("gas", envelope.gas_limit());
-    if envelope.is_dynamic_fee() {
-        object.quantity_u128("maxFeePerGas", envelope.max_fee_per_gas());
-        let tip = envelope.max_priority_fee_per_gas().unwrap_or_default();
-        object.quantity_u128("maxPriorityFeePerGas", tip);
+    object.quantity("gas", fields.gas_limit);
+    if let Some(tip_max) = fields.tip_max {
+        object.quantity_u128("maxFeePerGas", fields.fee_max);
+        object.quantity_u128("maxPriorityFeePerGas", tip_max);
     }
-    match envelope.to() {
+    match fields.to {
         Some(to) => object.data("to", to.as_slice()),
         None => object.raw("to", "null"),
     }
-    object.quantity_u256("value", &envelope.value());
-    if let Some(list) = envelope.access_list() {
+    object.quantity_bytes("value", fields.value);
+    if let Some(list) = fields.access_list {
         put_access_list(object.member("accessList"), list);
     }
-    if let Some(hashes) = envelope.blob_versioned_hashes() {
-        put_list(object.member("blobVersionedHashes"), hashes, |out, hash| {
-            put_data(out, hash.as_slice());
-        });
-        let fee = envelope.max_fee_per_blob_gas().unwrap_or_default();
-        object.quantity_u128("maxFeePerBlobGas", fee);
+    if let Some(mut blobs) = fields.blobs {
+        let hashes = std::iter::from_fn(|| blobs.hashes.next_string());
+        put_list(object.member("blobVersionedHashes"), hashes, put_data);
+        object.quantity_u128("maxFeePerBlobGas", blobs.fee_max);
     }
-    if let Some(list) = envelope.authorization_list() {
-        put_list(object.member("authorizationList"), list, put_authorization);
+    if let Some(mut list) = fields.authorizations {
+        let authorizations = std::iter::from_fn(|| list.next_list());
+        put_list(object.member("authorizationList"), authorizations, put_authorization);
     }
-    object.data("input", envelope.input());
-    put_signature(&mut object, envelope);
+    object.data("input", fields.input);
+    object.quantity_bytes("r", fields.r);
+    object.quantity_bytes("s", fields.s);
+    if fields.tx_type > 0 {
+        object.quantity_bytes("yParity", fields.v);
+    }
+    object.quantity_bytes("v", fields.v);
     object.data("hash", place.hash.as_slice());
     object.data("blockHash", place.block.hash.as_slice());
     object.quantity("blockNumber", place.block.number);
     object.quantity("transactionIndex", place.index);
     object.data("from", row.sender.as_slice());
-    if envelope.is_dynamic_fee() {
-        object.quantity_u128("gasPrice", effective_gas_price(envelope, place.block.base_fee));
+    if fields.tip_max.is_some() {
+        object.quantity_u128("gasPrice", fields.effective_gas_price(place.block.base_fee));
     }
     object.quantity("blockTimestamp", place.block.timestamp);
     object.end();
+    Ok(())
 }
 
-/// What a unit of gas cost: the signed price, or what the block's base fee and the tip come to.
-pub(crate) fn effective_gas_price(
-    envelope: &EthereumTxEnvelope<TxEip4844>,
-    base_fee: Option<u64>,
-) -> u128 {
-    envelope.effective_gas_price(base_fee)
-}
-
-fn put_signature(object: &mut Object<'_>, envelope: &EthereumTxEnvelope<TxEip4844>) {
-    let signature = envelope.signature();
-    object.quantity_u256("r", &signature.r());
-    object.quantity_u256("s", &signature.s());
-    let parity = u64::from(signature.v());
-    if envelope.is_legacy() {
-        // EIP-155 puts the chain into it.
-        let base = envelope.chain_id().map_or(U256::from(27), |chain_id| {
-            U256::from(chain_id).saturating_mul(U256::from(2)).saturating_add(U256::from(35))
-        });
-        object.quantity_u256("v", &base.saturating_add(U256::from(parity)));
-    } else {
-        object.quantity("yParity", parity);
-        object.quantity("v", parity);
-    }
-}
-
-fn put_access_list(out: &mut Vec<u8>, list: &AccessList) {
-    put_list(out, &list.0, |out, item| {
+fn put_access_list(out: &mut Vec<u8>, mut list: RlpItems<'_>) {
+    put_list(out, std::iter::from_fn(|| list.next_list()), |out, mut item| {
         let mut object = Object::begin(out);
-        object.data("address", item.address.as_slice());
-        put_list(object.member("storageKeys"), &item.storage_keys, |out, key| {
-            put_data(out, key.as_slice());
-        });
+        object.data("address", item.next_string().unwrap_or_default());
+        let mut keys = item.next_list();
+        let keys = std::iter::from_fn(|| keys.as_mut()?.next_string());
+        put_list(object.member("storageKeys"), keys, put_data);
         object.end();
     });
 }
 
-fn put_authorization(out: &mut Vec<u8>, signed: &SignedAuthorization) {
+fn put_authorization(out: &mut Vec<u8>, mut signed: RlpItems<'_>) {
     let mut object = Object::begin(out);
-    object.quantity_u256("chainId", signed.chain_id());
-    object.data("address", signed.address().as_slice());
-    object.quantity("nonce", signed.nonce());
-    object.quantity("yParity", signed.y_parity().into());
-    object.quantity_u256("r", &signed.r());
-    object.quantity_u256("s", &signed.s());
+    let mut next = || signed.next_string().unwrap_or_default();
+    object.quantity_bytes("chainId", next());
+    object.data("address", next());
+    for name in ["nonce", "yParity", "r", "s"] {
+        object.quantity_bytes(name, next());
+    }
     object.end();
 }

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Log};
 use chain::{Block, BlockRange, Receipt, Verified};
 
 use super::shape::GROUP_BLOCKS;
@@ -17,9 +17,8 @@ use super::{BlockEntry, Kind, PageEntry};
 use crate::bytes::{put_length, put_varint};
 use crate::corrupt::PageFault;
 use crate::page::{Deflater, RowHead, RowPage, wide};
-use crate::row::{
-    Payload, ReceiptHead, Row, RowContext, RowSource, count_row, decode_row, encode_row,
-};
+use crate::row::{Payload, ReceiptHead, RowContext, RowSource, count_row, decode_row, encode_row};
+use crate::row_set::{LogView, ReceiptView, Row, RowView};
 use crate::tables::{Census, Codebook, Tables};
 
 /// Room that is enough for most rows.
@@ -227,8 +226,9 @@ impl GroupMaker<'_> {
             let receipt_token_bytes =
                 encode_row(&mut tokens, codebook, source, &mut payloads, is_raw);
             let mut given = payloads.iter().map(|payload| payload.bytes.clone());
-            let read = decode_row(&tokens, context, &mut || given.next());
-            if read.is_ok_and(|read| is_same(read, source)) {
+            let mut next = || given.next();
+            let read = Row::read(|buffers| decode_row(&tokens, context, &mut next, buffers));
+            if read.is_ok_and(|read| is_same(read.view(), source)) {
                 return Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature });
             }
         }
@@ -274,11 +274,27 @@ impl GroupMaker<'_> {
 }
 
 /// Whether a row gives back what it was made of.
-fn is_same(read: Row, source: RowSource<'_>) -> bool {
-    let receipt = read.receipt.map(|receipt| receipt.into_fields(source.gas_before));
-    read.encoded == source.transaction.encoded
+fn is_same(read: RowView<'_>, source: RowSource<'_>) -> bool {
+    *read.encoded == *source.transaction.encoded
         && read.sender == source.transaction.sender
-        && receipt.as_ref() == source.receipt.map(|receipt| &receipt.fields)
+        && match (read.receipt, source.receipt) {
+            (Some(read), Some(receipt)) => is_same_receipt(read, receipt, source.gas_before),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+}
+
+fn is_same_receipt(read: ReceiptView<'_>, receipt: &Receipt, gas_before: u64) -> bool {
+    let fields = &receipt.fields;
+    let is_same_log = |(read, log): (LogView<'_>, &Log)| {
+        read.address == log.address
+            && read.topics.iter().eq(log.data.topics().iter().map(|topic| &topic.0))
+            && *read.data == *log.data.data
+    };
+    read.outcome == fields.status
+        && gas_before.wrapping_add(read.gas_used) == fields.cumulative_gas_used
+        && read.log_count() == fields.logs.len()
+        && read.logs().zip(&fields.logs).all(is_same_log)
 }
 
 fn entry(block: &Block) -> BlockEntry {

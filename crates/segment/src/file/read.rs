@@ -13,7 +13,8 @@ use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
 use crate::page::{BlockContext, Inflater, Rows, wide};
-use crate::row::{Row, Wanted};
+use crate::row::Wanted;
+use crate::row_set::{Row, RowBuffers, RowEntry};
 use crate::tables::Tables;
 
 /// A segment whose footer and tail are in memory.
@@ -338,6 +339,19 @@ impl Segment {
         payloads: &[u8],
         wanted: Wanted,
     ) -> Result<Row, Corrupt> {
+        Row::read(|buffers| self.read_into(inflater, place, rows, payloads, wanted, buffers))
+    }
+
+    /// Reads one row to the end of the buffers.
+    pub(super) fn read_into(
+        &self,
+        inflater: &mut Inflater,
+        place: &RowPlace,
+        rows: &Rows,
+        payloads: &[u8],
+        wanted: Wanted,
+        buffers: &mut RowBuffers,
+    ) -> Result<RowEntry, Corrupt> {
         let mut long_bytes = Vec::new();
         let mut rest = Cursor::new(payloads);
         for page in self.payload_pages(place, rows) {
@@ -352,7 +366,7 @@ impl Segment {
             long_bytes.push(Bytes::from(opened.plain));
         }
         let mut given = long_bytes.into_iter();
-        rows.decode(place.row, &self.tables, wanted, &mut || given.next())
+        rows.decode(place.row, &self.tables, wanted, &mut || given.next(), buffers)
             .map_err(|fault| corrupt(&place.page, fault.into()))
     }
 

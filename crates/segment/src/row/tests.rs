@@ -1,8 +1,12 @@
 //! Transactions of every chain in rows that leave the chain out.
 
-use alloy_primitives::address;
+use alloy_consensus::{Signed, TxLegacy};
+use alloy_eips::eip2718::Encodable2718 as _;
+use alloy_primitives::{Signature, TxKind, address};
 
 use super::*;
+use crate::row_set::Row;
+use crate::tables::Tables;
 
 fn legacy(chain_id: Option<u64>) -> Transaction {
     let tx = TxLegacy {
@@ -40,8 +44,9 @@ fn check(own: Option<u64>, page: Option<u64>, is_raw: bool) -> usize {
         is_whole: true,
         signature: &signature,
     };
-    let read = decode_row(&row, context, &mut || None).unwrap();
-    assert_eq!(read.encoded, transaction.encoded);
+    let read = Row::read(|buffers| decode_row(&row, context, &mut || None, buffers)).unwrap();
+    let read = read.view();
+    assert_eq!(*read.encoded, *transaction.encoded);
     assert_eq!((read.sender, read.receipt), (transaction.sender, None));
     row.len()
 }

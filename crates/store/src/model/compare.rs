@@ -6,7 +6,7 @@ use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::trust::Status;
 use chain::{Block, BlockRange, Verified};
-use segment::{Others, Row, RowReceipt, Wanted};
+use segment::{Others, Row, RowSet, Wanted};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -172,7 +172,7 @@ fn compare_number(
             by_place.as_ref() == Some(&expected),
             "transaction {index} is {by_place:?}, expected {expected:?}"
         );
-        let hash = keccak256(&expected.row.encoded);
+        let hash = keccak256(expected.row.view().encoded);
         let by_hash = block_on(view.find_transaction(reader, hash, Wanted::Receipt))?;
         ensure!(by_hash == by_place, "transaction {index} by its hash is {by_hash:?}");
     }
@@ -258,7 +258,11 @@ fn stored_block(block: &Block) -> StoredBlock {
             ommers: block.ommers_rlp.clone(),
             withdrawals: block.withdrawals_rlp.clone(),
         },
-        rows: (0..count).map(|index| stored_transaction(block, index).row).collect(),
+        rows: {
+            let mut rows = RowSet::default();
+            (0..count).for_each(|index| rows.push(&stored_transaction(block, index).row));
+            rows
+        },
     }
 }
 
@@ -268,10 +272,9 @@ fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
     let receipts = block.receipts.as_deref().unwrap_or_default();
     let before = receipts.get(..place).unwrap_or_default();
     let gas_before = before.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used);
-    let receipt = receipts.get(place).map(|receipt| RowReceipt {
-        outcome: receipt.fields.status,
-        gas_used: receipt.fields.cumulative_gas_used - gas_before,
-        logs: receipt.fields.logs.clone(),
+    let receipt = receipts.get(place).map(|receipt| {
+        let gas_used = receipt.fields.cumulative_gas_used - gas_before;
+        (receipt.fields.status, gas_used, receipt.fields.logs.as_slice())
     });
     StoredTransaction {
         block: BlockFacts {
@@ -284,12 +287,7 @@ fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
         index,
         gas_before,
         logs_before: before.iter().map(|it| u64::try_from(it.fields.logs.len()).unwrap()).sum(),
-        row: Row {
-            encoded: transaction.encoded.clone(),
-            envelope: transaction.envelope.clone(),
-            sender: transaction.sender,
-            receipt,
-        },
+        row: Row::new(&transaction.encoded, transaction.sender, receipt),
     }
 }
 

@@ -259,8 +259,8 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
         let found = block_on(view.read_transaction(&mut reader, number, 0, Wanted::Receipt))
             .unwrap()
             .unwrap();
-        assert_eq!(found.row.receipt.is_some(), has_receipts, "block {number}");
-        let hash = keccak256(&found.row.encoded);
+        assert_eq!(found.row.view().receipt.is_some(), has_receipts, "block {number}");
+        let hash = keccak256(found.row.view().encoded);
         let by_hash = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap();
         assert_eq!(by_hash, Some(found));
         let candidate = block_on(view.read_candidate(&mut reader, number)).unwrap().unwrap();

@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use chain::{Body, Candidate, Receipt};
-use segment::{HeaderRecord, Others, Row, RowPosition, RowReceipt};
+use segment::{HeaderRecord, Others, Row, RowPosition, RowSet, RowView};
 
 use crate::head::HeadBlock;
 
@@ -32,7 +32,7 @@ pub struct StoredBlock {
     /// Ommers and withdrawals.
     pub others: Others,
     /// Its transactions, senders and receipts in order.
-    pub rows: Vec<Row>,
+    pub rows: RowSet,
 }
 
 /// What a transaction's answer says of its block.
@@ -87,38 +87,44 @@ impl StoredBlock {
     /// The block as a source would give it.
     #[must_use]
     pub fn into_candidate(self, has_receipts: bool) -> Candidate {
-        let mut gas_before = 0;
-        let mut transactions = Vec::with_capacity(self.rows.len());
-        let mut receipts = Vec::with_capacity(self.rows.len());
-        for row in self.rows {
-            let tx_type = row.envelope.tx_type();
-            transactions.push(row.encoded);
-            if let Some(receipt) = row.receipt {
-                let fields = receipt.into_fields(gas_before);
-                gas_before = fields.cumulative_gas_used;
-                receipts.push(Receipt { tx_type, fields });
-            }
-        }
+        let transactions =
+            self.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect();
+        let receipts = has_receipts.then(|| self.receipts());
         let Others { ommers, withdrawals } = self.others;
         Candidate {
             header: self.header.rlp,
             body: Body { transactions, ommers, withdrawals },
-            receipts: has_receipts.then_some(receipts),
+            receipts,
             total_difficulty: None,
         }
+    }
+
+    /// The receipts in consensus form; of rows that have them.
+    #[must_use]
+    pub fn receipts(&self) -> Vec<Receipt> {
+        let mut gas_before = 0;
+        let receipt = |row: RowView<'_>| {
+            let fields = row.receipt?.to_fields(gas_before);
+            gas_before = fields.cumulative_gas_used;
+            Some(Receipt { tx_type: row.tx_type()?, fields })
+        };
+        self.rows.iter().filter_map(receipt).collect()
     }
 
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let block = head.block();
         let count = u64::try_from(block.transactions.len()).unwrap_or(u64::MAX);
-        let rows = (0..count).filter_map(|index| StoredTransaction::of_head(head, index));
+        let mut rows = RowSet::default();
+        for transaction in (0..count).filter_map(|index| StoredTransaction::of_head(head, index)) {
+            rows.push(&transaction.row);
+        }
         Self {
             header: StoredHeader::of_head(head),
             others: Others {
                 ommers: block.ommers_rlp.clone(),
                 withdrawals: block.withdrawals_rlp.clone(),
             },
-            rows: rows.map(|transaction| transaction.row).collect(),
+            rows,
         }
     }
 }
@@ -149,10 +155,10 @@ impl StoredTransaction {
         let before = receipts.get(..place).unwrap_or_default();
         let gas_before = before.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used);
         let logs_before = before.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
-        let receipt = receipts.get(place).map(|receipt| RowReceipt {
-            outcome: receipt.fields.status,
-            gas_used: receipt.fields.cumulative_gas_used.wrapping_sub(gas_before),
-            logs: receipt.fields.logs.clone(),
+        let receipt = receipts.get(place).map(|receipt| {
+            let fields = &receipt.fields;
+            let gas_used = fields.cumulative_gas_used.wrapping_sub(gas_before);
+            (fields.status, gas_used, fields.logs.as_slice())
         });
         Some(Self {
             block: BlockFacts {
@@ -165,12 +171,7 @@ impl StoredTransaction {
             index,
             gas_before,
             logs_before: u64::try_from(logs_before).unwrap_or(u64::MAX),
-            row: Row {
-                encoded: transaction.encoded.clone(),
-                envelope: transaction.envelope.clone(),
-                sender: transaction.sender,
-                receipt,
-            },
+            row: Row::new(&transaction.encoded, transaction.sender, receipt),
         })
     }
 }
