@@ -18,7 +18,8 @@ fuzz_target!(|data: &[u8]| {
     for ordinal in 0..facts.transaction_count.min(64) {
         let Some(place) = segment.find_row(ordinal) else { continue };
         let page = slice(data, &place.page.range);
-        let Ok(rows) = segment.open_rows(inflater, &place.page, page) else { continue };
+        let plain = &mut Vec::new();
+        let Ok(rows) = segment.open_rows(inflater, &place.page, page, plain) else { continue };
         let _ = rows.position(place.row);
         let payloads = slice(data, &segment.find_payloads(&place, &rows));
         let row = segment.read_row(inflater, &place, &rows, payloads, segment::Wanted::Receipt);

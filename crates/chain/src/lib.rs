@@ -29,7 +29,7 @@ pub use header::{HeaderError, decode_header, hash_header};
 pub use keccak::keccak256_each;
 pub use range::BlockRange;
 pub use receipt::{
-    Receipt, ReceiptError, bloom_each, decode_receipts, encode_receipts, logs_bloom,
+    Receipt, ReceiptError, bloom_each, bloom_of, decode_receipts, encode_receipts, logs_bloom,
 };
 pub use rlp::whole_list;
 pub use spec::{Activation, ChainSpec, Fork};

@@ -3,6 +3,8 @@
 //! Knows: the EIP-2718 receipt with its bloom, and that the bloom is a function of the logs.
 //! Never knows: archive-specific receipt forms, or whether a receipt belongs to a block.
 
+use std::iter;
+
 use alloy_consensus::{
     Receipt as Fields, ReceiptWithBloom, RlpDecodableReceipt, RlpEncodableReceipt, TxType,
 };
@@ -109,16 +111,22 @@ pub fn encode_receipts(receipts: &[Receipt]) -> Vec<u8> {
     rlp
 }
 
-/// The bloom of a receipt's logs. Hashes of addresses and topics go through alloy's cache: most
-/// of a block's repeat, and they are nearly the whole cost.
+/// The bloom of a receipt's logs.
 #[must_use]
 pub fn logs_bloom(logs: &[Log]) -> Bloom {
+    bloom_of(logs.iter().flat_map(|log| {
+        let topics = log.data.topics().iter().map(B256::as_slice);
+        iter::once(log.address.as_slice()).chain(topics)
+    }))
+}
+
+/// The bloom of one receipt, given the addresses and topics of its logs. Their hashes go through
+/// alloy's cache: most were seen before, and they are nearly the whole cost.
+#[must_use]
+pub fn bloom_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Bloom {
     let mut bloom = Bloom::ZERO;
-    for log in logs {
-        bloom.accrue(BloomInput::Hash(keccak256_cached(log.address)));
-        for topic in log.data.topics() {
-            bloom.accrue(BloomInput::Hash(keccak256_cached(topic)));
-        }
+    for item in items {
+        bloom.accrue(BloomInput::Hash(keccak256_cached(item)));
     }
     bloom
 }
@@ -219,7 +227,7 @@ mod tests {
         let items = receipts.iter().map(|logs| {
             logs.iter().flat_map(|log| {
                 let topics = log.data.topics().iter().map(B256::as_slice);
-                std::iter::once(log.address.as_slice()).chain(topics)
+                iter::once(log.address.as_slice()).chain(topics)
             })
         });
         let expected: Vec<Bloom> = receipts.iter().map(|logs| logs_bloom(logs)).collect();

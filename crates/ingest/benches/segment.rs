@@ -163,16 +163,21 @@ impl Stored {
         Self { bytes, segment, run_bytes, run, hashes }
     }
 
-    fn rows(&self, inflater: &mut Inflater, place: &PagePlace) -> Rows {
+    fn rows<'a>(
+        &'a self,
+        inflater: &mut Inflater,
+        place: &PagePlace,
+        plain: &'a mut Vec<u8>,
+    ) -> Rows<'a> {
         let bytes = slice(&self.bytes, &place.range);
-        self.segment.open_rows(inflater, place, bytes).expect("a sound page")
+        self.segment.open_rows(inflater, place, bytes, plain).expect("a sound page")
     }
 
     fn row(
         &self,
         inflater: &mut Inflater,
         place: &RowPlace,
-        rows: &Rows,
+        rows: &Rows<'_>,
         wanted: Wanted,
     ) -> segment::Row {
         let payloads = slice(&self.bytes, &self.segment.find_payloads(place, rows));
@@ -206,12 +211,13 @@ fn report_bytes(stored: &Stored, archive_bytes: u64, count: u64) {
 }
 
 fn report_reads(stored: &Stored, count: u64) {
+    let mut plain = Vec::new();
     let inflater = &mut Inflater::new().expect("zstd");
     let ordinals = || (0..READS).map(|read| read * STRIDE % count);
     let by_position = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page);
+            let rows = stored.rows(inflater, &place.page, &mut plain);
             std::hint::black_box(stored.row(inflater, &place, &rows, Wanted::Transaction));
         }
     });
@@ -224,7 +230,7 @@ fn report_reads(stored: &Stored, count: u64) {
             let found = stored.run.probe(hash, bucket).expect("a sound bucket");
             let is_proven = found.iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
-                let rows = stored.rows(inflater, &place.page);
+                let rows = stored.rows(inflater, &place.page, &mut plain);
                 let row = stored.row(inflater, &place, &rows, Wanted::Transaction);
                 keccak256(row.view().encoded) == *hash
             });
@@ -235,7 +241,7 @@ fn report_reads(stored: &Stored, count: u64) {
     let with_bloom = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page);
+            let rows = stored.rows(inflater, &place.page, &mut plain);
             let row = stored.row(inflater, &place, &rows, Wanted::Receipt);
             std::hint::black_box(rows.position(place.row).expect("a row"));
             std::hint::black_box(row.view().receipt.expect("a receipt").bloom());

@@ -24,7 +24,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Rows in a page at the most.
 pub(crate) const PAGE_ROWS_MAX: usize = 16;
 /// Tokens in a page, unless a single row has more.
-pub(crate) const PAGE_TOKENS_MAX: usize = 8 * 1024;
+pub(crate) const PAGE_TOKENS_MAX: usize = 4 * 1024;
 /// What a page may inflate to: as much as an archive entry, from which all long bytes come.
 const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -183,7 +183,20 @@ impl Inflater {
     }
 
     /// Undoes [`Deflater::frame`].
-    pub(crate) fn open(&mut self, page: &[u8]) -> Result<Opened, PageFault> {
+    pub(crate) fn open(&mut self, page: &[u8]) -> Result<Vec<u8>, PageFault> {
+        let mut plain = Vec::new();
+        self.open_into(page, &mut plain)?;
+        Ok(plain)
+    }
+
+    /// Undoes [`Deflater::frame`] into a buffer that may have room already; gives back what lies
+    /// beside the compressed bytes.
+    pub(crate) fn open_into<'a>(
+        &mut self,
+        page: &'a [u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<&'a [u8], PageFault> {
+        plain.clear();
         let mut cursor = Cursor::new(page);
         let expected = u32::from_le_bytes(cursor.array("page checksum")?);
         let found = crc32fast::hash(cursor.rest());
@@ -195,23 +208,17 @@ impl Inflater {
         if plain_bytes > INFLATED_BYTES_MAX {
             return Err(RowFault::TooLarge { what: "page length" }.into());
         }
-        let plain = if compressed_bytes == 0 {
-            cursor.take(plain_bytes, "stored page")?.to_vec()
+        if compressed_bytes == 0 {
+            plain.extend_from_slice(cursor.take(plain_bytes, "stored page")?);
         } else {
-            self.0.decompress(cursor.take(compressed_bytes, "page")?, plain_bytes)?
-        };
+            plain.reserve(plain_bytes);
+            self.0.decompress_to_buffer(cursor.take(compressed_bytes, "page")?, plain)?;
+        }
         if plain.len() != plain_bytes {
             return Err(PageFault::Length { found: plain.len(), expected: plain_bytes });
         }
-        Ok(Opened { plain, beside: cursor.rest().to_vec() })
+        Ok(cursor.rest())
     }
-}
-
-/// A page whose checksum held, inflated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
-    pub(crate) plain: Vec<u8>,
-    pub(crate) beside: Vec<u8>,
 }
 
 /// A row of an opened page.
@@ -240,24 +247,27 @@ pub struct RowPosition<'a> {
 
 /// A transaction page, opened.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct Rows<'a> {
     chain_id: Option<u64>,
     blocks: Vec<BlockContext>,
     places: Vec<Place>,
     has_receipts: bool,
-    opened: Opened,
+    plain: &'a [u8],
+    signatures: &'a [[u8; SIGNATURE_BYTES]],
 }
 
-impl Rows {
-    /// Opens a transaction page; `blocks` are those that the directory puts there.
+impl<'a> Rows<'a> {
+    /// Opens a transaction page; `blocks` are those that the directory puts there, `plain` is
+    /// where it is inflated to.
     pub(crate) fn open(
         inflater: &mut Inflater,
-        page: &[u8],
+        page: &'a [u8],
+        plain: &'a mut Vec<u8>,
         mut blocks: Vec<BlockContext>,
         has_receipts: bool,
     ) -> Result<Self, PageFault> {
-        let opened = inflater.open(page)?;
-        let mut cursor = Cursor::new(&opened.plain);
+        let beside = inflater.open_into(page, plain)?;
+        let mut cursor = Cursor::new(plain);
         let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
         let expected = blocks.iter().fold(0, |sum, block| block.row_count.saturating_add(sum));
         if row_count != expected {
@@ -271,23 +281,19 @@ impl Rows {
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
         }
-        let heads = read_heads(&mut cursor, row_count, has_receipts)?;
-        let mut start = opened.plain.len().saturating_sub(cursor.rest().len());
-        let mut first_payload = 0_usize;
-        let mut places = Vec::with_capacity(row_count);
-        for RowHead { bytes, payload_count, gas_used, log_count } in heads {
+        let mut places = read_places(&mut cursor, row_count, has_receipts)?;
+        let mut start = plain.len().saturating_sub(cursor.rest().len());
+        for place in &mut places {
+            let bytes = place.tokens.end;
             cursor.take(bytes, "row")?;
-            let end = start.saturating_add(bytes);
-            let next_payload = first_payload.saturating_add(payload_count);
-            let (tokens, payloads) = (start..end, first_payload..next_payload);
-            places.push(Place { tokens, payloads, gas_used, log_count });
-            (start, first_payload) = (end, next_payload);
+            place.tokens = start..start.saturating_add(bytes);
+            start = place.tokens.end;
         }
-        let signature_bytes = row_count.saturating_mul(SIGNATURE_BYTES);
-        if !cursor.is_empty() || opened.beside.len() != signature_bytes {
+        let (signatures, cut) = beside.as_chunks::<SIGNATURE_BYTES>();
+        if !cursor.is_empty() || signatures.len() != row_count || !cut.is_empty() {
             return Err(RowFault::Rest { left: cursor.rest().len() }.into());
         }
-        Ok(Self { chain_id, blocks, places, has_receipts, opened })
+        Ok(Self { chain_id, blocks, places, has_receipts, plain, signatures })
     }
 
     /// The blocks that have rows here.
@@ -348,11 +354,11 @@ impl Rows {
         buffers: &mut RowBuffers,
     ) -> Result<RowEntry, RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
-        let (signatures, _) = self.opened.beside.as_chunks::<SIGNATURE_BYTES>();
-        let (Some(place), Some(signature)) = (self.places.get(row), signatures.get(row)) else {
+        let (Some(place), Some(signature)) = (self.places.get(row), self.signatures.get(row))
+        else {
             return Err(missing);
         };
-        let tokens = self.opened.plain.get(place.tokens.clone()).ok_or(missing)?;
+        let tokens = self.plain.get(place.tokens.clone()).ok_or(missing)?;
         let receipt = ReceiptHead { gas_used: place.gas_used, log_count: place.log_count };
         let context = RowContext {
             tables,
@@ -365,26 +371,31 @@ impl Rows {
     }
 }
 
-fn read_heads(
+/// What the head says of every row; of its tokens only how many bytes they take.
+fn read_places(
     cursor: &mut Cursor<'_>,
     row_count: usize,
     has_receipts: bool,
-) -> Result<Vec<RowHead>, RowFault> {
-    let mut heads = Vec::with_capacity(row_count);
+) -> Result<Vec<Place>, RowFault> {
+    let mut places = Vec::with_capacity(row_count);
+    let mut first_payload = 0_usize;
     for _ in 0..row_count {
         let (bytes, [has_payloads]) = read_marked(cursor, "row length")?;
         let payload_count = if has_payloads { cursor.length("payloads")? } else { 0 };
-        heads.push(RowHead { bytes, payload_count, ..RowHead::default() });
+        let next_payload = first_payload.saturating_add(payload_count);
+        let payloads = first_payload..next_payload;
+        places.push(Place { tokens: 0..bytes, payloads, gas_used: 0, log_count: 0 });
+        first_payload = next_payload;
     }
     if has_receipts {
-        for head in &mut heads {
-            head.gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
+        for place in &mut places {
+            place.gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
         }
-        for head in &mut heads {
-            head.log_count = cursor.length("logs")?;
+        for place in &mut places {
+            place.log_count = cursor.length("logs")?;
         }
     }
-    Ok(heads)
+    Ok(places)
 }
 
 pub(crate) fn wide(length: usize) -> u64 {
@@ -421,12 +432,14 @@ mod tests {
             let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
             let known = BlockContext { gas_before: 0, logs_before: 0, ..block.clone() };
-            let rows = Rows::open(inflater, &bytes, vec![known], true).unwrap();
+            let plain = &mut Vec::new();
+            let rows = Rows::open(inflater, &bytes, plain, vec![known], true).unwrap();
             assert_eq!((rows.chain_id, rows.blocks()), (chain_id, &[block][..]));
             let place = &rows.places[0];
             assert_eq!((place.gas_used, place.log_count), (u64::MAX, 5));
             assert_eq!(rows.payloads_of(0), 0..2);
-            let fault = Rows::open(inflater, &bytes, Vec::new(), true).unwrap_err();
+            let plain = &mut Vec::new();
+            let fault = Rows::open(inflater, &bytes, plain, Vec::new(), true).unwrap_err();
             assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }

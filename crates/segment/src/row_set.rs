@@ -8,6 +8,9 @@ use std::ops::Range;
 use alloy_consensus::{Eip658Value, TxType};
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, LogData};
 
+/// Most transactions are shorter.
+const ROW_BYTES_USUAL: usize = 1024;
+
 /// Several rows: those of a block.
 #[derive(Clone, Debug, Default)]
 pub struct RowSet {
@@ -196,7 +199,8 @@ impl Row {
     pub(crate) fn read<E>(
         read: impl FnOnce(&mut RowBuffers) -> Result<RowEntry, E>,
     ) -> Result<Self, E> {
-        let mut buffers = RowBuffers::default();
+        let mut buffers =
+            RowBuffers { bytes: Vec::with_capacity(ROW_BYTES_USUAL), logs: Vec::new() };
         let row = read(&mut buffers)?;
         Ok(Self { buffers, row })
     }
@@ -290,7 +294,7 @@ impl<'a> ReceiptView<'a> {
     /// The bloom of the logs.
     #[must_use]
     pub fn bloom(&self) -> Bloom {
-        chain::bloom_each([self.bloom_items()]).pop().unwrap_or_default()
+        chain::bloom_of(self.bloom_items())
     }
 
     /// What the bloom is of: every log's address and topics.

@@ -7,12 +7,18 @@ use segment::{Inflater, PageFault};
 pub struct Reader {
     pub(crate) inflater: Inflater,
     pub(crate) page: Vec<u8>,
+    /// What a page of rows inflates to.
+    pub(crate) plain: Vec<u8>,
+    /// Long bytes of a row.
+    pub(crate) payloads: Vec<u8>,
     pub(crate) bucket: Vec<u8>,
 }
 
 impl Reader {
     /// One for as many reads as you like, one after the other.
     pub fn new() -> Result<Self, PageFault> {
-        Ok(Self { inflater: Inflater::new()?, page: Vec::new(), bucket: Vec::new() })
+        let inflater = Inflater::new()?;
+        let [page, plain, payloads, bucket] = [const { Vec::new() }; 4];
+        Ok(Self { inflater, page, plain, payloads, bucket })
     }
 }

@@ -421,17 +421,17 @@ impl View {
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
-        self.fetch(reader, open, place.page.range.clone()).await?;
-        let rows = open
-            .segment
-            .open_rows(&mut reader.inflater, &place.page, &reader.page)
-            .map_err(corrupt)?;
+        let Reader { inflater, page, plain, payloads, .. } = reader;
+        fetch(&*open.bytes, place.page.range.clone(), page).await?;
+        let rows = open.segment.open_rows(inflater, &place.page, page, plain).map_err(corrupt)?;
         // Most rows have none of these, and the page is all that is read.
-        self.fetch(reader, open, open.segment.find_payloads(&place, &rows)).await?;
-        let row = open
-            .segment
-            .read_row(&mut reader.inflater, &place, &rows, &reader.page, wanted)
-            .map_err(corrupt)?;
+        let payload_range = open.segment.find_payloads(&place, &rows);
+        payloads.clear();
+        if !payload_range.is_empty() {
+            fetch(&*open.bytes, payload_range, payloads).await?;
+        }
+        let row =
+            open.segment.read_row(inflater, &place, &rows, payloads, wanted).map_err(corrupt)?;
         Ok(rows.position(place.row).map(|position| StoredTransaction::of_row(position, row)))
     }
 

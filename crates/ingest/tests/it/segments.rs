@@ -88,7 +88,8 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
     let mut logs_before = 0;
     for (index, ordinal) in ordinals.enumerate() {
         let place = segment.find_row(ordinal).unwrap();
-        let rows = segment.open_rows(inflater, &place.page, slice(bytes, &place.page.range))?;
+        let (page, plain) = (slice(bytes, &place.page.range), &mut Vec::new());
+        let rows = segment.open_rows(inflater, &place.page, page, plain)?;
         let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
         let row = segment.read_row(inflater, &place, &rows, payloads, Wanted::Receipt)?;
         let row = row.view();

@@ -56,10 +56,11 @@ impl Segment {
         let offset = place.range.start;
         let mut set = RowSet::with_capacity(place.row_count);
         let mut skipped = place.skipped;
+        let mut plain = Vec::new();
         for page in place.pages.clone().filter(|page| self.kind(*page) == Some(Kind::Rows)) {
             let Some(page) = self.place(page) else { break };
             let own = part(bytes, offset, &page).map_err(|fault| corrupt(&page, fault))?;
-            let rows = self.open_rows(inflater, &page, own)?;
+            let rows = self.open_rows(inflater, &page, own, &mut plain)?;
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };

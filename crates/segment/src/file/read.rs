@@ -17,6 +17,9 @@ use crate::row::Wanted;
 use crate::row_set::{Row, RowBuffers, RowEntry};
 use crate::tables::Tables;
 
+/// One of so many ordinals is kept with its page.
+const NEAR_ORDINALS: u64 = 64;
+
 /// A segment whose footer and tail are in memory.
 #[derive(Clone, Debug)]
 pub struct Segment {
@@ -27,6 +30,8 @@ pub struct Segment {
     kinds: Vec<Kind>,
     /// Pages of rows in order: the ordinal of their first row, and which page it is.
     row_pages: Vec<(u64, usize)>,
+    /// For every so many ordinals, which of the row pages has the first of them.
+    row_pages_near: Vec<u32>,
     header_pages: Vec<usize>,
     other_pages: Vec<usize>,
     blocks: Vec<BlockEntry>,
@@ -96,7 +101,7 @@ impl Segment {
     pub fn open(footer: Footer, inflater: &mut Inflater, tail: &[u8]) -> Result<Self, Corrupt> {
         let facts = footer.facts;
         let opened = inflater.open(tail).map_err(Corrupt::Tail)?;
-        let tail = Tail::decode(&opened.plain, facts.range.count())
+        let tail = Tail::decode(&opened, facts.range.count())
             .map_err(|fault| Corrupt::Tail(fault.into()))?;
         let mut segment = Self {
             footer,
@@ -104,6 +109,7 @@ impl Segment {
             offsets: vec![0],
             kinds: Vec::with_capacity(tail.pages.len()),
             row_pages: Vec::new(),
+            row_pages_near: Vec::new(),
             header_pages: Vec::new(),
             other_pages: Vec::new(),
             blocks: tail.blocks,
@@ -126,6 +132,7 @@ impl Segment {
                 return Err(Corrupt::Directory { what, found, expected });
             }
         }
+        segment.index_row_pages();
         Ok(segment)
     }
 
@@ -170,8 +177,10 @@ impl Segment {
     fn contexts(&self, ordinals: &Range<u64>) -> Vec<BlockContext> {
         let mut contexts = Vec::new();
         let begin = self.block_of(ordinals.start).unwrap_or(self.blocks.len());
-        let ends = self.first_ordinals.iter().zip(self.first_ordinals.iter().skip(1));
-        for (position, ((first, end), block)) in ends.zip(&self.blocks).enumerate().skip(begin) {
+        let blocks = self.blocks.get(begin..).unwrap_or_default();
+        let first_ordinals = self.first_ordinals.get(begin..).unwrap_or_default();
+        let ends = first_ordinals.iter().zip(first_ordinals.iter().skip(1));
+        for (position, ((first, end), block)) in (begin..).zip(ends.zip(blocks)) {
             if *first >= ordinals.end {
                 break;
             }
@@ -225,6 +234,7 @@ impl Segment {
         let bytes = size_of_val(&*self.offsets)
             .saturating_add(size_of_val(&*self.kinds))
             .saturating_add(size_of_val(&*self.row_pages))
+            .saturating_add(size_of_val(&*self.row_pages_near))
             .saturating_add(size_of_val(&*self.header_pages))
             .saturating_add(size_of_val(&*self.other_pages))
             .saturating_add(size_of_val(&*self.first_ordinals))
@@ -285,30 +295,52 @@ impl Segment {
         if ordinal >= self.footer.facts.transaction_count {
             return None;
         }
-        let after = self.row_pages.partition_point(|(first, _)| *first <= ordinal);
-        self.row_pages.get(after.checked_sub(1)?).copied()
+        let near = *self.row_pages_near.get(usize::try_from(ordinal / NEAR_ORDINALS).ok()?)?;
+        let pages = self.row_pages.get(usize::try_from(near).ok()?..)?;
+        let (first, page) = pages.iter().take_while(|(first, _)| *first <= ordinal).last()?;
+        Some((*first, *page))
     }
 
-    /// Opens a page of rows.
-    pub fn open_rows(
+    /// Fills [`Self::row_pages_near`]: a search over all pages of a full segment would touch a
+    /// dozen lines of memory that no read before it did.
+    fn index_row_pages(&mut self) {
+        let mut pages = (0_u32..).zip(&self.row_pages).peekable();
+        let count = self.footer.facts.transaction_count.div_ceil(NEAR_ORDINALS);
+        for ordinal in (0..count).map(|near| near.saturating_mul(NEAR_ORDINALS)) {
+            while pages.peek().is_some() {
+                let mut next = pages.clone();
+                next.next();
+                match next.peek() {
+                    Some((_, (first, _))) if *first <= ordinal => pages = next,
+                    Some(_) | None => break,
+                }
+            }
+            self.row_pages_near.push(pages.peek().map_or(0, |(position, _)| *position));
+        }
+    }
+
+    /// Opens a page of rows; `plain` is where it is inflated to.
+    pub fn open_rows<'a>(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,
-        bytes: &[u8],
-    ) -> Result<Rows, Corrupt> {
+        bytes: &'a [u8],
+        plain: &'a mut Vec<u8>,
+    ) -> Result<Rows<'a>, Corrupt> {
         let at = self.row_pages.partition_point(|(_, page)| *page < place.number);
         let first = |at: usize| self.row_pages.get(at).map(|(ordinal, _)| *ordinal);
         let ordinal = first(at).unwrap_or_default();
         let end = first(at.saturating_add(1)).unwrap_or(self.footer.facts.transaction_count);
         let blocks = self.contexts(&(ordinal..end));
         let has_receipts = self.footer.facts.has_receipts;
-        Rows::open(inflater, bytes, blocks, has_receipts).map_err(|fault| corrupt(place, fault))
+        Rows::open(inflater, bytes, plain, blocks, has_receipts)
+            .map_err(|fault| corrupt(place, fault))
     }
 
     /// The bytes with everything of a row that is too long for its page; an empty range for most
     /// rows. It follows the page, though not always at once.
     #[must_use]
-    pub fn find_payloads(&self, place: &RowPlace, rows: &Rows) -> Range<u64> {
+    pub fn find_payloads(&self, place: &RowPlace, rows: &Rows<'_>) -> Range<u64> {
         let pages = self.payload_pages(place, rows);
         let ends = (self.offsets.get(pages.start), self.offsets.get(pages.end));
         match ends {
@@ -318,7 +350,7 @@ impl Segment {
     }
 
     /// The pages with a row's payloads, as far as there are such.
-    pub(super) fn payload_pages(&self, place: &RowPlace, rows: &Rows) -> Range<usize> {
+    pub(super) fn payload_pages(&self, place: &RowPlace, rows: &Rows<'_>) -> Range<usize> {
         let own = rows.payloads_of(place.row);
         if own.is_empty() {
             return 0..0;
@@ -335,7 +367,7 @@ impl Segment {
         &self,
         inflater: &mut Inflater,
         place: &RowPlace,
-        rows: &Rows,
+        rows: &Rows<'_>,
         payloads: &[u8],
         wanted: Wanted,
     ) -> Result<Row, Corrupt> {
@@ -347,7 +379,7 @@ impl Segment {
         &self,
         inflater: &mut Inflater,
         place: &RowPlace,
-        rows: &Rows,
+        rows: &Rows<'_>,
         payloads: &[u8],
         wanted: Wanted,
         buffers: &mut RowBuffers,
@@ -363,7 +395,7 @@ impl Segment {
                 .map_err(PageFault::from)
                 .and_then(|bytes| inflater.open(bytes))
                 .map_err(|fault| corrupt(&payload, fault))?;
-            long_bytes.push(Bytes::from(opened.plain));
+            long_bytes.push(Bytes::from(opened));
         }
         let mut given = long_bytes.into_iter();
         rows.decode(place.row, &self.tables, wanted, &mut || given.next(), buffers)
@@ -454,7 +486,7 @@ impl Segment {
         let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
         let group_first = number.saturating_sub(number % GROUP_BLOCKS);
         let skipped = number.saturating_sub(group_first.max(self.footer.facts.range.first()));
-        Ok((opened.plain.into(), skipped))
+        Ok((opened.into(), skipped))
     }
 }
 
