@@ -2,8 +2,8 @@
 # What every end-to-end script shares; sourced, not run.
 #
 # Gives: $root (the checkout), $work (a fresh folder, removed at the end), $quipu (the release
-# binary), and the checks below. At its end a script says how many checks passed and failed, and
-# fails if any did or if it broke off.
+# binary), and the checks below. At its end a script stops what it has started, says how many checks
+# passed and failed, and fails if any did or if it broke off.
 
 set -euo pipefail
 
@@ -12,6 +12,7 @@ work=$(mktemp -d)
 output=$work/output
 passed=0
 failed=0
+started=()
 
 ok() {
     passed=$((passed + 1))
@@ -72,8 +73,33 @@ json() {
     python3 -c "import json, sys; value = json.load(sys.stdin); print($1)"
 }
 
+# starts_demo ARGUMENT...: a demo on a free port. $url is where it listens, $demo its process, what it
+# said is in $work/demo.said, and its temporary folder lies in $work/demo.temporary.
+starts_demo() {
+    local said=$work/demo.said
+    mkdir -p "$work/demo.temporary"
+    TMPDIR=$work/demo.temporary "$quipu" demo --listen 127.0.0.1:0 "$@" >"$said" 2>&1 &
+    demo=$!
+    started+=("$demo")
+    for _ in {1..600}; do
+        url=$(sed -n 's/^listening on //p' "$said")
+        [ -z "$url" ] || break
+        kill -0 "$demo" 2>/dev/null || break
+        sleep 0.1
+    done
+    if [ -n "$url" ]; then
+        ok "quipu demo $* listens"
+    else
+        cat "$said" >&2
+        return 1
+    fi
+}
+
 finish() {
-    local status=$?
+    local status=$? process
+    for process in "${started[@]}"; do
+        if kill "$process" 2>/dev/null; then wait "$process" || true; fi
+    done
     rm -rf "$work"
     if [ "$status" -ne 0 ]; then
         not_ok "$(basename "$0") broke off with exit code $status"

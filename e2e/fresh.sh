@@ -9,13 +9,31 @@ exits 0 "quipu --help" "$quipu" --help
 says verify "the help names verify"
 exits 0 "quipu --version" "$quipu" --version
 
-exits 0 "quipu demo" "$quipu" demo --to "$work/demo"
+starts_demo --seed 1
+cp "$work/demo.said" "$output"
 says '^made [0-9]+ blocks, [0-9]+ transactions' "demo tells what it made"
-says '^[0-9]+ files? proven' "demo proves what it wrote"
-says '^[0-9]+ files? imported' "demo imports what it proved"
+says '^[0-9]+ files? imported' "demo imports what it made"
 says '^sample, chain id [0-9]+ in ' "demo shows what is held"
+grep -E '^ +curl ' "$work/demo.said" >"$work/curls"
+same "$(wc -l <"$work/curls")" 4 "demo shows four commands to try"
+while IFS= read -r command; do
+    exits 0 "as shown:$command" bash -c "$command"
+    says '"result":' "it has a result"
+done <"$work/curls"
+# The chain is the same everywhere, so the README can name its hashes.
+cp "$work/demo.said" "$output"
+sed -n '/^## Sixty/,/^## Prove/p' "$root/README.md" | grep -oE '0x[0-9a-f]{64}' | sort -u >"$work/hashes"
+same "$(wc -l <"$work/hashes")" 3 "the README names three hashes"
+while IFS= read -r hash; do
+    says "$hash" "the demo has ${hash:0:10}... as the README says"
+done <"$work/hashes"
+kill "$demo"
+wait "$demo" && stopped=0 || stopped=$?
+same "$stopped" 0 "demo ends when it is told to"
+same "$(ls "$work/demo.temporary")" "" "demo removes its folder"
 
-exits 0 "quipu verify proves the demo's archives again" \
+exits 0 "quipu sample" "$quipu" sample --to "$work/demo"
+exits 0 "quipu verify proves the sample's archives" \
     "$quipu" verify --genesis "$work/demo/genesis.json" "$work/demo"
 says ' consistent, linked' "verify tells how far they can be trusted"
 

@@ -23,6 +23,12 @@ Examples:
 Exit codes: 0 done; 1 the data or the work failed, and it was said what and where; 2 the command
 line is wrong.";
 
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  quipu demo
+  quipu demo --listen 127.0.0.1:0 --block-count 200 --txs-per-block 3
+  quipu demo --data-dir data";
+
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   quipu import /archives/mainnet
@@ -67,7 +73,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make the sample chain, write it as archives, prove and import it: needs nothing
+    /// Make the sample chain and serve it: needs nothing
+    ///
+    /// The chain is made in a temporary folder, imported as any other archive is, and served until
+    /// Ctrl-C or SIGTERM, which removes the folder. When it is ready, it says what is held, prints
+    /// commands to try and, on a line of its own, where it listens. The same arguments
+    /// give the same chain on every machine.
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Write the sample chain as archives
     Sample(SampleArgs),
@@ -113,9 +125,13 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Folder for the archives [default: quipu-demo-... in the system's folder for temporary files]
+    // No variable gives it: whoever has QUIPU_DATA_DIR set wants no sample chain in it.
+    /// Keep the data here instead of in a temporary folder; held already, it is only served
     #[arg(long, value_name = "DIR")]
-    pub(crate) to: Option<PathBuf>,
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
+    pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) chain: SampleChainArgs,
 }

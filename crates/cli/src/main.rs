@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
         Command::Check(check) => commands::check::run(&check),
-        Command::Demo(demo) => commands::demo::run(&demo),
+        Command::Demo(demo) => commands::demo::run(demo),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),
         Command::Sample(sample) => commands::sample::run(&sample),

@@ -1,68 +1,136 @@
-//! `quipu demo`: make the sample chain, write it as ere, prove what was written, import it.
+//! `quipu demo`: make the sample chain, import it as any other archive is, and serve it.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::Context;
-use chain::ChainSpec;
+use alloy_primitives::{B256, keccak256};
+use anyhow::{Context as _, anyhow};
 use ingest::archive::Format;
-use ingest::import::Settings;
 use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME};
-use ingest::survey::Job;
+use rpc::http::HttpSettings;
+use serde_json::{Value, json};
+use store::read::block_on;
+use store::{Reader, StoreError, View, Wanted};
+use tempfile::TempDir;
 
 use crate::Failure;
 use crate::args::{ChainArgs, DemoArgs, SampleChainArgs};
-use crate::chain_choice;
 use crate::commands::import::import;
-use crate::commands::sample::{make, settings};
+use crate::commands::sample::make;
+use crate::commands::serve::{Bound, begin_logs};
 use crate::commands::stat;
-use crate::commands::verify::{Output, prove_all};
+use crate::data_folder::DataFolder;
 use crate::output::print_lines;
 
-pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let folder = args.to.clone().unwrap_or_else(|| default_folder(&args.chain));
-    let made = make(&folder, Format::Ere, &args.chain)?;
-    print_lines(std::slice::from_ref(&made.summary))?;
+/// How often it is tried to remove a folder that is still being written to.
+const REMOVE_TRIES_MAX: u32 = 100;
+/// Between two tries.
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
-    let genesis = sample::genesis(&settings(&args.chain));
-    let spec = ChainSpec::from_genesis(NETWORK_NAME, &genesis).context("sample genesis")?;
-    let anchors = chain_choice::anchors(&spec, &[], None)?;
-    let jobs = made
-        .written
-        .iter()
-        .map(|written| Job {
-            path: written.path.clone(),
-            network: Some(NETWORK_NAME.to_owned()),
-            spec: spec.clone(),
-            anchors: anchors.clone(),
-        })
-        .collect();
-    let threads = args.chain.work.threads.unwrap_or_else(threads_default);
-    prove_all(jobs, threads, Output::Text)?;
+pub(crate) fn run(args: DemoArgs) -> Result<(), Failure> {
+    begin_logs(false, "warn")?;
+    // First, so that an address that is taken is told before any work is done.
+    let bound = Bound::to(args.listen)?;
+    let temporary = tempfile::Builder::new().prefix("quipu-demo-").tempdir()?;
+    let outcome = make_and_serve(bound, args, temporary.path());
+    // However it ended, nothing stays that nobody asked for.
+    remove(temporary)?;
+    outcome
+}
+
+fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<(), Failure> {
+    let archives = temporary.join("archives");
+    let is_kept = args.data_dir.is_some();
+    let data = args.data_dir.unwrap_or_else(|| temporary.join("data"));
+    let Some(prepared) = bound.prepare(move || prepare(&archives, &data, &args.chain))? else {
+        return Err(Failure::Work(anyhow!("stopped before the chain was ready")));
+    };
+    let (folder, held) = prepared?;
+    let address = bound.address();
+    let path = folder.path.display();
+    let end = if is_kept {
+        format!("Ctrl-C ends it; {path} stays, for quipu serve --data-dir {path}")
+    } else {
+        format!("Ctrl-C ends it and removes {}", temporary.display())
+    };
+    let told = [String::new(), format!("listening on http://{address}"), end];
+    print_lines(&[held, examples(&folder, address)?, told.to_vec()].concat())?;
+    bound.serve(&folder, HttpSettings::default(), rpc::Settings::default())
+}
+
+/// Makes the chain and imports it; gives back what is held, as a page.
+fn prepare(
+    archives: &Path,
+    data: &Path,
+    chain: &SampleChainArgs,
+) -> Result<(DataFolder, Vec<String>), Failure> {
+    let made = make(archives, Format::Ere, chain)?;
+    print_lines(std::slice::from_ref(&made.summary))?;
     let files: Vec<PathBuf> = made.written.into_iter().map(|written| written.path).collect();
-    let genesis = Some(folder.join("genesis.json"));
-    let chain_args = ChainArgs { genesis, ..ChainArgs::default() };
-    let settings = Settings {
+    let chain_args = ChainArgs { genesis: Some(made.genesis_path), ..ChainArgs::default() };
+    let settings = ingest::import::Settings {
         is_unanchored_allowed: false,
         is_without_receipts_allowed: false,
         blocks: None,
-        threads,
+        threads: chain.work.threads.unwrap_or_else(threads_default),
     };
-    let data = import(&folder.join("data"), &files, &chain_args, settings)?;
-    let page = stat::text(&data, &stat::gather(&data)?);
-    let (archives, data) = (folder.display(), data.path.display());
-    let again = [
-        String::new(),
-        format!("Prove it again:     quipu verify --genesis {archives}/genesis.json {archives}"),
-        format!("See what is held:   quipu stat --data-dir {data}"),
-    ];
-    print_lines(&[vec![String::new()], page, again.to_vec()].concat())?;
-    Ok(())
+    let folder = import(data, &files, &chain_args, settings)?;
+    let page = stat::text(&folder, &stat::gather(&folder)?);
+    Ok((folder, [vec![String::new()], page].concat()))
 }
 
-/// Another chain, another folder: archives of two chains must not lie together.
-fn default_folder(chain: &SampleChainArgs) -> PathBuf {
-    let SampleChainArgs { seed, block_count, txs_per_block, payload, .. } = chain;
-    let payload = format!("{payload:?}").to_lowercase();
-    std::env::temp_dir().join(format!("quipu-demo-{seed}-{block_count}-{txs_per_block}-{payload}"))
+/// Commands to try, with hashes that are there.
+fn examples(folder: &DataFolder, address: SocketAddr) -> Result<Vec<String>, Failure> {
+    let transaction = block_on(find_transaction(&folder.store.view()))?;
+    let mut calls = vec![("eth_getBlockByNumber", json!(["latest", false]))];
+    if let Some(hash) = transaction {
+        calls.push(("eth_getTransactionByHash", json!([hash])));
+        calls.push(("eth_getTransactionReceipt", json!([hash])));
+    }
+    calls.push(("eth_getTransactionByHash", json!([B256::repeat_byte(0x11)])));
+    let curl = |(method, params): (&str, Value)| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        format!("  curl -s http://{address} -d '{body}'")
+    };
+    let begin =
+        [String::new(), "A block, a transaction, its receipt, and what is not there:".into()];
+    Ok(begin.into_iter().chain(calls.into_iter().map(curl)).collect())
+}
+
+/// The newest transaction with something to show: one that has logs.
+async fn find_transaction(view: &View) -> Result<Option<B256>, StoreError> {
+    let mut reader = Reader::new().map_err(StoreError::Reader)?;
+    for number in (0..=view.tip().unwrap_or_default()).rev() {
+        let Some(block) = view.read_block(&mut reader, number, Wanted::Receipt).await? else {
+            continue;
+        };
+        let has_logs = |receipt: &store::RowReceipt| !receipt.logs.is_empty();
+        let found = block.rows.iter().find(|row| row.receipt.as_ref().is_some_and(has_logs));
+        if let Some(row) = found {
+            return Ok(Some(keccak256(&row.encoded)));
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the folder. Where the process is told to stop while the chain is being made, files still
+/// come in: then it takes more than one try.
+fn remove(folder: TempDir) -> anyhow::Result<()> {
+    let path = folder.keep();
+    let mut tries = 1;
+    loop {
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if tries >= REMOVE_TRIES_MAX => {
+                return Err(error).with_context(|| path.display().to_string());
+            }
+            Ok(()) => return Ok(()),
+            Err(_) => thread::sleep(REMOVE_PAUSE),
+        }
+        tries += 1;
+    }
 }

@@ -1,7 +1,7 @@
 //! `quipu sample`: the sample chain as archives, with the genesis.json that goes with it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ingest::archive::{ArchiveWriter, Format, WriteError, Written, shown};
@@ -16,7 +16,8 @@ use crate::progress::{Watch, per_second};
 pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
     let made = make(&args.to, args.format.into(), &args.chain)?;
     let mut lines: Vec<String> = made.written.iter().map(written_line).collect();
-    lines.push(made.summary);
+    let genesis = made.genesis_path.display();
+    lines.push(format!("{}; forks and genesis hash in {genesis}", made.summary));
     lines.extend(made.merge_block.map(|merge| {
         format!("note: era1 ends before block {merge}, the merge; --format ere holds all blocks")
     }));
@@ -33,6 +34,7 @@ fn written_line(written: &Written) -> String {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) written: Vec<Written>,
+    pub(crate) genesis_path: PathBuf,
     pub(crate) summary: String,
     /// The block at which era1 had to end before the chain did.
     merge_block: Option<u64>,
@@ -66,14 +68,13 @@ pub(crate) fn make(folder: &Path, format: Format, args: &SampleChainArgs) -> Res
     let rate = per_second(transaction_count, elapsed);
     let summary = format!(
         "made {block_count} blocks, {transaction_count} transactions in {:.1} s ({rate} \
-         transactions/s); forks and genesis hash in {}",
-        elapsed.as_secs_f64(),
-        genesis_path.display()
+         transactions/s)",
+        elapsed.as_secs_f64()
     );
-    Ok(Made { written, summary, merge_block })
+    Ok(Made { written, genesis_path, summary, merge_block })
 }
 
-pub(crate) fn settings(args: &SampleChainArgs) -> Settings {
+fn settings(args: &SampleChainArgs) -> Settings {
     Settings {
         seed: args.seed,
         block_count: args.block_count,

@@ -1,5 +1,6 @@
 //! `quipu serve`: answer JSON-RPC from the data folder.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,10 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use rpc::http::{HttpSettings, Listener, Server};
+use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{Service, Settings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::Failure;
@@ -26,9 +29,12 @@ const READS_MAX: usize = 1024;
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    begin_logs(args.log_format == LogFormatArg::Json)?;
+    begin_logs(args.log_format == LogFormatArg::Json, "info")?;
     let folder = DataFolder::open(&args.data)?;
-    serve(&folder, args.listen, args.http_settings(), args.settings())
+    let bound = Bound::to(args.listen)?;
+    // For people and scripts: the first line says where, also when logs are silent.
+    eprintln!("listening on http://{}", bound.address());
+    bound.serve(&folder, args.http_settings(), args.settings())
 }
 
 impl ServeArgs {
@@ -52,41 +58,92 @@ impl ServeArgs {
     }
 }
 
-/// Serves a data folder until the process is told to stop.
-pub(crate) fn serve(
-    folder: &DataFolder,
-    address: SocketAddr,
-    http: HttpSettings,
-    settings: Settings,
-) -> Result<(), Failure> {
-    let spec = spec_of(folder)?;
-    let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
-    let pool = Arc::new(ReadPool::new(reads_max));
-    for _ in 0..READ_THREADS {
-        let pool = Arc::clone(&pool);
-        thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
+/// An address that is listened on, and the runtime that will serve it. Taken before long work, so
+/// that an address that is not free is told at once.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    runtime: Runtime,
+    listener: Listener,
+    stop: StopSignal,
+}
+
+impl Bound {
+    pub(crate) fn to(address: SocketAddr) -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let (listener, stop) = runtime.block_on(async {
+            let listener = Listener::bind(address).await.map_err(|error| told(&error))?;
+            Ok::<_, Failure>((listener, StopSignal::new().context("signals")?))
+        })?;
+        Ok(Self { runtime, listener, stop })
     }
-    let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-    let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
-    let store = Arc::new(store);
-    let service = Arc::new(Service::new(Arc::clone(&store), spec, settings));
-    let server = Arc::new(Server::new(service, http));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(async {
-        let listener = Listener::bind(address).await?;
-        let held = store.view().coverage();
-        let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
-        info!(address = %listener.address(), held = ranges.join(", "), "serving");
-        // For people and scripts: the first line says where, also when logs are silent.
-        eprintln!("listening on http://{}", listener.address());
-        tokio::spawn(refresh(store));
-        listener.serve(server, stop_signal()).await;
-        anyhow::Ok(())
-    });
-    pool.close();
-    outcome?;
-    info!("stopped");
-    Ok(())
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Does what must be done before serving, on a thread of its own. `None` if the process is told
+    /// to stop before it is done: then it goes on until the process ends.
+    pub(crate) fn prepare<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> anyhow::Result<Option<T>> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let working = thread::Builder::new().name("prepare".to_owned());
+        working.spawn(move || drop(sender.send(work())))?;
+        let stop = &mut self.stop;
+        self.runtime.block_on(async {
+            tokio::select! {
+                done = receiver => done.map(Some).context("the work broke off"),
+                () = stop.wait() => Ok(None),
+            }
+        })
+    }
+
+    /// Serves a data folder until the process is told to stop.
+    pub(crate) fn serve(
+        mut self,
+        folder: &DataFolder,
+        http: HttpSettings,
+        settings: Settings,
+    ) -> Result<(), Failure> {
+        let spec = spec_of(folder)?;
+        let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
+        let pool = Arc::new(ReadPool::new(reads_max));
+        for _ in 0..READ_THREADS {
+            let pool = Arc::clone(&pool);
+            thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
+        }
+        let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
+        let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
+        let store = Arc::new(store);
+        let service = Arc::new(Service::new(Arc::clone(&store), spec, settings));
+        let server = Arc::new(Server::new(service, http));
+        self.runtime.block_on(async {
+            let held = store.view().coverage();
+            let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
+            info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
+            tokio::spawn(refresh(store));
+            let stop = async {
+                self.stop.wait().await;
+                info!("stopping: requests under way are finished");
+            };
+            self.listener.serve(server, stop).await;
+        });
+        pool.close();
+        info!("stopped");
+        Ok(())
+    }
+}
+
+/// Why nothing can be served there, and what to do about it.
+fn told(error: &ServeError) -> Failure {
+    let hint = if error.cause.kind() == ErrorKind::AddrInUse {
+        let free = SocketAddr::new(error.address.ip(), 0);
+        format!("\n  hint: another program listens there; --listen {free} takes a free port")
+    } else {
+        String::new()
+    };
+    Failure::Work(anyhow::anyhow!("{error}{hint}"))
 }
 
 /// Sees what imports in other processes add.
@@ -101,26 +158,31 @@ async fn refresh(store: Arc<Store>) {
     }
 }
 
-/// Ctrl-C, or what a supervisor sends.
-async fn stop_signal() {
-    let interrupted = tokio::signal::ctrl_c();
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending::<()>().await,
-        }
-    };
-    tokio::select! {
-        _ = interrupted => {}
-        () = terminated => {}
-    }
-    info!("stopping: requests under way are finished");
+/// Ctrl-C, or what a supervisor sends; heard from the moment it is made.
+#[derive(Debug)]
+struct StopSignal {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-/// Writes logs to standard error: what `RUST_LOG` asks for, or what an operator wants to see.
-pub(crate) fn begin_logs(is_json: bool) -> Result<(), Failure> {
+impl StopSignal {
+    fn new() -> std::io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
+pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<(), Failure> {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

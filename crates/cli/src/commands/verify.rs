@@ -17,7 +17,9 @@ use crate::chain_choice;
 use crate::output::print_lines;
 use crate::progress::Watch;
 
-pub(crate) use report::{Output, hint};
+use report::Output;
+
+pub(crate) use report::hint;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let jobs = plan(args, find_archives(&args.paths)?)?;
@@ -26,11 +28,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 /// Proves every file, prints what was found, and fails if anything was false.
-pub(crate) fn prove_all(
-    jobs: Vec<Job>,
-    threads: NonZeroUsize,
-    output: Output,
-) -> Result<(), Failure> {
+fn prove_all(jobs: Vec<Job>, threads: NonZeroUsize, output: Output) -> Result<(), Failure> {
     let sizes = jobs.iter().filter_map(|job| fs::metadata(&job.path).ok());
     let watch = Watch::bytes("proving", sizes.map(|metadata| metadata.len()).sum());
     let is_alone = jobs.len() == 1;

@@ -18,8 +18,8 @@ pub(crate) fn quipu(args: &[&str]) -> Ran {
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
     command.args(args);
-    for name in ["QUIPU_NETWORK", "QUIPU_GENESIS", "QUIPU_ANCHOR", "QUIPU_DATA_DIR"] {
-        command.env_remove(name);
+    for name in ["NETWORK", "GENESIS", "ANCHOR", "DATA_DIR", "LISTEN"] {
+        command.env_remove(format!("QUIPU_{name}"));
     }
     command
 }

@@ -1,7 +1,7 @@
 //! A server under test: the real executable on a free port, and a client that hides nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::run::{command, text};
 
-/// A running `quipu serve`; killed when it is dropped.
+/// A running `quipu serve` or `quipu demo`; killed when it is dropped.
 pub(crate) struct Served {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 /// What came back.
@@ -36,6 +36,29 @@ impl Served {
         // Whatever it says later must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
+    }
+
+    /// A server that was started otherwise.
+    pub(crate) fn over(child: Child, address: SocketAddr) -> Self {
+        Self { child, address: address.to_string() }
+    }
+
+    /// `quipu demo` on a free port with its temporary files in a folder, and what it said.
+    pub(crate) fn demo(temporary: &Path, args: &[&str]) -> (Self, Vec<String>) {
+        let mut command = command(&[&["demo", "--listen", "127.0.0.1:0"], args].concat());
+        command.env("TMPDIR", temporary).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut said = Vec::new();
+        let address = loop {
+            let line = lines.next().unwrap_or_else(|| panic!("not listening: {said:?}"));
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+            said.push(line);
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        (Self { child, address }, said)
     }
 
     /// Sends a request as it stands, and reads the answer to its end.
@@ -86,10 +109,16 @@ impl Served {
 
     /// Asks the server to stop; its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").arg(&pid).status().unwrap().success());
+        signal(&self.child, "TERM");
         self.child.wait().unwrap().code()
     }
+}
+
+/// Sends a signal to a process of ours.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+    assert!(sent.success());
 }
 
 impl Drop for Served {
