@@ -19,9 +19,12 @@ fn plan() -> Vec<Step> {
     // The fuzz crate is a workspace of its own, which `--workspace` does not reach.
     let fuzz_format = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
     let fuzz_check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
+    // So is the client that the end-to-end checks build.
+    let client_format = ["fmt", "--manifest-path", "e2e/clients/alloy/Cargo.toml", "--check"];
     vec![
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("format of fuzz", &fuzz_format),
+        Step::cargo("format of the alloy client", &client_format),
         Step::function("tidy", tidy::run),
         Step::cargo("clippy", &clippy),
         Step::cargo("fuzz targets", &fuzz_check),

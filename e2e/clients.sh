@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Real clients, unmodified, ask a demo: viem, ethers, web3.py, cast and alloy's provider. What they get
+# is held against answers worked out from the archive of the same chain without any code of Quipu's.
+
+# shellcheck source=e2e/check.sh
+source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+
+node_major_min=20
+clients=$work/clients
+python=$clients/python/bin/python
+expected=$clients/expected.json
+# The chain has every type of transaction, and one block before each fork and after it.
+chain=(--block-count 160 --txs-per-block 4 --seed 1)
+
+for tool in node npm python3 cargo; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "error: the clients need $tool: install it" >&2
+        exit 1
+    fi
+done
+if [ "$(node --print 'process.versions.node.split(".")[0]')" -lt "$node_major_min" ]; then
+    echo "error: the clients need Node $node_major_min or later, this is $(node --version)" >&2
+    exit 1
+fi
+
+cp -r "$root/e2e/clients" "$clients"
+cd "$clients"
+exits 0 "viem, ethers and cast are installed" \
+    npm install --no-audit --no-fund --no-package-lock --ignore-scripts
+python3 -m venv python
+exits 0 "web3.py is installed" "$python" -m pip install --quiet --requirement requirements.txt
+# Built beside the release binary: unlike what npm and pip fetch, it takes minutes.
+exits 0 "alloy's provider is built" env CARGO_TARGET_DIR="$target/e2e/client-alloy" \
+    cargo build --quiet --locked --manifest-path "$root/e2e/clients/alloy/Cargo.toml"
+
+exits 0 "quipu sample writes the chain as an archive" \
+    "$quipu" sample --to "$clients/chain" --format ere "${chain[@]}"
+"$python" expected.py "$clients"/chain/*.ere chain/genesis.json >"$expected"
+ok "the expected answers are worked out"
+# The same with one value that is false, and without the blocks after it.
+"$python" - "$expected" >"$clients/false.json" <<'PYTHON'
+import json, sys
+expected = json.load(open(sys.argv[1]))
+expected["blocks"] = expected["blocks"][:2]
+expected["blocks"][1]["block"]["transactions"][0]["value"] = "0x7"
+json.dump(expected, sys.stdout)
+PYTHON
+
+starts_demo "${chain[@]}"
+
+# agrees CLIENT COMMAND...: the client gets all of what is expected, and tells when it does not.
+agrees() {
+    local client=$1
+    shift
+    exits 0 "$client gets what the archive says" "$@" "$url" "$expected"
+    says '^[0-9]{4,} values compared, 0 differ' "$client: $(tail -n 1 "$output")"
+    refuses "$client tells of a value that is not as expected" "$@" "$url" false.json
+    says 'value: found .*0x7' "$client names the value"
+}
+
+agrees viem node viem.mjs
+agrees ethers node ethers.mjs
+agrees web3.py "$python" client_web3.py
+agrees cast "$python" client_cast.py node_modules/.bin/cast
+agrees alloy "$target/e2e/client-alloy/debug/client-alloy"
