@@ -27,6 +27,9 @@ same "$(wc -l <"$work/hashes")" 3 "the README names three hashes"
 while IFS= read -r hash; do
     says "$hash" "the demo has ${hash:0:10}... as the README says"
 done <"$work/hashes"
+exits 0 "quipu compare finds the demo equal to the data that it serves" \
+    "$quipu" compare --data-dir "$(echo "$work"/demo.temporary/*/data)" --with "$url"
+says ': no differences$' "it says so"
 kill "$demo"
 wait "$demo" && stopped=0 || stopped=$?
 same "$stopped" 0 "demo ends when it is told to"

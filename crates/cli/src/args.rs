@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
@@ -11,6 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
 use ingest::export::Kind;
 use ingest::sample::Payload;
+
+use crate::endpoint::Endpoint;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +54,12 @@ Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  quipu compare --data-dir data --with http://localhost:8545
+  quipu compare --data-dir data --with http://localhost:8545 --sample 1000 --seed 7
+  quipu compare --data-dir data --with http://localhost:8545 --blocks 0..99 --every";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -118,6 +126,14 @@ pub(crate) enum Command {
     /// second. Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Ask another endpoint the same questions, show the differences
+    ///
+    /// All six reads are asked about some of the blocks that are held and some of their
+    /// transactions, and about what is not there; our own answers come from the data folder as
+    /// `quipu serve` would give them. Differences are told by method and place, with how often and
+    /// one example. Exits with 0 if there is none, with 1 if there is any.
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -242,6 +258,33 @@ pub(crate) struct ServeArgs {
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// The other endpoint, over plain HTTP
+    #[arg(long, value_name = "URL")]
+    pub(crate) with: Endpoint,
+    /// All of these blocks, both ends included
+    #[arg(long, value_name = "A..B", value_parser = parse_blocks, conflicts_with = "sample")]
+    pub(crate) blocks: Option<BlockRange>,
+    /// So many blocks out of all that are held, evenly spread, the first and the last among them
+    #[arg(long, value_name = "N", default_value = "64")]
+    pub(crate) sample: NonZeroU64,
+    /// Another seed, other blocks and transactions
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Transactions of a block to ask about, the first and the last among them
+    #[arg(long, value_name = "M", default_value_t = 4)]
+    pub(crate) txs_per_block: u64,
+    /// Print every difference, too, as it is found
+    #[arg(long)]
+    pub(crate) every: bool,
+    /// Connections to ask on
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub(crate) concurrency: NonZeroUsize,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

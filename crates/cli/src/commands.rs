@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod import;

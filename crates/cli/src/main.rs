@@ -7,6 +7,7 @@ mod args;
 mod chain_choice;
 mod commands;
 mod data_folder;
+mod endpoint;
 mod folder_chain;
 mod output;
 mod progress;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
         Command::Check(check) => commands::check::run(&check),
+        Command::Compare(compare) => commands::compare::run(&compare),
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),

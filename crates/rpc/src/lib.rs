@@ -4,6 +4,7 @@
 //! Never knows: archives, upstream protocols, how segments are laid out.
 
 mod answer;
+pub mod compare;
 mod envelope;
 pub mod http;
 mod json;

@@ -10,6 +10,7 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+mod compare;
 mod data;
 mod demo;
 mod export;

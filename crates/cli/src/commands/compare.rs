@@ -1,0 +1,208 @@
+//! `quipu compare`: ask another endpoint the same questions, show the differences.
+
+mod report;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use chain::BlockRange;
+use rpc::compare::{
+    Question, Said, Tally, differences, questions_of_absent, questions_of_block, spread,
+};
+use rpc::{Service, Settings, UnknownHash};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::Failure;
+use crate::args::CompareArgs;
+use crate::data_folder::DataFolder;
+use crate::endpoint::{Connection, Endpoint};
+use crate::folder_chain::spec_of;
+use crate::output::print_lines;
+use crate::progress::Watch;
+
+/// For an answer of our own.
+const OWN_TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let folder = DataFolder::open(&args.data)?;
+    let coverage = folder.store.view().coverage();
+    let blocks = choose(&coverage, args)?;
+    let asking = Asking {
+        service: service(&folder)?,
+        receipts: folder.store.view().coverage_receipts(),
+        endpoint: args.with.clone(),
+        txs_per_block: args.txs_per_block,
+        seed: args.seed,
+        prints_every: args.every,
+        watch: Watch::blocks("comparing", u64::try_from(blocks.len()).unwrap_or(u64::MAX)),
+        waiting: Mutex::new(blocks.into()),
+        tally: Mutex::default(),
+    };
+    let asking = Arc::new(asking);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(ask_all(&asking, args.concurrency.get()));
+    let elapsed = asking.watch.finish();
+    outcome?;
+    let tally = asking.tally.lock().unwrap_or_else(PoisonError::into_inner);
+    print_lines(&report::lines(&args.with.to_string(), &tally, elapsed))?;
+    if tally.differences() == 0 { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// The blocks to ask about: of those that are held.
+fn choose(coverage: &[BlockRange], args: &CompareArgs) -> anyhow::Result<Vec<u64>> {
+    let wanted = |range: &BlockRange| match args.blocks {
+        None => Some(*range),
+        Some(asked) => {
+            BlockRange::from_ends(range.first().max(asked.first()), range.last().min(asked.last()))
+        }
+    };
+    let held: Vec<BlockRange> = coverage.iter().filter_map(wanted).collect();
+    let total = held.iter().map(BlockRange::count).sum();
+    match args.blocks {
+        None => ensure!(total > 0, "no block is held yet"),
+        Some(asked) => {
+            let ranges: Vec<String> = coverage.iter().map(ToString::to_string).collect();
+            ensure!(
+                total == asked.count(),
+                "{total} of blocks {asked} are held; held are: {}",
+                ranges.join(", ")
+            );
+        }
+    }
+    let count = if args.blocks.is_some() { total } else { args.sample.get() };
+    let mut held = held.into_iter();
+    let mut range = held.next();
+    let mut before = 0;
+    let mut blocks = Vec::new();
+    // Both run upwards, so one pass finds the block of every position.
+    for position in spread(total, count, args.seed) {
+        while let Some(it) = range.filter(|it| position - before >= it.count()) {
+            before += it.count();
+            range = held.next();
+        }
+        blocks.extend(range.map(|it| it.first() + position - before));
+    }
+    Ok(blocks)
+}
+
+/// Our own answers, as `quipu serve` gives them, but for unknown hashes: those of a folder with gaps
+/// would all differ, and say nothing about what is held.
+fn service(folder: &DataFolder) -> anyhow::Result<Service> {
+    let settings = Settings { unknown_hash: UnknownHash::Null, ..Settings::default() };
+    Ok(Service::new(Arc::clone(&folder.store), spec_of(folder)?, settings))
+}
+
+/// All that is asked, and what comes of it.
+struct Asking {
+    service: Service,
+    receipts: Vec<BlockRange>,
+    endpoint: Endpoint,
+    txs_per_block: u64,
+    seed: u64,
+    prints_every: bool,
+    watch: Watch,
+    /// Blocks that nobody has taken yet.
+    waiting: Mutex<VecDeque<u64>>,
+    tally: Mutex<Tally>,
+}
+
+async fn ask_all(asking: &Arc<Asking>, connection_count: usize) -> anyhow::Result<()> {
+    let mut connection = Connection::to(asking.endpoint.clone());
+    asking.refuse_other_chain(&mut connection).await?;
+    for (position, question) in questions_of_absent().iter().enumerate() {
+        asking.ask(&mut connection, 0, position, question).await?;
+    }
+    let mut workers = JoinSet::new();
+    for _ in 0..connection_count {
+        let asking = Arc::clone(asking);
+        workers.spawn(async move {
+            let mut connection = Connection::to(asking.endpoint.clone());
+            while let Some(number) = asking.next() {
+                asking.ask_of_block(&mut connection, number).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    // The first failure ends the others with the set.
+    while let Some(ended) = workers.join_next().await {
+        ended.context("a worker broke off")??;
+    }
+    Ok(())
+}
+
+impl Asking {
+    fn next(&self) -> Option<u64> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Of another chain everything would differ.
+    async fn refuse_other_chain(&self, connection: &mut Connection) -> anyhow::Result<()> {
+        let question = Question { method: "eth_chainId", params: json!([]) };
+        let ours = self.own(&question).await?;
+        let theirs = self.theirs(connection, &question).await?;
+        if let (Said::Result(ours), Said::Result(theirs)) = (&ours, &theirs)
+            && ours != theirs
+        {
+            bail!("{} serves chain id {theirs}, the data folder holds {ours}", self.endpoint);
+        }
+        Ok(())
+    }
+
+    async fn ask_of_block(&self, connection: &mut Connection, number: u64) -> anyhow::Result<()> {
+        let own = Question { method: "eth_getBlockByNumber", params: json!([number, false]) };
+        let Said::Result(block) = self.own(&own).await? else {
+            bail!("block {number} cannot be read: see quipu check");
+        };
+        let transactions = block.get("transactions").and_then(Value::as_array).map_or(0, Vec::len);
+        let total = u64::try_from(transactions).unwrap_or(u64::MAX);
+        let picked = spread(total, self.txs_per_block, self.seed ^ number);
+        let has_receipts = self.receipts.iter().any(|range| range.contains(number));
+        let questions = questions_of_block(&block, &picked, has_receipts);
+        for (position, question) in questions.iter().enumerate() {
+            self.ask(connection, number + 1, position, question).await?;
+        }
+        let picked = u64::try_from(picked.len()).unwrap_or(u64::MAX);
+        self.watch.advance_by(1, picked);
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        connection: &mut Connection,
+        turn: u64,
+        position: usize,
+        question: &Question,
+    ) -> anyhow::Result<()> {
+        let theirs = self.theirs(connection, question).await?;
+        let found = differences(&self.own(question).await?, &theirs);
+        if self.prints_every {
+            for difference in &found {
+                self.watch.print(report::difference(question, difference))?;
+            }
+        }
+        let order = (turn, u64::try_from(position).unwrap_or(u64::MAX));
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.add(order, question, found);
+        Ok(())
+    }
+
+    async fn own(&self, question: &Question) -> anyhow::Result<Said> {
+        let answer = self.service.respond(&question.body(), OWN_TIMEOUT).await;
+        let answer = answer.ok_or_else(|| anyhow!("no answer of our own"))?;
+        Ok(Said::parse(&answer)?)
+    }
+
+    async fn theirs(
+        &self,
+        connection: &mut Connection,
+        question: &Question,
+    ) -> anyhow::Result<Said> {
+        let Question { method, params } = question;
+        let place = || format!("{}: asked {method} {params}", self.endpoint);
+        let answer = connection.ask(question.body()).await.with_context(place)?;
+        Said::parse(&answer).with_context(place)
+    }
+}

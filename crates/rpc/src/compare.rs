@@ -1,0 +1,12 @@
+//! Two servers, the same questions: what to ask, and where the answers differ.
+//!
+//! Knows: the six reads, what answers look like, and how differences are grouped.
+//! Never knows: how a question travels, or which of the two servers is right.
+
+mod difference;
+mod question;
+mod tally;
+
+pub use difference::{Difference, NotAnAnswer, Said, differences};
+pub use question::{Question, questions_of_absent, questions_of_block, spread};
+pub use tally::{Group, MethodCount, Tally};
