@@ -128,6 +128,8 @@ const HEADER_OPTIONAL: Members<'_> = &[
     ("excessBlobGas", "Quantity"),
     ("parentBeaconBlockRoot", "Hash"),
     ("requestsHash", "Hash"),
+    ("blockAccessListHash", "Hash"),
+    ("slotNumber", "Quantity"),
 ];
 const BLOCK: Members<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
 const BLOCK_OPTIONAL: Members<'_> = &[("transactions", "[]"), ("withdrawals", "[]")];

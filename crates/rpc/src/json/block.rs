@@ -140,6 +140,12 @@ fn put_header_members(object: &mut Object<'_>, header: &Header, hash: B256) {
     if let Some(hash) = header.requests_hash {
         object.data("requestsHash", hash.as_slice());
     }
+    if let Some(hash) = header.block_access_list_hash {
+        object.data("blockAccessListHash", hash.as_slice());
+    }
+    if let Some(number) = header.slot_number {
+        object.quantity("slotNumber", number);
+    }
 }
 
 fn put_withdrawal(out: &mut Vec<u8>, withdrawal: &Withdrawal) {
@@ -149,4 +155,43 @@ fn put_withdrawal(out: &mut Vec<u8>, withdrawal: &Withdrawal) {
     object.data("address", withdrawal.address.as_slice());
     object.quantity("amount", withdrawal.amount);
     object.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_the_next_fork_shows_its_fields_and_none_of_others() {
+        let shown = |header: &Header| {
+            let rlp = alloy_rlp::encode(header);
+            let hash = keccak256(&rlp);
+            let stored = StoredHeader {
+                number: header.number,
+                hash,
+                rlp: rlp.into(),
+                transaction_count: 0,
+                block_bytes: 0,
+            };
+            let mut out = Vec::new();
+            put_header(&mut out, &stored).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&out).unwrap()
+        };
+        let next = Header {
+            base_fee_per_gas: Some(7),
+            withdrawals_root: Some(B256::ZERO),
+            blob_gas_used: Some(0),
+            excess_blob_gas: Some(0),
+            parent_beacon_block_root: Some(B256::ZERO),
+            requests_hash: Some(B256::ZERO),
+            block_access_list_hash: Some(B256::repeat_byte(4)),
+            slot_number: Some(5),
+            ..Header::default()
+        };
+        let json = shown(&next);
+        assert_eq!(json["blockAccessListHash"], B256::repeat_byte(4).to_string());
+        assert_eq!(json["slotNumber"], "0x5");
+        assert_eq!(json.as_object().unwrap().len(), 16 + 8);
+        assert_eq!(shown(&Header::default()).as_object().unwrap().len(), 16);
+    }
 }
