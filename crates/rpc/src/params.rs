@@ -6,6 +6,8 @@
 //! Any case, `0x` or `0X`, leading zeros and JSON integers are taken; whatever could mean two things,
 //! such as `"10"` without a prefix, is not.
 
+use std::borrow::Cow;
+
 use alloy_primitives::{B256, hex};
 
 use crate::refusal::Refusal;
@@ -118,12 +120,14 @@ impl<'a> Params<'a> {
 fn named_block(token: Token<'_>) -> Result<Result<BlockId, B256>, String> {
     let mut found = None;
     for (key, value) in token.members() {
-        match key.string().as_deref() {
-            Some("blockHash") => found = Some(hash(value).map(Err)?),
-            Some("blockNumber") => {
-                found = Some(number(value).map(|number| Ok(BlockId::Number(number)))?);
-            }
-            _ => {}
+        let named = match key.string().as_deref() {
+            Some("blockHash") => Err(hash(value)?),
+            Some("blockNumber") => Ok(BlockId::Number(number(value)?)),
+            _ => continue,
+        };
+        // Two could be two blocks.
+        if found.replace(named).is_some() {
+            return Err("an object with more than one of blockHash and blockNumber".to_owned());
         }
     }
     found.ok_or_else(|| "an object without blockHash or blockNumber".to_owned())
@@ -132,11 +136,14 @@ fn named_block(token: Token<'_>) -> Result<Result<BlockId, B256>, String> {
 fn number(token: Token<'_>) -> Result<u64, String> {
     match token.kind() {
         Kind::Number => {
+            // The value is not repeated in the reason: it may be as long as a body.
             let is_whole = token.text().bytes().all(|byte| byte.is_ascii_digit());
-            let parsed = token.text().parse().ok().filter(|_| is_whole);
-            parsed.ok_or_else(|| format!("{} is no number of 64 bits", token.text()))
+            if !is_whole {
+                return Err("not a non-negative integer".to_owned());
+            }
+            token.text().parse().map_err(|_| "number > 64 bits".to_owned())
         }
-        Kind::String => hex_number(&token.string().unwrap_or_default()),
+        Kind::String => hex_number(&string(token)?),
         Kind::Object | Kind::Array | Kind::Bool | Kind::Null => Err(non_string(token)),
     }
 }
@@ -161,7 +168,7 @@ fn hex_number(text: &str) -> Result<u64, String> {
 }
 
 fn hash(token: Token<'_>) -> Result<B256, String> {
-    let text = token.string().ok_or_else(|| non_string(token))?;
+    let text = string(token)?;
     let digits = if text.is_empty() { "" } else { hex_digits(&text)? };
     if digits.len() % 2 == 1 {
         return Err("hex string of odd length".to_owned());
@@ -176,6 +183,14 @@ fn hash(token: Token<'_>) -> Result<B256, String> {
     let decoded = hex::decode_to_slice(digits, hash.as_mut_slice());
     decoded.map_err(|_| "invalid hex string".to_owned())?;
     Ok(hash)
+}
+
+/// The content of a string. Half a character, which JSON lets one write, is no digit.
+fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
+    if token.kind() != Kind::String {
+        return Err(non_string(token));
+    }
+    token.string().ok_or_else(|| "invalid hex string".to_owned())
 }
 
 fn hex_digits(text: &str) -> Result<&str, String> {
@@ -255,10 +270,11 @@ mod tests {
             ("\" 0x5\"", "hex string without 0x prefix"),
             ("\"0x10000000000000000\"", "hex number > 64 bits"),
             (&hash, "hex number > 64 bits"),
-            ("-1", "-1 is no number"),
-            ("1.5", "1.5 is no number"),
-            ("1e3", "1e3 is no number"),
-            ("18446744073709551616", "is no number of 64 bits"),
+            ("\"\\ud800\"", "invalid hex string"),
+            ("-1", "not a non-negative integer"),
+            ("1.5", "not a non-negative integer"),
+            ("1e3", "not a non-negative integer"),
+            ("18446744073709551616", "number > 64 bits"),
             ("null", "non-string: null"),
             ("{\"blockNumber\":\"0x1\"}", "non-string: an object"),
             ("true", "non-string: a boolean"),
@@ -328,5 +344,7 @@ mod tests {
         assert_eq!(one(&format!("{{\"blockHash\":{hash}}}")), Ok(Err(B256::repeat_byte(0x11))));
         assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(Ok(BlockId::Number(5))));
         assert!(one("{}").is_err());
+        assert!(one(&format!("{{\"blockHash\":{hash},\"blockNumber\":1}}")).is_err());
+        assert!(one("{\"blockNumber\":1,\"blockNumber\":1}").is_err());
     }
 }
