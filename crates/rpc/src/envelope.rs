@@ -17,7 +17,27 @@ pub(crate) enum Request<'a> {
     /// One request.
     Single(Item<'a>),
     /// Several, in order; never none.
-    Batch(Vec<Item<'a>>),
+    Batch(Batch<'a>),
+}
+
+/// A list of requests. They are taken apart one at a time: a body holds more of them than memory
+/// should.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Batch<'a> {
+    list: Token<'a>,
+    count: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// How many there are.
+    pub(crate) fn count(self) -> usize {
+        self.count
+    }
+
+    /// The requests, in order.
+    pub(crate) fn items(self) -> impl Iterator<Item = Item<'a>> {
+        self.list.items().map(item)
+    }
 }
 
 /// One request.
@@ -60,8 +80,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
     match token.kind() {
         Kind::Object => Ok(Request::Single(item(token))),
         Kind::Array => {
-            let items: Vec<Item<'_>> = token.items().map(item).collect();
-            if items.is_empty() { Err(Refusal::EmptyBatch) } else { Ok(Request::Batch(items)) }
+            let batch = Batch { list: token, count: token.items().count() };
+            if batch.count == 0 { Err(Refusal::EmptyBatch) } else { Ok(Request::Batch(batch)) }
         }
         Kind::String | Kind::Number | Kind::Bool | Kind::Null => Err(Refusal::InvalidRequest),
     }
@@ -131,8 +151,10 @@ mod tests {
         };
         match parse(body.as_bytes()) {
             Ok(Request::Single(single)) => item(&single),
-            Ok(Request::Batch(items)) => {
-                format!("[{}]", items.iter().map(item).collect::<Vec<_>>().join("; "))
+            Ok(Request::Batch(batch)) => {
+                let items: Vec<String> = batch.items().map(|found| item(&found)).collect();
+                assert_eq!(items.len(), batch.count());
+                format!("[{}]", items.join("; "))
             }
             Err(refusal) => format!("null {}", refusal.code()),
         }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
 use crate::answer::{Context, Failure, UnknownHash};
-use crate::envelope::{Call, Id, Item, Request, parse};
+use crate::envelope::{Batch, Call, Id, Item, Request, parse};
 use crate::json::{Object, put_list, put_text};
 use crate::methods::find;
 use crate::openrpc;
@@ -88,36 +88,34 @@ impl Service {
                     return None;
                 }
             }
-            Ok(Request::Batch(items)) => self.put_batch(&items, until, &mut out).await?,
+            Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
+                put_batch_refused(&mut out, batch)?;
+            }
+            Ok(Request::Batch(batch)) => self.put_batch(batch, until, &mut out).await?,
         }
         Some(out)
     }
 
     async fn put_batch(
         &self,
-        items: &[Item<'_>],
+        batch: Batch<'_>,
         until: Option<Instant>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let view = self.store.view();
-        let is_too_large = items.len() > self.settings.batch_items_max;
         out.push(b'[');
-        for item in items {
+        for item in batch.items() {
             let before = out.len();
             if before > 1 {
                 out.push(b',');
             }
-            let is_answered = match item {
-                Item::Call(call) if is_too_large => {
-                    put_refusal(out, call.id, &Refusal::BatchTooLarge);
-                    true
-                }
+            let is_answered = match &item {
                 Item::Call(call) if before >= self.settings.batch_bytes_max => {
                     put_refusal(out, call.id, &Refusal::ResponseTooLarge);
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_item(&view, item, until, out).await
+                    self.put_item(&view, &item, until, out).await
                 }
             };
             if !is_answered {
@@ -215,6 +213,31 @@ impl Service {
             None => Reader::new().map_err(|error| Failure::Store(StoreError::Reader(error))),
         }
     }
+}
+
+/// Refuses a batch of too many: every call by its id, so that whoever waits for it is told. What is
+/// no call is passed over, or a body of nothing but commas and digits would get an answer forty
+/// times its size; if there is nothing else, one refusal stands for all.
+fn put_batch_refused(out: &mut Vec<u8>, batch: Batch<'_>) -> Option<()> {
+    let mut is_invalid = false;
+    out.push(b'[');
+    for item in batch.items() {
+        match item {
+            Item::Call(call) => {
+                if out.len() > 1 {
+                    out.push(b',');
+                }
+                put_refusal(out, call.id, &Refusal::BatchTooLarge);
+            }
+            Item::Invalid(..) => is_invalid = true,
+            Item::Notification => {}
+        }
+    }
+    if out.len() == 1 && is_invalid {
+        put_refusal(out, Id::NULL, &Refusal::BatchTooLarge);
+    }
+    out.push(b']');
+    (out.len() > 2).then_some(())
 }
 
 /// An answer that is only a refusal, for bodies that never reach the service.
