@@ -98,7 +98,7 @@ struct Parts<'a> {
 
 fn item(token: Token<'_>) -> Item<'_> {
     let mut parts = Parts::default();
-    let mut is_repeated = false;
+    let (mut is_repeated, mut has_ids) = (false, false);
     for (key, value) in token.members() {
         let Some(key) = key.string() else { continue };
         let place = match &*key {
@@ -108,14 +108,15 @@ fn item(token: Token<'_>) -> Item<'_> {
             "params" => &mut parts.params,
             _ => continue,
         };
-        is_repeated |= place.replace(value).is_some();
+        let is_second = place.replace(value).is_some();
+        is_repeated |= is_second;
+        has_ids |= is_second && key == "id";
     }
-    let id = match parts.id.map(Token::kind) {
+    let id = match parts.id.map(id_of) {
         None => None,
-        Some(Kind::Number | Kind::String | Kind::Null) => parts.id.map(|id| Id(id.text())),
-        Some(Kind::Object | Kind::Array | Kind::Bool) => {
-            return Item::Invalid(Id::NULL, Refusal::InvalidRequest);
-        }
+        Some(Some(id)) if !has_ids => Some(id),
+        // Neither of two, nor what is none, goes back to anyone.
+        Some(_) => return Item::Invalid(Id::NULL, Refusal::InvalidRequest),
     };
     let invalid = || Item::Invalid(id.unwrap_or(Id::NULL), Refusal::InvalidRequest);
     let is_version = parts.jsonrpc.and_then(Token::string).is_some_and(|text| text == "2.0");
@@ -133,6 +134,17 @@ fn item(token: Token<'_>) -> Item<'_> {
         Some(_) => return Item::Invalid(id, Refusal::NotPositional),
     };
     Item::Call(Call { id, method, params })
+}
+
+/// A number, a string or null as it was written. A string with half a character is not repeated:
+/// readers that are strict would refuse the whole answer.
+fn id_of(token: Token<'_>) -> Option<Id<'_>> {
+    let is_id = match token.kind() {
+        Kind::Number | Kind::Null => true,
+        Kind::String => token.string().is_some(),
+        Kind::Object | Kind::Array | Kind::Bool => false,
+    };
+    is_id.then(|| Id(token.text()))
 }
 
 #[cfg(test)]
@@ -198,6 +210,8 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#, "null -32600"),
             (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, "null -32600"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","method":"n"}"#, "1 -32600"),
+            (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"m"}"#, "null -32600"),
+            (r#"{"jsonrpc":"2.0","id":"\ud800","method":"m"}"#, "null -32600"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#, "1 -32602"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":3}"#, "1 -32602"),
             (r#"{"jsonrpc":"2.0","method":"m"}"#, "notification"),
