@@ -249,6 +249,9 @@ pub(crate) struct ServeArgs {
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(crate) connections_max: NonZeroUsize,
+    /// Connections of one address at a time; one more is told to come again [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections_per_client_max: Option<NonZeroUsize>,
     /// Origins whose pages may ask; may be repeated
     #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*")]
     pub(crate) cors_origins: Vec<String>,

@@ -9,6 +9,8 @@
 mod encoding;
 mod headers;
 mod listen;
+mod patience;
+mod room;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +35,9 @@ pub(crate) type Answer = Response<Full<Bytes>>;
 /// Shorter answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 1024;
 
+/// When a client that was turned away should come again.
+const RETRY_AFTER_SECONDS: u16 = 1;
+
 /// Limits and manners of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
@@ -40,8 +45,13 @@ pub struct HttpSettings {
     pub body_bytes_max: usize,
     /// Connections at a time; one more is told to come again.
     pub connections_max: usize,
-    /// For a request's head to arrive, and for the next one on a connection that is kept.
+    /// Connections of one client at a time; none turns the check off, as is right behind a proxy,
+    /// where all clients have one address.
+    pub connections_per_client_max: Option<usize>,
+    /// For a request's head to arrive, from its first byte.
     pub header_timeout: Duration,
+    /// For the first request, and for the next one on a connection that is kept.
+    pub idle_timeout: Duration,
     /// For a request's body to arrive.
     pub body_timeout: Duration,
     /// For an answer to be found. Below the ten seconds that clients wait.
@@ -59,7 +69,9 @@ impl Default for HttpSettings {
         Self {
             body_bytes_max: 5 << 20,
             connections_max: 10_000,
+            connections_per_client_max: None,
             header_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_mins(2),
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(8),
             stop_timeout: Duration::from_secs(10),
@@ -199,11 +211,11 @@ fn too_large(bytes_max: usize) -> Answer {
 }
 
 /// A refusal of the transport.
-pub(crate) fn refused(status: StatusCode, reason: &str) -> Answer {
+fn refused(status: StatusCode, reason: &str) -> Answer {
     let refusal = Refusal::Transport { reason: reason.to_owned() };
     let mut answer = json(status, refusal_body(&refusal));
     if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
     }
     answer
 }

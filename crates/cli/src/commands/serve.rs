@@ -42,6 +42,7 @@ impl ServeArgs {
         let defaults = HttpSettings::default();
         HttpSettings {
             connections_max: self.connections_max.get(),
+            connections_per_client_max: self.connections_per_client_max.map(NonZeroUsize::get),
             cors_origins: self.cors_origins.clone(),
             hosts: self.hosts.clone(),
             ..defaults

@@ -61,6 +61,11 @@ impl Served {
         (Self { child, address }, said)
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Sends a request as it stands, and reads the answer to its end.
     pub(crate) fn send(&self, request: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();

@@ -1,14 +1,15 @@
 //! Connections: taken, counted, served, and let finish when the server stops.
 //!
-//! Knows: sockets, how many there may be, and how they end.
+//! Knows: sockets, how many there may be and of whom, and how they end.
 //! Never knows: what is asked on them.
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::StatusCode;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -16,11 +17,13 @@ use hyper_util::server::graceful::GracefulShutdown;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use super::{Server, refused};
-use hyper::StatusCode;
+use super::patience::{Deadlines, Patience, Watched};
+use super::room::{Full, Room};
+use super::{RETRY_AFTER_SECONDS, Server};
+use crate::refusal::Refusal;
+use crate::service::refusal_body;
 
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -61,7 +64,8 @@ impl Listener {
 
     /// Serves connections until `stop` is done, then lets those finish what they were asked.
     pub async fn serve(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
-        let room = Arc::new(Semaphore::new(server.settings.connections_max));
+        let settings = &server.settings;
+        let room = Room::new(settings.connections_max, settings.connections_per_client_max);
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -69,8 +73,8 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, client) = match accepted {
+                Ok((stream, client)) => (stream, client.ip()),
                 Err(cause) => {
                     warn!(%cause, "cannot take a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -79,18 +83,28 @@ impl Listener {
             };
             // Answers are written whole: waiting to fill a packet only delays them.
             let _ = stream.set_nodelay(true);
-            match Arc::clone(&room).try_acquire_owned() {
-                Ok(permit) => {
-                    let connection = connection(Arc::clone(&server), stream);
+            match room.enter(client) {
+                Ok(place) => {
+                    let patience = Patience::new(Deadlines {
+                        head: server.settings.header_timeout,
+                        idle: server.settings.idle_timeout,
+                    });
+                    let connection = connection(Arc::clone(&server), stream, Arc::clone(&patience));
                     let watched = graceful.watch(connection);
                     tokio::spawn(async move {
-                        if let Err(cause) = watched.await {
-                            debug!(%cause, "a connection ended early");
+                        tokio::select! {
+                            biased;
+                            ended = watched => if let Err(cause) = ended {
+                                debug!(%cause, "a connection ended early");
+                            },
+                            () = patience.wait_until_lost() => {
+                                debug!(%client, "a connection was silent for too long");
+                            }
                         }
-                        drop(permit);
+                        drop(place);
                     });
                 }
-                Err(_) => drop(tokio::spawn(turn_away(stream))),
+                Err(full) => drop(tokio::spawn(turn_away(stream, client, full))),
             }
         }
         drop(self.listener);
@@ -105,33 +119,38 @@ impl Listener {
 fn connection(
     server: Arc<Server>,
     stream: TcpStream,
+    patience: Arc<Patience>,
 ) -> impl hyper_util::server::graceful::GracefulConnection<
     Error = Box<dyn std::error::Error + Send + Sync>,
 > + Send
 + 'static {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(server.settings.header_timeout)
-        .pipeline_flush(true);
+    // The head has a time of its own, told from the time between requests: see `patience`.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
     builder.http2().timer(TokioTimer::new());
+    let stream = Watched::new(stream, Arc::clone(&patience));
     let service = service_fn(move |request| {
         let server = Arc::clone(&server);
-        async move { Ok::<_, Infallible>(server.handle(request).await) }
+        let asked = patience.begin();
+        async move {
+            let answer = server.handle(request).await;
+            drop(asked);
+            Ok::<_, Infallible>(answer)
+        }
     });
     builder.serve_connection(TokioIo::new(stream), service).into_owned()
 }
 
 /// Tells a client that there is no room, in plain HTTP/1.1, and closes.
-async fn turn_away(mut stream: TcpStream) {
-    let answer = refused(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
-    let body = crate::service::refusal_body(&crate::Refusal::Transport {
-        reason: "too many connections".to_owned(),
-    });
+async fn turn_away(mut stream: TcpStream, client: IpAddr, full: Full) {
+    let (status, reason) = match full {
+        Full::Server => (StatusCode::SERVICE_UNAVAILABLE, "too many connections"),
+        Full::Client => (StatusCode::TOO_MANY_REQUESTS, "too many connections from this address"),
+    };
+    debug!(%client, reason, "turned a client away");
+    let body = refusal_body(&Refusal::Transport { reason: reason.to_owned() });
     let head = format!(
-        "HTTP/1.1 {}\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        answer.status(),
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nretry-after: {RETRY_AFTER_SECONDS}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let told = async {

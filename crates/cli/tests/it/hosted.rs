@@ -1,0 +1,87 @@
+//! The server inside the test's own process: for settings that no flag has, and for disks that fail.
+//!
+//! Knows: how a service is made over any disk, and how a server is started and stopped.
+//! Never knows: what is asked of it.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use chain::ChainSpec;
+use rpc::http::{HttpSettings, Listener, Server};
+use rpc::{Service, Settings};
+use store::disk::{Disk, Folder};
+use store::read::{Blocking, Inline};
+use store::{Limits, Store};
+use tokio::sync::oneshot;
+
+/// The sample chain, as far as answers need to know it.
+fn spec(folder: &Path) -> ChainSpec {
+    let text = std::fs::read(folder.join("genesis.json")).unwrap();
+    ChainSpec::from_genesis("sample", &serde_json::from_slice(&text).unwrap()).unwrap()
+}
+
+/// A service over a data folder of the sample chain.
+pub(crate) fn service(folder: &Path, settings: Settings) -> Service {
+    let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder).unwrap());
+    service_on(folder, disk, Arc::new(Inline), settings)
+}
+
+/// The same on another disk that holds the folder's files.
+pub(crate) fn service_on(
+    folder: &Path,
+    disk: Arc<dyn Disk>,
+    blocking: Arc<dyn Blocking>,
+    settings: Settings,
+) -> Service {
+    let store = Store::open(disk, blocking, Limits::default()).unwrap();
+    Service::new(Arc::new(store), spec(folder), settings)
+}
+
+/// Answers a body as the server would.
+pub(crate) fn respond(service: &Service, body: &str) -> Option<serde_json::Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answer = runtime.block_on(service.respond(body.as_bytes(), Duration::from_secs(20)));
+    answer.map(|bytes| serde_json::from_slice(&bytes).unwrap())
+}
+
+/// A running server; stopped when it is dropped.
+pub(crate) struct Hosted {
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hosted {
+    pub(crate) fn start(service: Service, settings: HttpSettings) -> Self {
+        let (told, address) = sync_channel(1);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let any = SocketAddr::from(([127, 0, 0, 1], 0));
+                let listener = Listener::bind(any).await.unwrap();
+                told.send(listener.address()).unwrap();
+                let server = Arc::new(Server::new(Arc::new(service), settings));
+                listener.serve(server, async move { drop(stopped.await) }).await;
+            });
+        });
+        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}

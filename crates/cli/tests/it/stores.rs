@@ -1,0 +1,68 @@
+//! Data folders that tests ask: the sample chain of `quipu demo`, and parts of it.
+//!
+//! Knows: which blocks each holds, and how it is made with the program's own commands.
+//! Never knows: what is asked of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::data::write_part;
+use crate::run::{archive, quipu, text};
+use crate::served::Served;
+
+/// Every store that a test may name.
+pub(crate) const NAMES: [&str; 5] = ["sample", "gap", "late", "no-receipts", "empty"];
+
+/// Made once for all tests of a run; the next run makes it again.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stores");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    let archives = folder.join("archives");
+    quipu(&["sample", "--to", text(&archives)]).ends_with(0);
+    folder
+});
+
+/// Stores are made one at a time.
+static MADE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// The data folder of a store, made when it is first asked for.
+pub(crate) fn data_folder(name: &str) -> PathBuf {
+    let mut made: MutexGuard<'_, _> = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(name.to_owned()).or_insert_with(|| make(name)).clone()
+}
+
+/// A server of a store.
+pub(crate) fn serve(name: &str, args: &[&str]) -> Served {
+    Served::start(&data_folder(name), args)
+}
+
+fn make(name: &str) -> PathBuf {
+    let data = FOLDER.join(name);
+    let whole = archive(&FOLDER.join("archives"));
+    let part = |blocks, has_receipts| {
+        let folder = FOLDER.join(format!("{name}-archives"));
+        write_part(&whole, blocks, has_receipts, &folder)
+    };
+    match name {
+        "sample" => import(&data, &whole, &[]),
+        "gap" => {
+            import(&data, &part(0..=39, true), &[]);
+            import(&data, &part(60..=99, true), &["--unanchored"]);
+        }
+        "late" => import(&data, &part(60..=99, true), &["--unanchored"]),
+        "no-receipts" => import(&data, &part(0..=99, false), &["--without-receipts"]),
+        "empty" => fs::create_dir_all(&data).unwrap(),
+        _ => panic!("no store {name}; there are {}", NAMES.join(", ")),
+    }
+    data
+}
+
+fn import(data: &Path, archive: &Path, args: &[&str]) {
+    let genesis = FOLDER.join("archives/genesis.json");
+    let import = ["import", "--data-dir", text(data), "--genesis", text(&genesis), text(archive)];
+    quipu(&[&import[..], args].concat()).ends_with(0);
+}

@@ -1,0 +1,196 @@
+//! How long a connection may be silent: one time for the head of a request, another between requests.
+//!
+//! Knows: when bytes last moved on a connection, and whether a request is under way.
+//! Never knows: what the bytes say, beyond which protocol they begin.
+//!
+//! While a request is under way nothing is limited here: bodies and answers have times of their own.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until};
+
+/// How HTTP/2 begins. Its connections carry bytes between requests too: no head is waited for.
+const HTTP2_BEGINS: &[u8] = b"PRI";
+
+/// How long a connection may be silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadlines {
+    /// From the first byte of a request's head to its last.
+    pub(super) head: Duration,
+    /// Before the first byte, and between an answer and the next request.
+    pub(super) idle: Duration,
+}
+
+/// What a connection does, and how long it may.
+#[derive(Debug)]
+pub(super) struct Patience {
+    deadlines: Deadlines,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Requests under way.
+    requests: usize,
+    /// Since when it waits for what it waits for.
+    since: Instant,
+    /// Whether the head of a request has begun.
+    is_in_head: bool,
+    /// The protocol, once a byte came.
+    is_http2: Option<bool>,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Asked(Arc<Patience>);
+
+impl Patience {
+    pub(super) fn new(deadlines: Deadlines) -> Arc<Self> {
+        let state = State { requests: 0, since: Instant::now(), is_in_head: false, is_http2: None };
+        Arc::new(Self { deadlines, state: Mutex::new(state) })
+    }
+
+    /// A request has come, head and all; it is under way until the guard is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Asked {
+        let mut state = self.state();
+        state.requests = state.requests.saturating_add(1);
+        state.is_in_head = false;
+        Asked(Arc::clone(self))
+    }
+
+    /// Ends when the connection has been silent for too long. It is to be polled whenever the
+    /// connection was: what moved there may have brought the end nearer.
+    pub(super) async fn wait_until_lost(&self) {
+        let mut timer = pin!(sleep_until(Instant::now()));
+        poll_fn(|context| {
+            while let Some(at) = self.lost_at() {
+                if at <= Instant::now() {
+                    return Poll::Ready(());
+                }
+                // One that fires too early is set again; most connections never get there.
+                if timer.is_elapsed() || at < timer.deadline() {
+                    timer.as_mut().reset(at);
+                }
+                ready!(timer.as_mut().poll(context));
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// When patience ends, if nothing moves until then. `None` while a request is under way.
+    fn lost_at(&self) -> Option<Instant> {
+        let state = self.state();
+        let patience = if state.is_in_head { self.deadlines.head } else { self.deadlines.idle };
+        // A time past the end of all clocks never comes.
+        let far = Duration::from_hours(24 * 365);
+        let is_idle = state.requests == 0;
+        is_idle.then(|| state.since.checked_add(patience).unwrap_or(state.since + far))
+    }
+
+    fn has_read(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        let is_http2 = *state.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2_BEGINS));
+        if state.requests == 0 && !is_http2 && !state.is_in_head {
+            state.is_in_head = true;
+            state.since = Instant::now();
+        }
+    }
+
+    /// An answer that is being taken is no silence, however long it takes.
+    fn has_written(&self) {
+        let mut state = self.state();
+        if !state.is_in_head {
+            state.since = Instant::now();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.requests = state.requests.saturating_sub(1);
+        state.since = Instant::now();
+    }
+}
+
+/// A stream that tells when its bytes move.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    stream: S,
+    patience: Arc<Patience>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, patience: Arc<Patience>) -> Self {
+        Self { stream, patience }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
+            self.patience.has_read(bytes);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if matches!(polled, Poll::Ready(Ok(_))) {
+            self.patience.has_written();
+        }
+        polled
+    }
+
+    fn poll_flush(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        if matches!(polled, Poll::Ready(Ok(_))) {
+            self.patience.has_written();
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
