@@ -15,6 +15,7 @@ mod data;
 mod demo;
 mod export;
 mod folder_faults;
+mod golden;
 mod hosted;
 mod import;
 mod kill;

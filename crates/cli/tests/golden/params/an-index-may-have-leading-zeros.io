@@ -1,0 +1,3 @@
+// Harmless.
+>> {"jsonrpc":"2.0","id":1,"method":"eth_getTransactionByBlockNumberAndIndex","params":["0x1","0x02"]}
+<< {"jsonrpc":"2.0","id":1,"result":{"type":"0x0","nonce":"0x0","gasPrice":"0x65d80c4ff","gas":"0x5208","to":"0xaadcf9e6b90840f1dd62c9ef6618f9719c50da60","value":"0xf1318ff003088a6","input":"0x","r":"0xefeab07cedfeea80cf4989a1791a722c68313848d9688593c98c462545082776","s":"0x10a607d3897e04514cad4e00c36f99477144057a6bcf1bde12c7205f53ffab4","v":"0x1c","hash":"0xb9a3ed07f793976fb7520a018dd738f2692cc63dc5090a446d3f039565c46557","blockHash":"0xc22294b5578e724a17d4535c34f637b5fde0fc7c3893d72f6a5680c251b2a087","blockNumber":"0x1","transactionIndex":"0x2","from":"0x86e105e504b360ce82702c11c66a8f60ad9d5ef7","blockTimestamp":"0x6955b90c"}}
