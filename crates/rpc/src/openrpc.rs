@@ -97,6 +97,9 @@ fn schemas() -> Value {
         "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
+        "Withdrawal": object(WITHDRAWAL, &[]),
+        "AccessListItem": object(ACCESS_LIST_ITEM, &[]),
+        "Authorization": object(AUTHORIZATION, &[]),
     })
 }
 
@@ -132,7 +135,14 @@ const HEADER_OPTIONAL: Members<'_> = &[
     ("slotNumber", "Quantity"),
 ];
 const BLOCK: Members<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
-const BLOCK_OPTIONAL: Members<'_> = &[("transactions", "[]"), ("withdrawals", "[]")];
+const BLOCK_OPTIONAL: Members<'_> =
+    &[("transactions", "[Hash|Transaction]"), ("withdrawals", "[Withdrawal]")];
+const WITHDRAWAL: Members<'_> = &[
+    ("index", "Quantity"),
+    ("validatorIndex", "Quantity"),
+    ("address", "Address"),
+    ("amount", "Quantity"),
+];
 const TRANSACTION: Members<'_> = &[
     ("type", "Quantity"),
     ("nonce", "Quantity"),
@@ -155,11 +165,20 @@ const TRANSACTION_OPTIONAL: Members<'_> = &[
     ("chainId", "Quantity"),
     ("maxFeePerGas", "Quantity"),
     ("maxPriorityFeePerGas", "Quantity"),
-    ("accessList", "[]"),
+    ("accessList", "[AccessListItem]"),
     ("blobVersionedHashes", "[Hash]"),
     ("maxFeePerBlobGas", "Quantity"),
-    ("authorizationList", "[]"),
+    ("authorizationList", "[Authorization]"),
     ("yParity", "Quantity"),
+];
+const ACCESS_LIST_ITEM: Members<'_> = &[("address", "Address"), ("storageKeys", "[Hash]")];
+const AUTHORIZATION: Members<'_> = &[
+    ("chainId", "Quantity"),
+    ("address", "Address"),
+    ("nonce", "Quantity"),
+    ("yParity", "Quantity"),
+    ("r", "Quantity"),
+    ("s", "Quantity"),
 ];
 const RECEIPT: Members<'_> = &[
     ("type", "Quantity"),
@@ -205,7 +224,12 @@ fn object(required: Members<'_>, optional: Members<'_>) -> Value {
 
 fn member(kind: &str) -> Value {
     if let Some(items) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
-        return if items.is_empty() { json!({ "type": "array" }) } else { list(&reference(items)) };
+        // All of one kind or all of the other.
+        let lists: Vec<Value> = items.split('|').map(|item| list(&reference(item))).collect();
+        return match lists.as_slice() {
+            [list] => list.clone(),
+            lists => json!({ "anyOf": lists }),
+        };
     }
     match kind.strip_suffix('?') {
         Some(name) => or_null(&reference(name)),

@@ -20,6 +20,7 @@ mod hosted;
 mod import;
 mod kill;
 mod limits;
+mod openrpc;
 mod run;
 mod sample;
 mod serve;

@@ -106,6 +106,18 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Requests and answers that are one JSON value each.
+    pub(crate) fn pairs(&self) -> Vec<(Value, Value)> {
+        let pair = |exchange: &Exchange| {
+            let body = exchange.expected.iter().find_map(Expected::body)?;
+            let request = serde_json::from_slice(&exchange.body).ok()?;
+            Some((request, serde_json::from_slice(body).ok()?))
+        };
+        self.exchanges.iter().filter_map(pair).collect()
+    }
+}
+
 impl Exchange {
     /// The request as it goes over the wire.
     pub(crate) fn request(&self) -> Vec<u8> {
@@ -185,6 +197,10 @@ impl Expected {
             "repeat" => Self::Made(bytes(rest)?, line.to_owned()),
             _ => Self::Body(bytes(rest)?),
         })
+    }
+
+    fn body(&self) -> Option<&[u8]> {
+        if let Self::Body(body) = self { Some(body) } else { None }
     }
 
     fn status(&self) -> Option<u16> {

@@ -1,0 +1,255 @@
+//! The `OpenRPC` document: well-formed, complete, and true of every golden answer.
+//!
+//! Knows: what `OpenRPC` 1.3 asks of a document, and the part of JSON Schema that ours uses. A word that
+//! is not known here fails the test: nothing is passed over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::golden::case::Case;
+use crate::golden::names;
+use crate::stores;
+
+/// What is served, in the words of the interface.
+const METHODS: [&str; 26] = [
+    "eth_getBlockByNumber",
+    "eth_getBlockByHash",
+    "eth_getTransactionByHash",
+    "eth_getTransactionByBlockNumberAndIndex",
+    "eth_getTransactionByBlockHashAndIndex",
+    "eth_getTransactionReceipt",
+    "eth_getBlockReceipts",
+    "eth_getBlockTransactionCountByNumber",
+    "eth_getBlockTransactionCountByHash",
+    "eth_getUncleCountByBlockNumber",
+    "eth_getUncleCountByBlockHash",
+    "eth_getUncleByBlockNumberAndIndex",
+    "eth_getUncleByBlockHashAndIndex",
+    "eth_getHeaderByNumber",
+    "eth_getHeaderByHash",
+    "debug_getRawHeader",
+    "debug_getRawBlock",
+    "debug_getRawTransaction",
+    "debug_getRawReceipts",
+    "eth_chainId",
+    "net_version",
+    "eth_blockNumber",
+    "eth_syncing",
+    "web3_clientVersion",
+    "eth_capabilities",
+    "rpc.discover",
+];
+
+fn document() -> Value {
+    let served = stores::serve("sample", &[]);
+    let document = served.get("/openrpc.json").json();
+    assert_eq!(served.result("rpc.discover", &Value::Array(Vec::new())), document);
+    document
+}
+
+/// The members of an object that must have some, and may have others.
+fn members<'a>(
+    place: &str,
+    value: &'a Value,
+    must: &[&str],
+    may: &[&str],
+) -> &'a Map<String, Value> {
+    let object = value.as_object().unwrap_or_else(|| panic!("{place}: {value}"));
+    for name in must {
+        assert!(object.contains_key(*name), "{place}: no {name}");
+    }
+    for name in object.keys() {
+        assert!(must.contains(&name.as_str()) || may.contains(&name.as_str()), "{place}: {name}");
+    }
+    object
+}
+
+#[test]
+fn the_openrpc_document_has_the_form_that_openrpc_asks_for() {
+    let document = document();
+    let may = ["servers", "components", "externalDocs"];
+    members("document", &document, &["openrpc", "info", "methods"], &may);
+    assert!(document["openrpc"].as_str().unwrap().starts_with("1.3."));
+    let may = ["description", "termsOfService", "contact", "license"];
+    let about = members("info", &document["info"], &["title", "version"], &may);
+    assert!(about["title"].is_string() && about["version"] == env!("CARGO_PKG_VERSION"));
+    members("license", &about["license"], &["name"], &["url"]);
+    for method in document["methods"].as_array().unwrap() {
+        let name = method["name"].as_str().unwrap();
+        let must = ["name", "params", "result", "summary", "paramStructure"];
+        members(name, method, &must, &[]);
+        assert_eq!(method["paramStructure"], "by-position");
+        let mut seen = BTreeSet::new();
+        for param in method["params"].as_array().unwrap() {
+            let param = members(name, param, &["name", "schema", "required"], &[]);
+            assert!(seen.insert(param["name"].as_str().unwrap()), "{name}: a name twice");
+            assert_eq!(param["required"], true, "{name}: every parameter is required");
+            check_schema(&document, &param["schema"]);
+        }
+        let result = members(name, &method["result"], &["name", "schema"], &[]);
+        check_schema(&document, &result["schema"]);
+    }
+    for schema in document["components"]["schemas"].as_object().unwrap().values() {
+        check_schema(&document, schema);
+    }
+}
+
+#[test]
+fn every_method_is_in_the_openrpc_document_once_and_is_served() {
+    let document = document();
+    let found: Vec<&str> = document["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|method| method["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(found.len(), METHODS.len());
+    assert_eq!(BTreeSet::from_iter(found.clone()), BTreeSet::from(METHODS));
+    let served = stores::serve("empty", &[]);
+    for name in found {
+        let answer = served.call(name, &Value::Array(Vec::new()));
+        assert_ne!(answer["error"]["code"], -32601, "{name}");
+    }
+}
+
+#[test]
+fn every_golden_answer_fits_the_schema_of_its_method() {
+    let document = document();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut seen = BTreeSet::new();
+    for name in names() {
+        let text = fs::read_to_string(folder.join(&name)).unwrap();
+        for (request, answer) in Case::parse(&text).unwrap().pairs() {
+            let (Some(method), Some(result)) = (request["method"].as_str(), answer.get("result"))
+            else {
+                continue;
+            };
+            let row = document["methods"].as_array().unwrap();
+            let row = row.iter().find(|row| row["name"] == method).unwrap();
+            let faults = faults_of(&document, &row["result"]["schema"], result);
+            assert!(faults.is_empty(), "{name}: {method}: {}", faults.join("; "));
+            if !result.is_null() {
+                seen.insert(method.to_owned());
+            }
+        }
+    }
+    let missing: Vec<&str> = METHODS
+        .into_iter()
+        .filter(|name| !seen.contains(*name) && *name != "rpc.discover")
+        .collect();
+    assert!(missing.is_empty(), "no golden answer of {missing:?}");
+    // A schema that everything fits would prove nothing.
+    let block = &document["methods"][0]["result"]["schema"];
+    for wrong in [serde_json::json!({}), serde_json::json!("0x1"), serde_json::json!([])] {
+        assert!(!faults_of(&document, block, &wrong).is_empty(), "{wrong}");
+    }
+}
+
+/// A schema uses only words that [`faults_of`] knows, and refers to what is there.
+fn check_schema(document: &Value, schema: &Value) {
+    for (word, value) in schema.as_object().unwrap() {
+        match word.as_str() {
+            "$ref" => {
+                let place = value.as_str().unwrap().strip_prefix('#').unwrap();
+                assert!(document.pointer(place).is_some(), "{value} is not there");
+            }
+            "oneOf" | "anyOf" => {
+                value.as_array().unwrap().iter().for_each(|one| check_schema(document, one));
+            }
+            "items" => check_schema(document, value),
+            "properties" => {
+                value.as_object().unwrap().values().for_each(|one| check_schema(document, one));
+            }
+            "required" => {
+                let mut names = value.as_array().unwrap().iter();
+                assert!(
+                    names.all(|name| schema["properties"].get(name.as_str().unwrap()).is_some())
+                );
+            }
+            "pattern" => drop(is_match(value.as_str().unwrap(), "")),
+            "title" | "type" | "const" | "enum" | "minimum" => {}
+            _ => panic!("{word}: not known to this test"),
+        }
+    }
+}
+
+/// Why a value does not fit a schema.
+fn faults_of(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let fits = |schema: &Value| faults_of(document, schema, value).is_empty();
+    for (word, rule) in schema.as_object().unwrap() {
+        let is_right = match word.as_str() {
+            "$ref" => {
+                let place = rule.as_str().unwrap().trim_start_matches('#');
+                faults.extend(faults_of(document, document.pointer(place).unwrap(), value));
+                true
+            }
+            "oneOf" => rule.as_array().unwrap().iter().filter(|one| fits(one)).count() == 1,
+            "anyOf" => rule.as_array().unwrap().iter().any(fits),
+            "type" => is_of_type(rule.as_str().unwrap(), value),
+            "const" => rule == value,
+            "enum" => rule.as_array().unwrap().contains(value),
+            "minimum" => value.as_u64().is_none_or(|number| number >= rule.as_u64().unwrap()),
+            "pattern" => value.as_str().is_none_or(|text| is_match(rule.as_str().unwrap(), text)),
+            "items" => {
+                for item in value.as_array().into_iter().flatten() {
+                    faults.extend(faults_of(document, rule, item));
+                }
+                true
+            }
+            "properties" => {
+                for (name, rule) in rule.as_object().unwrap() {
+                    if let Some(member) = value.get(name) {
+                        let found = faults_of(document, rule, member);
+                        faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
+                    }
+                }
+                true
+            }
+            "required" => rule
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|name| value.get(name.as_str().unwrap()).is_some()),
+            _ => word == "title",
+        };
+        if !is_right {
+            faults.push(format!("{word} {rule} and {value}"));
+        }
+    }
+    faults
+}
+
+fn is_of_type(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "null" => value.is_null(),
+        _ => panic!("type {name}: not known to this test"),
+    }
+}
+
+/// The patterns of the document, which are few, without a crate for all patterns.
+fn is_match(pattern: &str, text: &str) -> bool {
+    let digits = text.strip_prefix("0x");
+    let is_hex = digits.is_some_and(|digits| {
+        digits.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    });
+    let digits = digits.unwrap_or_default();
+    let is_fitting = match pattern {
+        "^0x(0|[1-9a-f][0-9a-f]*)$" => {
+            digits == "0" || !(digits.is_empty() || digits.starts_with('0'))
+        }
+        "^0x([0-9a-f]{2})*$" => digits.len().is_multiple_of(2),
+        "^0x[0-9a-f]{64}$" => digits.len() == 64,
+        "^0x[0-9a-f]{40}$" => digits.len() == 40,
+        _ => panic!("pattern {pattern}: not known to this test"),
+    };
+    is_hex && is_fitting
+}
