@@ -21,6 +21,7 @@ mod import;
 mod kill;
 mod limits;
 mod openrpc;
+mod recompute;
 mod run;
 mod sample;
 mod serve;
