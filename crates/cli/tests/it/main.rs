@@ -10,6 +10,7 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+mod api_docs;
 mod compare;
 mod data;
 mod demo;
