@@ -303,9 +303,16 @@ fn repeated(value: &str) -> Result<Vec<u8>, String> {
     let made: Value = serde_json::from_str(value).map_err(|error| error.to_string())?;
     let text = |name: &str| made[name].as_str().unwrap_or_default();
     let count = made["count"].as_u64().ok_or("a repeat without a count")?;
-    let units: Vec<String> =
-        (0..count).map(|position| text("unit").replace("{i}", &position.to_string())).collect();
-    Ok(format!("{}{}{}", text("before"), units.join(text("between")), text("after")).into_bytes())
+    let unit = text("unit");
+    let units = if unit.contains("{i}") || !text("between").is_empty() {
+        let units: Vec<String> =
+            (0..count).map(|position| unit.replace("{i}", &position.to_string())).collect();
+        units.join(text("between"))
+    } else {
+        // Bodies of mebibytes are made of one letter.
+        unit.repeat(usize::try_from(count).map_err(|error| error.to_string())?)
+    };
+    Ok(format!("{}{units}{}", text("before"), text("after")).into_bytes())
 }
 
 #[test]
