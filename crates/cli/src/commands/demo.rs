@@ -14,7 +14,7 @@ use ingest::pool::threads_default;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Reader, StoreError, View, Wanted};
+use store::{Reader, RowView, StoreError, View, Wanted};
 use tempfile::TempDir;
 
 use crate::Failure;
@@ -108,10 +108,9 @@ async fn find_transaction(view: &View) -> Result<Option<B256>, StoreError> {
         let Some(block) = view.read_block(&mut reader, number, Wanted::Receipt).await? else {
             continue;
         };
-        let has_logs = |receipt: &store::RowReceipt| !receipt.logs.is_empty();
-        let found = block.rows.iter().find(|row| row.receipt.as_ref().is_some_and(has_logs));
-        if let Some(row) = found {
-            return Ok(Some(keccak256(&row.encoded)));
+        let has_logs = |row: &RowView<'_>| row.receipt.is_some_and(|it| it.log_count() > 0);
+        if let Some(row) = block.rows.iter().find(has_logs) {
+            return Ok(Some(keccak256(row.encoded)));
         }
     }
     Ok(None)

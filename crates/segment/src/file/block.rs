@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Kind;
-use super::read::{PagePlace, RowPlace, Segment, corrupt};
+use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::page::Inflater;
@@ -19,7 +19,8 @@ pub struct BlockPlace {
     /// The bytes from the block's first page to its last, payloads included; empty if it has no
     /// transactions. Pages at the ends may hold rows of its neighbours too.
     pub range: Range<u64>,
-    pages: Range<usize>,
+    /// Which of the pages of rows it has a part in.
+    row_pages: Range<usize>,
     /// The first row's place in the first page.
     skipped: usize,
     row_count: usize,
@@ -32,17 +33,19 @@ impl Segment {
         let ordinals = self.find_ordinals(number)?;
         let row_count = usize::try_from(ordinals.end.checked_sub(ordinals.start)?).ok()?;
         if row_count == 0 {
-            return Some(BlockPlace { range: 0..0, pages: 0..0, skipped: 0, row_count });
+            return Some(BlockPlace { range: 0..0, row_pages: 0..0, skipped: 0, row_count });
         }
-        let (first_ordinal, first) = self.find_row_page(ordinals.start)?;
-        let (_, last) = self.find_row_page(ordinals.end.checked_sub(1)?)?;
-        let mut end = last.checked_add(1)?;
+        let first = self.find_row_page(ordinals.start)?;
+        let last = self.find_row_page(ordinals.end.checked_sub(1)?)?;
+        let ((first_page, first_ordinal), (last_page, _)) =
+            (self.row_page(first)?, self.row_page(last)?);
+        let mut end = last_page.number.checked_add(1)?;
         while self.kind(end) == Some(Kind::Payload) {
             end = end.checked_add(1)?;
         }
-        let range = self.place(first)?.range.start..self.place(end.checked_sub(1)?)?.range.end;
+        let range = first_page.range.start..self.place(end.checked_sub(1)?)?.range.end;
         let skipped = usize::try_from(ordinals.start.checked_sub(first_ordinal)?).ok()?;
-        Some(BlockPlace { range, pages: first..end, skipped, row_count })
+        Some(BlockPlace { range, row_pages: first..last.checked_add(1)?, skipped, row_count })
     }
 
     /// Reads the rows of a block in order; `bytes` are those of the place's range.
@@ -57,9 +60,8 @@ impl Segment {
         let mut set = RowSet::with_capacity(place.row_count);
         let mut skipped = place.skipped;
         let mut plain = Vec::new();
-        for page in place.pages.clone().filter(|page| self.kind(*page) == Some(Kind::Rows)) {
-            let Some(page) = self.place(page) else { break };
-            let own = part(bytes, offset, &page).map_err(|fault| corrupt(&page, fault))?;
+        for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {
+            let own = part(bytes, offset, &page.range).map_err(|fault| corrupt(&page, fault))?;
             let rows = self.open_rows(inflater, &page, own, &mut plain)?;
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
@@ -70,8 +72,7 @@ impl Segment {
                 let payloads = if payloads.is_empty() {
                     &[][..]
                 } else {
-                    let whole = PagePlace { number: place.page.number, range: payloads };
-                    part(bytes, offset, &whole).map_err(|fault| corrupt(&place.page, fault))?
+                    part(bytes, offset, &payloads).map_err(|fault| corrupt(&place.page, fault))?
                 };
                 set.read(|buffers| {
                     self.read_into(inflater, &place, &rows, payloads, wanted, buffers)
@@ -82,10 +83,10 @@ impl Segment {
     }
 }
 
-/// A page's bytes inside those that begin at `offset`.
-fn part<'a>(bytes: &'a [u8], offset: u64, page: &PagePlace) -> Result<&'a [u8], PageFault> {
+/// The bytes of a range inside those that begin at `offset`.
+fn part<'a>(bytes: &'a [u8], offset: u64, range: &Range<u64>) -> Result<&'a [u8], PageFault> {
     let narrow = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let mut cursor = Cursor::new(bytes);
-    cursor.take(narrow(page.range.start.saturating_sub(offset)), "pages")?;
-    Ok(cursor.take(narrow(page.range.end.saturating_sub(page.range.start)), "page")?)
+    cursor.take(narrow(range.start.saturating_sub(offset)), "pages")?;
+    Ok(cursor.take(narrow(range.end.saturating_sub(range.start)), "page")?)
 }

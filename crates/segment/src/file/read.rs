@@ -43,6 +43,8 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagePlace {
     pub(super) number: usize,
+    /// Which of the pages of rows it is, if it is one.
+    pub(super) row_page: Option<usize>,
     /// The bytes of the file.
     pub range: Range<u64>,
 }
@@ -285,20 +287,28 @@ impl Segment {
     /// Where a transaction lies.
     #[must_use]
     pub fn find_row(&self, ordinal: u64) -> Option<RowPlace> {
-        let (first, page) = self.find_row_page(ordinal)?;
+        let row_page = self.find_row_page(ordinal)?;
+        let (page, first) = self.row_page(row_page)?;
         let row = usize::try_from(ordinal.checked_sub(first)?).ok()?;
-        Some(RowPlace { page: self.place(page)?, row })
+        Some(RowPlace { page, row })
     }
 
-    /// The page with a row, and the ordinal of that page's first.
-    pub(super) fn find_row_page(&self, ordinal: u64) -> Option<(u64, usize)> {
+    /// Which of the pages of rows has a row.
+    pub(super) fn find_row_page(&self, ordinal: u64) -> Option<usize> {
         if ordinal >= self.footer.facts.transaction_count {
             return None;
         }
         let near = *self.row_pages_near.get(usize::try_from(ordinal / NEAR_ORDINALS).ok()?)?;
-        let pages = self.row_pages.get(usize::try_from(near).ok()?..)?;
-        let (first, page) = pages.iter().take_while(|(first, _)| *first <= ordinal).last()?;
-        Some((*first, *page))
+        let near = usize::try_from(near).ok()?;
+        let pages = self.row_pages.get(near..)?;
+        let begun = pages.iter().take_while(|(first, _)| *first <= ordinal).count();
+        near.checked_add(begun.checked_sub(1)?)
+    }
+
+    /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
+    pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
+        let (first, page) = *self.row_pages.get(row_page)?;
+        Some((PagePlace { row_page: Some(row_page), ..self.place(page)? }, first))
     }
 
     /// Fills [`Self::row_pages_near`]: a search over all pages of a full segment would touch a
@@ -327,10 +337,13 @@ impl Segment {
         bytes: &'a [u8],
         plain: &'a mut Vec<u8>,
     ) -> Result<Rows<'a>, Corrupt> {
-        let at = self.row_pages.partition_point(|(_, page)| *page < place.number);
         let first = |at: usize| self.row_pages.get(at).map(|(ordinal, _)| *ordinal);
-        let ordinal = first(at).unwrap_or_default();
-        let end = first(at.saturating_add(1)).unwrap_or(self.footer.facts.transaction_count);
+        let end_of_all = self.footer.facts.transaction_count;
+        let (ordinal, end) = match place.row_page {
+            Some(at) => (first(at), first(at.saturating_add(1))),
+            None => (None, None),
+        };
+        let (ordinal, end) = (ordinal.unwrap_or(end_of_all), end.unwrap_or(end_of_all));
         let blocks = self.contexts(&(ordinal..end));
         let has_receipts = self.footer.facts.has_receipts;
         Rows::open(inflater, bytes, plain, blocks, has_receipts)
@@ -455,7 +468,7 @@ impl Segment {
     pub(super) fn place(&self, page: usize) -> Option<PagePlace> {
         let start = *self.offsets.get(page)?;
         let end = *self.offsets.get(page.checked_add(1)?)?;
-        Some(PagePlace { number: page, range: start..end })
+        Some(PagePlace { number: page, row_page: None, range: start..end })
     }
 
     pub(super) fn kind(&self, page: usize) -> Option<Kind> {
