@@ -24,7 +24,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Rows in a page at the most.
 pub(crate) const PAGE_ROWS_MAX: usize = 16;
 /// Tokens in a page, unless a single row has more.
-pub(crate) const PAGE_TOKENS_MAX: usize = 4 * 1024;
+pub(crate) const PAGE_TOKENS_MAX: usize = 3 * 1024;
 /// What a page may inflate to: as much as an archive entry, from which all long bytes come.
 const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 

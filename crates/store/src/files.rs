@@ -1,6 +1,6 @@
 //! Files that are held open: each is opened when it is first asked, and shared by all views.
 //!
-//! Knows: how a segment or a run is opened and believed, and how much memory their tails may take.
+//! Knows: how a segment or a run is opened and believed, and how much memory they may take.
 //! Never knows: which of them are live, or what they are asked.
 
 use std::collections::BTreeMap;
@@ -18,6 +18,11 @@ use crate::error::StoreError;
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::read::{Blocking, LocalBytes, SegmentBytes, fetch};
 use crate::reader::Reader;
+use crate::store::Limits;
+
+mod resident;
+
+use resident::{Room, reside};
 
 /// Where the files of a store are opened.
 pub trait FileSource: fmt::Debug + Send + Sync {
@@ -59,6 +64,8 @@ impl FileSource for LocalFiles {
 pub(crate) struct Files {
     source: Arc<dyn FileSource>,
     tail_bytes_max: u64,
+    /// For runs as a whole.
+    run_room: Arc<Room>,
     /// Every file that a view lists: views share them.
     listed: Mutex<Listed>,
     /// Every segment that was opened; asked only when another one is.
@@ -145,7 +152,8 @@ impl RunFile {
         StoreError::Lookup { file: self.entry.file_name.clone(), cause }
     }
 
-    /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay.
+    /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay, and so
+    /// do whole runs while there is room for them.
     pub(crate) async fn opened(&self, files: &Files) -> Result<&OpenRun, StoreError> {
         if let Some(open) = self.open.get() {
             return Ok(open);
@@ -165,6 +173,7 @@ impl RunFile {
             let file = self.entry.file_name.clone();
             return Err(StoreError::NotListed { file, what: "content", found, expected });
         }
+        let bytes = reside(&files.run_room, bytes).await?;
         Ok(self.open.get_or_init(|| OpenRun { bytes, run }))
     }
 
@@ -174,9 +183,11 @@ impl RunFile {
 }
 
 impl Files {
-    pub(crate) fn new(source: Arc<dyn FileSource>, tail_bytes_max: u64) -> Self {
+    pub(crate) fn new(source: Arc<dyn FileSource>, limits: Limits) -> Self {
         let (listed, opened) = (Mutex::default(), Mutex::default());
-        Self { source, tail_bytes_max, listed, opened }
+        let Limits { tail_bytes_max, run_bytes_max } = limits;
+        let run_room = Arc::new(Room::new(run_bytes_max));
+        Self { source, tail_bytes_max, run_room, listed, opened }
     }
 
     /// The segment of this entry, the same for all views that list it.

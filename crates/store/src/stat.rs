@@ -17,6 +17,7 @@ use crate::error::StoreError;
 use crate::files::{FileSource, Files};
 use crate::manifest::{Network, RunEntry, SegmentEntry};
 use crate::reader::Reader;
+use crate::store::Limits;
 use crate::view::View;
 
 /// What a data folder holds.
@@ -114,7 +115,7 @@ impl Stat {
             other: manifest_bytes.saturating_add(beside_bytes),
             ..BytesByPart::default()
         };
-        let files = Files::new(source, 0);
+        let files = Files::new(source, Limits::NONE);
         for entry in manifest.segments() {
             let open = files.segment(&mut reader, &files.listed_segment(entry)).await?;
             bytes.add_segment(open.segment.part_bytes(), entry.bytes);

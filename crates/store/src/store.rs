@@ -20,11 +20,18 @@ use crate::view::View;
 pub struct Limits {
     /// Memory for the directories and tables of segments that were read lately.
     pub tail_bytes_max: u64,
+    /// Memory for lookup runs that fit it as a whole; first come, first kept.
+    pub run_bytes_max: u64,
+}
+
+impl Limits {
+    /// No more than what one read needs.
+    pub(crate) const NONE: Self = Self { tail_bytes_max: 0, run_bytes_max: 0 };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { tail_bytes_max: 256 << 20 }
+        Self { tail_bytes_max: 256 << 20, run_bytes_max: 32 << 20 }
     }
 }
 
@@ -45,7 +52,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let manifest = load(&*disk)?;
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
-        let files = Arc::new(Files::new(source, limits.tail_bytes_max));
+        let files = Arc::new(Files::new(source, limits));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
         Ok(Self { disk, view: ArcSwap::from_pointee(view) })
     }

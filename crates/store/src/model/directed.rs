@@ -135,7 +135,7 @@ fn superseded_files_go_with_the_last_view_that_lists_them() {
 #[test]
 fn tails_are_closed_when_memory_is_short_and_opened_again() {
     for tail_bytes_max in [0, 1, 6_000] {
-        let limits = Limits { tail_bytes_max };
+        let limits = Limits { tail_bytes_max, run_bytes_max: tail_bytes_max };
         let chain = truth(range(7900, 8500), b'a');
         let mut shelf = Shelf::open(FaultyDisk::new(1), chain, limits).unwrap();
         shelf.bring(&[whole(7900, 8100), bare(8101, 8300)]).unwrap();

@@ -31,6 +31,8 @@ use crate::writer::Writer;
 const DEAD_OPERATIONS: u64 = 300;
 /// Fewer than any folder of a run has segments: tails are closed and opened again.
 const TAIL_BYTES_SHORT: u64 = 20_000;
+/// Memory for a few runs.
+const RUN_BYTES_SHORT: u64 = 2_000;
 
 /// Which blocks a run is about.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,8 @@ impl World {
         let end = scene.head_from.unwrap_or(scene.window.end());
         let hashes = branch(first_place(first), b'a', end - first);
         let tail_bytes_max = if dice.one_in(2) { TAIL_BYTES_SHORT } else { u64::MAX };
+        // No room for runs, room for a few, room for all.
+        let run_bytes_max = *dice.pick(&[0, RUN_BYTES_SHORT, u64::MAX]).unwrap();
         let numbers = BlockRange::from_ends(first.saturating_sub(2), scene.window.last() + 2);
         let disk = FaultyDisk::new(dice.next());
         disk.set_may_block(dice.one_in(2));
@@ -105,7 +109,7 @@ impl World {
             disk,
             dice,
             scene,
-            limits: Limits { tail_bytes_max },
+            limits: Limits { tail_bytes_max, run_bytes_max },
             process: None,
             sealed: Durable::default(),
             head: Durable::default(),

@@ -1,0 +1,119 @@
+//! Files that stay in memory as a whole, as long as there is room for them.
+//!
+//! Knows: how much room there is, and who has taken of it.
+//! Never knows: which files are worth it.
+//!
+//! A probe of a lookup run reads some 700 bytes: asking the kernel for them takes longer than
+//! finding the hash in them. The runs of the newest slots are small and the most asked.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::disk::{DiskError, Now};
+use crate::read::{Reading, SegmentBytes, fetch};
+
+/// Room for files in memory.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes_left: AtomicU64,
+}
+
+/// A part of the room, given back when it is dropped.
+#[derive(Debug)]
+struct Taken {
+    room: Arc<Room>,
+    bytes: u64,
+}
+
+impl Room {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self { bytes_left: AtomicU64::new(bytes_max) }
+    }
+
+    fn take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
+        let less = |left: u64| left.checked_sub(bytes);
+        self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
+        Some(Taken { room: Arc::clone(self), bytes })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.bytes_left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A file whose bytes are in memory.
+#[derive(Debug)]
+struct Resident {
+    file: Arc<dyn SegmentBytes>,
+    bytes: Vec<u8>,
+    _taken: Taken,
+}
+
+/// The file with its bytes in memory, if there is room for them; the file itself if not.
+pub(super) async fn reside(
+    room: &Arc<Room>,
+    file: Arc<dyn SegmentBytes>,
+) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+    let Some(taken) = room.take(file.file_bytes()) else { return Ok(file) };
+    let mut bytes = Vec::new();
+    fetch(&*file, 0..file.file_bytes(), &mut bytes).await?;
+    Ok(Arc::new(Resident { file, bytes, _taken: taken }))
+}
+
+impl SegmentBytes for Resident {
+    fn file_bytes(&self) -> u64 {
+        self.file.file_bytes()
+    }
+
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let Some(bytes) = place.and_then(|(start, end)| self.bytes.get(start..end)) else {
+            // Not in the file: it says so as any file does.
+            return self.file.read_now(range, buffer);
+        };
+        buffer.clear();
+        buffer.extend_from_slice(bytes);
+        Ok(Now::Ready)
+    }
+
+    fn read(&self, range: Range<u64>) -> Reading<'_> {
+        self.file.read(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk as _;
+    use crate::disk::faulty::FaultyDisk;
+    use crate::read::{Inline, LocalBytes, block_on};
+
+    fn file(disk: &FaultyDisk) -> Arc<dyn SegmentBytes> {
+        Arc::new(LocalBytes::new(disk.open("a").unwrap(), Arc::new(Inline)))
+    }
+
+    #[test]
+    fn a_file_resides_while_there_is_room_and_gives_it_back() {
+        let disk = FaultyDisk::new(1);
+        disk.write("a", b"0123456789").unwrap();
+        let room = Arc::new(Room::new(15));
+        let first = block_on(reside(&room, file(&disk))).unwrap();
+        assert_eq!(room.bytes_left.load(Ordering::Relaxed), 5);
+        let second = block_on(reside(&room, file(&disk))).unwrap();
+        assert_eq!(room.bytes_left.load(Ordering::Relaxed), 5);
+        let mut buffer = Vec::new();
+        for file in [&first, &second] {
+            assert_eq!(file.file_bytes(), 10);
+            block_on(fetch(&**file, 3..6, &mut buffer)).unwrap();
+            assert_eq!(buffer, b"345");
+            block_on(fetch(&**file, 0..10, &mut buffer)).unwrap();
+            assert_eq!(buffer, b"0123456789");
+            assert!(block_on(fetch(&**file, 8..11, &mut buffer)).is_err());
+        }
+        drop(first);
+        assert_eq!(room.bytes_left.load(Ordering::Relaxed), 15);
+    }
+}
