@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         let page = slice(data, &place.page.range);
         let plain = &mut Vec::new();
         let Ok(rows) = segment.open_rows(inflater, &place.page, page, plain) else { continue };
-        let _ = rows.position(place.row);
+        let _ = segment.position_of(&place, &rows);
         let payloads = slice(data, &segment.find_payloads(&place, &rows));
         let row = segment.read_row(inflater, &place, &rows, payloads, segment::Wanted::Receipt);
         if let Ok(row) = row {

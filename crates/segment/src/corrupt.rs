@@ -49,9 +49,9 @@ pub enum RowFault {
     #[error("{found} rows, the directory says {expected}")]
     RowCount {
         /// In the page.
-        found: usize,
+        found: u64,
         /// In the directory.
-        expected: usize,
+        expected: u64,
     },
     /// Bytes after the last field.
     #[error("{left} bytes after the last field")]

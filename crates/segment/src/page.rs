@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
 
@@ -33,29 +33,6 @@ const TRANSFER_GAS: u64 = 21_000;
 
 const SIGNATURE_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 4;
-
-/// What is known of a block beside a page of its rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockContext {
-    /// The block's number.
-    pub number: u64,
-    /// The block's hash.
-    pub hash: B256,
-    /// The header's timestamp.
-    pub timestamp: u64,
-    /// The header's base fee, from London on.
-    pub base_fee: Option<u64>,
-    /// The header's excess blob gas, from Cancun on.
-    pub excess_blob_gas: Option<u64>,
-    /// Index in the block of the first row that is here.
-    pub first_index: u64,
-    /// Gas used in the block before that row.
-    pub gas_before: u64,
-    /// Logs in the block before that row.
-    pub logs_before: u64,
-    /// How many of the block's rows are here.
-    pub row_count: usize,
-}
 
 /// What a page says about a row before its tokens: what must be known of all rows before one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -232,24 +209,21 @@ struct Place {
     log_count: usize,
 }
 
-/// Where in its block a row stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowPosition<'a> {
-    /// What the page says about the block.
-    pub block: &'a BlockContext,
-    /// Position in the block.
-    pub index: u64,
-    /// Gas used in the block before it.
-    pub gas_before: u64,
-    /// Logs in the block before it.
-    pub logs_before: u64,
+/// Gas used and logs in a block before one of its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) gas: u64,
+    pub(crate) logs: u64,
 }
 
 /// A transaction page, opened.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
     chain_id: Option<u64>,
-    blocks: Vec<BlockContext>,
+    /// Which rows of the segment these are.
+    ordinals: Range<u64>,
+    /// Gas used and logs in the first row's block before it.
+    before: Before,
     places: Vec<Place>,
     has_receipts: bool,
     plain: &'a [u8],
@@ -257,26 +231,27 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Opens a transaction page; `blocks` are those that the directory puts there, `plain` is
+    /// Opens a transaction page; `ordinals` are the rows that the directory puts there, `plain` is
     /// where it is inflated to.
     pub(crate) fn open(
         inflater: &mut Inflater,
         page: &'a [u8],
         plain: &'a mut Vec<u8>,
-        mut blocks: Vec<BlockContext>,
+        ordinals: Range<u64>,
         has_receipts: bool,
     ) -> Result<Self, PageFault> {
         let beside = inflater.open_into(page, plain)?;
         let mut cursor = Cursor::new(plain);
         let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
-        let expected = blocks.iter().fold(0, |sum, block| block.row_count.saturating_add(sum));
-        if row_count != expected {
-            return Err(RowFault::RowCount { found: row_count, expected }.into());
+        let expected = ordinals.end.saturating_sub(ordinals.start);
+        if wide(row_count) != expected {
+            return Err(RowFault::RowCount { found: wide(row_count), expected }.into());
         }
         let chain_id = if has_chain_id { Some(cursor.varint("chain id")?) } else { None };
-        if has_receipts && let Some(block) = blocks.first_mut() {
-            block.gas_before = cursor.varint("gas before")?;
-            block.logs_before = cursor.varint("logs before")?;
+        let mut before = Before::default();
+        if has_receipts {
+            before.gas = cursor.varint("gas before")?;
+            before.logs = cursor.varint("logs before")?;
         }
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
@@ -293,13 +268,7 @@ impl<'a> Rows<'a> {
         if !cursor.is_empty() || signatures.len() != row_count || !cut.is_empty() {
             return Err(RowFault::Rest { left: cursor.rest().len() }.into());
         }
-        Ok(Self { chain_id, blocks, places, has_receipts, plain, signatures })
-    }
-
-    /// The blocks that have rows here.
-    #[must_use]
-    pub fn blocks(&self) -> &[BlockContext] {
-        &self.blocks
+        Ok(Self { chain_id, ordinals, before, places, has_receipts, plain, signatures })
     }
 
     /// How many rows are here.
@@ -314,29 +283,20 @@ impl<'a> Rows<'a> {
         self.places.is_empty()
     }
 
-    /// Where in its block a row stands.
-    #[must_use]
-    pub fn position(&self, row: usize) -> Option<RowPosition<'_>> {
-        let mut first = 0_usize;
-        for block in &self.blocks {
-            let end = first.saturating_add(block.row_count);
-            if row < end {
-                let before = self.places.get(first..row)?;
-                let add = |sum: u64, count: usize| sum.saturating_add(wide(count));
-                return Some(RowPosition {
-                    block,
-                    index: add(block.first_index, before.len()),
-                    gas_before: before
-                        .iter()
-                        .fold(block.gas_before, |sum, place| sum.wrapping_add(place.gas_used)),
-                    logs_before: before
-                        .iter()
-                        .fold(block.logs_before, |sum, place| add(sum, place.log_count)),
-                });
-            }
-            first = end;
-        }
-        None
+    /// Which rows of the segment these are.
+    pub(crate) fn ordinals(&self) -> &Range<u64> {
+        &self.ordinals
+    }
+
+    /// What came before a row in its block, whose first row here is `first`.
+    pub(crate) fn before(&self, first: usize, row: usize) -> Option<Before> {
+        // What the page says is of the block of its first row.
+        let begin = if first == 0 { self.before } else { Before::default() };
+        let rows = self.places.get(first..row)?;
+        Some(rows.iter().fold(begin, |sum, place| Before {
+            gas: sum.gas.wrapping_add(place.gas_used),
+            logs: sum.logs.saturating_add(wide(place.log_count)),
+        }))
     }
 
     /// Which of the page's payloads a row needs.
@@ -409,37 +369,27 @@ mod tests {
     #[test]
     fn the_largest_numbers_of_a_page_head_come_back() {
         for chain_id in [None, Some(0), Some(u64::MAX)] {
-            let block = BlockContext {
-                number: 31,
-                hash: B256::repeat_byte(1),
-                timestamp: 2,
-                base_fee: None,
-                excess_blob_gas: None,
-                first_index: 3,
-                gas_before: u64::MAX,
-                logs_before: 4,
-                row_count: 1,
-            };
+            let before = Before { gas: u64::MAX, logs: 4 };
             let head = RowHead { bytes: 1, payload_count: 2, gas_used: u64::MAX, log_count: 5 };
             let page = RowPage {
                 chain_id,
-                gas_before: block.gas_before,
-                logs_before: block.logs_before,
+                gas_before: before.gas,
+                logs_before: before.logs,
                 rows: vec![head],
                 tokens: vec![0],
                 signatures: vec![0; SIGNATURE_BYTES],
             };
             let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
-            let known = BlockContext { gas_before: 0, logs_before: 0, ..block.clone() };
             let plain = &mut Vec::new();
-            let rows = Rows::open(inflater, &bytes, plain, vec![known], true).unwrap();
-            assert_eq!((rows.chain_id, rows.blocks()), (chain_id, &[block][..]));
+            let rows = Rows::open(inflater, &bytes, plain, 7..8, true).unwrap();
+            assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, Some(before)));
+            assert_eq!(rows.ordinals(), &(7..8));
             let place = &rows.places[0];
             assert_eq!((place.gas_used, place.log_count), (u64::MAX, 5));
             assert_eq!(rows.payloads_of(0), 0..2);
             let plain = &mut Vec::new();
-            let fault = Rows::open(inflater, &bytes, plain, Vec::new(), true).unwrap_err();
+            let fault = Rows::open(inflater, &bytes, plain, 7..7, true).unwrap_err();
             assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }

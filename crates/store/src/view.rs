@@ -432,7 +432,8 @@ impl View {
         }
         let row =
             open.segment.read_row(inflater, &place, &rows, payloads, wanted).map_err(corrupt)?;
-        Ok(rows.position(place.row).map(|position| StoredTransaction::of_row(position, row)))
+        let position = open.segment.position_of(&place, &rows);
+        Ok(position.map(|position| StoredTransaction::of_row(position, row)))
     }
 
     async fn fetch(

@@ -89,11 +89,16 @@ pub(super) fn for_each_piece<T: Send>(
     }
 }
 
-/// The counted blocks, those that follow each other together.
+/// Counted blocks that are proven together. The second pass begins when the last of them is done:
+/// with few, no thread waits long for another.
+const COUNTED_PIECE_BLOCKS: u64 = 4;
+
+/// The counted blocks, a few of those that follow each other together.
 fn counted_pieces(range: BlockRange) -> Vec<BlockRange> {
     let counted: Vec<u64> = counted_blocks(range).collect();
+    let piece_of = |number: u64| number / COUNTED_PIECE_BLOCKS;
     let is_same =
-        |one: &u64, next: &u64| one.saturating_add(1) == *next && group_of(*one) == group_of(*next);
+        |one: &u64, next: &u64| one.saturating_add(1) == *next && piece_of(*one) == piece_of(*next);
     let ends = |piece: &[u64]| BlockRange::from_ends(*piece.first()?, *piece.last()?);
     counted.chunk_by(is_same).filter_map(ends).collect()
 }

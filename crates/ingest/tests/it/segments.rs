@@ -94,9 +94,9 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
         let row = segment.read_row(inflater, &place, &rows, payloads, Wanted::Receipt)?;
         let row = row.view();
         assert!(Some(row) == whole.get(index), "a row of its block is the row alone");
-        let position = rows.position(place.row).unwrap();
-        assert_eq!((position.block.number, position.index), (number, index as u64));
-        assert_eq!(Some(position.block.hash), segment.find_hash(number));
+        let position = segment.position_of(&place, &rows).unwrap();
+        assert_eq!((position.number, position.index), (number, index as u64));
+        assert_eq!(Some(position.hash), segment.find_hash(number));
         assert_eq!(position.logs_before, logs_before);
         said.push(row.encoded.to_vec());
         said.push(row.sender.to_vec());

@@ -12,7 +12,7 @@ use super::shape::{GROUP_BLOCKS, groups};
 use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{BlockContext, Inflater, Rows, wide};
+use crate::page::{Inflater, Rows, wide};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowBuffers, RowEntry};
 use crate::tables::Tables;
@@ -56,6 +56,27 @@ pub struct RowPlace {
     pub page: PagePlace,
     /// Which row of the page.
     pub row: usize,
+}
+
+/// Where in its block a row stands, and what is known of the block beside its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPosition {
+    /// The block's number.
+    pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
+    /// The header's timestamp.
+    pub timestamp: u64,
+    /// The header's base fee, from London on.
+    pub base_fee: Option<u64>,
+    /// The header's excess blob gas, from Cancun on.
+    pub excess_blob_gas: Option<u64>,
+    /// Position in the block.
+    pub index: u64,
+    /// Gas used in the block before it.
+    pub gas_before: u64,
+    /// Logs in the block before it.
+    pub logs_before: u64,
 }
 
 /// What the bytes of a segment are for.
@@ -175,35 +196,25 @@ impl Segment {
         Some(self.footer.facts.range.first().checked_add(position)? / GROUP_BLOCKS)
     }
 
-    /// The blocks of consecutive rows, as far as the directory tells.
-    fn contexts(&self, ordinals: &Range<u64>) -> Vec<BlockContext> {
-        let mut contexts = Vec::new();
-        let begin = self.block_of(ordinals.start).unwrap_or(self.blocks.len());
-        let blocks = self.blocks.get(begin..).unwrap_or_default();
-        let first_ordinals = self.first_ordinals.get(begin..).unwrap_or_default();
-        let ends = first_ordinals.iter().zip(first_ordinals.iter().skip(1));
-        for (position, ((first, end), block)) in (begin..).zip(ends.zip(blocks)) {
-            if *first >= ordinals.end {
-                break;
-            }
-            let here = ordinals.start.max(*first)..ordinals.end.min(*end);
-            let row_count = usize::try_from(here.end.saturating_sub(here.start));
-            if here.is_empty() {
-                continue;
-            }
-            contexts.push(BlockContext {
-                number: self.footer.facts.range.first().saturating_add(wide(position)),
-                hash: block.hash,
-                timestamp: block.timestamp,
-                base_fee: block.base_fee,
-                excess_blob_gas: block.excess_blob_gas,
-                first_index: here.start.saturating_sub(*first),
-                gas_before: 0,
-                logs_before: 0,
-                row_count: row_count.unwrap_or(usize::MAX),
-            });
-        }
-        contexts
+    /// Where in its block a row stands, and what answers need of that block.
+    #[must_use]
+    pub fn position_of(&self, place: &RowPlace, rows: &Rows<'_>) -> Option<RowPosition> {
+        let page_first = rows.ordinals().start;
+        let ordinal = page_first.checked_add(wide(place.row))?;
+        let position = self.block_of(ordinal)?;
+        let (block, first) = (self.blocks.get(position)?, *self.first_ordinals.get(position)?);
+        let first_here = usize::try_from(first.saturating_sub(page_first)).ok()?;
+        let before = rows.before(first_here, place.row)?;
+        Some(RowPosition {
+            number: self.footer.facts.range.first().saturating_add(wide(position)),
+            hash: block.hash,
+            timestamp: block.timestamp,
+            base_fee: block.base_fee,
+            excess_blob_gas: block.excess_blob_gas,
+            index: ordinal.checked_sub(first)?,
+            gas_before: before.gas,
+            logs_before: before.logs,
+        })
     }
 
     /// A block's hash.
@@ -343,10 +354,9 @@ impl Segment {
             Some(at) => (first(at), first(at.saturating_add(1))),
             None => (None, None),
         };
-        let (ordinal, end) = (ordinal.unwrap_or(end_of_all), end.unwrap_or(end_of_all));
-        let blocks = self.contexts(&(ordinal..end));
+        let ordinals = ordinal.unwrap_or(end_of_all)..end.unwrap_or(end_of_all);
         let has_receipts = self.footer.facts.has_receipts;
-        Rows::open(inflater, bytes, plain, blocks, has_receipts)
+        Rows::open(inflater, bytes, plain, ordinals, has_receipts)
             .map_err(|fault| corrupt(place, fault))
     }
 

@@ -130,15 +130,14 @@ impl StoredBlock {
 }
 
 impl StoredTransaction {
-    pub(super) fn of_row(position: RowPosition<'_>, row: Row) -> Self {
-        let block = position.block;
+    pub(super) fn of_row(position: RowPosition, row: Row) -> Self {
         Self {
             block: BlockFacts {
-                number: block.number,
-                hash: block.hash,
-                timestamp: block.timestamp,
-                base_fee: block.base_fee,
-                excess_blob_gas: block.excess_blob_gas,
+                number: position.number,
+                hash: position.hash,
+                timestamp: position.timestamp,
+                base_fee: position.base_fee,
+                excess_blob_gas: position.excess_blob_gas,
             },
             index: position.index,
             gas_before: position.gas_before,
