@@ -19,6 +19,7 @@ mod range;
 mod receipt;
 mod rlp;
 mod spec;
+mod trie;
 pub mod trust;
 mod verify;
 

@@ -17,6 +17,7 @@ use crate::header::{decode_header, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
 use crate::rlp::{take_list, whole_list};
 use crate::spec::ChainSpec;
+use crate::trie::ordered_root;
 use crate::trust::Anchors;
 
 mod fault;
@@ -233,7 +234,7 @@ impl<'a> Verifier<'a> {
         header: &Header,
         body: &Body,
     ) -> Result<Vec<Transaction>, Fault> {
-        let found = alloy_trie::root::ordered_trie_root_encoded(&body.transactions);
+        let found = ordered_root(&body.transactions);
         if found != header.transactions_root {
             return Err(Fault::TransactionsRoot { found, expected: header.transactions_root });
         }
@@ -317,7 +318,7 @@ fn check_receipts(
     }
     let mut gas_used = 0;
     let mut block_bloom = Bloom::ZERO;
-    let mut blooms = Vec::with_capacity(receipts.len());
+    let mut encoded = Vec::with_capacity(receipts.len());
     for (index, (receipt, transaction)) in receipts.iter().zip(transactions).enumerate() {
         let expected = transaction.envelope.tx_type();
         if receipt.tx_type != expected {
@@ -330,12 +331,12 @@ fn check_receipts(
         gas_used = cumulative;
         let bloom = logs_bloom(&receipt.fields.logs);
         block_bloom.accrue_bloom(&bloom);
-        blooms.push((receipt, bloom));
+        // A bloom alone takes 256 bytes.
+        let mut consensus_form = Vec::with_capacity(512);
+        receipt.encode_2718(&bloom, &mut consensus_form);
+        encoded.push(consensus_form);
     }
-    let found =
-        alloy_trie::root::ordered_trie_root_with_encoder(&blooms, |(receipt, bloom), out| {
-            receipt.encode_2718(bloom, out);
-        });
+    let found = ordered_root(&encoded);
     if found != header.receipts_root {
         return Err(Fault::ReceiptsRoot { found, expected: header.receipts_root });
     }
