@@ -21,7 +21,7 @@ use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, slot_of};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
 
@@ -34,19 +34,34 @@ pub struct View {
     manifest: Arc<Manifest>,
     /// In the manifest's order.
     segments: Arc<[Arc<SegmentFile>]>,
+    /// Where each of them begins: its slot, and the ordinal of its first transaction there.
+    begins: Arc<[(u64, u64)]>,
     runs: Arc<[Arc<RunFile>]>,
     head: Arc<HeadView>,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<u64>>,
 }
 
+/// Where each segment begins: its slot, and the ordinal of its first transaction there.
+fn begins_of(manifest: &Manifest) -> Arc<[(u64, u64)]> {
+    let mut next = (0, 0_u64);
+    let mut begin = |entry: &SegmentEntry| {
+        let slot = slot_of(entry.range.first());
+        let first = if slot == next.0 { next.1 } else { 0 };
+        next = (slot, first.saturating_add(entry.transaction_count));
+        (slot, first)
+    };
+    manifest.segments().iter().map(&mut begin).collect()
+}
+
 impl View {
     pub(crate) fn new(files: Arc<Files>, manifest: Manifest, head: Arc<HeadView>) -> Self {
         let segments =
             manifest.segments().iter().map(|entry| files.listed_segment(entry)).collect();
+        let begins = begins_of(&manifest);
         let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
         let (manifest, finalized) = (Arc::new(manifest), OnceLock::new());
-        Self { files, manifest, segments, runs, head, finalized }
+        Self { files, manifest, segments, begins, runs, head, finalized }
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
@@ -61,6 +76,7 @@ impl View {
             files: Arc::clone(&self.files),
             manifest: Arc::clone(&self.manifest),
             segments: Arc::clone(&self.segments),
+            begins: Arc::clone(&self.begins),
             runs: Arc::clone(&self.runs),
             head,
             finalized: OnceLock::new(),
@@ -358,19 +374,14 @@ impl View {
 
     /// The segment with an ordinal of a slot, and the ordinal inside that segment.
     fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, u64)> {
-        let mut ordinal = u64::from(position.ordinal);
-        let begins =
-            self.segments.partition_point(|file| slot_of(file.entry.range.last()) < position.slot);
-        for file in self.segments.get(begins..)? {
-            if slot_of(file.entry.range.first()) != position.slot {
-                return None;
-            }
-            match ordinal.checked_sub(file.entry.transaction_count) {
-                Some(rest) => ordinal = rest,
-                None => return Some((file, ordinal)),
-            }
-        }
-        None
+        let asked = (position.slot, u64::from(position.ordinal));
+        let after = self.begins.partition_point(|begin| *begin <= asked);
+        // Segments without transactions begin where the next one does: the last has it.
+        let place = after.checked_sub(1)?;
+        let (slot, first) = *self.begins.get(place)?;
+        let file = self.segments.get(place).filter(|_| slot == position.slot)?;
+        let ordinal = u64::from(position.ordinal).checked_sub(first)?;
+        (ordinal < file.entry.transaction_count).then_some((file, ordinal))
     }
 
     async fn open_at(

@@ -28,8 +28,8 @@ pub struct Segment {
     /// Where every page begins, and where the last one ends.
     offsets: Vec<u64>,
     kinds: Vec<Kind>,
-    /// Pages of rows in order: the ordinal of their first row, and which page it is.
-    row_pages: Vec<(u64, usize)>,
+    /// Pages of rows in order, each with all that a read of one row needs.
+    row_pages: Vec<RowPageEntry>,
     /// For every so many ordinals, which of the row pages has the first of them.
     row_pages_near: Vec<u32>,
     header_pages: Vec<usize>,
@@ -37,6 +37,16 @@ pub struct Segment {
     blocks: Vec<BlockEntry>,
     /// Ordinal of every block's first transaction, and of the end.
     first_ordinals: Vec<u64>,
+}
+
+/// A page of rows.
+#[derive(Clone, Copy, Debug)]
+struct RowPageEntry {
+    first_ordinal: u64,
+    start: u64,
+    end: u64,
+    /// Which page it is.
+    page: usize,
 }
 
 /// A page and the bytes to read for it.
@@ -163,6 +173,7 @@ impl Segment {
     fn add_pages(&mut self, pages: &[PageEntry]) -> Result<u64, Corrupt> {
         let (mut offset, mut ordinal) = (0_u64, 0_u64);
         for (page, PageEntry { kind, bytes, count }) in pages.iter().enumerate() {
+            let start = offset;
             offset = offset.saturating_add(*bytes);
             self.offsets.push(offset);
             self.kinds.push(*kind);
@@ -173,7 +184,8 @@ impl Segment {
                     if *count == 0 || group.is_none() || self.group_of(last) != group {
                         return Err(Corrupt::Group { page, ordinal, count: *count });
                     }
-                    self.row_pages.push((ordinal, page));
+                    let (first_ordinal, end) = (ordinal, offset);
+                    self.row_pages.push(RowPageEntry { first_ordinal, start, end, page });
                     ordinal = ordinal.saturating_add(*count);
                 }
                 Kind::Payload => {}
@@ -312,14 +324,15 @@ impl Segment {
         let near = *self.row_pages_near.get(usize::try_from(ordinal / NEAR_ORDINALS).ok()?)?;
         let near = usize::try_from(near).ok()?;
         let pages = self.row_pages.get(near..)?;
-        let begun = pages.iter().take_while(|(first, _)| *first <= ordinal).count();
+        let begun = pages.iter().take_while(|page| page.first_ordinal <= ordinal).count();
         near.checked_add(begun.checked_sub(1)?)
     }
 
     /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
     pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
-        let (first, page) = *self.row_pages.get(row_page)?;
-        Some((PagePlace { row_page: Some(row_page), ..self.place(page)? }, first))
+        let RowPageEntry { first_ordinal, start, end, page } = *self.row_pages.get(row_page)?;
+        let place = PagePlace { number: page, row_page: Some(row_page), range: start..end };
+        Some((place, first_ordinal))
     }
 
     /// Fills [`Self::row_pages_near`]: a search over all pages of a full segment would touch a
@@ -332,7 +345,7 @@ impl Segment {
                 let mut next = pages.clone();
                 next.next();
                 match next.peek() {
-                    Some((_, (first, _))) if *first <= ordinal => pages = next,
+                    Some((_, page)) if page.first_ordinal <= ordinal => pages = next,
                     Some(_) | None => break,
                 }
             }
@@ -348,7 +361,7 @@ impl Segment {
         bytes: &'a [u8],
         plain: &'a mut Vec<u8>,
     ) -> Result<Rows<'a>, Corrupt> {
-        let first = |at: usize| self.row_pages.get(at).map(|(ordinal, _)| *ordinal);
+        let first = |at: usize| self.row_pages.get(at).map(|page| page.first_ordinal);
         let end_of_all = self.footer.facts.transaction_count;
         let (ordinal, end) = match place.row_page {
             Some(at) => (first(at), first(at.saturating_add(1))),
