@@ -4,9 +4,11 @@
 //! benchmarks run.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
+use crate::libclang;
 use crate::step::{cargo, succeed};
 
 /// The crates that have benchmarks of their own.
@@ -16,20 +18,24 @@ const CRATES: &[&str] = &["ingest", "segment"];
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
         Some((name, rest)) if name == "store" => {
-            run_program(root, &["--package", "bench-store"], rest)
+            succeed(program(root, &["--package", "bench-store"]).args(rest))
         }
         // A workspace of its own, which alone links rivals.
         Some((name, rest)) if name == "compare" => {
-            run_program(root, &["--manifest-path", "bench/compare/Cargo.toml"], rest)
+            let mut compare = program(root, &["--manifest-path", "bench/compare/Cargo.toml"]);
+            libclang::provide(root, &mut compare)?;
+            succeed(compare.args(rest))
         }
         _ => run_crates(root, arguments),
     }
 }
 
-fn run_program(root: &Path, which: &[&str], arguments: &[String]) -> Result<()> {
+/// Builds a program and runs it, with what is added as its arguments.
+fn program(root: &Path, which: &[&str]) -> Command {
     let mut program = cargo();
     program.current_dir(root).args(["run", "--release", "--locked", "--quiet"]);
-    succeed(program.args(which).arg("--").args(arguments))
+    program.args(which).arg("--");
+    program
 }
 
 fn run_crates(root: &Path, arguments: &[String]) -> Result<()> {

@@ -21,10 +21,13 @@ fn plan() -> Vec<Step> {
     let fuzz_check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
     // So is the client that the end-to-end checks build.
     let client_format = ["fmt", "--manifest-path", "e2e/clients/alloy/Cargo.toml", "--check"];
+    // And the benchmark that links rivals; clippy would have to build them.
+    let rivals_format = ["fmt", "--manifest-path", "bench/compare/Cargo.toml", "--check"];
     vec![
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("format of fuzz", &fuzz_format),
         Step::cargo("format of the alloy client", &client_format),
+        Step::cargo("format of bench/compare", &rivals_format),
         Step::function("tidy", tidy::run),
         Step::cargo("clippy", &clippy),
         Step::cargo("fuzz targets", &fuzz_check),

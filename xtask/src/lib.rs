@@ -11,6 +11,7 @@ pub mod bench;
 pub mod ci;
 pub mod deny;
 pub mod fuzz;
+pub mod libclang;
 pub mod nightly;
 pub mod step;
 pub mod tidy;

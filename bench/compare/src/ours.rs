@@ -1,0 +1,64 @@
+//! Our store, built on one thread from blocks that are proven already, as rivals are from rows.
+//!
+//! Knows: how an archive becomes proven blocks, and these a data folder.
+//! Never knows: what it is held against.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bench_store::archives::ArchiveFile;
+use bench_store::clock::process_cpu;
+use bench_store::figure::count;
+use bench_store::folder::DataFolder;
+use chain::trust::Anchors;
+use chain::{Block, BlockRange, Verified};
+use ingest::archive::{Archive, ArchiveError};
+use ingest::pool::threads_default;
+use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use store::disk::Folder;
+use store::layout::Held;
+use store::read::Inline;
+use store::{Limits, Store, Told, Writer};
+
+use crate::rival::timed;
+
+/// Proves an archive with all cores, then builds the folder from its blocks. Says what CPU time the
+/// building took, with its hashes, its lookups and all that makes it durable; and with a copy of each
+/// block, which the writer takes for its own.
+pub(crate) fn build(file: &ArchiveFile, folder: &DataFolder) -> Result<Duration> {
+    let blocks = prove(file)?;
+    timed(process_cpu, || write(file, folder, &blocks))
+}
+
+fn prove(file: &ArchiveFile) -> Result<Vec<Verified<Block>>> {
+    let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
+    let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
+    let mut blocks = Vec::new();
+    Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
+        &Archive::open(&file.path)?,
+        |block| block,
+        |block| -> Result<(), ArchiveError> {
+            blocks.push(block);
+            Ok(())
+        },
+    )?;
+    Ok(blocks)
+}
+
+fn write(file: &ArchiveFile, folder: &DataFolder, blocks: &[Verified<Block>]) -> Result<()> {
+    let first = blocks.first().context("an archive has a block")?.header.number;
+    let range = BlockRange::from_count(first, count(blocks)).context("a range of blocks")?;
+    let block = |number: u64| {
+        let place = usize::try_from(number.checked_sub(first)?).ok()?;
+        blocks.get(place).cloned()
+    };
+    let disk = Arc::new(Folder::create(folder.path())?);
+    let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?);
+    let mut writer = Writer::open(store, file.spec.clone())?;
+    let mut segments = Vec::new();
+    for held in writer.plan(&[Held { range, has_receipts: true }]) {
+        segments.push(writer.build(held, &block)?);
+    }
+    Ok(writer.commit(segments, Told::default())?)
+}
