@@ -44,7 +44,7 @@ impl DataFolder {
         threads: NonZeroUsize,
     ) -> Result<Imported> {
         let disk = Arc::new(Folder::create(self.path())?);
-        let mut writer = Writer::open(open(disk)?, file.spec.clone())?;
+        let mut writer = Writer::open(open(disk, Limits::default())?, file.spec.clone())?;
         let anchors = Anchors::of(&file.spec);
         let settings = Settings {
             is_unanchored_allowed: file.is_unanchored,
@@ -63,12 +63,12 @@ impl DataFolder {
 
     /// What can be read.
     pub fn view(&self) -> Result<Arc<View>> {
-        Self::view_on(Arc::new(Folder::open(self.path())?))
+        Self::view_on(Arc::new(Folder::open(self.path())?), Limits::default())
     }
 
-    /// What can be read through another disk.
-    pub fn view_on(disk: Arc<dyn Disk>) -> Result<Arc<View>> {
-        Ok(open(disk)?.view())
+    /// What can be read through another disk, in as much memory.
+    pub fn view_on(disk: Arc<dyn Disk>, limits: Limits) -> Result<Arc<View>> {
+        Ok(open(disk, limits)?.view())
     }
 
     /// Bytes of all files, whatever they are for.
@@ -86,6 +86,6 @@ impl DataFolder {
     }
 }
 
-fn open(disk: Arc<dyn Disk>) -> Result<Arc<Store>> {
-    Ok(Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?))
+fn open(disk: Arc<dyn Disk>, limits: Limits) -> Result<Arc<Store>> {
+    Ok(Arc::new(Store::open(disk, Arc::new(Inline), limits)?))
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, Result};
 use store::disk::{DataFile, Disk, DiskError, Folder, LockGuard, Now};
 use store::read::block_on;
-use store::{Reader, Wanted};
+use store::{Limits, Reader, Wanted};
 
 use crate::figure::{Figure, Goal, Unit, count, ratio};
 use crate::folder::DataFolder;
@@ -26,7 +26,9 @@ const READS: usize = 1000;
 pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[Figure; 2]> {
     let counts = Arc::new(Counts::default());
     let disk = ColdDisk { folder: Folder::open(folder.path())?, counts: Arc::clone(&counts) };
-    let view = DataFolder::view_on(Arc::new(disk))?;
+    // The runs of a large store do not fit the memory that small ones stay in.
+    let limits = Limits { run_bytes_max: 0, ..Limits::default() };
+    let view = DataFolder::view_on(Arc::new(disk), limits)?;
     let mut reader = Reader::new()?;
     // One transaction of every segment is enough to make all tails resident.
     for segment in view.manifest().segments() {
