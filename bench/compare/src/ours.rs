@@ -1,6 +1,6 @@
 //! Our store, built on one thread from blocks that are proven already, as rivals are from rows.
 //!
-//! Knows: how an archive becomes proven blocks, and these a data folder.
+//! Knows: how proven blocks become a data folder.
 //! Never knows: what it is held against.
 
 use std::sync::Arc;
@@ -9,13 +9,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bench_store::archives::ArchiveFile;
 use bench_store::clock::process_cpu;
+use bench_store::era::read_proven;
 use bench_store::figure::count;
 use bench_store::folder::DataFolder;
-use chain::trust::Anchors;
 use chain::{Block, BlockRange, Verified};
-use ingest::archive::{Archive, ArchiveError};
-use ingest::pool::threads_default;
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use store::disk::Folder;
 use store::layout::Held;
 use store::read::Inline;
@@ -27,23 +24,8 @@ use crate::rival::timed;
 /// building took, with its hashes, its lookups and all that makes it durable; and with a copy of each
 /// block, which the writer takes for its own.
 pub(crate) fn build(file: &ArchiveFile, folder: &DataFolder) -> Result<Duration> {
-    let blocks = prove(file)?;
+    let blocks = read_proven(file)?;
     timed(process_cpu, || write(file, folder, &blocks))
-}
-
-fn prove(file: &ArchiveFile) -> Result<Vec<Verified<Block>>> {
-    let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
-    let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
-    let mut blocks = Vec::new();
-    Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
-        &Archive::open(&file.path)?,
-        |block| block,
-        |block| -> Result<(), ArchiveError> {
-            blocks.push(block);
-            Ok(())
-        },
-    )?;
-    Ok(blocks)
 }
 
 fn write(file: &ArchiveFile, folder: &DataFolder, blocks: &[Verified<Block>]) -> Result<()> {

@@ -101,7 +101,8 @@ fn write_segment(blocks: &[Verified<Block>], tables: Tables) -> Result<Anatomy> 
     Anatomy::of_segment(&bytes)
 }
 
-fn read_proven(file: &ArchiveFile) -> Result<Vec<Verified<Block>>> {
+/// All blocks of an archive, proven with all cores.
+pub fn read_proven(file: &ArchiveFile) -> Result<Vec<Verified<Block>>> {
     let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
     let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
     let mut blocks = Vec::new();

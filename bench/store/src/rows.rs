@@ -3,9 +3,9 @@
 //! Knows: the fields of rows, headers and receipts as the store gives them.
 //! Never knows: what it costs, or why it is asked.
 
-use alloy_primitives::{B256, Bloom};
+use alloy_primitives::Bloom;
 use anyhow::{Context as _, Result, ensure};
-use chain::{Receipt, decode_header, keccak256_each};
+use chain::{Receipt, decode_header};
 use ingest::archive::encode_slim;
 use store::{RowView, StoredBlock, StoredTransaction};
 
@@ -13,13 +13,6 @@ use store::{RowView, StoredBlock, StoredTransaction};
 pub fn receipt_bloom(transaction: &StoredTransaction) -> Result<Bloom> {
     let receipt = transaction.row.view().receipt.context("a row without receipt")?;
     Ok(receipt.bloom())
-}
-
-/// The hashes of a block's transactions.
-#[must_use]
-pub fn transaction_hashes(block: &StoredBlock) -> Vec<B256> {
-    let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded).collect();
-    keccak256_each(&encodings)
 }
 
 /// The blooms of a block's receipts.

@@ -264,20 +264,19 @@ impl Context<'_> {
     ) -> Answered {
         let asked = self.asked_block(method, params, reader).await?;
         let Some(number) = asked.found()? else { return null(out) };
-        let block = self.view.read_block(reader, number, Wanted::Receipt).await?;
-        let Some(block) = block else { return null(out) };
         let has_receipts = self.view.coverage_receipts().iter().any(|it| it.contains(number));
         if !has_receipts {
             return Err(self.receipts_not_held(number));
         }
+        let block = self.view.read_block(reader, number, Wanted::Receipt).await?;
+        let Some(block) = block else { return null(out) };
         if method == Method::RawReceipts {
             put_list(out, raw::receipts(&block), |out, receipt| put_data(out, &receipt));
             return Ok(());
         }
         let header = decode_header(&block.header.rlp).map_err(|_| Failure::NotABlock)?;
         let facts = facts_of(&block.header, &header);
-        let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded).collect();
-        let hashes = chain::keccak256_each(&encodings);
+        let hashes = block.rows.hashes();
         let mut before = Before { gas: 0, logs: 0 };
         // Every row has its receipt: the block is one whose receipts are held.
         let blooms = block.rows.blooms();

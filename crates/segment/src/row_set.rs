@@ -144,6 +144,13 @@ impl RowSet {
         RowIter { buffers: &self.buffers, rows: self.rows.iter() }
     }
 
+    /// The hashes of the transactions, in order.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<B256> {
+        let encodings: Vec<&[u8]> = self.iter().map(|row| row.encoded).collect();
+        chain::keccak256_each(&encodings)
+    }
+
     /// The blooms of the receipts, in order; none for rows without one.
     #[must_use]
     pub fn blooms(&self) -> Vec<Bloom> {

@@ -18,7 +18,6 @@ use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, Goal, Unit, ratio};
 use crate::folder::DataFolder;
 use crate::machine::memory;
-use crate::rows::transaction_hashes;
 
 /// The argument that makes the program import a sample chain and tell its memory.
 pub const IMPORT: &str = "import-and-tell";
@@ -120,7 +119,7 @@ fn hold(folder: &Path) -> Result<Value> {
         for number in range.first()..range.end() {
             let block = block_on(view.read_block(&mut reader, number, Wanted::Receipt))?
                 .context("a block")?;
-            for hash in transaction_hashes(&block) {
+            for hash in block.rows.hashes() {
                 let found = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt))?;
                 let found = found.with_context(|| format!("{hash} is not found"))?;
                 ensure!(found.block.number == number, "{hash} is elsewhere");

@@ -13,7 +13,7 @@ use crate::clock::least_cpu;
 use crate::figure::{Figure, Goal, Unit, count};
 use crate::keys::{Key, nearest_blocks};
 use crate::random::Random;
-use crate::rows::{header_bloom, receipt_bloom, receipt_blooms, transaction_hashes};
+use crate::rows::{header_bloom, receipt_bloom, receipt_blooms};
 
 /// Rounds of which the quickest counts.
 const ROUNDS: usize = 7;
@@ -131,7 +131,7 @@ impl<'a> WarmReads<'a> {
         for keys in nearest_blocks(self.keys, BLOCK_TRANSACTIONS, BLOCKS_MAX) {
             let Some(first) = keys.first() else { continue };
             let block = self.read_block(first.number, Wanted::Receipt)?;
-            let hashes = transaction_hashes(&block);
+            let hashes = block.rows.hashes();
             ensure!(hashes.iter().eq(keys.iter().map(|key| &key.hash)), "other hashes");
             let sum = receipt_blooms(&block)?.into_iter().fold(Bloom::ZERO, |sum, one| sum | one);
             ensure!(sum == header_bloom(&block)?, "block {}: other blooms", first.number);
@@ -154,7 +154,7 @@ impl<'a> WarmReads<'a> {
                 for number in (0..turns).flat_map(|_| &numbers) {
                     let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
                     let block = self.read_block(*number, wanted)?;
-                    ensure!(black_box(transaction_hashes(&block)).len() == size, "other rows");
+                    ensure!(black_box(block.rows.hashes()).len() == size, "other rows");
                     if has_blooms {
                         black_box(receipt_blooms(&block)?);
                     }

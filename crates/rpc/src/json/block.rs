@@ -4,7 +4,7 @@ use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable as _;
-use chain::{decode_header, keccak256_each};
+use chain::decode_header;
 use store::{BlockFacts, StoredBlock, StoredHeader};
 
 use super::transaction::{Place, put_transaction};
@@ -35,8 +35,7 @@ pub(crate) fn put_block(
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
-    let encodings: Vec<&[u8]> = block.rows.iter().map(|row| row.encoded).collect();
-    let hashes = keccak256_each(&encodings);
+    let hashes = block.rows.hashes();
     let transactions = object.member("transactions");
     match detail {
         Detail::Hashes => {

@@ -338,18 +338,14 @@ impl Segment {
     /// Fills [`Self::row_pages_near`]: a search over all pages of a full segment would touch a
     /// dozen lines of memory that no read before it did.
     fn index_row_pages(&mut self) {
-        let mut pages = (0_u32..).zip(&self.row_pages).peekable();
         let count = self.footer.facts.transaction_count.div_ceil(NEAR_ORDINALS);
+        let mut page = 0_usize;
         for ordinal in (0..count).map(|near| near.saturating_mul(NEAR_ORDINALS)) {
-            while pages.peek().is_some() {
-                let mut next = pages.clone();
-                next.next();
-                match next.peek() {
-                    Some((_, page)) if page.first_ordinal <= ordinal => pages = next,
-                    Some(_) | None => break,
-                }
+            let begins = |page: usize| self.row_pages.get(page).map(|page| page.first_ordinal);
+            while begins(page.saturating_add(1)).is_some_and(|first| first <= ordinal) {
+                page = page.saturating_add(1);
             }
-            self.row_pages_near.push(pages.peek().map_or(0, |(position, _)| *position));
+            self.row_pages_near.push(u32::try_from(page).unwrap_or(u32::MAX));
         }
     }
 

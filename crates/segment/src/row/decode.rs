@@ -154,28 +154,22 @@ fn read_lists(
     Ok(())
 }
 
+/// A 32-byte word with its head.
 const KEY_BYTES: usize = 33;
-const ADDRESS_BYTES: usize = 21;
 
 fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let count = reader.cursor.count("access list")?;
     let list = begin_list(out);
     for _ in 0..count {
-        let address = reader.address("access list")?;
+        let item = begin_list(out);
+        put_address(out, Some(reader.address("access list")?));
         let key_count = reader.cursor.count("storage keys")?;
-        let keys_bytes = key_count.saturating_mul(KEY_BYTES);
-        // The head of the keys is written once to know its length.
-        let before = out.len();
-        put_list_head(out, keys_bytes);
-        let head_bytes = out.len().saturating_sub(before);
-        out.truncate(before);
-        put_list_head(out, ADDRESS_BYTES.saturating_add(head_bytes).saturating_add(keys_bytes));
-        put_address(out, Some(address));
-        put_list_head(out, keys_bytes);
+        put_list_head(out, key_count.saturating_mul(KEY_BYTES));
         for _ in 0..key_count {
             out.push(0x80 + 32);
             out.extend_from_slice(&reader.single_word()?);
         }
+        end_list(out, item);
     }
     end_list(out, list);
     Ok(())
