@@ -86,9 +86,8 @@ fn foreign_tables_bytes(blocks: &[Verified<Block>]) -> Result<u64> {
 fn write_segment(blocks: &[Verified<Block>], tables: Tables) -> Result<Anatomy> {
     let first = blocks.first().context("an archive has a block")?.header.number;
     let range = BlockRange::from_count(first, count(blocks)).context("a range of blocks")?;
-    let tables = Arc::new(tables);
-    let encoder = Encoder::new(Arc::clone(&tables), true);
-    let mut writer = SegmentWriter::new(range, tables, true)?;
+    let encoder = Encoder::new(Arc::new(tables), true);
+    let mut writer = SegmentWriter::new(range, &encoder)?;
     let mut bytes = Vec::new();
     let mut rest = blocks;
     for group in groups(range) {

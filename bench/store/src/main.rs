@@ -1,6 +1,6 @@
 //! `cargo xtask bench store`: the figures of the storage layer, each beside what was promised.
 //!
-//!     cargo run --release -p bench-store -- [--json] [--data FOLDER] [--only KIND]...
+//!     cargo run --release -p bench-store -- [--json] [--quick] [--data FOLDER] [--only KIND]...
 //!
 //! Real archives are read from the folder `ere` of `--data`, `../shared/data` unless it is given;
 //! questions about files that are not there are left out. Everything else is a sample chain, made in
@@ -70,19 +70,26 @@ fn main() -> ExitCode {
 #[derive(Debug)]
 struct Request {
     is_json: bool,
+    /// Whether the sample chain is left out, which takes minutes to make.
+    is_quick: bool,
     data: PathBuf,
     kinds: Vec<Kind>,
 }
 
 impl Request {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut request =
-            Self { is_json: false, data: PathBuf::from("../shared/data"), kinds: Vec::new() };
+        let mut request = Self {
+            is_json: false,
+            is_quick: false,
+            data: PathBuf::from("../shared/data"),
+            kinds: Vec::new(),
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{argument} needs a value"));
             match argument.as_str() {
                 "--json" => request.is_json = true,
+                "--quick" => request.is_quick = true,
                 "--data" => request.data = PathBuf::from(value()?),
                 "--only" => {
                     let name = value()?;
@@ -202,7 +209,8 @@ impl Answers<'_> {
     /// One archive of a whole era: all of it makes one large segment, the first million
     /// transactions of it make many small ones.
     fn of_sample_chain(&mut self) -> Result<()> {
-        if !self.request.wants(&[Kind::Lookup, Kind::Warm, Kind::Cold, Kind::Memory]) {
+        let wanted = [Kind::Lookup, Kind::Warm, Kind::Cold, Kind::Memory];
+        if self.request.is_quick || !self.request.wants(&wanted) {
             return Ok(());
         }
         self.say("making a sample era");
@@ -236,6 +244,9 @@ impl Answers<'_> {
             self.say("timing imports of blocks in mainnet's shape");
             let figures = import_beside_recovery(&file, self.work)?;
             self.add(Kind::Speed, figures);
+        }
+        if self.request.is_quick {
+            return Ok(());
         }
         self.say("timing imports of a sample chain");
         let file = make_sample(&self.work.join("timed"), TIMED_BLOCKS)?;

@@ -115,8 +115,8 @@ fn count(blocks: &[Verified<Block>]) -> Tables {
 
 fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
     let (range, tables) = (range_of(blocks), Arc::new(count(blocks)));
-    let encoder = Encoder::new(Arc::clone(&tables), true);
-    let mut writer = SegmentWriter::new(range, tables, true).expect("a segment's blocks");
+    let encoder = Encoder::new(tables, true);
+    let mut writer = SegmentWriter::new(range, &encoder).expect("a segment's blocks");
     let mut bytes = Vec::new();
     let mut rest = blocks;
     for group in groups(range) {

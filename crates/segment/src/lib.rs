@@ -14,6 +14,7 @@ mod row;
 mod row_set;
 mod tables;
 mod token;
+mod version;
 
 pub use corrupt::{Corrupt, PageFault, RowFault};
 pub use file::block::BlockPlace;
@@ -28,3 +29,4 @@ pub use page::{Inflater, Rows};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};
+pub use version::Version;

@@ -11,20 +11,17 @@ use std::ops::Range;
 
 use alloy_primitives::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{CParameter, DParameter, FrameFormat};
+use zstd::zstd_safe::{CParameter, DParameter, FrameFormat, ParamSwitch};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
 use crate::row::{ReceiptHead, RowContext, Wanted, decode_row};
 use crate::row_set::{RowBuffers, RowEntry};
 use crate::tables::Tables;
+use crate::version::{RowPageRules, Version};
 
-/// The one zstd level of this format version: another would give other bytes.
+/// The one zstd level of all format versions so far: another would give other bytes.
 const ZSTD_LEVEL: i32 = 3;
-/// Rows in a page at the most.
-pub(crate) const PAGE_ROWS_MAX: usize = 16;
-/// Tokens in a page, unless a single row has more.
-pub(crate) const PAGE_TOKENS_MAX: usize = 3 * 1024;
 /// What a page may inflate to: as much as an archive entry, from which all long bytes come.
 const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -59,10 +56,10 @@ pub(crate) struct RowPage {
 }
 
 impl RowPage {
-    pub(crate) fn is_full_for(&self, row_bytes: usize) -> bool {
+    pub(crate) fn is_full_for(&self, row_bytes: usize, rules: RowPageRules) -> bool {
         !self.rows.is_empty()
-            && (self.rows.len() == PAGE_ROWS_MAX
-                || self.tokens.len().saturating_add(row_bytes) > PAGE_TOKENS_MAX)
+            && (self.rows.len() == rules.rows_max
+                || self.tokens.len().saturating_add(row_bytes) > rules.tokens_max)
     }
 
     /// The page's bytes.
@@ -97,12 +94,16 @@ impl RowPage {
             }
         }
         plain.extend_from_slice(&self.tokens);
-        deflater.frame(&plain, &self.signatures)
+        deflater.frame_rows(&plain, &self.signatures)
     }
 }
 
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
-pub(crate) struct Deflater(Compressor<'static>);
+pub(crate) struct Deflater {
+    rules: RowPageRules,
+    rows: Compressor<'static>,
+    others: Compressor<'static>,
+}
 
 impl std::fmt::Debug for Deflater {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,35 +112,56 @@ impl std::fmt::Debug for Deflater {
 }
 
 impl Deflater {
-    pub(crate) fn new() -> Result<Self, PageFault> {
-        let mut compressor = Compressor::new(ZSTD_LEVEL)?;
-        for parameter in [
-            CParameter::Format(FrameFormat::Magicless),
-            CParameter::ContentSizeFlag(false),
-            CParameter::ChecksumFlag(false),
-            CParameter::DictIdFlag(false),
-        ] {
-            compressor.set_parameter(parameter)?;
+    pub(crate) fn new(version: Version) -> Result<Self, PageFault> {
+        let rules = version.rules();
+        let mut rows = compressor()?;
+        if rules.has_plain_literals {
+            rows.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Disable))?;
         }
-        Ok(Self(compressor))
+        Ok(Self { rules, rows, others: compressor()? })
     }
 
-    /// Puts checksum and lengths around bytes: `plain` is compressed, `beside` is not.
-    pub(crate) fn frame(&mut self, plain: &[u8], beside: &[u8]) -> Result<Vec<u8>, PageFault> {
-        let compressed = self.0.compress(plain)?;
-        let is_stored = compressed.len() >= plain.len();
-        let body = if is_stored { plain } else { &compressed };
-        let mut page = vec![0; CHECKSUM_BYTES];
-        put_length(&mut page, plain.len());
-        put_length(&mut page, if is_stored { 0 } else { compressed.len() });
-        page.extend_from_slice(body);
-        page.extend_from_slice(beside);
-        let checksum = crc32fast::hash(page.get(CHECKSUM_BYTES..).unwrap_or_default());
-        for (place, byte) in page.iter_mut().zip(checksum.to_le_bytes()) {
-            *place = byte;
-        }
-        Ok(page)
+    /// A page of rows: `plain` is compressed, `signatures` are not.
+    fn frame_rows(&mut self, plain: &[u8], signatures: &[u8]) -> Result<Vec<u8>, PageFault> {
+        let compressed = self.rows.compress(plain)?;
+        let worth = self.rules.saved_share.and_then(|share| plain.len().checked_div(share));
+        let is_stored = compressed.len().saturating_add(worth.unwrap_or(0)) >= plain.len();
+        Ok(framed(plain, if is_stored { &[] } else { &compressed }, signatures))
     }
+
+    /// A page of anything else.
+    pub(crate) fn frame(&mut self, plain: &[u8]) -> Result<Vec<u8>, PageFault> {
+        let compressed = self.others.compress(plain)?;
+        let is_stored = compressed.len() >= plain.len();
+        Ok(framed(plain, if is_stored { &[] } else { &compressed }, &[]))
+    }
+}
+
+fn compressor() -> Result<Compressor<'static>, PageFault> {
+    let mut compressor = Compressor::new(ZSTD_LEVEL)?;
+    for parameter in [
+        CParameter::Format(FrameFormat::Magicless),
+        CParameter::ContentSizeFlag(false),
+        CParameter::ChecksumFlag(false),
+        CParameter::DictIdFlag(false),
+    ] {
+        compressor.set_parameter(parameter)?;
+    }
+    Ok(compressor)
+}
+
+/// Puts checksum and lengths around bytes. Without compressed ones, the plain ones are stored.
+fn framed(plain: &[u8], compressed: &[u8], beside: &[u8]) -> Vec<u8> {
+    let mut page = vec![0; CHECKSUM_BYTES];
+    put_length(&mut page, plain.len());
+    put_length(&mut page, compressed.len());
+    page.extend_from_slice(if compressed.is_empty() { plain } else { compressed });
+    page.extend_from_slice(beside);
+    let checksum = crc32fast::hash(page.get(CHECKSUM_BYTES..).unwrap_or_default());
+    for (place, byte) in page.iter_mut().zip(checksum.to_le_bytes()) {
+        *place = byte;
+    }
+    page
 }
 
 /// Reads pages. Kept from page to page, since it is dearer to make than a page to read.
@@ -159,21 +181,20 @@ impl Inflater {
         Ok(Self(decompressor))
     }
 
-    /// Undoes [`Deflater::frame`].
+    /// Opens a page whose bytes are all compressed or stored.
     pub(crate) fn open(&mut self, page: &[u8]) -> Result<Vec<u8>, PageFault> {
-        let mut plain = Vec::new();
-        self.open_into(page, &mut plain)?;
-        Ok(plain)
+        let mut buffer = Vec::new();
+        let (plain, _) = self.open_into(page, &mut buffer)?;
+        Ok(plain.to_vec())
     }
 
-    /// Undoes [`Deflater::frame`] into a buffer that may have room already; gives back what lies
-    /// beside the compressed bytes.
+    /// Opens a page: what it holds, and what lies beside that. A stored page is read where it is,
+    /// another is inflated to the buffer, which may have room already.
     pub(crate) fn open_into<'a>(
         &mut self,
         page: &'a [u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<&'a [u8], PageFault> {
-        plain.clear();
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<(&'a [u8], &'a [u8]), PageFault> {
         let mut cursor = Cursor::new(page);
         let expected = u32::from_le_bytes(cursor.array("page checksum")?);
         let found = crc32fast::hash(cursor.rest());
@@ -186,15 +207,17 @@ impl Inflater {
             return Err(RowFault::TooLarge { what: "page length" }.into());
         }
         if compressed_bytes == 0 {
-            plain.extend_from_slice(cursor.take(plain_bytes, "stored page")?);
-        } else {
-            plain.reserve(plain_bytes);
-            self.0.decompress_to_buffer(cursor.take(compressed_bytes, "page")?, plain)?;
+            let plain = cursor.take(plain_bytes, "stored page")?;
+            return Ok((plain, cursor.rest()));
         }
-        if plain.len() != plain_bytes {
-            return Err(PageFault::Length { found: plain.len(), expected: plain_bytes });
+        let compressed = cursor.take(compressed_bytes, "page")?;
+        buffer.clear();
+        buffer.reserve(plain_bytes);
+        self.0.decompress_to_buffer(compressed, buffer)?;
+        if buffer.len() != plain_bytes {
+            return Err(PageFault::Length { found: buffer.len(), expected: plain_bytes });
         }
-        Ok(cursor.rest())
+        Ok((buffer, cursor.rest()))
     }
 }
 
@@ -231,16 +254,16 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Opens a transaction page; `ordinals` are the rows that the directory puts there, `plain` is
+    /// Opens a transaction page; `ordinals` are the rows that the directory puts there, `buffer` is
     /// where it is inflated to.
     pub(crate) fn open(
         inflater: &mut Inflater,
         page: &'a [u8],
-        plain: &'a mut Vec<u8>,
+        buffer: &'a mut Vec<u8>,
         ordinals: Range<u64>,
         has_receipts: bool,
     ) -> Result<Self, PageFault> {
-        let beside = inflater.open_into(page, plain)?;
+        let (plain, beside) = inflater.open_into(page, buffer)?;
         let mut cursor = Cursor::new(plain);
         let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
         let expected = ordinals.end.saturating_sub(ordinals.start);
@@ -379,7 +402,7 @@ mod tests {
                 tokens: vec![0],
                 signatures: vec![0; SIGNATURE_BYTES],
             };
-            let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
+            let bytes = page.encode(&mut Deflater::new(Version::CURRENT).unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
             let plain = &mut Vec::new();
             let rows = Rows::open(inflater, &bytes, plain, 7..8, true).unwrap();

@@ -95,14 +95,13 @@ impl Draft {
         held: Held,
         tables: Tables,
     ) -> Result<Self, StoreError> {
-        let tables = Arc::new(tables);
         let refused = |cause| StoreError::Write { range: held.range, cause };
-        let encoder = Arc::new(Encoder::new(Arc::clone(&tables), held.has_receipts));
+        let encoder = Arc::new(Encoder::new(Arc::new(tables), held.has_receipts));
         Ok(Self {
             held,
             difficulty: U256::ZERO,
+            writer: SegmentWriter::new(held.range, &encoder).map_err(refused)?,
             encoder: GroupEncoder { held, encoder },
-            writer: SegmentWriter::new(held.range, tables, held.has_receipts).map_err(refused)?,
             disk: Arc::clone(workshop.disk()),
             part: workshop.begin(),
             keys: SegmentKeys::default(),

@@ -2,8 +2,9 @@
 //!
 //! `tests/fixtures` holds the first 136 blocks of the sample chain with seed 7 and one
 //! transaction a block, as this project wrote them on 2026-11-15: the era1 up to the merge, the
-//! ere with all of them, and the data folder that the ere makes: segments, lookup runs and manifest of
-//! version 1. A change of their bytes needs a new version, and a fixture beside this one.
+//! ere with all of them, and the data folders that the ere makes: segments of version 1 and 2, lookup
+//! runs and manifest of version 1. A change of their bytes needs a new version, and a fixture beside
+//! these.
 
 use std::path::{Path, PathBuf};
 
@@ -38,18 +39,23 @@ fn committed_archives_are_proven_and_hold_the_sample_chain() {
 }
 
 #[test]
-fn a_committed_data_folder_is_read_and_checked() {
-    let data = DataFolder::new(&spec(&settings()));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data-folder-1");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
-    }
+fn committed_data_folders_of_every_version_are_read_and_checked() {
     let archive = Archive::open(&fixture("ere")).unwrap();
-    data.check_holds(&proven_blocks(&archive, &data.spec));
-    assert!(check(&data).1.is_empty());
+    let committed = ["data-folder-1", "data-folder-2"].map(|name| {
+        let data = DataFolder::new(&spec(&settings()));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
+        }
+        data.check_holds(&proven_blocks(&archive, &data.spec));
+        assert!(check(&data).1.is_empty(), "{name}");
+        data
+    });
     // The same blocks give the same bytes, today as then.
-    let today = DataFolder::new(&data.spec);
+    let today = DataFolder::new(&spec(&settings()));
     today.import(&fixture("ere"), import_settings()).unwrap();
-    assert!(today.files() == data.files());
+    let [older, current] = committed;
+    assert!(today.files() == current.files());
+    assert!(today.files() != older.files());
 }

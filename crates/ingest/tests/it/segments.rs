@@ -9,7 +9,7 @@ use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, Segment, SegmentWriter, Tables,
-    Wanted, WriteFault, count_block, groups, is_counted,
+    Version, Wanted, WriteFault, count_block, groups, is_counted,
 };
 
 use crate::made::{blocks, proven_blocks, spec};
@@ -43,9 +43,12 @@ fn in_groups(blocks: &[Verified<Block>]) -> impl Iterator<Item = &[Verified<Bloc
 }
 
 fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
-    let (tables, has_receipts) = (tables_of(blocks), blocks[0].receipts.is_some());
-    let encoder = Encoder::new(Arc::clone(&tables), has_receipts);
-    let mut writer = SegmentWriter::new(range_of(blocks), tables, has_receipts).unwrap();
+    write_as(Version::CURRENT, blocks)
+}
+
+fn write_as(version: Version, blocks: &[Verified<Block>]) -> Vec<u8> {
+    let encoder = Encoder::of_version(version, tables_of(blocks), blocks[0].receipts.is_some());
+    let mut writer = SegmentWriter::new(range_of(blocks), &encoder).unwrap();
     let mut bytes = Vec::new();
     for group in in_groups(blocks) {
         bytes.extend(writer.push(encoder.encode_group(group).unwrap()).unwrap());
@@ -150,8 +153,14 @@ fn rlp_of(block: &Block) -> Vec<u8> {
 }
 
 fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
-    let bytes = write(blocks);
+    check_as(Version::One, blocks);
+    check_as(Version::CURRENT, blocks)
+}
+
+fn check_as(version: Version, blocks: &[Verified<Block>]) -> Vec<u8> {
+    let bytes = write_as(version, blocks);
     let segment = open(&bytes).unwrap();
+    assert_eq!(segment.version(), version);
     let facts = segment.facts();
     assert_eq!(facts.range, range_of(blocks));
     assert_eq!(facts.parent_hash, blocks[0].header.parent_hash);
@@ -190,15 +199,14 @@ fn the_same_blocks_give_the_same_bytes() {
 #[test]
 fn groups_may_be_encoded_in_any_order_but_only_written_in_theirs() {
     let blocks = &verified(&settings(Payload::Small))[5..90];
-    let tables = tables_of(blocks);
-    let encoder = Encoder::new(Arc::clone(&tables), true);
+    let encoder = Encoder::new(tables_of(blocks), true);
     let mut backwards: Vec<_> = in_groups(blocks)
         .collect::<Vec<_>>()
         .into_iter()
         .rev()
         .map(|group| encoder.encode_group(group).unwrap())
         .collect();
-    let mut writer = SegmentWriter::new(range_of(blocks), tables, true).unwrap();
+    let mut writer = SegmentWriter::new(range_of(blocks), &encoder).unwrap();
     let fault = writer.push(backwards[0].clone()).unwrap_err();
     assert!(matches!(fault, WriteFault::NotNext { expected: 5, .. }), "{fault}");
     let mut bytes = Vec::new();
@@ -223,15 +231,17 @@ fn blocks_that_are_no_whole_group_are_refused() {
     let fault = bare.encode_group(&blocks[..2]).unwrap_err();
     assert!(matches!(fault, WriteFault::ReceiptsPresence { number: 0, has_receipts: true }));
 
-    let mut writer = SegmentWriter::new(range, Arc::clone(&tables), true).unwrap();
+    let mut writer = SegmentWriter::new(range, &encoder).unwrap();
     let part = encoder.encode_group(&blocks[..10]).unwrap();
     assert!(matches!(writer.push(part), Err(WriteFault::NotGroup { first: 0, last: 9 })));
     let other = Encoder::new(Arc::default(), true).encode_group(&blocks[..16]).unwrap();
-    assert!(matches!(writer.push(other), Err(WriteFault::OtherTables { number: 0 })));
+    assert!(matches!(writer.push(other), Err(WriteFault::OtherEncoder { number: 0 })));
+    let older = Encoder::of_version(Version::One, tables, true).encode_group(&blocks[..16]);
+    assert!(matches!(writer.push(older.unwrap()), Err(WriteFault::OtherEncoder { number: 0 })));
     writer.push(encoder.encode_group(&blocks[..16]).unwrap()).unwrap();
     assert!(matches!(writer.finish(), Err(WriteFault::Missing { expected: 16, .. })));
     let range = BlockRange::from_ends(200, 300).unwrap();
-    assert!(matches!(SegmentWriter::new(range, tables, true), Err(WriteFault::Shape(_))));
+    assert!(matches!(SegmentWriter::new(range, &encoder), Err(WriteFault::Shape(_))));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::page::{Deflater, RowHead, RowPage, wide};
 use crate::row::{Payload, ReceiptHead, RowContext, RowSource, count_row, decode_row, encode_row};
 use crate::row_set::{LogView, ReceiptView, Row, RowView};
 use crate::tables::{Census, Codebook, Tables};
+use crate::version::Version;
 
 /// Room that is enough for most rows.
 const ROW_BYTES_USUAL: usize = 512;
@@ -34,9 +35,10 @@ pub fn count_block(census: &mut Census, block: &Block) {
 /// Second pass: encodes groups of blocks, on as many threads as share it.
 #[derive(Debug)]
 pub struct Encoder {
-    tables: Arc<Tables>,
+    pub(super) version: Version,
+    pub(super) tables: Arc<Tables>,
     codebook: Codebook,
-    has_receipts: bool,
+    pub(super) has_receipts: bool,
     /// Those that no thread is using: they are dearer to make than a page to write.
     deflaters: Mutex<Vec<Deflater>>,
 }
@@ -45,6 +47,7 @@ pub struct Encoder {
 #[derive(Clone, Debug)]
 pub struct EncodedGroup {
     pub(super) range: BlockRange,
+    pub(super) version: Version,
     pub(super) tables: Arc<Tables>,
     pub(super) has_receipts: bool,
     pub(super) parent_hash: B256,
@@ -80,8 +83,14 @@ impl Encoder {
     /// An encoder for the blocks of one segment, whose tables these are.
     #[must_use]
     pub fn new(tables: Arc<Tables>, has_receipts: bool) -> Self {
+        Self::of_version(Version::CURRENT, tables, has_receipts)
+    }
+
+    /// An encoder that writes as an older version did.
+    #[must_use]
+    pub fn of_version(version: Version, tables: Arc<Tables>, has_receipts: bool) -> Self {
         let codebook = Codebook::new(&tables);
-        Self { tables, codebook, has_receipts, deflaters: Mutex::default() }
+        Self { version, tables, codebook, has_receipts, deflaters: Mutex::default() }
     }
 
     /// Encodes consecutive blocks of one group: all that the segment has of it.
@@ -89,7 +98,7 @@ impl Encoder {
         let range = self.check(blocks)?;
         let mut deflater = match self.idle().pop() {
             Some(deflater) => deflater,
-            None => Deflater::new()?,
+            None => Deflater::new(self.version)?,
         };
         let mut maker = GroupMaker {
             encoder: self,
@@ -103,8 +112,8 @@ impl Encoder {
         }
         maker.close_rows()?;
         let mut group = maker.group;
-        group.header_page = deflater.frame(&header_parts(blocks), &[])?;
-        group.other_page = deflater.frame(&other_parts(blocks), &[])?;
+        group.header_page = deflater.frame(&header_parts(blocks))?;
+        group.other_page = deflater.frame(&other_parts(blocks))?;
         self.idle().push(deflater);
         Ok(group)
     }
@@ -141,6 +150,7 @@ impl Encoder {
     fn empty(&self, range: BlockRange, blocks: &[Verified<Block>]) -> EncodedGroup {
         EncodedGroup {
             range,
+            version: self.version,
             tables: Arc::clone(&self.tables),
             has_receipts: self.has_receipts,
             parent_hash: blocks.first().map_or(B256::ZERO, |block| block.header.parent_hash),
@@ -185,7 +195,7 @@ impl GroupMaker<'_> {
             let chain_id_own = source.chain_id;
             source.chain_id = self.page.chain_id.or(chain_id_own);
             let mut row = self.encode_exact(source, number, index)?;
-            if self.page.is_full_for(row.tokens.len()) {
+            if self.page.is_full_for(row.tokens.len(), self.encoder.version.rules()) {
                 self.close_rows()?;
                 if source.chain_id != chain_id_own {
                     source.chain_id = chain_id_own;
@@ -257,7 +267,7 @@ impl GroupMaker<'_> {
         let bytes = page.encode(self.deflater, self.encoder.has_receipts)?;
         self.add_page(Kind::Rows, &bytes, wide(page.rows.len()));
         for payload in std::mem::take(&mut self.payloads) {
-            let bytes = self.deflater.frame(&payload.bytes, &[])?;
+            let bytes = self.deflater.frame(&payload.bytes)?;
             self.add_page(Kind::Payload, &bytes, 1);
             if payload.is_of_receipt {
                 let sum = &mut self.group.receipt_payload_bytes;

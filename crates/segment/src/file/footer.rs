@@ -11,6 +11,7 @@ use chain::BlockRange;
 use super::shape::SegmentShape;
 use crate::bytes::Cursor;
 use crate::corrupt::Corrupt;
+use crate::version::Version;
 
 /// The footer's length: the last bytes of every segment.
 pub const FOOTER_BYTES: usize = MAGIC.len() + 4 + 4 + NUMBERS * 8 + 32 + 32 + DIGEST_BYTES + 4 + 4;
@@ -19,7 +20,6 @@ const DIGEST_BYTES: usize = 32;
 const NUMBERS: usize = 8;
 
 const MAGIC: [u8; 8] = *b"QUIPUSEG";
-const VERSION: u32 = 1;
 
 const HAS_RECEIPTS: u32 = 1 << 0;
 
@@ -49,6 +49,8 @@ pub struct Facts {
 /// The footer: facts, the tail's length, and the digest that names the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
+    /// By which version of the format the file was written.
+    pub version: Version,
     /// What the segment says about itself. Its range and the digest are the file's name.
     pub facts: Facts,
     /// SHA-256 of everything before the footer.
@@ -58,10 +60,10 @@ pub struct Footer {
 
 impl Footer {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { facts, digest, tail_bytes } = self;
+        let Self { version, facts, digest, tail_bytes } = self;
         let flags = if facts.has_receipts { HAS_RECEIPTS } else { 0 };
         let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&version.number().to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
         let numbers: [u64; NUMBERS] = [
             facts.range.first(),
@@ -92,10 +94,9 @@ impl Footer {
         if found != MAGIC {
             return Err(Corrupt::Magic { found, expected: MAGIC });
         }
-        let version = u32::from_le_bytes(cursor.array("version")?);
-        if version != VERSION {
-            return Err(Corrupt::Version { found: version, known: VERSION });
-        }
+        let found = u32::from_le_bytes(cursor.array("version")?);
+        let known = Version::CURRENT.number();
+        let version = Version::of_number(found).ok_or(Corrupt::Version { found, known })?;
         let flags = u32::from_le_bytes(cursor.array("flags")?);
         let mut numbers = [0_u64; NUMBERS];
         for number in &mut numbers {
@@ -136,7 +137,7 @@ impl Footer {
             receipt_token_bytes,
             receipt_payload_bytes,
         };
-        Ok(Self { facts, digest, tail_bytes })
+        Ok(Self { version, facts, digest, tail_bytes })
     }
 
     /// The blocks: first and last are in the file's name, beside the digest.
@@ -173,7 +174,7 @@ mod tests {
             receipt_token_bytes: 6,
             receipt_payload_bytes: 7,
         };
-        Footer { facts, digest: [8; DIGEST_BYTES], tail_bytes: 9 }
+        Footer { version: Version::CURRENT, facts, digest: [8; DIGEST_BYTES], tail_bytes: 9 }
     }
 
     #[test]

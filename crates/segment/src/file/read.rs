@@ -16,6 +16,7 @@ use crate::page::{Inflater, Rows, wide};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowBuffers, RowEntry};
 use crate::tables::Tables;
+use crate::version::Version;
 
 /// One of so many ordinals is kept with its page.
 const NEAR_ORDINALS: u64 = 64;
@@ -239,6 +240,12 @@ impl Segment {
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.footer.facts
+    }
+
+    /// By which version of the format it was written.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.footer.version
     }
 
     /// The footer it was opened with.

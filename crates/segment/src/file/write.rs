@@ -14,13 +14,14 @@ use chain::BlockRange;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::encode::EncodedGroup;
+use super::encode::{EncodedGroup, Encoder};
 use super::footer::{Facts, Footer};
 use super::shape::{GROUP_BLOCKS, SegmentShape};
 use super::{BlockEntry, Kind, PageEntry, tail};
 use crate::corrupt::PageFault;
 use crate::page::Deflater;
 use crate::tables::Tables;
+use crate::version::Version;
 
 /// Why blocks cannot be written.
 #[derive(Debug, Error)]
@@ -61,9 +62,9 @@ pub enum WriteFault {
         /// Whether it has receipts.
         has_receipts: bool,
     },
-    /// Encoded by other tables: readers would see other values.
-    #[error("block {number} was encoded with the tables of another segment")]
-    OtherTables {
+    /// Encoded by other tables, of which readers would see other values, or in another version.
+    #[error("block {number} was encoded with the tables or in the version of another segment")]
+    OtherEncoder {
         /// The group's first block.
         number: u64,
     },
@@ -91,6 +92,7 @@ pub enum WriteFault {
 /// Puts groups in order and ends the file.
 #[derive(Debug)]
 pub struct SegmentWriter {
+    version: Version,
     facts: Facts,
     tables: Arc<Tables>,
     next: u64,
@@ -103,12 +105,8 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// A writer for exactly these blocks.
-    pub fn new(
-        range: BlockRange,
-        tables: Arc<Tables>,
-        has_receipts: bool,
-    ) -> Result<Self, WriteFault> {
+    /// A writer for exactly these blocks, whose groups come from this encoder or one like it.
+    pub fn new(range: BlockRange, encoder: &Encoder) -> Result<Self, WriteFault> {
         if SegmentShape::of(range).is_none() {
             return Err(WriteFault::Shape(range));
         }
@@ -116,7 +114,7 @@ impl SegmentWriter {
             range,
             parent_hash: B256::ZERO,
             last_hash: B256::ZERO,
-            has_receipts,
+            has_receipts: encoder.has_receipts,
             transaction_count: 0,
             log_count: 0,
             token_bytes: 0,
@@ -124,8 +122,9 @@ impl SegmentWriter {
             receipt_payload_bytes: 0,
         };
         Ok(Self {
+            version: encoder.version,
             facts,
-            tables,
+            tables: Arc::clone(&encoder.tables),
             next: range.first(),
             hasher: Sha256::new(),
             pages: Vec::new(),
@@ -183,8 +182,10 @@ impl SegmentWriter {
         if has_receipts != self.facts.has_receipts {
             return Err(WriteFault::ReceiptsPresence { number: first, has_receipts });
         }
-        if !Arc::ptr_eq(&group.tables, &self.tables) && group.tables != self.tables {
-            return Err(WriteFault::OtherTables { number: first });
+        let has_same_tables =
+            Arc::ptr_eq(&group.tables, &self.tables) || group.tables == self.tables;
+        if group.version != self.version || !has_same_tables {
+            return Err(WriteFault::OtherEncoder { number: first });
         }
         Ok(())
     }
@@ -205,12 +206,12 @@ impl SegmentWriter {
             }
         }
         let tail = tail::encode(&self.pages, &self.blocks, &self.tables);
-        let tail = Deflater::new()?.frame(&tail, &[])?;
+        let tail = Deflater::new(self.version)?.frame(&tail)?;
         let tail_bytes = u64::try_from(tail.len()).unwrap_or(u64::MAX);
         out.extend_from_slice(&tail);
         self.hasher.update(&out);
         let digest = self.hasher.finalize().into();
-        let footer = Footer { facts: self.facts, digest, tail_bytes };
+        let footer = Footer { version: self.version, facts: self.facts, digest, tail_bytes };
         out.extend_from_slice(&footer.encode());
         Ok((out, footer))
     }
