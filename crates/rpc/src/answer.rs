@@ -145,6 +145,10 @@ impl Context<'_> {
             | Method::ClientVersion
             | Method::Capabilities
             | Method::Discover => self.about(method, reader, out).await,
+            // A connection that carries notifications answers these itself.
+            Method::Subscribe | Method::Unsubscribe => {
+                Err(Failure::Refused(Refusal::NoNotifications))
+            }
         }
     }
 
@@ -180,7 +184,9 @@ impl Context<'_> {
             | Method::Syncing
             | Method::ClientVersion
             | Method::Capabilities
-            | Method::Discover => Ok(params.block()?),
+            | Method::Discover
+            | Method::Subscribe
+            | Method::Unsubscribe => Ok(params.block()?),
         };
         match by {
             Ok(id) => Ok(self.by_number(id)),

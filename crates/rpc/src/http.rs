@@ -1,4 +1,4 @@
-//! The HTTP server: JSON-RPC by POST, and a few pages for machines and people by GET.
+//! The HTTP server: JSON-RPC by POST and over WebSocket, and a few pages for machines and people by GET.
 //!
 //! Knows: methods, paths, content types and encodings, limits of bodies and time.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
@@ -11,6 +11,8 @@ mod headers;
 mod listen;
 mod patience;
 mod room;
+mod socket;
+mod upgrade;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +27,11 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use crate::json::{Object, put_list, put_quantity, put_text};
 use crate::refusal::Refusal;
-use crate::service::{Service, refusal_body};
+use crate::reply::{put_range, refusal_body};
+use crate::service::Service;
 
 pub use listen::{Listener, ServeError};
+use upgrade::Handover;
 
 /// An answer. Its body is in memory: it was written there.
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -56,6 +60,15 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// For an answer to be found. Below the ten seconds that clients wait.
     pub answer_timeout: Duration,
+    /// For a client to take a message over WebSocket, or a part of a long one.
+    pub write_timeout: Duration,
+    /// Between two signs of life that a silent WebSocket is asked for; without any it is closed after
+    /// `idle_timeout`.
+    pub ping_interval: Duration,
+    /// Messages of one WebSocket that are answered at the same time; more are not read meanwhile.
+    pub socket_requests_max: usize,
+    /// Subscriptions of one WebSocket.
+    pub subscriptions_max: usize,
     /// For requests under way when the server is told to stop.
     pub stop_timeout: Duration,
     /// Origins that browsers may ask from: `*` for all; none turns it off.
@@ -74,6 +87,10 @@ impl Default for HttpSettings {
             idle_timeout: Duration::from_mins(2),
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(8),
+            write_timeout: Duration::from_secs(30),
+            ping_interval: Duration::from_secs(30),
+            socket_requests_max: 32,
+            subscriptions_max: 32,
             stop_timeout: Duration::from_secs(10),
             cors_origins: vec!["*".to_owned()],
             hosts: Vec::new(),
@@ -95,8 +112,8 @@ impl Server {
         Self { service, settings }
     }
 
-    /// Answers one request.
-    pub(crate) async fn handle<B>(&self, request: Request<B>) -> Answer
+    /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
+    async fn handle<B>(&self, mut request: Request<B>, handover: &Handover) -> Answer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -106,6 +123,9 @@ impl Server {
         let mut answer = if self.is_host_allowed(request.headers()) {
             match *request.method() {
                 Method::POST => self.post(request).await,
+                Method::GET if upgrade::is_asked(&request) => {
+                    upgrade::accept(&mut request, &self.settings.cors_origins, handover)
+                }
                 Method::GET => self.get(&request),
                 Method::OPTIONS => empty(StatusCode::NO_CONTENT),
                 _ => {
@@ -190,9 +210,7 @@ impl Server {
         if let Some(tip) = view.tip() {
             put_quantity(object.member("tip"), tip);
         }
-        put_list(object.member("held"), view.coverage(), |out, range| {
-            out.extend_from_slice(format!("[{},{}]", range.first(), range.last()).as_bytes());
-        });
+        put_list(object.member("held"), &view.coverage(), put_range);
         object.end();
         out.push(b'\n');
         out

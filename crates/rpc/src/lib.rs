@@ -6,6 +6,7 @@
 mod answer;
 pub mod compare;
 mod envelope;
+mod heads;
 pub mod http;
 mod json;
 mod methods;
@@ -13,9 +14,12 @@ mod openrpc;
 mod params;
 mod raw;
 mod refusal;
+mod reply;
 mod scan;
 mod service;
+mod subscription;
 
 pub use answer::UnknownHash;
 pub use refusal::Refusal;
-pub use service::{Service, Settings, refusal_body};
+pub use reply::refusal_body;
+pub use service::{Service, Settings};

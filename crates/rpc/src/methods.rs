@@ -33,6 +33,8 @@ pub(crate) enum Method {
     ClientVersion,
     Capabilities,
     Discover,
+    Subscribe,
+    Unsubscribe,
 }
 
 /// A row of the table.
@@ -60,6 +62,7 @@ pub(crate) enum Shape {
     Hash,
     Index,
     Flag,
+    SubscriptionKind,
     Quantity,
     Text,
     Data,
@@ -79,6 +82,8 @@ const BLOCK_HASH: Param = Param { name: "block_hash", shape: Shape::Hash };
 const TX_HASH: Param = Param { name: "tx_hash", shape: Shape::Hash };
 const INDEX: Param = Param { name: "index", shape: Shape::Index };
 const FULL: Param = Param { name: "return_full_txns", shape: Shape::Flag };
+const KIND: Param = Param { name: "kind", shape: Shape::SubscriptionKind };
+const SUBSCRIPTION: Param = Param { name: "subscription", shape: Shape::Text };
 const ANY_BLOCK: Param = Param { name: "block", shape: Shape::BlockNumberTagOrHash };
 
 macro_rules! row {
@@ -223,6 +228,20 @@ pub(crate) const METHODS: &[MethodRow] = &[
         "What is held of blocks, transactions and receipts"
     ),
     row!(Discover, "rpc.discover", [], Document, "This table as an OpenRPC document"),
+    row!(
+        Subscribe,
+        "eth_subscribe",
+        [KIND],
+        Text,
+        "Over WebSocket: the headers of new blocks from now on; answers the subscription's id"
+    ),
+    row!(
+        Unsubscribe,
+        "eth_unsubscribe",
+        [SUBSCRIPTION],
+        Flag,
+        "Over WebSocket: ends a subscription of the same connection"
+    ),
 ];
 
 /// The method of this name.

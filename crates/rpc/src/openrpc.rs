@@ -63,6 +63,7 @@ fn schema(shape: Shape) -> Value {
             json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, reference("Quantity")] })
         }
         Shape::Flag => json!({ "type": "boolean" }),
+        Shape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
         Shape::Quantity => or_null(&reference("Quantity")),
         Shape::Text => json!({ "type": "string" }),
         Shape::Data => or_null(&reference("Data")),

@@ -107,6 +107,13 @@ impl<'a> Params<'a> {
         })
     }
 
+    /// A text, such as a subscription's kind or id.
+    pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Refusal> {
+        self.take(|token| {
+            token.string().ok_or_else(|| format!("{} where a string belongs", kind_text(token)))
+        })
+    }
+
     fn take<T>(&mut self, read: impl FnOnce(Token<'a>) -> Result<T, String>) -> Result<T, Refusal> {
         let index = self.index;
         self.index = index.saturating_add(1);

@@ -70,6 +70,22 @@ pub enum Refusal {
     },
     /// The chain id that is asked for is not known.
     ChainIdUnknown,
+    /// A subscription over a transport that carries answers only.
+    NoNotifications,
+    /// Nobody can subscribe to that.
+    UnknownSubscription {
+        /// What was asked for.
+        kind: String,
+    },
+    /// No subscription of this connection has that id.
+    SubscriptionNotFound,
+    /// A connection has as many subscriptions as it may.
+    TooManySubscriptions {
+        /// So many.
+        count_max: usize,
+    },
+    /// The node that was asked in our place gave no answer. The log says why.
+    UpstreamFailed,
     /// Something failed here. The client sees no detail; the log does.
     Internal,
 }
@@ -84,7 +100,9 @@ impl Refusal {
             | Self::EmptyBatch
             | Self::BatchTooLarge
             | Self::MethodTooLong { .. } => -32600,
-            Self::UnknownMethod { .. } => -32601,
+            Self::UnknownMethod { .. }
+            | Self::NoNotifications
+            | Self::UnknownSubscription { .. } => -32601,
             Self::NotPositional | Self::MissingParam { .. } | Self::BadParam { .. } => -32602,
             Self::ResponseTooLarge => -32003,
             Self::TimedOut => -32002,
@@ -92,8 +110,11 @@ impl Refusal {
             Self::BlockNotHeld { .. } | Self::HashNotHeld { .. } | Self::ReceiptsNotHeld { .. } => {
                 4444
             }
-            Self::ChainIdUnknown | Self::Transport { .. } => -32000,
-            Self::Internal => -32603,
+            Self::ChainIdUnknown
+            | Self::Transport { .. }
+            | Self::SubscriptionNotFound
+            | Self::TooManySubscriptions { .. } => -32000,
+            Self::UpstreamFailed | Self::Internal => -32603,
         }
     }
 
@@ -135,6 +156,15 @@ impl Refusal {
             Self::ChainIdUnknown => {
                 "chain id not known: no block held names it, and no flag does".to_owned()
             }
+            Self::NoNotifications => "notifications not supported".to_owned(),
+            Self::UnknownSubscription { kind } => {
+                format!("no \"{kind}\" subscription in eth namespace")
+            }
+            Self::SubscriptionNotFound => "subscription not found".to_owned(),
+            Self::TooManySubscriptions { count_max } => {
+                format!("too many subscriptions: {count_max} on this connection")
+            }
+            Self::UpstreamFailed => "upstream node gave no answer".to_owned(),
             Self::Internal => "internal error".to_owned(),
         }
     }
@@ -159,6 +189,11 @@ impl Refusal {
             | Self::TimedOut
             | Self::Transport { .. }
             | Self::ChainIdUnknown
+            | Self::NoNotifications
+            | Self::UnknownSubscription { .. }
+            | Self::SubscriptionNotFound
+            | Self::TooManySubscriptions { .. }
+            | Self::UpstreamFailed
             | Self::Internal => None,
         }
     }

@@ -6,18 +6,28 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chain::{BlockRange, ChainSpec};
-use store::{Reader, Store, StoreError, View};
+use chain::ChainSpec;
+use store::{Reader, Store, StoreError, View, Watcher};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
 use crate::answer::{Context, Failure, UnknownHash};
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
-use crate::json::{Object, put_list, put_text};
-use crate::methods::find;
+use crate::heads::Seen;
+use crate::json::block::put_header;
+use crate::json::{Object, put_text};
+use crate::methods::{Method, MethodRow, find};
 use crate::openrpc;
 use crate::params::Params;
 use crate::refusal::Refusal;
+use crate::reply::{put_envelope, put_refusal};
+use crate::subscription::{Channel, SubscriptionIds};
+
+/// The one thing that can be subscribed to.
+const NEW_HEADS: &str = "newHeads";
+/// Letters of another that a refusal repeats.
+const KIND_SHOWN_MAX: usize = 32;
 
 /// How calls are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +63,44 @@ pub struct Service {
     document: Vec<u8>,
     /// Those that no call is using.
     readers: Mutex<Vec<Reader>>,
+    changes: Arc<Changes>,
+    subscription_ids: SubscriptionIds,
+}
+
+/// Wakes those that wait for another view.
+#[derive(Debug)]
+struct Changes(watch::Sender<()>);
+
+impl Watcher for Changes {
+    fn view_changed(&self) {
+        self.0.send_replace(());
+    }
+}
+
+/// What the calls of one body share.
+#[derive(Debug)]
+struct Asked<'a> {
+    view: Arc<View>,
+    until: Option<Instant>,
+    /// Where notifications can be sent.
+    channel: Option<&'a Channel>,
 }
 
 impl Service {
     /// A service over a store of this chain.
     #[must_use]
     pub fn new(store: Arc<Store>, spec: ChainSpec, settings: Settings) -> Self {
-        let document = openrpc::document();
-        Self { store, spec, settings, document, readers: Mutex::default() }
+        let changes = Arc::new(Changes(watch::Sender::new(())));
+        store.watch(Arc::<Changes>::clone(&changes));
+        Self {
+            store,
+            spec,
+            settings,
+            document: openrpc::document(),
+            readers: Mutex::default(),
+            changes,
+            subscription_ids: SubscriptionIds::default(),
+        }
     }
 
     /// The `OpenRPC` document of all methods.
@@ -75,34 +115,49 @@ impl Service {
         &self.store
     }
 
+    /// Tells when another view is shown.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.0.subscribe()
+    }
+
     /// Answers a body within `time`; calls that take longer are refused. `None` if nothing is to be
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
+        self.respond_on(None, body, time).await
+    }
+
+    /// The same for a connection that can be told of new heads later.
+    pub(crate) async fn respond_on(
+        &self,
+        channel: Option<&Channel>,
+        body: &[u8],
+        time: Duration,
+    ) -> Option<Vec<u8>> {
+        // A time past the end of all clocks is no limit.
         let until = Instant::now().checked_add(time);
+        let asked = Asked { view: self.store.view(), until, channel };
         let mut out = Vec::with_capacity(2048);
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
             Ok(Request::Single(item)) => {
-                let view = self.store.view();
-                if !self.put_item(&view, &item, until, &mut out).await {
+                if !self.put_item(&asked, &item, &mut out).await {
                     return None;
                 }
             }
             Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
                 put_batch_refused(&mut out, batch)?;
             }
-            Ok(Request::Batch(batch)) => self.put_batch(batch, until, &mut out).await?,
+            Ok(Request::Batch(batch)) => self.put_batch(&asked, batch, &mut out).await?,
         }
         Some(out)
     }
 
     async fn put_batch(
         &self,
+        asked: &Asked<'_>,
         batch: Batch<'_>,
-        until: Option<Instant>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let view = self.store.view();
         out.push(b'[');
         for item in batch.items() {
             let before = out.len();
@@ -115,7 +170,7 @@ impl Service {
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_item(&view, &item, until, out).await
+                    self.put_item(asked, &item, out).await
                 }
             };
             if !is_answered {
@@ -127,21 +182,14 @@ impl Service {
     }
 
     /// Appends the answer to one request; tells whether there is one.
-    async fn put_item(
-        &self,
-        view: &Arc<View>,
-        item: &Item<'_>,
-        until: Option<Instant>,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    async fn put_item(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
         match item {
             Item::Notification => return false,
             Item::Invalid(id, refusal) => put_refusal(out, *id, refusal),
             Item::Call(call) => {
                 let begin = out.len();
-                let answering = self.put_call(view, call, out);
-                // A time past the end of all clocks is no limit.
-                let is_late = if let Some(until) = until {
+                let answering = self.put_call(asked, call, out);
+                let is_late = if let Some(until) = asked.until {
                     timeout_at(until, answering).await.is_err()
                 } else {
                     answering.await;
@@ -156,27 +204,29 @@ impl Service {
         true
     }
 
-    async fn put_call(&self, view: &Arc<View>, call: &Call<'_>, out: &mut Vec<u8>) {
+    async fn put_call(&self, asked: &Asked<'_>, call: &Call<'_>, out: &mut Vec<u8>) {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
             let method = call.method.clone().into_owned();
             return put_refusal(out, call.id, &Refusal::UnknownMethod { method });
         };
-        let mut view = Arc::clone(view);
+        let mut view = Arc::clone(&asked.view);
         let mut is_retried = false;
         loop {
             put_envelope(out, call.id);
             out.extend_from_slice(b",\"result\":");
-            let answered = self.run(&view, row.method, call, out).await;
+            let answered = match asked.channel {
+                Some(channel) if is_about_subscriptions(row.method) => {
+                    self.subscribe(channel, &view, row.method, call, out).map_err(Failure::from)
+                }
+                Some(_) | None => self.run(&view, row, call, out).await,
+            };
             let Err(failure) = answered else {
                 out.push(b'}');
                 return;
             };
             out.truncate(begin);
-            // Another process may have merged the file away: the folder's manifest tells.
-            let is_gone =
-                matches!(&failure, Failure::Store(StoreError::Disk(it)) if it.is_missing());
-            if is_gone && !is_retried && self.store.refresh().unwrap_or(false) {
+            if !is_retried && self.is_gone(&failure) {
                 is_retried = true;
                 view = self.store.view();
                 continue;
@@ -185,10 +235,18 @@ impl Service {
         }
     }
 
+    /// Whether a file was missing that another process has merged away, and the folder's manifest
+    /// tells of another.
+    fn is_gone(&self, failure: &Failure) -> bool {
+        let is_missing =
+            matches!(failure, Failure::Store(StoreError::Disk(cause)) if cause.is_missing());
+        is_missing && self.store.refresh().unwrap_or(false)
+    }
+
     async fn run(
         &self,
         view: &View,
-        method: crate::methods::Method,
+        row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
@@ -201,9 +259,83 @@ impl Service {
         };
         let mut reader = self.take_reader()?;
         let mut params = Params::new(call.params);
-        let answered = context.answer(method, &mut params, &mut reader, out).await;
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        let answered = context.answer(row.method, &mut params, &mut reader, out).await;
+        self.give_reader(reader);
         answered
+    }
+
+    /// Begins or ends a subscription.
+    fn subscribe(
+        &self,
+        channel: &Channel,
+        view: &Arc<View>,
+        method: Method,
+        call: &Call<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let text = Params::new(call.params).text()?;
+        if method == Method::Unsubscribe {
+            let is_ended = channel.unsubscribe(&text);
+            out.extend_from_slice(b"true");
+            return if is_ended { Ok(()) } else { Err(Refusal::SubscriptionNotFound) };
+        }
+        if text != NEW_HEADS {
+            let kind = text.chars().take(KIND_SHOWN_MAX).collect();
+            return Err(Refusal::UnknownSubscription { kind });
+        }
+        let seen = Seen::all_of(Arc::clone(view));
+        put_text(out, &channel.subscribe(&self.subscription_ids, seen)?);
+        Ok(())
+    }
+
+    /// The notifications that lead a subscriber from what it has seen to the newest view, as many as
+    /// are sent at once; and whether there are more.
+    pub(crate) async fn new_heads(
+        &self,
+        id: &str,
+        seen: &mut Seen,
+    ) -> Result<(Vec<Vec<u8>>, bool), HeadsFailed> {
+        let mut reader = self.take_reader().map_err(|failure| heads_failed(&failure))?;
+        let told = self.put_heads(&mut reader, id, seen).await;
+        self.give_reader(reader);
+        match told {
+            Ok(told) => Ok(told),
+            // The newer view is announced as every other is.
+            Err(failure) if self.is_gone(&failure) => Ok((Vec::new(), true)),
+            Err(failure) => Err(heads_failed(&failure)),
+        }
+    }
+
+    async fn put_heads(
+        &self,
+        reader: &mut Reader,
+        id: &str,
+        seen: &mut Seen,
+    ) -> Result<(Vec<Vec<u8>>, bool), Failure> {
+        let view = self.store.view();
+        let Some(due) = seen.due(reader, &view).await? else {
+            *seen = Seen::all_of(view);
+            return Ok((Vec::new(), false));
+        };
+        let last = *due.numbers.end();
+        let mut messages = Vec::new();
+        for number in due.numbers {
+            let header = view.read_header(reader, number).await?.ok_or(Failure::NotABlock)?;
+            let mut out =
+                b"{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":".to_vec();
+            let mut params = Object::begin(&mut out);
+            put_text(params.member("subscription"), id);
+            put_header(params.member("result"), &header)?;
+            params.end();
+            out.push(b'}');
+            messages.push(out);
+        }
+        *seen = Seen::up_to(view, last);
+        Ok((messages, !due.is_all))
+    }
+
+    fn give_reader(&self, reader: Reader) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
 
     fn take_reader(&self) -> Result<Reader, Failure> {
@@ -240,12 +372,17 @@ fn put_batch_refused(out: &mut Vec<u8>, batch: Batch<'_>) -> Option<()> {
     (out.len() > 2).then_some(())
 }
 
-/// An answer that is only a refusal, for bodies that never reach the service.
-#[must_use]
-pub fn refusal_body(refusal: &Refusal) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_refusal(&mut out, Id::NULL, refusal);
-    out
+fn is_about_subscriptions(method: Method) -> bool {
+    matches!(method, Method::Subscribe | Method::Unsubscribe)
+}
+
+/// New heads cannot be read; the log says why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadsFailed;
+
+fn heads_failed(failure: &Failure) -> HeadsFailed {
+    error!(?failure, "cannot read new heads");
+    HeadsFailed
 }
 
 fn refusal_of(failure: Failure, method: &str) -> Refusal {
@@ -260,28 +397,4 @@ fn refusal_of(failure: Failure, method: &str) -> Refusal {
             Refusal::Internal
         }
     }
-}
-
-fn put_envelope(out: &mut Vec<u8>, id: Id<'_>) {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.text().as_bytes());
-}
-
-fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
-    put_envelope(out, id);
-    out.extend_from_slice(b",\"error\":");
-    let mut error = Object::begin(out);
-    error.raw("code", &refusal.code().to_string());
-    put_text(error.member("message"), &refusal.message());
-    if let Some(held) = refusal.held() {
-        let mut data = Object::begin(error.member("data"));
-        put_list(data.member("held"), held, put_range);
-        data.end();
-    }
-    error.end();
-    out.push(b'}');
-}
-
-fn put_range(out: &mut Vec<u8>, range: &BlockRange) {
-    out.extend_from_slice(format!("[{},{}]", range.first(), range.last()).as_bytes());
 }

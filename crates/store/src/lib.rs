@@ -38,6 +38,6 @@ pub use error::StoreError;
 pub use files::{FileSource, LocalFiles};
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
-pub use store::{Limits, Store};
+pub use store::{Limits, Store, Watcher};
 pub use view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
 pub use writer::{Told, Writer};

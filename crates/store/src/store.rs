@@ -3,7 +3,8 @@
 //! Knows: the folder's manifest, and which view readers get.
 //! Never knows: how a change comes about; [`crate::Writer`] makes them.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
@@ -35,12 +36,20 @@ impl Default for Limits {
     }
 }
 
+/// Told of every change of what a store shows. It is called by whoever makes the change, and must
+/// not wait: it wakes others, who ask for the view themselves.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// Another view is shown.
+    fn view_changed(&self);
+}
+
 /// A data folder, open for reading. Any number of them, in any number of processes, read beside one
 /// writer.
 #[derive(Debug)]
 pub struct Store {
     disk: Arc<dyn Disk>,
     view: ArcSwap<View>,
+    watchers: Mutex<Vec<Arc<dyn Watcher>>>,
 }
 
 impl Store {
@@ -54,13 +63,18 @@ impl Store {
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
-        Ok(Self { disk, view: ArcSwap::from_pointee(view) })
+        Ok(Self { disk, view: ArcSwap::from_pointee(view), watchers: Mutex::default() })
     }
 
     /// What can be read now: it never changes under whoever holds it.
     #[must_use]
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()
+    }
+
+    /// Has someone told whenever another view is shown, for as long as the store is open.
+    pub fn watch(&self, watcher: Arc<dyn Watcher>) {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
     }
 
     /// Looks whether another process has changed the folder; tells whether it has.
@@ -80,6 +94,9 @@ impl Store {
 
     pub(crate) fn show(&self, view: Arc<View>) {
         self.view.store(view);
+        for watcher in self.watchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            watcher.view_changed();
+        }
     }
 }
 

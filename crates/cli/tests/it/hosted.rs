@@ -72,6 +72,11 @@ impl Hosted {
         Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Tells the server to stop; it ends when it has finished what it was asked.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

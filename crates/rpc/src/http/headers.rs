@@ -32,13 +32,8 @@ pub(super) fn allow_origin(
     origin: Option<&HeaderValue>,
     allowed: &[String],
 ) {
-    let Some(origin) = origin else { return };
-    let is_open = allowed.iter().any(|name| name == "*");
-    let is_named = origin.to_str().is_ok_and(|origin| allowed.iter().any(|name| name == origin));
-    if !is_open && !is_named {
-        return;
-    }
-    let value = if is_open { HeaderValue::from_static("*") } else { origin.clone() };
+    let Some(origin) = origin.filter(|origin| is_origin_named(origin, allowed)) else { return };
+    let value = if is_open(allowed) { HeaderValue::from_static("*") } else { origin.clone() };
     answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, value);
     answer.append(VARY, HeaderValue::from_static("origin"));
     for (name, value) in [
@@ -48,6 +43,16 @@ pub(super) fn allow_origin(
     ] {
         answer.insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Whether pages of this origin may ask.
+pub(super) fn is_origin_named(origin: &HeaderValue, allowed: &[String]) -> bool {
+    let is_named = |origin| allowed.iter().any(|name| name == origin);
+    is_open(allowed) || origin.to_str().is_ok_and(is_named)
+}
+
+fn is_open(allowed: &[String]) -> bool {
+    allowed.iter().any(|name| name == "*")
 }
 
 /// Whether a Host header names one of these hosts; ports do not matter.

@@ -13,17 +13,19 @@ use hyper::StatusCode;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::patience::{Deadlines, Patience, Watched};
 use super::room::{Full, Room};
-use super::{RETRY_AFTER_SECONDS, Server};
+use super::upgrade::Handover;
+use super::{RETRY_AFTER_SECONDS, Server, socket};
 use crate::refusal::Refusal;
-use crate::service::refusal_body;
+use crate::reply::refusal_body;
 
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -67,6 +69,7 @@ impl Listener {
         let settings = &server.settings;
         let room = Room::new(settings.connections_max, settings.connections_per_client_max);
         let graceful = GracefulShutdown::new();
+        let stopping = watch::Sender::new(false);
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -85,22 +88,11 @@ impl Listener {
             let _ = stream.set_nodelay(true);
             match room.enter(client) {
                 Ok(place) => {
-                    let patience = Patience::new(Deadlines {
-                        head: server.settings.header_timeout,
-                        idle: server.settings.idle_timeout,
-                    });
-                    let connection = connection(Arc::clone(&server), stream, Arc::clone(&patience));
-                    let watched = graceful.watch(connection);
+                    let taken = Taken::new(&server, client, stopping.subscribe());
+                    let connection = taken.connection(stream);
+                    let serving = taken.serve(graceful.watch(connection));
                     tokio::spawn(async move {
-                        tokio::select! {
-                            biased;
-                            ended = watched => if let Err(cause) = ended {
-                                debug!(%cause, "a connection ended early");
-                            },
-                            () = patience.wait_until_lost() => {
-                                debug!(%client, "a connection was silent for too long");
-                            }
-                        }
+                        serving.await;
                         drop(place);
                     });
                 }
@@ -108,37 +100,84 @@ impl Listener {
             }
         }
         drop(self.listener);
-        let stopped = tokio::time::timeout(server.settings.stop_timeout, graceful.shutdown()).await;
-        if stopped.is_err() {
+        stopping.send_replace(true);
+        let stopped = async {
+            graceful.shutdown().await;
+            // Every connection holds a receiver until its end, as a WebSocket too.
+            stopping.closed().await;
+        };
+        if tokio::time::timeout(server.settings.stop_timeout, stopped).await.is_err() {
             warn!("some requests were not finished in time");
         }
     }
 }
 
-/// HTTP/1.1 or HTTP/2, as the client begins.
-fn connection(
+/// A connection that has its place.
+struct Taken {
     server: Arc<Server>,
-    stream: TcpStream,
+    client: IpAddr,
     patience: Arc<Patience>,
-) -> impl hyper_util::server::graceful::GracefulConnection<
-    Error = Box<dyn std::error::Error + Send + Sync>,
-> + Send
-+ 'static {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    // The head has a time of its own, told from the time between requests: see `patience`.
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
-    builder.http2().timer(TokioTimer::new());
-    let stream = Watched::new(stream, Arc::clone(&patience));
-    let service = service_fn(move |request| {
-        let server = Arc::clone(&server);
-        let asked = patience.begin();
-        async move {
-            let answer = server.handle(request).await;
-            drop(asked);
-            Ok::<_, Infallible>(answer)
+    handover: Arc<Handover>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Taken {
+    fn new(server: &Arc<Server>, client: IpAddr, stopping: watch::Receiver<bool>) -> Self {
+        let patience = Patience::new(Deadlines {
+            head: server.settings.header_timeout,
+            idle: server.settings.idle_timeout,
+        });
+        let handover = Arc::default();
+        Self { server: Arc::clone(server), client, patience, handover, stopping }
+    }
+
+    /// HTTP/1.1 or HTTP/2, as the client begins.
+    fn connection(
+        &self,
+        stream: TcpStream,
+    ) -> impl GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + Send + use<>
+    {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // The head has a time of its own, told from the time between requests: see `patience`.
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
+        builder.http2().timer(TokioTimer::new());
+        let patience = Arc::clone(&self.patience);
+        let stream = Watched::new(stream, Arc::clone(&patience));
+        let (server, handover) = (Arc::clone(&self.server), Arc::clone(&self.handover));
+        let service = service_fn(move |request| {
+            let (server, handover) = (Arc::clone(&server), Arc::clone(&handover));
+            let asked = patience.begin();
+            async move {
+                let answer = server.handle(request, &handover).await;
+                drop(asked);
+                Ok::<_, Infallible>(answer)
+            }
+        });
+        builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned()
+    }
+
+    /// Serves HTTP until the connection ends, or goes on as a WebSocket.
+    async fn serve(
+        mut self,
+        http: impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>,
+    ) {
+        let client = self.client;
+        tokio::select! {
+            biased;
+            ended = http => if let Err(cause) = ended {
+                debug!(%cause, "a connection ended early");
+            },
+            () = self.patience.wait_until_lost() => {
+                debug!(%client, "a connection was silent for too long");
+            }
         }
-    });
-    builder.serve_connection(TokioIo::new(stream), service).into_owned()
+        if let Some(upgrading) = self.handover.take() {
+            match upgrading.await {
+                Ok(upgraded) => socket::serve(&self.server, upgraded, &mut self.stopping).await,
+                Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
+            }
+        }
+    }
 }
 
 /// Tells a client that there is no room, in plain HTTP/1.1, and closes.

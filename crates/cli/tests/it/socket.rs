@@ -1,0 +1,104 @@
+//! A WebSocket client: what it sends is what stands here, and what comes back is not hidden.
+
+use std::collections::VecDeque;
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::handshake::HandshakeError;
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
+
+use crate::hosted::Hosted;
+
+/// A connection, and what came on it before it was asked for.
+pub(crate) struct Socket {
+    socket: WebSocket<TcpStream>,
+    notifications: VecDeque<Value>,
+}
+
+impl Socket {
+    pub(crate) fn open(hosted: &Hosted) -> Self {
+        let (socket, _) = client("ws://test/any/path", hosted.connect()).unwrap();
+        Self { socket, notifications: VecDeque::new() }
+    }
+
+    /// The status of a handshake that is refused, and its body.
+    pub(crate) fn refused(hosted: &Hosted, headers: &[(&str, &str)]) -> (u16, Value) {
+        use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+        use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
+        let mut request = "ws://test/".into_client_request().unwrap();
+        for (name, value) in headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        match client(request, hosted.connect()) {
+            Err(HandshakeError::Failure(Error::Http(answer))) => {
+                let body = answer.body().clone().unwrap_or_default();
+                (answer.status().as_u16(), serde_json::from_slice(&body).unwrap_or_default())
+            }
+            other => panic!("{:?}", other.map(|(_, answer)| answer)),
+        }
+    }
+
+    pub(crate) fn send(&mut self, message: Message) {
+        self.socket.send(message).unwrap();
+    }
+
+    pub(crate) fn send_text(&mut self, text: &str) {
+        self.send(Message::text(text));
+    }
+
+    /// Whatever comes next.
+    pub(crate) fn message(&mut self) -> Result<Message, Error> {
+        self.socket.read()
+    }
+
+    /// The next text as JSON, whatever else comes before it.
+    pub(crate) fn next(&mut self) -> Value {
+        loop {
+            match self.message().unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other @ (Message::Binary(_) | Message::Close(_) | Message::Frame(_)) => {
+                    panic!("{other:?}")
+                }
+            }
+        }
+    }
+
+    /// The code and reason with which the server closes, whatever it sends before.
+    pub(crate) fn closed(&mut self) -> (u16, String) {
+        loop {
+            if let Message::Close(frame) = self.message().unwrap() {
+                let frame = frame.unwrap();
+                return (frame.code.into(), frame.reason.to_string());
+            }
+        }
+    }
+
+    /// The whole answer to a call; notifications that come before it are kept.
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
+        self.send_text(&body.to_string());
+        loop {
+            let message = self.next();
+            if message["id"] == method {
+                return message;
+            }
+            self.notifications.push_back(message);
+        }
+    }
+
+    /// Subscribes to new heads; the id.
+    pub(crate) fn subscribe(&mut self) -> String {
+        let answer = self.call("eth_subscribe", &json!(["newHeads"]));
+        answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// The next new head of a subscription.
+    pub(crate) fn head(&mut self, id: &str) -> Value {
+        let message = self.notifications.pop_front().unwrap_or_else(|| self.next());
+        assert_eq!(message["method"], "eth_subscription", "{message}");
+        assert_eq!(message["params"]["subscription"], id, "{message}");
+        message["params"]["result"].clone()
+    }
+}

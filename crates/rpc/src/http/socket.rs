@@ -1,0 +1,263 @@
+//! A WebSocket: calls in, answers and new heads out, until one side has enough.
+//!
+//! Knows: frames, close codes, how many calls may be under way and how long a client may take.
+//! Infallible knows: how a connection became a socket, or what is asked on it.
+//!
+//! Nothing is queued for a client: while one message is being taken, the next is not made. A client
+//! that does not take what it is sent is disconnected.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::body::Bytes;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use thiserror::Error;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
+use tracing::debug;
+
+use super::{HttpSettings, Server};
+use crate::service::Service;
+use crate::subscription::{Channel, Subscriptions};
+
+/// What a connection reads at a time. Every one has such a buffer: most requests are small.
+const READ_BUFFER_BYTES: usize = 8 * 1024;
+/// Longer messages are sent in parts: a connection keeps the memory of the longest part.
+const PART_BYTES_MAX: usize = 64 * 1024;
+/// For a client to take its leave.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a socket is not used any more.
+#[derive(Debug, Error)]
+enum End {
+    /// The client is gone, or takes nothing.
+    #[error("{0}")]
+    Lost(&'static str),
+    /// The client has closed.
+    #[error("the client closed")]
+    Closed,
+    /// We close, and say why.
+    #[error("closed with {0}: {1}")]
+    Close(CloseCode, &'static str),
+}
+
+/// The answer to one message, if there is one, and which message it was.
+struct Answered {
+    request: u64,
+    body: Option<Vec<u8>>,
+}
+
+struct Session<'a> {
+    service: Arc<Service>,
+    settings: &'a HttpSettings,
+    stream: WebSocketStream<TokioIo<Upgraded>>,
+    subscriptions: Arc<Subscriptions>,
+    /// Messages that are being answered.
+    answering: FuturesUnordered<BoxFuture<'static, Answered>>,
+    /// How many messages came.
+    requests: u64,
+    /// When the client last gave a sign of life.
+    heard: Instant,
+    /// Whether a subscriber may have to be told of something.
+    has_news: bool,
+}
+
+/// Serves a socket until it ends, or until `stopping` changes.
+pub(super) async fn serve(
+    server: &Server,
+    upgraded: Upgraded,
+    stopping: &mut watch::Receiver<bool>,
+) {
+    let settings = &server.settings;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(Some(settings.body_bytes_max))
+        .max_frame_size(Some(settings.body_bytes_max));
+    let io = TokioIo::new(upgraded);
+    let mut session = Session {
+        service: Arc::clone(&server.service),
+        settings,
+        stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await,
+        subscriptions: Subscriptions::new(settings.subscriptions_max),
+        answering: FuturesUnordered::new(),
+        requests: 0,
+        heard: Instant::now(),
+        has_news: false,
+    };
+    let Err(end) = session.run(stopping).await;
+    debug!(%end, "a socket ended");
+    let _ = timeout(CLOSE_TIMEOUT, session.leave(end)).await;
+}
+
+impl Session<'_> {
+    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, End> {
+        let mut views = self.service.changes();
+        let mut ping = interval(self.settings.ping_interval);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let has_room = self.answering.len() < self.settings.socket_requests_max;
+            tokio::select! {
+                () = told_to_stop(stopping) => return self.finish().await,
+                message = self.stream.next(), if has_room => self.take(message).await?,
+                Some(answered) = self.answering.next() => self.answer(answered).await?,
+                // The sender lives as long as the service, which we hold.
+                Ok(()) = views.changed(), if self.subscriptions.is_any_told() => {
+                    self.has_news = true;
+                }
+                () = std::future::ready(()), if self.has_news => self.announce().await?,
+                _ = ping.tick() => self.ping().await?,
+            }
+        }
+    }
+
+    async fn take(&mut self, message: Option<Result<Message, SocketError>>) -> Result<(), End> {
+        self.heard = Instant::now();
+        match message {
+            Some(Ok(Message::Text(text))) => self.ask(text),
+            Some(Ok(Message::Binary(_))) => {
+                return Err(End::Close(CloseCode::Unsupported, "send text frames"));
+            }
+            // The reply is sent before more is read: it is never more than one that waits.
+            Some(Ok(Message::Ping(_))) => self.flush().await?,
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
+            Some(Err(SocketError::Capacity(_))) => {
+                return Err(End::Close(CloseCode::Size, "message too large"));
+            }
+            Some(Err(SocketError::Utf8(_))) => {
+                return Err(End::Close(CloseCode::Invalid, "text that is no UTF-8"));
+            }
+            Some(Err(SocketError::Protocol(_))) => {
+                return Err(End::Close(CloseCode::Protocol, "not as RFC 6455 has it"));
+            }
+            Some(Err(_)) => return Err(End::Lost("the connection broke")),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, text: Utf8Bytes) {
+        let request = self.requests;
+        self.requests = self.requests.saturating_add(1);
+        let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
+        let service = Arc::clone(&self.service);
+        let time = self.settings.answer_timeout;
+        self.answering.push(Box::pin(async move {
+            let body = service.respond_on(Some(&channel), text.as_bytes(), time).await;
+            Answered { request, body }
+        }));
+    }
+
+    async fn answer(&mut self, answered: Answered) -> Result<(), End> {
+        if let Some(body) = answered.body {
+            self.send(body).await?;
+        }
+        // What came between the call and now is news to whoever subscribed with it.
+        self.has_news |= self.subscriptions.tell(answered.request);
+        Ok(())
+    }
+
+    /// Tells subscribers of new heads; of so many at a time that calls are answered in between.
+    async fn announce(&mut self) -> Result<(), End> {
+        self.has_news = false;
+        for (id, mut seen) in self.subscriptions.told() {
+            let told = self.service.new_heads(&id, &mut seen).await;
+            let failed = |_| End::Close(CloseCode::Error, "new heads cannot be read");
+            let (messages, has_more) = told.map_err(failed)?;
+            self.has_news |= has_more;
+            for message in messages {
+                self.send(message).await?;
+            }
+            self.subscriptions.advance(&id, seen);
+        }
+        Ok(())
+    }
+
+    /// Asks a client that is silent for a sign of life, and gives up one that gives none.
+    async fn ping(&mut self) -> Result<(), End> {
+        let silent = self.heard.elapsed();
+        if silent >= self.settings.idle_timeout {
+            return Err(End::Close(CloseCode::Policy, "silent for too long"));
+        }
+        if silent >= self.settings.ping_interval / 2 {
+            self.write(Message::Ping(Bytes::new())).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers what was asked before the server was told to stop.
+    async fn finish(&mut self) -> Result<Infallible, End> {
+        while let Some(answered) = self.answering.next().await {
+            self.answer(answered).await?;
+        }
+        Err(End::Close(CloseCode::Away, "the server stops"))
+    }
+
+    /// Sends a message, in parts if it is long.
+    async fn send(&mut self, body: Vec<u8>) -> Result<(), End> {
+        let mut rest = Bytes::from(body);
+        let mut code = Data::Text;
+        loop {
+            let part = rest.split_to(rest.len().min(PART_BYTES_MAX));
+            let is_last = rest.is_empty();
+            let frame = Frame::message(part, OpCode::Data(code), is_last);
+            self.write(Message::Frame(frame)).await?;
+            if is_last {
+                return Ok(());
+            }
+            code = Data::Continue;
+            // A long answer that is being taken is no silence.
+            self.heard = Instant::now();
+        }
+    }
+
+    async fn write(&mut self, message: Message) -> Result<(), End> {
+        taken(&timeout(self.settings.write_timeout, self.stream.send(message)).await)
+    }
+
+    async fn flush(&mut self) -> Result<(), End> {
+        taken(&timeout(self.settings.write_timeout, self.stream.flush()).await)
+    }
+
+    /// Closes. What the client still sends is read, or closing would take our last words back.
+    async fn leave(mut self, end: End) -> Result<(), SocketError> {
+        match end {
+            End::Lost(_) => return Ok(()),
+            End::Closed => self.stream.flush().await?,
+            End::Close(code, reason) => {
+                self.stream.close(Some(CloseFrame { code, reason: reason.into() })).await?;
+            }
+        }
+        let mut io = self.stream.into_inner();
+        io.shutdown().await?;
+        let mut rest = [0; 1024];
+        while io.read(&mut rest).await? > 0 {}
+        Ok(())
+    }
+}
+
+async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
+    // If nobody is left to tell, the server is gone.
+    let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+}
+
+/// What became of something that was sent.
+fn taken(sent: &Result<Result<(), SocketError>, Elapsed>) -> Result<(), End> {
+    match sent {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::Lost("the connection broke")),
+        Err(_) => Err(End::Lost("the client does not take what it is sent")),
+    }
+}

@@ -1,0 +1,63 @@
+//! From HTTP to WebSocket: who may change over, and how a connection is handed on.
+//!
+//! Knows: the headers of the handshake, and that a browser's page is held back by nobody but us.
+//! Never knows: what is said over the socket.
+
+use std::sync::{Mutex, PoisonError};
+
+use http_body_util::Full;
+use hyper::header::{HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE};
+use hyper::upgrade::{OnUpgrade, on};
+use hyper::{Request, StatusCode, Version};
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
+
+use super::{Answer, headers, refused};
+
+/// The version of RFC 6455.
+const VERSION: &str = "13";
+
+/// A connection's way out of HTTP, if it takes one.
+#[derive(Debug, Default)]
+pub(super) struct Handover(Mutex<Option<OnUpgrade>>);
+
+impl Handover {
+    /// The connection that is to be a WebSocket once HTTP lets go of it.
+    pub(super) fn take(&self) -> Option<OnUpgrade> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Whether a GET asks for a WebSocket.
+pub(super) fn is_asked<B>(request: &Request<B>) -> bool {
+    let upgrade = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
+    request.version() == Version::HTTP_11
+        && upgrade.is_some_and(|name| name.eq_ignore_ascii_case("websocket"))
+}
+
+/// Answers the handshake; HTTP hands the connection over once the answer is sent. Browsers let any
+/// page open a socket anywhere: the origins that may read answers over HTTP are held to here.
+pub(super) fn accept<B>(
+    request: &mut Request<B>,
+    origins: &[String],
+    handover: &Handover,
+) -> Answer {
+    if !is_origin_allowed(request.headers(), origins) {
+        return refused(StatusCode::FORBIDDEN, "origin not allowed");
+    }
+    match create_response_with_body(request, Full::default) {
+        Ok(answer) => {
+            *handover.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(on(request));
+            answer
+        }
+        Err(cause) => {
+            let mut answer = refused(StatusCode::BAD_REQUEST, &cause.to_string());
+            answer.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
+            answer
+        }
+    }
+}
+
+/// Whoever sends no origin is no browser.
+fn is_origin_allowed(request: &HeaderMap, origins: &[String]) -> bool {
+    request.get(ORIGIN).is_none_or(|origin| headers::is_origin_named(origin, origins))
+}
