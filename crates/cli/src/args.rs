@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
 use ingest::export::Kind;
 use ingest::sample::Payload;
+use rpc::PassThroughMethod;
 
 use crate::endpoint::Endpoint;
 
@@ -53,6 +54,7 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
+  quipu serve --data-dir data --upstream http://localhost:8546 --pass-through eth_*,net_*
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
 
 const COMPARE_EXAMPLES: &str = "\
@@ -119,7 +121,7 @@ pub(crate) enum Command {
     /// and both values. Nothing is changed.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Answer JSON-RPC over HTTP from the data folder
+    /// Answer JSON-RPC over HTTP and WebSocket from the data folder
     ///
     /// The six reads of blocks, transactions and receipts and what clients need beside them: see
     /// docs/api.md, or ask rpc.discover. An import may run beside it: new blocks are seen within a
@@ -246,6 +248,14 @@ pub(crate) struct ServeArgs {
     /// What an unknown hash gets while history has gaps [default: refuse]
     #[arg(long, value_enum)]
     pub(crate) unknown_hash: Option<UnknownHashArg>,
+    /// A node, over plain HTTP: asked what `--pass-through` names
+    #[arg(long, env = "QUIPU_UPSTREAM", value_name = "URL")]
+    pub(crate) upstream: Option<Endpoint>,
+    /// Methods that are not served here and go to the upstream node: names, or beginnings such as
+    /// eth_*; may be repeated. What signs with a node's keys or manages it never goes. Where history
+    /// has gaps, reads that are named here go there too if a hash is not found [default: none]
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', requires = "upstream")]
+    pub(crate) pass_through: Vec<PassThroughMethod>,
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(crate) connections_max: NonZeroUsize,

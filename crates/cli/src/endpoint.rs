@@ -80,8 +80,8 @@ pub(crate) enum EndpointError {
     Late(Duration),
     #[error("the connection broke: {0}")]
     Broken(Box<dyn std::error::Error + Send + Sync>),
-    #[error("the answer is larger than {ANSWER_BYTES_MAX} bytes")]
-    TooLarge,
+    #[error("the answer is larger than {bytes_max} bytes")]
+    TooLarge { bytes_max: usize },
     #[error("HTTP {status}: {begin}")]
     Status { status: StatusCode, begin: String },
 }
@@ -94,7 +94,7 @@ impl EndpointError {
             Self::Status { status, .. } => {
                 *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
             }
-            Self::Connect(_) | Self::Late(_) | Self::TooLarge => false,
+            Self::Connect(_) | Self::Late(_) | Self::TooLarge { .. } => false,
         }
     }
 }
@@ -116,7 +116,8 @@ impl Connection {
         let body = Bytes::from(body);
         let (mut tries, mut pause) = (1, RETRY_PAUSE);
         loop {
-            let asked = timeout(ANSWER_TIMEOUT, self.ask_once(body.clone())).await;
+            let asking = self.ask_once(body.clone(), ANSWER_BYTES_MAX);
+            let asked = timeout(ANSWER_TIMEOUT, asking).await;
             let asked = asked.unwrap_or(Err(EndpointError::Late(ANSWER_TIMEOUT)));
             match asked {
                 Err(error) if tries < TRIES_MAX && error.is_passing() => {
@@ -129,31 +130,38 @@ impl Connection {
         }
     }
 
-    async fn ask_once(&mut self, body: Bytes) -> Result<Bytes, EndpointError> {
-        let uri = &self.endpoint.uri;
-        let target = uri.path_and_query().map_or("/", |path| path.as_str());
-        let host = uri.authority().map_or("", |authority| authority.as_str());
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(target)
-            .header(HOST, host)
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(body))
-            .map_err(|cause| EndpointError::Broken(cause.into()))?;
-        let kept = match self.sender.take() {
-            Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
-            None => None,
+    /// The same without another try, for an answer of this size at the most. What the server never
+    /// got is sent again: it may close a connection that was kept at any moment.
+    pub(crate) async fn ask_once(
+        &mut self,
+        body: Bytes,
+        bytes_max: usize,
+    ) -> Result<Bytes, EndpointError> {
+        let mut request = self.request(body)?;
+        let (answer, sender) = loop {
+            let kept = match self.sender.take() {
+                Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
+                None => None,
+            };
+            let is_kept = kept.is_some();
+            let mut sender = match kept {
+                Some(sender) => sender,
+                None => connect(&self.endpoint).await?,
+            };
+            match sender.try_send_request(request).await {
+                Ok(answer) => break (answer, sender),
+                Err(mut error) => match error.take_message().filter(|_| is_kept) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(EndpointError::Broken(error.into_error().into())),
+                },
+            }
         };
-        let mut sender = match kept {
-            Some(sender) => sender,
-            None => connect(&self.endpoint).await?,
-        };
-        let answer = sender.send_request(request).await;
-        let answer = answer.map_err(|cause| EndpointError::Broken(cause.into()))?;
         let status = answer.status();
-        let body = match Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await {
+        let body = match Limited::new(answer.into_body(), bytes_max).collect().await {
             Ok(body) => body.to_bytes(),
-            Err(cause) if cause.is::<LengthLimitError>() => return Err(EndpointError::TooLarge),
+            Err(cause) if cause.is::<LengthLimitError>() => {
+                return Err(EndpointError::TooLarge { bytes_max });
+            }
             Err(cause) => return Err(EndpointError::Broken(cause)),
         };
         self.sender = Some(sender);
@@ -164,6 +172,19 @@ impl Connection {
             return Err(EndpointError::Status { status, begin });
         }
         Ok(body)
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, EndpointError> {
+        let uri = &self.endpoint.uri;
+        let target = uri.path_and_query().map_or("/", |path| path.as_str());
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        Request::builder()
+            .method(Method::POST)
+            .uri(target)
+            .header(HOST, host)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|cause| EndpointError::Broken(cause.into()))
     }
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod data_folder;
 mod endpoint;
 mod folder_chain;
+mod node;
 mod output;
 mod progress;
 mod trust_text;

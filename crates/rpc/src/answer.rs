@@ -7,6 +7,7 @@ use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::{Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
+use crate::health::CatchingUp;
 use crate::json::block::{
     Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
 };
@@ -39,6 +40,9 @@ pub(crate) struct Context<'a> {
     pub(crate) spec: &'a ChainSpec,
     pub(crate) unknown_hash: UnknownHash,
     pub(crate) is_following: bool,
+    /// Whether a node can be asked the same, where we know of nothing.
+    pub(crate) has_node: bool,
+    pub(crate) catching_up: Option<CatchingUp>,
     pub(crate) document: &'a [u8],
 }
 
@@ -51,6 +55,8 @@ pub(crate) enum Failure {
     Store(StoreError),
     /// Stored bytes are not what a block has.
     NotABlock,
+    /// A hash that is not found here, where not all of history is: a node may have it.
+    AskNode,
 }
 
 impl From<Refusal> for Failure {
@@ -192,7 +198,7 @@ impl Context<'_> {
             Ok(id) => Ok(self.by_number(id)),
             Err(hash) => match self.view.find_block(reader, hash).await? {
                 Some(number) => Ok(Asked::Held(number)),
-                None => Ok(self.unknown_hash()),
+                None => self.unknown_hash(),
             },
         }
     }
@@ -218,15 +224,18 @@ impl Context<'_> {
     }
 
     /// What becomes of a hash that is not found: absent if all of history is here, not held if not.
-    fn unknown_hash(&self) -> Asked {
+    fn unknown_hash(&self) -> Result<Asked, Failure> {
         let held = self.view.coverage();
         let is_whole = matches!(held.as_slice(), [range] if range.first() == 0);
+        if !is_whole && self.has_node {
+            return Err(Failure::AskNode);
+        }
         let is_refused = match self.unknown_hash {
             UnknownHash::Null => false,
             UnknownHash::Refuse => !is_whole,
             UnknownHash::ByFollowing => !is_whole && !self.is_following && !held.is_empty(),
         };
-        if is_refused { Asked::Refused(Refusal::HashNotHeld { held }) } else { Asked::Absent }
+        Ok(if is_refused { Asked::Refused(Refusal::HashNotHeld { held }) } else { Asked::Absent })
     }
 
     async fn find_transaction(
@@ -237,7 +246,7 @@ impl Context<'_> {
     ) -> Result<Option<(B256, StoredTransaction)>, Failure> {
         match self.view.find_transaction(reader, hash, wanted).await? {
             Some(found) => Ok(Some((hash, found))),
-            None => self.unknown_hash().found().map(|_| None).map_err(Failure::Refused),
+            None => Ok(self.unknown_hash()?.found().map(|_| None)?),
         }
     }
 
@@ -366,10 +375,23 @@ impl Context<'_> {
         } else if method == Method::Discover {
             out.extend_from_slice(self.document);
         } else {
-            // eth_syncing: a block is shown only when it is whole.
-            out.extend_from_slice(b"false");
+            self.put_syncing(out);
         }
         Ok(())
+    }
+
+    /// A block is shown only when it is whole: only whoever is behind a tip has something to tell.
+    fn put_syncing(&self, out: &mut Vec<u8>) {
+        let current = self.view.tip().unwrap_or_default();
+        let Some(way) = self.catching_up.filter(|way| way.highest > current) else {
+            out.extend_from_slice(b"false");
+            return;
+        };
+        let mut object = Object::begin(out);
+        object.quantity("startingBlock", way.starting);
+        object.quantity("currentBlock", current);
+        object.quantity("highestBlock", way.highest);
+        object.end();
     }
 
     async fn put_capabilities(&self, reader: &mut Reader, out: &mut Vec<u8>) -> Answered {

@@ -192,14 +192,20 @@ impl Server {
         }
     }
 
-    /// Ready when there is something to answer from.
+    /// Ready when what is configured can be answered; if not, it is said why.
     fn ready(&self) -> Answer {
-        let is_ready = self.service.store().view().tip().is_some();
-        if is_ready {
-            text("ready\n")
-        } else {
-            refused(StatusCode::SERVICE_UNAVAILABLE, "no block is held yet")
+        let troubles = self.service.troubles();
+        if troubles.is_empty() {
+            return text("ready\n");
         }
+        let mut out = Vec::new();
+        let mut object = Object::begin(&mut out);
+        object.raw("ready", "false");
+        put_list(object.member("reasons"), &troubles, |out, trouble| put_text(out, trouble));
+        put_list(object.member("held"), &self.service.store().view().coverage(), put_range);
+        object.end();
+        out.push(b'\n');
+        come_again(json(StatusCode::SERVICE_UNAVAILABLE, out))
     }
 
     fn status(&self) -> Vec<u8> {
@@ -231,10 +237,12 @@ fn too_large(bytes_max: usize) -> Answer {
 /// A refusal of the transport.
 fn refused(status: StatusCode, reason: &str) -> Answer {
     let refusal = Refusal::Transport { reason: reason.to_owned() };
-    let mut answer = json(status, refusal_body(&refusal));
-    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
-    }
+    json(status, refusal_body(&refusal))
+}
+
+/// Tells when to try once more.
+fn come_again(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
     answer
 }
 

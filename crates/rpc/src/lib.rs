@@ -7,11 +7,13 @@ mod answer;
 pub mod compare;
 mod envelope;
 mod heads;
+mod health;
 pub mod http;
 mod json;
 mod methods;
 mod openrpc;
 mod params;
+mod pass_through;
 mod raw;
 mod refusal;
 mod reply;
@@ -20,6 +22,10 @@ mod service;
 mod subscription;
 
 pub use answer::UnknownHash;
+pub use health::{CatchingUp, Health};
+pub use pass_through::{
+    PassThrough, PassThroughError, PassThroughMethod, PassThroughMethodError, Passing,
+};
 pub use refusal::Refusal;
 pub use reply::refusal_body;
 pub use service::{Service, Settings};

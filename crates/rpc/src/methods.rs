@@ -217,7 +217,7 @@ pub(crate) const METHODS: &[MethodRow] = &[
         "eth_syncing",
         [],
         Syncing,
-        "Always false: a block is shown only when it is whole"
+        "False, or how far it is to the tip while a node is followed and not yet reached"
     ),
     row!(ClientVersion, "web3_clientVersion", [], Text, "Name and version of this server"),
     row!(

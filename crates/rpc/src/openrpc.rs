@@ -73,7 +73,7 @@ fn schema(shape: Shape) -> Value {
         Shape::Transaction => or_null(&reference("Transaction")),
         Shape::Receipt => or_null(&reference("Receipt")),
         Shape::Receipts => or_null(&list(&reference("Receipt"))),
-        Shape::Syncing => json!({ "type": "boolean", "const": false }),
+        Shape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
         Shape::Capabilities | Shape::Document => json!({ "type": "object" }),
     }
 }
@@ -98,6 +98,7 @@ fn schemas() -> Value {
         "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
+        "Syncing": object(SYNCING, &[]),
         "Withdrawal": object(WITHDRAWAL, &[]),
         "AccessListItem": object(ACCESS_LIST_ITEM, &[]),
         "Authorization": object(AUTHORIZATION, &[]),
@@ -138,6 +139,9 @@ const HEADER_OPTIONAL: Members<'_> = &[
 const BLOCK: Members<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
 const BLOCK_OPTIONAL: Members<'_> =
     &[("transactions", "[Hash|Transaction]"), ("withdrawals", "[Withdrawal]")];
+const SYNCING: Members<'_> =
+    &[("startingBlock", "Quantity"), ("currentBlock", "Quantity"), ("highestBlock", "Quantity")];
+
 const WITHDRAWAL: Members<'_> = &[
     ("index", "Quantity"),
     ("validatorIndex", "Quantity"),

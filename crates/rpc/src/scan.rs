@@ -55,12 +55,12 @@ impl<'a> Token<'a> {
 
     /// The values of an array; none if it is no array.
     pub(crate) fn items(self) -> Items<'a> {
-        Items { scanner: Scanner::new(inside(self, Kind::Array)) }
+        Items { scanner: Scanner::inside(inside(self, Kind::Array)) }
     }
 
     /// The members of an object; none if it is no object.
     pub(crate) fn members(self) -> Members<'a> {
-        Members { scanner: Scanner::new(inside(self, Kind::Object)) }
+        Members { scanner: Scanner::inside(inside(self, Kind::Object)) }
     }
 }
 
@@ -83,7 +83,12 @@ fn inside(token: Token<'_>, kind: Kind) -> &str {
 
 /// Checks a whole text: one value, and blanks around it.
 pub(crate) fn scan(text: &str) -> Result<Token<'_>, NotJson> {
-    let mut scanner = Scanner::new(text);
+    scan_deep(text, DEPTH_MAX)
+}
+
+/// The same with another limit on values inside values.
+pub(crate) fn scan_deep(text: &str, depth_max: usize) -> Result<Token<'_>, NotJson> {
+    let mut scanner = Scanner { text, at: 0, depth_max };
     let token = scanner.value(0)?;
     scanner.blanks();
     if scanner.at == text.len() { Ok(token) } else { Err(scanner.fault()) }
@@ -132,11 +137,13 @@ impl<'a> Iterator for Members<'a> {
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
+    depth_max: usize,
 }
 
 impl<'a> Scanner<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+    /// Over the inside of a value that was checked, and so is no deeper than it may be.
+    fn inside(text: &'a str) -> Self {
+        Self { text, at: 0, depth_max: usize::MAX }
     }
 
     fn fault(&self) -> NotJson {
@@ -186,7 +193,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn deeper(&self, depth: usize) -> Result<usize, NotJson> {
-        if depth < DEPTH_MAX { Ok(depth.saturating_add(1)) } else { Err(self.fault()) }
+        if depth < self.depth_max { Ok(depth.saturating_add(1)) } else { Err(self.fault()) }
     }
 
     fn object(&mut self, depth: usize) -> Result<(), NotJson> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chain::ChainSpec;
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use store::{Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -15,17 +16,21 @@ use tracing::error;
 use crate::answer::{Context, Failure, UnknownHash};
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
 use crate::heads::Seen;
+use crate::health::Health;
 use crate::json::block::put_header;
 use crate::json::{Object, put_text};
 use crate::methods::{Method, MethodRow, find};
 use crate::openrpc;
 use crate::params::Params;
+use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
 use crate::reply::{put_envelope, put_refusal};
 use crate::subscription::{Channel, SubscriptionIds};
 
 /// The one thing that can be subscribed to.
 const NEW_HEADS: &str = "newHeads";
+/// Calls of a batch that are on their way to a node at the same time.
+const FORWARDS_MAX: usize = 8;
 /// Letters of another that a refusal repeats.
 const KIND_SHOWN_MAX: usize = 32;
 
@@ -65,6 +70,8 @@ pub struct Service {
     readers: Mutex<Vec<Reader>>,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
+    forwarding: Option<Forwarding>,
+    health: Option<Arc<dyn Health>>,
 }
 
 /// Wakes those that wait for another view.
@@ -100,7 +107,37 @@ impl Service {
             readers: Mutex::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
+            forwarding: None,
+            health: None,
         }
+    }
+
+    /// The same with a node that is asked what these methods ask, where it is not served here.
+    #[must_use]
+    pub fn with_pass_through(
+        mut self,
+        methods: Vec<PassThroughMethod>,
+        node: Arc<dyn PassThrough>,
+    ) -> Self {
+        self.forwarding = Some(Forwarding::new(methods, node, self.settings.batch_bytes_max));
+        self
+    }
+
+    /// The same with a part that brings new blocks.
+    #[must_use]
+    pub fn with_health(mut self, health: Arc<dyn Health>) -> Self {
+        self.health = Some(health);
+        self
+    }
+
+    /// Why what is configured cannot be answered now; none if it can.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        let mut troubles: Vec<String> =
+            self.health.iter().flat_map(|health| health.troubles()).collect();
+        if self.store.view().tip().is_none() {
+            troubles.push("no block is held yet".to_owned());
+        }
+        troubles
     }
 
     /// The `OpenRPC` document of all methods.
@@ -158,6 +195,8 @@ impl Service {
         batch: Batch<'_>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
+        // Nodes are far: what goes to one is on its way together, and comes back in order.
+        let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
         out.push(b'[');
         for item in batch.items() {
             let before = out.len();
@@ -167,6 +206,15 @@ impl Service {
             let is_answered = match &item {
                 Item::Call(call) if before >= self.settings.batch_bytes_max => {
                     put_refusal(out, call.id, &Refusal::ResponseTooLarge);
+                    true
+                }
+                Item::Call(_) if self.is_forwarded(&item) => {
+                    while under_way.len() < FORWARDS_MAX
+                        && let Some(next) = ahead.find(|item| self.is_forwarded(item))
+                    {
+                        under_way.push_back(self.answer_alone(asked, next));
+                    }
+                    out.extend(under_way.next().await.unwrap_or_default());
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
@@ -179,6 +227,13 @@ impl Service {
         }
         out.push(b']');
         (out.len() > 2).then_some(())
+    }
+
+    /// The answer to one request, by itself.
+    async fn answer_alone(&self, asked: &Asked<'_>, item: Item<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.put_item(asked, &item, &mut out).await;
+        out
     }
 
     /// Appends the answer to one request; tells whether there is one.
@@ -207,8 +262,7 @@ impl Service {
     async fn put_call(&self, asked: &Asked<'_>, call: &Call<'_>, out: &mut Vec<u8>) {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
-            let method = call.method.clone().into_owned();
-            return put_refusal(out, call.id, &Refusal::UnknownMethod { method });
+            return self.put_unserved(call, out).await;
         };
         let mut view = Arc::clone(&asked.view);
         let mut is_retried = false;
@@ -226,6 +280,9 @@ impl Service {
                 return;
             };
             out.truncate(begin);
+            if matches!(failure, Failure::AskNode) {
+                return self.put_unserved(call, out).await;
+            }
             if !is_retried && self.is_gone(&failure) {
                 is_retried = true;
                 view = self.store.view();
@@ -233,6 +290,30 @@ impl Service {
             }
             return put_refusal(out, call.id, &refusal_of(failure, row.name));
         }
+    }
+
+    /// What is not answered here goes to a node, if there is one and it may.
+    async fn put_unserved(&self, call: &Call<'_>, out: &mut Vec<u8>) {
+        let forwarding = self.forwarding.as_ref().filter(|it| it.takes(&call.method));
+        let Some(forwarding) = forwarding else {
+            let method = call.method.clone().into_owned();
+            return put_refusal(out, call.id, &Refusal::UnknownMethod { method });
+        };
+        match forwarding.ask(call).await {
+            Ok(outcome) => {
+                put_envelope(out, call.id);
+                out.push(b',');
+                out.extend_from_slice(&outcome);
+                out.push(b'}');
+            }
+            Err(refusal) => put_refusal(out, call.id, &refusal),
+        }
+    }
+
+    /// Whether a call is none of ours and goes to a node.
+    fn is_forwarded(&self, item: &Item<'_>) -> bool {
+        let (Some(forwarding), Item::Call(call)) = (&self.forwarding, item) else { return false };
+        forwarding.takes(&call.method) && find(&call.method).is_none()
     }
 
     /// Whether a file was missing that another process has merged away, and the folder's manifest
@@ -255,6 +336,8 @@ impl Service {
             spec: &self.spec,
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
+            has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
+            catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,
         };
         let mut reader = self.take_reader()?;
@@ -396,5 +479,7 @@ fn refusal_of(failure: Failure, method: &str) -> Refusal {
             error!(method, "stored bytes are no block");
             Refusal::Internal
         }
+        // A node that may be asked was asked: nothing is left to refuse.
+        Failure::AskNode => Refusal::UpstreamFailed,
     }
 }

@@ -137,7 +137,7 @@ impl Stat {
         let coverage = view.coverage();
         Ok(Self {
             network: manifest.network().clone(),
-            coverage_receipts: manifest.coverage_receipts(),
+            coverage_receipts: view.coverage_receipts(),
             gaps: gaps(&coverage),
             tip,
             finalized: finalized

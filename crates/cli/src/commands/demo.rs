@@ -59,7 +59,9 @@ fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<
     };
     let told = [String::new(), format!("listening on http://{address}"), end];
     print_lines(&[held, examples(&folder, address)?, told.to_vec()].concat())?;
-    bound.serve(&folder, HttpSettings::default(), rpc::Settings::default())
+    bound.serve(&folder, HttpSettings::default(), |store, spec| {
+        rpc::Service::new(store, spec, rpc::Settings::default())
+    })
 }
 
 /// Makes the chain and imports it; gives back what is held, as a page.

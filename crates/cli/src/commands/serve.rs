@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{Service, Settings, UnknownHash};
 use store::read::{Blocking, ReadPool};
@@ -20,6 +21,7 @@ use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::data_folder::DataFolder;
 use crate::folder_chain::spec_of;
+use crate::node::Node;
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
 const READ_THREADS: usize = 16;
@@ -34,7 +36,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let bound = Bound::to(args.listen)?;
     // For people and scripts: the first line says where, also when logs are silent.
     eprintln!("listening on http://{}", bound.address());
-    bound.serve(&folder, args.http_settings(), args.settings())
+    bound.serve(&folder, args.http_settings(), |store, spec| {
+        let service = Service::new(store, spec, args.settings());
+        match &args.upstream {
+            Some(upstream) if !args.pass_through.is_empty() => {
+                let node = Arc::new(Node::at(upstream.clone()));
+                service.with_pass_through(args.pass_through.clone(), node)
+            }
+            Some(_) | None => service,
+        }
+    })
 }
 
 impl ServeArgs {
@@ -100,12 +111,13 @@ impl Bound {
         })
     }
 
-    /// Serves a data folder until the process is told to stop.
+    /// Serves a data folder until the process is told to stop; `wire` makes the service over its
+    /// store.
     pub(crate) fn serve(
         mut self,
         folder: &DataFolder,
         http: HttpSettings,
-        settings: Settings,
+        wire: impl FnOnce(Arc<Store>, ChainSpec) -> Service,
     ) -> Result<(), Failure> {
         let spec = spec_of(folder)?;
         let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
@@ -117,8 +129,8 @@ impl Bound {
         let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
         let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
         let store = Arc::new(store);
-        let service = Arc::new(Service::new(Arc::clone(&store), spec, settings));
-        let server = Arc::new(Server::new(service, http));
+        let service = wire(Arc::clone(&store), spec);
+        let server = Arc::new(Server::new(Arc::new(service), http));
         self.runtime.block_on(async {
             let held = store.view().coverage();
             let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();

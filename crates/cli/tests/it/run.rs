@@ -18,7 +18,7 @@ pub(crate) fn quipu(args: &[&str]) -> Ran {
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
     command.args(args);
-    for name in ["NETWORK", "GENESIS", "ANCHOR", "DATA_DIR", "LISTEN"] {
+    for name in ["NETWORK", "GENESIS", "ANCHOR", "DATA_DIR", "LISTEN", "UPSTREAM"] {
         command.env_remove(format!("QUIPU_{name}"));
     }
     command

@@ -12,13 +12,13 @@ use crate::hosted::Hosted;
 /// A connection, and what came on it before it was asked for.
 pub(crate) struct Socket {
     socket: WebSocket<TcpStream>,
-    notifications: VecDeque<Value>,
+    kept: VecDeque<Value>,
 }
 
 impl Socket {
     pub(crate) fn open(hosted: &Hosted) -> Self {
         let (socket, _) = client("ws://test/any/path", hosted.connect()).unwrap();
-        Self { socket, notifications: VecDeque::new() }
+        Self { socket, kept: VecDeque::new() }
     }
 
     /// The status of a handshake that is refused, and its body.
@@ -75,7 +75,7 @@ impl Socket {
         }
     }
 
-    /// The whole answer to a call; notifications that come before it are kept.
+    /// The whole answer to a call; what comes before it is kept.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
         self.send_text(&body.to_string());
@@ -84,7 +84,7 @@ impl Socket {
             if message["id"] == method {
                 return message;
             }
-            self.notifications.push_back(message);
+            self.kept.push_back(message);
         }
     }
 
@@ -94,9 +94,14 @@ impl Socket {
         answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
+    /// The next message that nobody has waited for yet.
+    pub(crate) fn kept_or_next(&mut self) -> Value {
+        self.kept.pop_front().unwrap_or_else(|| self.next())
+    }
+
     /// The next new head of a subscription.
     pub(crate) fn head(&mut self, id: &str) -> Value {
-        let message = self.notifications.pop_front().unwrap_or_else(|| self.next());
+        let message = self.kept_or_next();
         assert_eq!(message["method"], "eth_subscription", "{message}");
         assert_eq!(message["params"]["subscription"], id, "{message}");
         message["params"]["result"].clone()

@@ -26,4 +26,4 @@
 >>empty
 <<status 503
 <<header retry-after: 1
-<< {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no block is held yet"}}
+<<text "{\"ready\":false,\"reasons\":[\"no block is held yet\"],\"held\":[]}\n"

@@ -1,0 +1,169 @@
+//! What is not served here and goes to a node: which calls do, and what comes back.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc::http::HttpSettings;
+use rpc::{PassThrough, PassThroughError, Passing, Service, Settings};
+use serde_json::{Value, json};
+
+use crate::hosted::{Hosted, service};
+use crate::run::{quipu, text};
+use crate::served::Served;
+use crate::socket::Socket;
+use crate::stores::{self, data_folder};
+use crate::upstream::{TOGETHER, Upstream};
+
+fn passing(store: &str, upstream: &Upstream, methods: &str) -> Served {
+    stores::serve(store, &["--upstream", &upstream.url, "--pass-through", methods])
+}
+
+fn unknown(method: &str) -> Value {
+    let message = format!("the method {method} does not exist/is not available");
+    json!({ "code": -32601, "message": message })
+}
+
+#[test]
+fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*,net_peerCount");
+    let answer = served.post(
+        r#"[{"jsonrpc":"2.0","id":2.50,"method":"eth_call","params":[{"to": "0x1"}, "latest"]},
+            {"jsonrpc":"2.0","id":"a","method":"eth_blockNumber"},
+            {"jsonrpc":"2.0","method":"eth_call"},
+            {"jsonrpc":"2.0","id":null,"method":"eth_refuse","params":[]},
+            {"jsonrpc":"2.0","id":1,"method":"txpool_status"},
+            {"jsonrpc":"2.0","id":2,"method":"eth_sendTransaction","params":[{}]},
+            {"jsonrpc":"2.0","id":3,"method":"net_peerCount"}]"#,
+    );
+    let expected = concat!(
+        r#"[{"jsonrpc":"2.0","id":2.50,"result":[{"to":"0x1"},"latest"]},"#,
+        r#"{"jsonrpc":"2.0","id":"a","result":"0x63"},"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"reverted","data":"0x"}},"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method txpool_status does not exist/is not available"}},"#,
+        r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"the method eth_sendTransaction does not exist/is not available"}},"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":[]}]"#,
+    );
+    assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
+    assert_eq!(served.result("eth_call", &json!([1])), json!([1]));
+    for method in ["eth_sign", "personal_sign", "admin_peers", "debug_setHead"] {
+        assert_eq!(served.call(method, &json!([]))["error"], unknown(method));
+    }
+    let mut asked = upstream.asked();
+    asked.sort();
+    assert_eq!(asked, ["eth_call", "eth_call", "eth_refuse", "net_peerCount"]);
+    // Without the flag nothing goes anywhere.
+    let closed = stores::serve("gap", &["--upstream", &upstream.url]);
+    assert_eq!(closed.call("eth_call", &json!([]))["error"], unknown("eth_call"));
+}
+
+#[test]
+fn calls_of_a_batch_are_on_their_way_together_and_answered_in_order() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_together");
+    // Each is answered when all have come: one after the other they never would be.
+    let call = |id: usize, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": [id] });
+    let mut calls: Vec<Value> = (0..TOGETHER * 3).map(|id| call(id, "eth_together")).collect();
+    calls.insert(5, call(1000, "eth_blockNumber"));
+    let answers = served.post(&Value::from(calls.clone()).to_string()).json();
+    for (answer, call) in answers.as_array().unwrap().iter().zip(&calls) {
+        assert_eq!(answer["id"], call["id"]);
+        let expected = if call["id"] == 1000 { json!("0x63") } else { call["params"].clone() };
+        assert_eq!(answer["result"], expected);
+    }
+}
+
+#[test]
+fn a_node_that_fails_gives_an_error_and_the_next_call_goes_well() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*");
+    let failed = json!({ "code": -32603, "message": "upstream node gave no answer" });
+    for method in ["eth_cut", "eth_busy", "eth_garbage"] {
+        assert_eq!(served.call(method, &json!([]))["error"], failed, "{method}");
+        assert_eq!(served.result("eth_call", &json!([method])), json!([method]));
+    }
+    let error = served.call("eth_long", &json!([]))["error"].clone();
+    assert_eq!(error, json!({ "code": -32003, "message": "response too large" }));
+    // What was never sent, because a kept connection was closed, is sent on another.
+    assert_eq!(served.result("eth_last", &json!([1])), json!([1]));
+    assert_eq!(served.result("eth_call", &json!([2])), json!([2]));
+    // Nobody listens there.
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{nowhere}");
+    let served = stores::serve("gap", &["--upstream", &url, "--pass-through", "eth_call"]);
+    assert_eq!(served.call("eth_call", &json!([]))["error"], failed);
+}
+
+#[test]
+fn a_hash_that_is_not_found_is_asked_of_the_node_where_history_has_gaps() {
+    let hash = "0x1111111111111111111111111111111111111111111111111111111111111111";
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_getTransactionReceipt");
+    assert_eq!(served.result("eth_getTransactionReceipt", &json!([hash])), json!([hash]));
+    // What is not named is answered as ever; so is a number, which is known not to be held.
+    assert_eq!(served.call("eth_getTransactionByHash", &json!([hash]))["error"]["code"], 4444);
+    assert_eq!(served.call("eth_getBlockByNumber", &json!([50, false]))["error"]["code"], 4444);
+    // Where all is held, what is not found does not exist.
+    let whole = passing("sample", &upstream, "eth_getTransactionReceipt");
+    assert_eq!(whole.result("eth_getTransactionReceipt", &json!([hash])), Value::Null);
+    assert_eq!(upstream.asked(), ["eth_getTransactionReceipt"]);
+}
+
+#[test]
+fn what_may_never_go_is_refused_when_the_server_starts() {
+    let folder = data_folder("gap");
+    let serve = ["serve", "--data-dir", text(&folder), "--listen", "127.0.0.1:0"];
+    let refused = |args: &[&str]| quipu(&[&serve[..], args].concat()).ends_with(2).err;
+    let upstream = ["--upstream", "http://127.0.0.1:1"];
+    for methods in ["eth_sign", "eth_call,personal_*", "debug_setHead", "engine_newPayloadV4"] {
+        let err = refused(&[&upstream[..], &["--pass-through", methods]].concat());
+        assert!(err.contains("is never passed on: it signs with a node's keys"), "{err}");
+    }
+    let err = refused(&[&upstream[..], &["--pass-through", "*"]].concat());
+    assert!(err.contains("write a method such as eth_call"), "{err}");
+    assert!(refused(&["--pass-through", "eth_call"]).contains("--upstream"));
+}
+
+/// A node that never answers, or at once.
+#[derive(Debug)]
+struct Node {
+    answer: Option<&'static str>,
+}
+
+impl PassThrough for Node {
+    fn ask(&self, _: Vec<u8>, _: usize) -> Passing<'_> {
+        match self.answer {
+            Some(answer) => Box::pin(std::future::ready(Ok(answer.into()))),
+            None => Box::pin(std::future::pending::<Result<_, PassThroughError>>()),
+        }
+    }
+}
+
+fn with_node(answer: Option<&'static str>) -> Service {
+    let methods = vec!["eth_*".parse().unwrap()];
+    let service = service(&data_folder("gap"), Settings::default());
+    service.with_pass_through(methods, Arc::new(Node { answer }))
+}
+
+#[test]
+fn over_websocket_calls_go_to_the_node_too_and_wait_no_longer_than_others() {
+    let hosted = Hosted::start(with_node(Some(r#"{"result":"0x7"}"#)), HttpSettings::default());
+    let mut socket = Socket::open(&hosted);
+    assert_eq!(socket.call("eth_call", &json!([]))["result"], "0x7");
+    // Subscriptions are ours or nobody's.
+    let error = socket.call("eth_subscribe", &json!(["logs"]))["error"].clone();
+    assert_eq!(error["message"], "no \"logs\" subscription in eth namespace");
+    let settings =
+        HttpSettings { answer_timeout: Duration::from_millis(200), ..HttpSettings::default() };
+    let hosted = Hosted::start(with_node(None), settings);
+    let mut socket = Socket::open(&hosted);
+    let calls = [1, 2].map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "eth_call" }));
+    socket.send_text(&json!(calls).to_string());
+    // A call that waits for the node holds up none that does not.
+    assert_eq!(socket.call("eth_chainId", &json!([]))["result"], "0x1352505");
+    let late = socket.kept_or_next();
+    for answer in late.as_array().unwrap() {
+        assert_eq!(answer["error"], json!({ "code": -32002, "message": "request timed out" }));
+    }
+}

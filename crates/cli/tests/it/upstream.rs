@@ -1,0 +1,94 @@
+//! A node to pass calls to, over real sockets: it answers what it was asked, or fails as it is told.
+//!
+//! Knows: enough HTTP to read a request and to answer it, well or badly.
+//! Never knows: what a method means; its name says how it is answered.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// Requests that `eth_together` waits for.
+pub(crate) const TOGETHER: usize = 8;
+
+/// A node; its threads end with the test.
+pub(crate) struct Upstream {
+    pub(crate) url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Upstream {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/key", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let together = Arc::new(Barrier::new(TOGETHER));
+        let kept = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (asked, together) = (Arc::clone(&kept), Arc::clone(&together));
+                thread::spawn(move || serve(stream.unwrap(), &asked, &together));
+            }
+        });
+        Self { url, asked }
+    }
+
+    /// The methods that were asked, in the order in which they came.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn serve(stream: TcpStream, asked: &Mutex<Vec<String>>, together: &Barrier) {
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = read_request(&mut reader) {
+        let method = request["method"].as_str().unwrap().to_owned();
+        asked.lock().unwrap().push(method.clone());
+        let echo = json!({ "jsonrpc": "2.0", "id": request["id"], "result": request["params"] });
+        let (status, body) = match method.as_str() {
+            "eth_cut" => return,
+            "eth_busy" => ("429 Too Many Requests", "slow down".to_owned()),
+            "eth_garbage" => ("200 OK", "<html>".to_owned()),
+            "eth_long" => ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(25_000_000))),
+            "eth_refuse" => {
+                ("200 OK", r#"{"error":{"code":3,"message":"reverted","data":"0x"}}"#.to_owned())
+            }
+            "eth_together" => {
+                together.wait();
+                ("200 OK", echo.to_string())
+            }
+            _ => ("200 OK", echo.to_string()),
+        };
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+        let stream = reader.get_mut();
+        if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_err() {
+            return;
+        }
+        // The connection is closed under a client that keeps it.
+        if method == "eth_last" {
+            return;
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {
+    let mut bytes = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(length) = line.strip_prefix("content-length: ") {
+            bytes = length.parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; bytes];
+    reader.read_exact(&mut body).ok()?;
+    Some(serde_json::from_slice(&body).unwrap())
+}
