@@ -5,8 +5,9 @@
 //! Never knows: what is hashed.
 //!
 //! A page of transactions is hashed as a whole when a block is answered: one at a time it is the
-//! largest cost of reading a block. Inputs are sorted by length, so that those of a batch are
-//! finished together; where one is far longer than its neighbours, it goes alone.
+//! largest cost of reading a block. The longest inputs come first, and a lane whose input has ended
+//! takes the next one: so the time is that of the longest input or of all of them shared by the
+//! lanes, whichever is more.
 
 #![expect(
     clippy::indexing_slicing,
@@ -45,91 +46,82 @@ fn width() -> Width {
 /// The hash of every input, in order; the same as [`keccak256`] of each.
 #[must_use]
 pub fn keccak256_each<T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> {
+    let inputs: Vec<&[u8]> = inputs.iter().map(AsRef::as_ref).collect();
+    hash_each(width(), &inputs)
+}
+
+fn hash_each(width: Width, inputs: &[&[u8]]) -> Vec<B256> {
+    match width {
+        // Little is gained where most lanes would stay empty.
+        Width::Eight if inputs.len() > 2 => hash_in_lanes::<8>(inputs),
+        Width::Four | Width::Eight if inputs.len() > 1 => hash_in_lanes::<4>(inputs),
+        Width::One | Width::Four | Width::Eight => inputs.iter().map(keccak256).collect(),
+    }
+}
+
+/// A lane at work.
+#[derive(Clone, Copy, Debug)]
+struct Lane<'a> {
+    /// Which of the inputs it hashes.
+    position: usize,
+    input: &'a [u8],
+    /// The block that comes next, and how many there are.
+    next: usize,
+    count: usize,
+}
+
+/// Hashes side by side: every lane takes the next input when it has ended one.
+fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     let mut hashes = vec![B256::ZERO; inputs.len()];
     let mut order: Vec<usize> = (0..inputs.len()).collect();
-    order.sort_by_key(|position| inputs.get(*position).map_or(0, |input| input.as_ref().len()));
-    let input = |position: usize| inputs.get(position).map_or(&[][..], AsRef::as_ref);
-    hash_sorted(width(), &order, &input, &mut |position, hash| {
-        if let Some(place) = hashes.get_mut(position) {
-            *place = hash;
-        }
+    order.sort_unstable_by_key(|at| std::cmp::Reverse(inputs.get(*at).map_or(0, |it| it.len())));
+    let mut waiting = order.into_iter().filter_map(|position| {
+        let input = *inputs.get(position)?;
+        Some(Lane { position, input, next: 0, count: input.len() / RATE + 1 })
     });
-    hashes
-}
-
-/// Hashes inputs of rising length, as many at once as are worth it.
-fn hash_sorted<'a>(
-    width: Width,
-    order: &[usize],
-    input: &impl Fn(usize) -> &'a [u8],
-    tell: &mut impl FnMut(usize, B256),
-) {
-    match width {
-        Width::Eight => {
-            let (batches, rest) = order.as_chunks::<8>();
-            for batch in batches {
-                if !hash_batch(batch, input, tell) {
-                    hash_sorted(Width::Four, batch, input, tell);
-                }
-            }
-            hash_sorted(Width::Four, rest, input, tell);
-        }
-        Width::Four => {
-            let (batches, rest) = order.as_chunks::<4>();
-            for batch in batches {
-                if !hash_batch(batch, input, tell) {
-                    hash_sorted(Width::One, batch, input, tell);
-                }
-            }
-            hash_sorted(Width::One, rest, input, tell);
-        }
-        Width::One => {
-            for position in order {
-                tell(*position, keccak256(input(*position)));
-            }
-        }
-    }
-}
-
-/// Hashes a batch side by side, unless more than half of the lanes' time would be waiting.
-fn hash_batch<'a, const LANES: usize>(
-    batch: &[usize; LANES],
-    input: &impl Fn(usize) -> &'a [u8],
-    tell: &mut impl FnMut(usize, B256),
-) -> bool {
-    let lanes = batch.map(input);
-    let block_counts = lanes.map(|lane| lane.len() / RATE + 1);
-    let blocks_max = block_counts.iter().copied().max().unwrap_or_default();
-    let blocks_sum: usize = block_counts.iter().sum();
-    if blocks_sum * 2 < blocks_max * LANES {
-        return false;
-    }
-    for (position, hash) in batch.iter().zip(hash_lanes(lanes)) {
-        tell(*position, hash);
-    }
-    true
-}
-
-/// A lane that ends before the others waits: its state is put aside when it is done.
-fn hash_lanes<const LANES: usize>(inputs: [&[u8]; LANES]) -> [B256; LANES] {
     let mut state = State([[0; LANES]; 25]);
-    let mut hashes = [B256::ZERO; LANES];
-    let block_counts = inputs.map(|input| input.len() / RATE + 1);
-    let blocks_max = block_counts.iter().copied().max().unwrap_or_default();
-    for block in 0..blocks_max {
-        for (lane, input) in inputs.iter().enumerate() {
-            absorb(&mut state, lane, input, block);
+    let mut lanes: [Option<Lane<'_>>; LANES] = std::array::from_fn(|_| waiting.next());
+    let mut busy = lanes.iter().flatten().count();
+    // Eight lanes take no longer than one; of four, the last goes on alone.
+    let alone_max = usize::from(LANES != 8);
+    while busy > alone_max {
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            if let Some(lane) = lane {
+                absorb(&mut state, place, lane.input, lane.next);
+                lane.next += 1;
+            }
         }
         permute(&mut state);
-        for (lane, count) in block_counts.iter().enumerate() {
-            if block + 1 == *count
-                && let Some(hash) = hashes.get_mut(lane)
-            {
-                *hash = squeeze(&state, lane);
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            let Some(ended) = lane.filter(|lane| lane.next == lane.count) else { continue };
+            if let Some(hash) = hashes.get_mut(ended.position) {
+                *hash = squeeze(&state, place);
             }
+            *lane = waiting.next();
+            busy -= usize::from(lane.is_none());
+            clear(&mut state, place);
+        }
+    }
+    for (place, lane) in lanes.iter().enumerate() {
+        let Some(lane) = lane else { continue };
+        let mut alone = State(state.0.map(|word| [word.get(place).copied().unwrap_or_default()]));
+        for block in lane.next..lane.count {
+            absorb(&mut alone, 0, lane.input, block);
+            permute(&mut alone);
+        }
+        if let Some(hash) = hashes.get_mut(lane.position) {
+            *hash = squeeze(&alone, 0);
         }
     }
     hashes
+}
+
+fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
+    for word in &mut state.0 {
+        if let Some(word) = word.get_mut(lane) {
+            *word = 0;
+        }
+    }
 }
 
 /// Adds one block of a lane's input, padded if it is the last; nothing once it has ended.
@@ -485,14 +477,8 @@ mod tests {
         // One input is far longer than its neighbours.
         let mut inputs: Vec<Vec<u8>> = (0..29).map(|length| vec![7; length * 23]).collect();
         inputs.push(vec![9; 50_000]);
-        let order: Vec<usize> = (0..inputs.len()).collect();
-        let hashes = |width: Width| {
-            let mut told = vec![B256::ZERO; inputs.len()];
-            hash_sorted(width, &order, &|at| inputs[at].as_slice(), &mut |at, hash| {
-                told[at] = hash;
-            });
-            told
-        };
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let hashes = |width: Width| hash_each(width, &inputs);
         assert_eq!(hashes(Width::Four), hashes(Width::One));
         assert_eq!(hashes(Width::Eight), hashes(Width::One));
     }

@@ -9,7 +9,6 @@ use alloy_consensus::{
     Receipt as Fields, ReceiptWithBloom, RlpDecodableReceipt, RlpEncodableReceipt, TxType,
 };
 use alloy_primitives::map::{AddressMap, B256Map};
-use alloy_primitives::utils::keccak256_cached;
 use alloy_primitives::{Address, B256, Bloom, BloomInput, Log};
 use alloy_rlp::{BufMut, EMPTY_LIST_CODE, Header};
 use thiserror::Error;
@@ -120,13 +119,13 @@ pub fn logs_bloom(logs: &[Log]) -> Bloom {
     }))
 }
 
-/// The bloom of one receipt, given the addresses and topics of its logs. Their hashes go through
-/// alloy's cache: most were seen before, and they are nearly the whole cost.
+/// The bloom of one receipt, given the addresses and topics of its logs.
 #[must_use]
 pub fn bloom_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Bloom {
+    let items: Vec<&[u8]> = items.into_iter().collect();
     let mut bloom = Bloom::ZERO;
-    for item in items {
-        bloom.accrue(BloomInput::Hash(keccak256_cached(item)));
+    for hash in keccak256_each(&items) {
+        bloom.accrue(BloomInput::Hash(hash));
     }
     bloom
 }
