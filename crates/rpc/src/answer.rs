@@ -5,8 +5,10 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
+use hyper::body::Bytes;
 use store::{Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
+use crate::cache::{AnswerCache, Key};
 use crate::health::CatchingUp;
 use crate::json::block::{
     Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
@@ -44,6 +46,7 @@ pub(crate) struct Context<'a> {
     pub(crate) has_node: bool,
     pub(crate) catching_up: Option<CatchingUp>,
     pub(crate) document: &'a [u8],
+    pub(crate) cache: &'a AnswerCache,
 }
 
 /// Why a call has no result.
@@ -80,40 +83,24 @@ impl From<NotABlock> for Failure {
 type Answered = Result<(), Failure>;
 
 impl Context<'_> {
-    /// Appends the result of a call. After an error, what was appended is to be taken back.
+    /// Appends the result of a call, or tells of one that is kept. After an error, what was appended
+    /// is to be taken back.
     pub(crate) async fn answer(
         &self,
         method: Method,
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
-        match method {
+    ) -> Result<Option<Bytes>, Failure> {
+        let answered = match method {
             Method::BlockByNumber | Method::BlockByHash => {
-                let block = self.asked_block(method, params, reader).await?;
-                let detail = if params.flag()? { Detail::Full } else { Detail::Hashes };
-                let Some(number) = block.found()? else { return null(out) };
-                let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
-                with(out, block, |out, block| Ok(put_block(out, &block, detail)?))
+                return self.block(method, params, reader, out).await;
             }
-            Method::TransactionByHash => {
-                let found =
-                    self.find_transaction(params.hash()?, reader, Wanted::Transaction).await?;
-                with(out, found, |out, (hash, found)| put_found(out, hash, &found))
+            Method::TransactionByHash | Method::TransactionReceipt => {
+                return self.transaction(method, params, reader, out).await;
             }
             Method::TransactionByBlockNumberAndIndex | Method::TransactionByBlockHashAndIndex => {
-                let block = self.asked_block(method, params, reader).await?;
-                let index = params.index()?;
-                let Some(number) = block.found()? else { return null(out) };
-                let found =
-                    self.view.read_transaction(reader, number, index, Wanted::Transaction).await?;
-                with(out, found, |out, found| {
-                    put_found(out, keccak256(found.row.view().encoded), &found)
-                })
-            }
-            Method::TransactionReceipt => {
-                let found = self.find_transaction(params.hash()?, reader, Wanted::Receipt).await?;
-                with(out, found, |out, (hash, found)| self.put_own_receipt(out, hash, &found))
+                self.transaction_at(method, params, reader, out).await
             }
             Method::BlockReceipts | Method::RawReceipts => {
                 self.receipts(method, params, reader, out).await
@@ -127,19 +114,11 @@ impl Context<'_> {
             | Method::UncleCountByHash
             | Method::UncleByNumberAndIndex
             | Method::UncleByHashAndIndex => self.uncles(method, params, reader, out).await,
-            Method::RawBlock => {
-                let block = self.asked_block(method, params, reader).await?;
-                let Some(number) = block.found()? else { return null(out) };
-                let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
-                with(out, block, |out, block| {
-                    put_data(out, &raw::block(&block));
-                    Ok(())
-                })
-            }
+            Method::RawBlock => self.raw_block(method, params, reader, out).await,
             Method::RawTransaction => {
                 let found =
                     self.find_transaction(params.hash()?, reader, Wanted::Transaction).await?;
-                with(out, found, |out, (_, found)| {
+                with(out, found, |out, found| {
                     put_data(out, found.row.view().encoded);
                     Ok(())
                 })
@@ -155,7 +134,105 @@ impl Context<'_> {
             Method::Subscribe | Method::Unsubscribe => {
                 Err(Failure::Refused(Refusal::NoNotifications))
             }
+        };
+        answered.map(|()| None)
+    }
+
+    /// A result that is kept, if the block that it is of is canonical in this view.
+    async fn kept(&self, key: Key, reader: &mut Reader) -> Result<Option<Bytes>, Failure> {
+        let Some(kept) = self.cache.find(key) else { return Ok(None) };
+        let canonical = self.view.read_hash(reader, kept.number).await?;
+        Ok(Some(kept.result).filter(|_| canonical == Some(kept.block_hash)))
+    }
+
+    /// A transaction or its receipt, by the transaction's hash.
+    async fn transaction(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let hash = params.hash()?;
+        let (wanted, key) = if method == Method::TransactionReceipt {
+            (Wanted::Receipt, Key::Receipt(hash))
+        } else {
+            (Wanted::Transaction, Key::Transaction(hash))
+        };
+        if let Some(kept) = self.kept(key, reader).await? {
+            return Ok(Some(kept));
         }
+        let begin = out.len();
+        let Some(found) = self.find_transaction(hash, reader, wanted).await? else {
+            return null(out).map(|()| None);
+        };
+        match wanted {
+            Wanted::Receipt => self.put_own_receipt(out, hash, &found)?,
+            Wanted::Transaction => put_found(out, hash, &found)?,
+        }
+        let (block, result) = (&found.block, out.get(begin..).unwrap_or_default());
+        self.cache.offer(key, block.number, block.hash, result);
+        Ok(None)
+    }
+
+    async fn block(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let block = self.asked_block(method, params, reader).await?;
+        let detail = if params.flag()? { Detail::Full } else { Detail::Hashes };
+        let key = |hash| match detail {
+            Detail::Full => Key::FullBlock(hash),
+            Detail::Hashes => Key::Block(hash),
+        };
+        let Some(number) = block.found()? else { return null(out).map(|()| None) };
+        let hash = self.view.read_hash(reader, number).await?;
+        // The view has just told that this is the hash of that number.
+        let kept = hash.and_then(|hash| self.cache.find(key(hash)));
+        if let Some(kept) = kept {
+            return Ok(Some(kept.result));
+        }
+        let begin = out.len();
+        let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+        with(out, block, |out, block| Ok(put_block(out, &block, detail)?))?;
+        if let Some(hash) = hash {
+            self.cache.offer(key(hash), number, hash, out.get(begin..).unwrap_or_default());
+        }
+        Ok(None)
+    }
+
+    async fn transaction_at(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let block = self.asked_block(method, params, reader).await?;
+        let index = params.index()?;
+        let Some(number) = block.found()? else { return null(out) };
+        let wanted = Wanted::Transaction;
+        let found = self.view.read_transaction(reader, number, index, wanted).await?;
+        with(out, found, |out, found| put_found(out, keccak256(found.row.view().encoded), &found))
+    }
+
+    async fn raw_block(
+        &self,
+        method: Method,
+        params: &mut Params<'_>,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        let block = self.asked_block(method, params, reader).await?;
+        let Some(number) = block.found()? else { return null(out) };
+        let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+        with(out, block, |out, block| {
+            put_data(out, &raw::block(&block));
+            Ok(())
+        })
     }
 
     /// The block that the first parameter asks for.
@@ -243,9 +320,9 @@ impl Context<'_> {
         hash: B256,
         reader: &mut Reader,
         wanted: Wanted,
-    ) -> Result<Option<(B256, StoredTransaction)>, Failure> {
+    ) -> Result<Option<StoredTransaction>, Failure> {
         match self.view.find_transaction(reader, hash, wanted).await? {
-            Some(found) => Ok(Some((hash, found))),
+            Some(found) => Ok(Some(found)),
             None => Ok(self.unknown_hash()?.found().map(|_| None)?),
         }
     }

@@ -6,6 +6,8 @@
 //! Every JSON-RPC outcome is HTTP 200: clients hide the bodies of anything else. Other codes are for
 //! the transport alone, and carry a JSON-RPC error too, for clients that look.
 
+mod clock;
+mod direct;
 mod encoding;
 mod headers;
 mod listen;
@@ -13,7 +15,9 @@ mod patience;
 mod room;
 mod socket;
 mod upgrade;
+mod workers;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,9 +40,6 @@ use upgrade::Handover;
 /// An answer. Its body is in memory: it was written there.
 pub(crate) type Answer = Response<Full<Bytes>>;
 
-/// Shorter answers are not worth compressing.
-const COMPRESS_BYTES_MIN: usize = 1024;
-
 /// When a client that was turned away should come again.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
@@ -47,6 +48,8 @@ const RETRY_AFTER_SECONDS: u16 = 1;
 pub struct HttpSettings {
     /// Bytes of a request's body, decompressed.
     pub body_bytes_max: usize,
+    /// Threads that serve; none for as many as the machine has cores.
+    pub threads: Option<NonZeroUsize>,
     /// Connections at a time; one more is told to come again.
     pub connections_max: usize,
     /// Connections of one client at a time; none turns the check off, as is right behind a proxy,
@@ -81,6 +84,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             body_bytes_max: 5 << 20,
+            threads: None,
             connections_max: 10_000,
             connections_per_client_max: None,
             header_timeout: Duration::from_secs(30),
@@ -139,7 +143,7 @@ impl Server {
             refused(StatusCode::FORBIDDEN, "invalid host specified")
         };
         headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
-        encoding::compress(answer, accepted.as_ref(), COMPRESS_BYTES_MIN).await
+        encoding::compress(answer, accepted.as_ref()).await
     }
 
     async fn post<B>(&self, request: Request<B>) -> Answer
@@ -226,6 +230,15 @@ impl Server {
         let hosts = &self.settings.hosts;
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         hosts.is_empty() || host.is_some_and(|host| headers::is_host_named(host, hosts))
+    }
+}
+
+/// A body in one piece.
+async fn whole(body: Full<Bytes>) -> Bytes {
+    // It is in memory: this never waits, and it cannot fail.
+    match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(never) => match never {},
     }
 }
 

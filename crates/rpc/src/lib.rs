@@ -4,6 +4,7 @@
 //! Never knows: archives, upstream protocols, how segments are laid out.
 
 mod answer;
+mod cache;
 pub mod compare;
 mod envelope;
 mod heads;

@@ -1,13 +1,57 @@
 //! Answers as JSON-RPC writes them: the envelope, and refusals in it.
 //!
-//! Knows: which members an answer has, and that its id goes back as it came.
+//! Knows: which members an answer has, that its id goes back as it came, and that what is kept for
+//! many answers is not copied into each.
 //! Never knows: what is answered.
 
 use chain::BlockRange;
+use hyper::body::Bytes;
 
 use crate::envelope::Id;
 use crate::json::{Object, put_list, put_text};
 use crate::refusal::Refusal;
+
+/// A body in three parts: the middle one may be shared with other answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reply {
+    begin: Vec<u8>,
+    shared: Bytes,
+    end: &'static [u8],
+}
+
+impl Reply {
+    /// A body of its own.
+    pub(crate) fn of(begin: Vec<u8>) -> Self {
+        Self { begin, ..Self::default() }
+    }
+
+    /// The answer to a call whose result is kept; all that comes before it has been written.
+    pub(crate) fn shared(begin: Vec<u8>, result: Bytes) -> Self {
+        Self { begin, shared: result, end: b"}" }
+    }
+
+    /// The parts, to be written one after the other.
+    pub(crate) fn parts(&self) -> [&[u8]; 3] {
+        [&self.begin, &self.shared, self.end]
+    }
+
+    /// Bytes of all parts.
+    pub(crate) fn len(&self) -> usize {
+        self.parts().iter().fold(0, |sum, part| part.len().saturating_add(sum))
+    }
+
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One piece of all parts.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        self.begin.extend_from_slice(&self.shared);
+        self.begin.extend_from_slice(self.end);
+        self.begin
+    }
+}
 
 /// An answer that is only a refusal, for bodies that never reach the service.
 #[must_use]

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
+use hyper::body::Bytes;
 use store::{Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tracing::error;
 
 use crate::answer::{Context, Failure, UnknownHash};
+use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
 use crate::heads::Seen;
 use crate::health::Health;
@@ -24,7 +26,7 @@ use crate::openrpc;
 use crate::params::Params;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
-use crate::reply::{put_envelope, put_refusal};
+use crate::reply::{Reply, put_envelope, put_refusal};
 use crate::subscription::{Channel, SubscriptionIds};
 
 /// The one thing that can be subscribed to.
@@ -45,6 +47,8 @@ pub struct Settings {
     pub batch_items_max: usize,
     /// Bytes of answers in a batch, after which the rest is refused.
     pub batch_bytes_max: usize,
+    /// Bytes of results that are kept because they are asked for again and again.
+    pub cache_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -54,6 +58,7 @@ impl Default for Settings {
             is_following: false,
             batch_items_max: 1000,
             batch_bytes_max: 25_000_000,
+            cache_bytes_max: 32 << 20,
         }
     }
 }
@@ -68,6 +73,7 @@ pub struct Service {
     document: Vec<u8>,
     /// Those that no call is using.
     readers: Mutex<Vec<Reader>>,
+    cache: AnswerCache,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
     forwarding: Option<Forwarding>,
@@ -82,6 +88,17 @@ impl Watcher for Changes {
     fn view_changed(&self) {
         self.0.send_replace(());
     }
+}
+
+/// What was appended for a request.
+#[derive(Debug)]
+enum Said {
+    /// It is not answered.
+    Nothing,
+    /// The answer.
+    Whole,
+    /// All that comes before this result.
+    Before(Bytes),
 }
 
 /// What the calls of one body share.
@@ -105,6 +122,7 @@ impl Service {
             settings,
             document: openrpc::document(),
             readers: Mutex::default(),
+            cache: AnswerCache::new(settings.cache_bytes_max),
             changes,
             subscription_ids: SubscriptionIds::default(),
             forwarding: None,
@@ -160,33 +178,34 @@ impl Service {
     /// Answers a body within `time`; calls that take longer are refused. `None` if nothing is to be
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
-        self.respond_on(None, body, time).await
+        self.reply(None, body, time).await.map(Reply::into_bytes)
     }
 
-    /// The same for a connection that can be told of new heads later.
-    pub(crate) async fn respond_on(
+    /// The same without copying what is kept for many answers, and for a connection that can
+    /// perhaps be told of new heads later.
+    pub(crate) async fn reply(
         &self,
         channel: Option<&Channel>,
         body: &[u8],
         time: Duration,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Reply> {
         // A time past the end of all clocks is no limit.
         let until = Instant::now().checked_add(time);
         let asked = Asked { view: self.store.view(), until, channel };
         let mut out = Vec::with_capacity(2048);
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
-            Ok(Request::Single(item)) => {
-                if !self.put_item(&asked, &item, &mut out).await {
-                    return None;
-                }
-            }
+            Ok(Request::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
+                Said::Nothing => return None,
+                Said::Whole => {}
+                Said::Before(result) => return Some(Reply::shared(out, result)),
+            },
             Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
                 put_batch_refused(&mut out, batch)?;
             }
             Ok(Request::Batch(batch)) => self.put_batch(&asked, batch, &mut out).await?,
         }
-        Some(out)
+        Some(Reply::of(out))
     }
 
     async fn put_batch(
@@ -218,7 +237,7 @@ impl Service {
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_item(asked, &item, out).await
+                    self.put_whole(asked, &item, out).await
                 }
             };
             if !is_answered {
@@ -232,37 +251,52 @@ impl Service {
     /// The answer to one request, by itself.
     async fn answer_alone(&self, asked: &Asked<'_>, item: Item<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        self.put_item(asked, &item, &mut out).await;
+        self.put_whole(asked, &item, &mut out).await;
         out
     }
 
     /// Appends the answer to one request; tells whether there is one.
-    async fn put_item(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
-        match item {
-            Item::Notification => return false,
-            Item::Invalid(id, refusal) => put_refusal(out, *id, refusal),
-            Item::Call(call) => {
-                let begin = out.len();
-                let answering = self.put_call(asked, call, out);
-                let is_late = if let Some(until) = asked.until {
-                    timeout_at(until, answering).await.is_err()
-                } else {
-                    answering.await;
-                    false
-                };
-                if is_late {
-                    out.truncate(begin);
-                    put_refusal(out, call.id, &Refusal::TimedOut);
-                }
+    async fn put_whole(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+        match self.put_item(asked, item, out).await {
+            Said::Nothing => return false,
+            Said::Whole => {}
+            Said::Before(result) => {
+                out.extend_from_slice(&result);
+                out.push(b'}');
             }
         }
         true
     }
 
-    async fn put_call(&self, asked: &Asked<'_>, call: &Call<'_>, out: &mut Vec<u8>) {
+    /// Appends the answer to one request, or what comes before a result that is kept.
+    async fn put_item(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> Said {
+        match item {
+            Item::Notification => Said::Nothing,
+            Item::Invalid(id, refusal) => {
+                put_refusal(out, *id, refusal);
+                Said::Whole
+            }
+            Item::Call(call) => {
+                let begin = out.len();
+                let answering = self.put_call(asked, call, out);
+                let answered = match asked.until {
+                    Some(until) => timeout_at(until, answering).await.ok(),
+                    None => Some(answering.await),
+                };
+                answered.unwrap_or_else(|| {
+                    out.truncate(begin);
+                    put_refusal(out, call.id, &Refusal::TimedOut);
+                    Said::Whole
+                })
+            }
+        }
+    }
+
+    async fn put_call(&self, asked: &Asked<'_>, call: &Call<'_>, out: &mut Vec<u8>) -> Said {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
-            return self.put_unserved(call, out).await;
+            self.put_unserved(call, out).await;
+            return Said::Whole;
         };
         let mut view = Arc::clone(&asked.view);
         let mut is_retried = false;
@@ -271,24 +305,31 @@ impl Service {
             out.extend_from_slice(b",\"result\":");
             let answered = match asked.channel {
                 Some(channel) if is_about_subscriptions(row.method) => {
-                    self.subscribe(channel, &view, row.method, call, out).map_err(Failure::from)
+                    let subscribed = self.subscribe(channel, &view, row.method, call, out);
+                    subscribed.map(|()| None).map_err(Failure::from)
                 }
                 Some(_) | None => self.run(&view, row, call, out).await,
             };
-            let Err(failure) = answered else {
-                out.push(b'}');
-                return;
+            let failure = match answered {
+                Ok(Some(kept)) => return Said::Before(kept),
+                Ok(None) => {
+                    out.push(b'}');
+                    return Said::Whole;
+                }
+                Err(failure) => failure,
             };
             out.truncate(begin);
             if matches!(failure, Failure::AskNode) {
-                return self.put_unserved(call, out).await;
+                self.put_unserved(call, out).await;
+                return Said::Whole;
             }
             if !is_retried && self.is_gone(&failure) {
                 is_retried = true;
                 view = self.store.view();
                 continue;
             }
-            return put_refusal(out, call.id, &refusal_of(failure, row.name));
+            put_refusal(out, call.id, &refusal_of(failure, row.name));
+            return Said::Whole;
         }
     }
 
@@ -330,7 +371,7 @@ impl Service {
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Bytes>, Failure> {
         let context = Context {
             view,
             spec: &self.spec,
@@ -339,6 +380,7 @@ impl Service {
             has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
             catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,
+            cache: &self.cache,
         };
         let mut reader = self.take_reader()?;
         let mut params = Params::new(call.params);

@@ -140,8 +140,8 @@ impl Bound {
                 self.stop.wait().await;
                 info!("stopping: requests under way are finished");
             };
-            self.listener.serve(server, stop).await;
-        });
+            self.listener.serve(server, stop).await.map_err(|error| told(&error))
+        })?;
         pool.close();
         info!("stopped");
         Ok(())

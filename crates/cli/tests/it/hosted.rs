@@ -66,7 +66,7 @@ impl Hosted {
                 let listener = Listener::bind(any).await.unwrap();
                 told.send(listener.address()).unwrap();
                 let server = Arc::new(Server::new(Arc::new(service), settings));
-                listener.serve(server, async move { drop(stopped.await) }).await;
+                listener.serve(server, async move { drop(stopped.await) }).await.unwrap();
             });
         });
         Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }

@@ -8,12 +8,15 @@ use std::io::{Read, Write as _};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::Answer;
+use super::{Answer, whole};
+use crate::reply::Reply;
 
+/// Shorter answers are not worth compressing.
+const COMPRESS_BYTES_MIN: usize = 1024;
 /// Fast levels: a server's time is dearer than the last percent of bytes.
 const GZIP_LEVEL: u32 = 1;
 const ZSTD_LEVEL: i32 = 1;
@@ -24,7 +27,7 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// A way to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
+pub(super) enum Coding {
     Zstd,
     Brotli,
     Gzip,
@@ -34,7 +37,7 @@ impl Coding {
     /// The best first.
     const ALL: [Self; 3] = [Self::Zstd, Self::Brotli, Self::Gzip];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",
             Self::Brotli => "br",
@@ -78,22 +81,32 @@ fn read_all(reader: impl Read, bytes_max: usize) -> Result<Bytes, Refused> {
 }
 
 /// Compresses an answer, if the client takes one of our encodings and it is worth it.
-pub(super) async fn compress(
-    answer: Answer,
-    accepted: Option<&HeaderValue>,
-    bytes_min: usize,
-) -> Answer {
+pub(super) async fn compress(answer: Answer, accepted: Option<&HeaderValue>) -> Answer {
     let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
         return answer;
     };
     let (mut head, body) = answer.into_parts();
-    // The body is in memory: this never waits, and it cannot fail.
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(never) => match never {},
-    };
-    if body.len() < bytes_min {
-        return Answer::from_parts(head, Full::new(body));
+    let body = whole(body).await;
+    let (body, packed) = pack_long(body, coding).await;
+    if packed.is_some() {
+        head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    }
+    Answer::from_parts(head, Full::new(body))
+}
+
+/// The same for an answer that is not yet in one piece; tells whether it was compressed.
+pub(super) async fn pack_reply(reply: Reply, coding: Coding) -> (Reply, Option<Coding>) {
+    if reply.len() < COMPRESS_BYTES_MIN {
+        return (reply, None);
+    }
+    let (body, packed) = pack_long(reply.into_bytes().into(), coding).await;
+    (Reply::of(body.into()), packed)
+}
+
+/// Compresses a body that is worth it.
+async fn pack_long(body: Bytes, coding: Coding) -> (Bytes, Option<Coding>) {
+    if body.len() < COMPRESS_BYTES_MIN {
+        return (body, None);
     }
     let plain = body.clone();
     let packed = if body.len() <= INLINE_BYTES_MAX {
@@ -102,11 +115,8 @@ pub(super) async fn compress(
         tokio::task::spawn_blocking(move || pack(coding, &body)).await.ok().flatten()
     };
     match packed {
-        Some(packed) => {
-            head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-            Answer::from_parts(head, Full::new(packed.into()))
-        }
-        None => Answer::from_parts(head, Full::new(plain)),
+        Some(packed) => (packed.into(), Some(coding)),
+        None => (plain, None),
     }
 }
 
@@ -131,7 +141,7 @@ fn pack(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The encoding that a client likes best, ours in order where it likes several as much.
-fn choose(accepted: &str) -> Option<Coding> {
+pub(super) fn choose(accepted: &str) -> Option<Coding> {
     let weight = |name: &str| {
         let mut weights = accepted.split(',').filter_map(|item| {
             let mut parts = item.split(';');

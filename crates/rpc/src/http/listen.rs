@@ -1,28 +1,31 @@
 //! Connections: taken, counted, served, and let finish when the server stops.
 //!
-//! Knows: sockets, how many there may be and of whom, and how they end.
+//! Knows: sockets, how many there may be and of whom, which thread serves them, and how they end.
 //! Never knows: what is asked on them.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use super::direct::{self, Outcome};
 use super::patience::{Deadlines, Patience, Watched};
 use super::room::{Full, Room};
 use super::upgrade::Handover;
+use super::workers::Workers;
 use super::{RETRY_AFTER_SECONDS, Server, socket};
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
@@ -65,10 +68,16 @@ impl Listener {
     }
 
     /// Serves connections until `stop` is done, then lets those finish what they were asked.
-    pub async fn serve(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
+    pub async fn serve(
+        self,
+        server: Arc<Server>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
         let settings = &server.settings;
         let room = Room::new(settings.connections_max, settings.connections_per_client_max);
-        let graceful = GracefulShutdown::new();
+        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let workers = Workers::start(settings.threads.unwrap_or_else(cores))
+            .map_err(|cause| ServeError { address: self.address, cause })?;
         let stopping = watch::Sender::new(false);
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -76,8 +85,10 @@ impl Listener {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => accepted,
             };
-            let (stream, client) = match accepted {
-                Ok((stream, client)) => (stream, client.ip()),
+            // A stream belongs to the thread that serves it: here it is only taken.
+            let taken = accepted.and_then(|(stream, client)| Ok((stream.into_std()?, client.ip())));
+            let (stream, client) = match taken {
+                Ok(taken) => taken,
                 Err(cause) => {
                     warn!(%cause, "cannot take a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -88,27 +99,24 @@ impl Listener {
             let _ = stream.set_nodelay(true);
             match room.enter(client) {
                 Ok(place) => {
-                    let taken = Taken::new(&server, client, stopping.subscribe());
-                    let connection = taken.connection(stream);
-                    let serving = taken.serve(graceful.watch(connection));
-                    tokio::spawn(async move {
-                        serving.await;
+                    let taken = Taken { server: Arc::clone(&server), client };
+                    let mut stopping = stopping.subscribe();
+                    workers.spawn(async move {
+                        taken.serve(stream, &mut stopping).await;
                         drop(place);
                     });
                 }
-                Err(full) => drop(tokio::spawn(turn_away(stream, client, full))),
+                Err(full) => workers.spawn(turn_away(stream, client, full)),
             }
         }
         drop(self.listener);
         stopping.send_replace(true);
-        let stopped = async {
-            graceful.shutdown().await;
-            // Every connection holds a receiver until its end, as a WebSocket too.
-            stopping.closed().await;
-        };
+        // Every connection holds a receiver until its end.
+        let stopped = stopping.closed();
         if tokio::time::timeout(server.settings.stop_timeout, stopped).await.is_err() {
             warn!("some requests were not finished in time");
         }
+        Ok(())
     }
 }
 
@@ -116,36 +124,40 @@ impl Listener {
 struct Taken {
     server: Arc<Server>,
     client: IpAddr,
-    patience: Arc<Patience>,
-    handover: Arc<Handover>,
-    stopping: watch::Receiver<bool>,
 }
 
 impl Taken {
-    fn new(server: &Arc<Server>, client: IpAddr, stopping: watch::Receiver<bool>) -> Self {
-        let patience = Patience::new(Deadlines {
-            head: server.settings.header_timeout,
-            idle: server.settings.idle_timeout,
-        });
-        let handover = Arc::default();
-        Self { server: Arc::clone(server), client, patience, handover, stopping }
+    /// Serves a connection to its end: what most clients ask directly, all else by hyper, and
+    /// perhaps as a WebSocket at last.
+    async fn serve(self, stream: std::net::TcpStream, stopping: &mut watch::Receiver<bool>) {
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        match direct::serve(&self.server, stream, stopping).await {
+            Outcome::Ended => {}
+            Outcome::Other(stream, unread) => {
+                let patience = Patience::new(Deadlines {
+                    head: self.server.settings.header_timeout,
+                    idle: self.server.settings.idle_timeout,
+                });
+                let stream = Watched::new(stream, unread, Arc::clone(&patience));
+                self.serve_any(stream, patience, stopping).await;
+            }
+        }
     }
 
     /// HTTP/1.1 or HTTP/2, as the client begins.
-    fn connection(
+    async fn serve_any(
         &self,
-        stream: TcpStream,
-    ) -> impl GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + Send + use<>
-    {
+        stream: Watched<TcpStream>,
+        patience: Arc<Patience>,
+        stopping: &mut watch::Receiver<bool>,
+    ) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         // The head has a time of its own, told from the time between requests: see `patience`.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
         builder.http2().timer(TokioTimer::new());
-        let patience = Arc::clone(&self.patience);
-        let stream = Watched::new(stream, Arc::clone(&patience));
-        let (server, handover) = (Arc::clone(&self.server), Arc::clone(&self.handover));
-        let service = service_fn(move |request| {
-            let (server, handover) = (Arc::clone(&server), Arc::clone(&handover));
+        let handover = Arc::<Handover>::default();
+        let service = service_fn(|request| {
+            let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
             let asked = patience.begin();
             async move {
                 let answer = server.handle(request, &handover).await;
@@ -153,27 +165,32 @@ impl Taken {
                 Ok::<_, Infallible>(answer)
             }
         });
-        builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned()
-    }
-
-    /// Serves HTTP until the connection ends, or goes on as a WebSocket.
-    async fn serve(
-        mut self,
-        http: impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>,
-    ) {
+        let http = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut http = std::pin::pin!(http);
         let client = self.client;
-        tokio::select! {
-            biased;
-            ended = http => if let Err(cause) = ended {
-                debug!(%cause, "a connection ended early");
-            },
-            () = self.patience.wait_until_lost() => {
-                debug!(%client, "a connection was silent for too long");
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                biased;
+                ended = http.as_mut() => {
+                    if let Err(cause) = ended {
+                        debug!(%cause, "a connection ended early");
+                    }
+                    break;
+                }
+                () = patience.wait_until_lost() => {
+                    debug!(%client, "a connection was silent for too long");
+                    break;
+                }
+                _ = stopping.wait_for(|is_stopping| *is_stopping), if !is_told => {
+                    http.as_mut().graceful_shutdown();
+                    is_told = true;
+                }
             }
         }
-        if let Some(upgrading) = self.handover.take() {
+        if let Some(upgrading) = handover.take() {
             match upgrading.await {
-                Ok(upgraded) => socket::serve(&self.server, upgraded, &mut self.stopping).await,
+                Ok(upgraded) => socket::serve(&self.server, upgraded, stopping).await,
                 Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
             }
         }
@@ -181,7 +198,8 @@ impl Taken {
 }
 
 /// Tells a client that there is no room, in plain HTTP/1.1, and closes.
-async fn turn_away(mut stream: TcpStream, client: IpAddr, full: Full) {
+async fn turn_away(stream: std::net::TcpStream, client: IpAddr, full: Full) {
+    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let (status, reason) = match full {
         Full::Server => (StatusCode::SERVICE_UNAVAILABLE, "too many connections"),
         Full::Client => (StatusCode::TOO_MANY_REQUESTS, "too many connections from this address"),

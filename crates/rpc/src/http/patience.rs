@@ -123,16 +123,17 @@ impl Drop for Asked {
     }
 }
 
-/// A stream that tells when its bytes move.
+/// A stream that tells when its bytes move. What was read of it before comes first.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
+    unread: Vec<u8>,
     patience: Arc<Patience>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, patience: Arc<Patience>) -> Self {
-        Self { stream, patience }
+    pub(super) fn new(stream: S, unread: Vec<u8>, patience: Arc<Patience>) -> Self {
+        Self { stream, unread, patience }
     }
 }
 
@@ -143,7 +144,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let polled = if self.unread.is_empty() {
+            Pin::new(&mut self.stream).poll_read(context, buffer)
+        } else {
+            let count = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(self.unread.get(..count).unwrap_or_default());
+            self.unread.drain(..count);
+            Poll::Ready(Ok(()))
+        };
         if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
             self.patience.has_read(bytes);
         }

@@ -1,7 +1,7 @@
 //! A WebSocket: calls in, answers and new heads out, until one side has enough.
 //!
 //! Knows: frames, close codes, how many calls may be under way and how long a client may take.
-//! Infallible knows: how a connection became a socket, or what is asked on it.
+//! Never knows: how a connection became a socket, or what is asked on it.
 //!
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
@@ -29,6 +29,7 @@ use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 use tracing::debug;
 
 use super::{HttpSettings, Server};
+use crate::reply::Reply;
 use crate::service::Service;
 use crate::subscription::{Channel, Subscriptions};
 
@@ -155,8 +156,8 @@ impl Session<'_> {
         let service = Arc::clone(&self.service);
         let time = self.settings.answer_timeout;
         self.answering.push(Box::pin(async move {
-            let body = service.respond_on(Some(&channel), text.as_bytes(), time).await;
-            Answered { request, body }
+            let reply = service.reply(Some(&channel), text.as_bytes(), time).await;
+            Answered { request, body: reply.map(Reply::into_bytes) }
         }));
     }
 

@@ -1,0 +1,238 @@
+//! Results that are asked for again and again, kept as they were written.
+//!
+//! Knows: which results were asked for lately, and how many bytes of them there may be.
+//! Never knows: how a result is made, or whether its block is still canonical: whoever takes one
+//! looks at the view.
+//!
+//! A result is kept when it is made for the second time in a short while: those that are asked for
+//! once, as a scan over history does, cost nothing and drive nothing out.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry as Place;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::B256;
+use alloy_primitives::map::HashMap;
+use hyper::body::Bytes;
+
+/// Parts with a lock of their own: threads seldom meet in one.
+const SHARDS: usize = 8;
+/// Results made lately, remembered in each part.
+const RECENT: usize = 1024;
+/// What a kept result takes beside its bytes.
+const ENTRY_BYTES: usize = 256;
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// A block with its transactions.
+    FullBlock(B256),
+    /// A block with the hashes of its transactions.
+    Block(B256),
+    /// A transaction.
+    Transaction(B256),
+    /// A transaction's receipt.
+    Receipt(B256),
+}
+
+/// A result, and the block that it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) number: u64,
+    pub(crate) block_hash: B256,
+    pub(crate) result: Bytes,
+}
+
+/// Results, bounded in bytes.
+#[derive(Debug)]
+pub(crate) struct AnswerCache {
+    shards: Vec<Mutex<Shard>>,
+    /// Of each part.
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    kept: HashMap<Key, Slot>,
+    /// All that is kept, in the order in which it came or was last spared.
+    queue: VecDeque<Key>,
+    bytes: usize,
+    /// A few bits of what was made lately, at places that others of their bits tell.
+    recent: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    kept: Kept,
+    /// Whether it was taken since it was last looked at for removal.
+    is_used: bool,
+}
+
+impl AnswerCache {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, bytes_max: bytes_max / SHARDS }
+    }
+
+    /// A result that is kept.
+    pub(crate) fn find(&self, key: Key) -> Option<Kept> {
+        let mut shard = self.shard(key)?;
+        let slot = shard.kept.get_mut(&key)?;
+        slot.is_used = true;
+        Some(slot.kept.clone())
+    }
+
+    /// Tells of a result that was made, and keeps it if it was made lately.
+    pub(crate) fn offer(&self, key: Key, number: u64, block_hash: B256, result: &[u8]) {
+        let bytes = result.len().saturating_add(ENTRY_BYTES);
+        // None may drive out everything else.
+        if bytes > self.bytes_max / 2 {
+            return;
+        }
+        let Some(mut shard) = self.shard(key) else { return };
+        if !shard.was_recent(key) {
+            return;
+        }
+        let result = Bytes::copy_from_slice(result);
+        let slot = Slot { kept: Kept { number, block_hash, result }, is_used: false };
+        match shard.kept.entry(key) {
+            // Another thread was quicker, or its block was replaced: the newest word counts.
+            Place::Occupied(mut place) => {
+                let before = place.insert(slot).kept.result.len().saturating_add(ENTRY_BYTES);
+                shard.bytes = shard.bytes.saturating_sub(before);
+            }
+            Place::Vacant(place) => {
+                place.insert(slot);
+                shard.queue.push_back(key);
+            }
+        }
+        shard.bytes = shard.bytes.saturating_add(bytes);
+        shard.shrink(self.bytes_max);
+    }
+
+    fn shard(&self, key: Key) -> Option<MutexGuard<'_, Shard>> {
+        let [.., bits] = key.hash().0;
+        let shard = self.shards.get(usize::from(bits) % SHARDS)?;
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Key {
+    fn hash(&self) -> &B256 {
+        match self {
+            Self::FullBlock(hash)
+            | Self::Block(hash)
+            | Self::Transaction(hash)
+            | Self::Receipt(hash) => hash,
+        }
+    }
+
+    /// Some of its bits, those of two kinds apart.
+    fn bits(&self) -> (usize, u32) {
+        let [a, b, c, d, place, place_high, ..] = self.hash().0;
+        let kind = match self {
+            Self::FullBlock(_) => 0,
+            Self::Block(_) => 1,
+            Self::Transaction(_) => 2,
+            Self::Receipt(_) => 3,
+        };
+        let place = usize::from(u16::from_le_bytes([place, place_high])) % RECENT;
+        (place, u32::from_le_bytes([a, b, c, d]).wrapping_add(kind))
+    }
+}
+
+impl Shard {
+    /// Whether it was made lately; from now on it was.
+    fn was_recent(&mut self, key: Key) -> bool {
+        self.recent.resize(RECENT, 0);
+        let (place, bits) = key.bits();
+        self.recent.get_mut(place).is_some_and(|seen| std::mem::replace(seen, bits) == bits)
+    }
+
+    /// Removes what was not taken for the longest time.
+    fn shrink(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max {
+            let Some(key) = self.queue.pop_front() else { return };
+            match self.kept.get_mut(&key) {
+                Some(slot) if slot.is_used => {
+                    slot.is_used = false;
+                    self.queue.push_back(key);
+                }
+                Some(slot) => {
+                    let bytes = slot.kept.result.len().saturating_add(ENTRY_BYTES);
+                    self.bytes = self.bytes.saturating_sub(bytes);
+                    self.kept.remove(&key);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(seed: u8) -> Key {
+        // One shard for all: its limit is what is tested.
+        let mut hash = B256::repeat_byte(seed);
+        hash.0[31] = 0;
+        Key::Transaction(hash)
+    }
+
+    fn offer(cache: &AnswerCache, key: Key, bytes: usize) {
+        cache.offer(key, 7, B256::ZERO, &vec![b'x'; bytes]);
+    }
+
+    #[test]
+    fn what_is_asked_once_is_not_kept_and_what_is_asked_twice_is() {
+        let cache = AnswerCache::new(1 << 20);
+        offer(&cache, key(1), 10);
+        assert_eq!(cache.find(key(1)), None);
+        offer(&cache, key(1), 10);
+        let kept = cache.find(key(1)).unwrap();
+        assert_eq!((kept.number, kept.result.len()), (7, 10));
+        // The same hash asked for something else.
+        let Key::Transaction(hash) = key(1) else { unreachable!() };
+        assert_eq!(cache.find(Key::Receipt(hash)), None);
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_what_is_taken_stays() {
+        let cache = AnswerCache::new(SHARDS * 10_000);
+        for seed in 1..=100 {
+            offer(&cache, key(seed), 1000);
+            offer(&cache, key(seed), 1000);
+            assert!(cache.find(key(1)).is_some(), "asked for all the time: {seed}");
+            let shard = cache.shards[0].lock().unwrap();
+            assert!(shard.bytes <= 10_000, "{}", shard.bytes);
+            assert_eq!(shard.kept.len(), shard.queue.len());
+            let sum: usize =
+                shard.kept.values().map(|slot| slot.kept.result.len() + ENTRY_BYTES).sum();
+            assert_eq!(shard.bytes, sum);
+        }
+        assert!(cache.find(key(2)).is_none() && cache.find(key(100)).is_some());
+    }
+
+    #[test]
+    fn a_result_that_is_made_again_takes_the_place_of_the_old_one() {
+        let cache = AnswerCache::new(1 << 20);
+        for bytes in [10, 10, 20] {
+            offer(&cache, key(1), bytes);
+        }
+        assert_eq!(cache.find(key(1)).unwrap().result.len(), 20);
+        assert_eq!(cache.shards[0].lock().unwrap().bytes, 20 + ENTRY_BYTES);
+    }
+
+    #[test]
+    fn what_is_larger_than_half_of_the_room_is_never_kept() {
+        let cache = AnswerCache::new(SHARDS * 1000);
+        offer(&cache, key(1), 600);
+        offer(&cache, key(1), 600);
+        assert_eq!(cache.find(key(1)), None);
+        let none = AnswerCache::new(0);
+        offer(&none, key(1), 0);
+        offer(&none, key(1), 0);
+        assert_eq!(none.find(key(1)), None);
+    }
+}

@@ -1,0 +1,319 @@
+//! HTTP/1.1 as nearly every client speaks it, straight from the socket: POST, a length, JSON.
+//!
+//! Knows: how such a request looks, and how its answer is written from where it lies.
+//! Never knows: anything else of HTTP. At the first request that is not of this kind the connection
+//! goes to hyper, with that request unread.
+//!
+//! hyper takes a third of the time that a transaction takes to be answered: header maps, channels
+//! for bodies, states for what these requests never do (docs/benchmarks.md).
+
+use std::future::{Future as _, poll_fn};
+use std::io::IoSlice;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use httparse::Status;
+use hyper::StatusCode;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::encoding::{self, Coding};
+use super::{Answer, Server, clock, headers, refused, whole};
+use crate::reply::Reply;
+
+/// Bytes of a head at the most; hyper tells the client of more.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Header fields of a head at the most, the same.
+const HEADERS_MAX: usize = 48;
+/// Room for the next read, and what a connection keeps between requests.
+const READ_BYTES: usize = 4096;
+
+/// How a connection went.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is over.
+    Ended,
+    /// It is hyper's now, with what has come of the next request.
+    Other(TcpStream, Vec<u8>),
+}
+
+/// What the bytes so far are.
+#[derive(Debug, PartialEq, Eq)]
+enum Head {
+    /// The beginning of a head.
+    Partial,
+    /// Nothing for us.
+    Other,
+    /// A request of our kind.
+    Post(Post),
+}
+
+/// A request whose head is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Post {
+    head_bytes: usize,
+    body_bytes: usize,
+    /// How the client likes long answers.
+    coding: Option<Coding>,
+}
+
+/// Why nothing more is read.
+enum Lost {
+    /// The client or the network ended it.
+    Ended,
+    /// The server stops.
+    Stopping,
+    /// It took too long.
+    Late,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Connection<'a> {
+    server: &'a Server,
+    stream: TcpStream,
+    /// What was read and not yet answered.
+    unread: Vec<u8>,
+    /// The head of an answer, kept for its room.
+    head: Vec<u8>,
+}
+
+/// Serves a connection for as long as its requests are of this kind.
+pub(super) async fn serve(
+    server: &Server,
+    stream: TcpStream,
+    stopping: &mut watch::Receiver<bool>,
+) -> Outcome {
+    let unread = Vec::with_capacity(READ_BYTES);
+    let mut connection = Connection { server, stream, unread, head: Vec::new() };
+    let mut timer = pin!(sleep_until(Instant::now()));
+    // One future for all waits: it is asked only when there is nothing to read.
+    let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
+    let mut is_stopping = false;
+    let settings = &server.settings;
+    loop {
+        let mut since = Instant::now();
+        let mut known = None;
+        let post = loop {
+            match known.map_or_else(|| read_head(&connection.unread, server), Head::Post) {
+                Head::Other => return Outcome::Other(connection.stream, connection.unread),
+                Head::Post(post) if post.is_whole(&connection.unread) => break post,
+                Head::Post(post) if known.is_none() => {
+                    known = Some(post);
+                    since = Instant::now();
+                }
+                Head::Post(_) | Head::Partial => {}
+            }
+            let patience = match known {
+                Some(_) => settings.body_timeout,
+                None if connection.unread.is_empty() => settings.idle_timeout,
+                None => settings.header_timeout,
+            };
+            let was_empty = connection.unread.is_empty();
+            let mut stopped = |context: &mut Context<'_>| {
+                is_stopping = is_stopping || stop.as_mut().poll(context).is_ready();
+                // What has begun is finished.
+                is_stopping && was_empty
+            };
+            let deadline = since.checked_add(patience);
+            match connection.read_more(timer.as_mut(), deadline, &mut stopped).await {
+                Ok(()) if was_empty => since = Instant::now(),
+                Ok(()) => {}
+                Err(Lost::Late) if known.is_some() => {
+                    let late = refused(StatusCode::REQUEST_TIMEOUT, "request body took too long");
+                    connection.write_last(late).await;
+                    return Outcome::Ended;
+                }
+                Err(Lost::Ended | Lost::Stopping | Lost::Late) => return Outcome::Ended,
+            }
+        };
+        let is_last = is_stopping;
+        if connection.answer(post, is_last).await.is_err() || is_last {
+            return Outcome::Ended;
+        }
+    }
+}
+
+impl Post {
+    fn end(&self) -> usize {
+        self.head_bytes.saturating_add(self.body_bytes)
+    }
+
+    fn is_whole(&self, bytes: &[u8]) -> bool {
+        bytes.len() >= self.end()
+    }
+}
+
+impl Connection<'_> {
+    /// Waits for more bytes.
+    async fn read_more(
+        &mut self,
+        mut timer: Pin<&mut Sleep>,
+        deadline: Option<Instant>,
+        stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
+    ) -> Result<(), Lost> {
+        self.unread.reserve(READ_BYTES);
+        let mut reading = pin!(self.stream.read_buf(&mut self.unread));
+        poll_fn(|context| {
+            if let Poll::Ready(read) = reading.as_mut().poll(context) {
+                let is_more = read.is_ok_and(|count| count > 0);
+                return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
+            }
+            if stopped(context) {
+                return Poll::Ready(Err(Lost::Stopping));
+            }
+            // A time past the end of all clocks never comes.
+            let Some(deadline) = deadline else { return Poll::Pending };
+            // A timer that fires too early is set again: most requests never move it.
+            if deadline < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(deadline);
+            }
+            while timer.as_mut().poll(context).is_ready() {
+                if Instant::now() >= deadline {
+                    return Poll::Ready(Err(Lost::Late));
+                }
+                timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Answers the first request of what was read, and drops it.
+    async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
+        let body = self.unread.get(post.head_bytes..post.end()).unwrap_or_default();
+        let time = self.server.settings.answer_timeout;
+        let reply = self.server.service.reply(None, body, time).await;
+        let (reply, packed) = match (reply, post.coding) {
+            (Some(reply), Some(coding)) => encoding::pack_reply(reply, coding).await,
+            (Some(reply), None) => (reply, None),
+            (None, _) => (Reply::default(), None),
+        };
+        self.unread.drain(..post.end());
+        if self.unread.is_empty() {
+            self.unread.shrink_to(READ_BYTES);
+        }
+        self.head.clear();
+        self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        if !reply.is_empty() {
+            self.head
+                .extend_from_slice(b"content-type: application/json\r\nvary: accept-encoding\r\n");
+        }
+        if let Some(coding) = packed {
+            put_header(&mut self.head, "content-encoding", coding.name());
+        }
+        self.write(&reply, is_last).await
+    }
+
+    /// Answers with a refusal of the transport, after which the connection ends.
+    async fn write_last(&mut self, answer: Answer) {
+        self.head.clear();
+        let status = answer.status();
+        let line = format!("HTTP/1.1 {status}\r\n");
+        self.head.extend_from_slice(line.as_bytes());
+        for (name, value) in answer.headers() {
+            put_header(&mut self.head, name.as_str(), value.to_str().unwrap_or_default());
+        }
+        let reply = Reply::of(whole(answer.into_body()).await.into());
+        // Whether the client hears of it is its own affair.
+        let _ = self.write(&reply, true).await;
+    }
+
+    /// Ends the head and writes the answer, without copying what it is made of.
+    async fn write(&mut self, reply: &Reply, is_last: bool) -> Result<(), Lost> {
+        let mut digits = itoa::Buffer::new();
+        put_header(&mut self.head, "content-length", digits.format(reply.len()));
+        if is_last {
+            put_header(&mut self.head, "connection", "close");
+        }
+        clock::put_date(&mut self.head);
+        self.head.extend_from_slice(b"\r\n");
+        let [begin, middle, end] = reply.parts();
+        let mut slices = [
+            IoSlice::new(&self.head),
+            IoSlice::new(begin),
+            IoSlice::new(middle),
+            IoSlice::new(end),
+        ];
+        let mut left = &mut slices[..];
+        while left.iter().any(|slice| !slice.is_empty()) {
+            let writing = self.stream.write_vectored(left);
+            let idle = self.server.settings.idle_timeout;
+            match tokio::time::timeout(idle, writing).await {
+                Ok(Ok(0) | Err(_)) | Err(_) => return Err(Lost::Ended),
+                Ok(Ok(count)) => IoSlice::advance_slices(&mut left, count),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
+    for part in [name, ": ", value, "\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
+}
+
+/// What the bytes so far are.
+fn read_head(bytes: &[u8], server: &Server) -> Head {
+    let method = b"POST ";
+    let begins = method.get(..bytes.len().min(method.len())).unwrap_or_default();
+    if !bytes.starts_with(begins) {
+        return Head::Other;
+    }
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut fields);
+    let head_bytes = match request.parse(bytes) {
+        Ok(Status::Complete(count)) => count,
+        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return Head::Partial,
+        Ok(Status::Partial) | Err(_) => return Head::Other,
+    };
+    if request.version != Some(1) {
+        return Head::Other;
+    }
+    match read_fields(request.headers, server) {
+        Some((body_bytes, coding)) => Head::Post(Post { head_bytes, body_bytes, coding }),
+        None => Head::Other,
+    }
+}
+
+/// The length of the body and how its answer may be packed; `None` if there is anything in the
+/// head that asks for more than that.
+fn read_fields(
+    fields: &[httparse::Header<'_>],
+    server: &Server,
+) -> Option<(usize, Option<Coding>)> {
+    let settings = &server.settings;
+    let (mut body_bytes, mut coding) = (None, None);
+    let (mut is_json, mut is_host_named) = (false, settings.hosts.is_empty());
+    for field in fields {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        let value = || std::str::from_utf8(field.value).ok();
+        // By length first: most fields of most clients are none of these.
+        match field.name.len() {
+            4 if is("host") => {
+                is_host_named |= headers::is_host_named(value()?, &settings.hosts);
+            }
+            6 if is("expect") || is("origin") => return None,
+            7 if is("upgrade") || is("trailer") => return None,
+            10 if is("connection") && !value()?.eq_ignore_ascii_case("keep-alive") => return None,
+            12 if is("content-type") => {
+                let name = value()?.split(';').next()?.trim();
+                is_json = name.eq_ignore_ascii_case("application/json");
+            }
+            14 if is("content-length") => {
+                let is_first = body_bytes.is_none();
+                let digits = value().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
+                body_bytes = Some(digits.parse().ok().filter(|_| is_first)?);
+            }
+            15 if is("accept-encoding") => coding = encoding::choose(value()?),
+            16 if is("content-encoding") => return None,
+            17 if is("transfer-encoding") => return None,
+            _ => {}
+        }
+    }
+    let body_bytes = body_bytes.filter(|count| *count <= settings.body_bytes_max)?;
+    (is_json && is_host_named).then_some((body_bytes, coding))
+}
