@@ -14,6 +14,7 @@ use ingest::sample::Payload;
 use rpc::PassThroughMethod;
 
 use crate::endpoint::Endpoint;
+use crate::upstream_args::UpstreamArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +41,14 @@ Examples:
   quipu import --data-dir data --unanchored --without-receipts slice.ere
 
 A kill at any moment is harmless: the same command again takes up after the last whole file.";
+
+const BACKFILL_EXAMPLES: &str = "\
+Examples:
+  quipu backfill --data-dir data --upstream http://localhost:8545 --blocks 0..99999
+  quipu backfill --data-dir data --upstream https://node.example/key   # every gap
+  quipu backfill --data-dir data --upstream wss://a.example --upstream https://b.example --quorum 2
+
+A kill at any moment is harmless: the same command again takes up after the last whole segment.";
 
 const STAT_EXAMPLES: &str = "\
 Examples:
@@ -108,6 +117,14 @@ pub(crate) enum Command {
     /// refused is named with the reason, and the others go on.
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
+    /// Take blocks from a node into the data folder, proven
+    ///
+    /// Blocks, transactions and receipts are rebuilt into the form that consensus commits to and
+    /// proven as those of archives are. A node whose answers do not prove each other is named and
+    /// set aside, and another is asked. Only blocks that are final are taken. Without --blocks every
+    /// gap below the highest block is filled.
+    #[command(after_help = BACKFILL_EXAMPLES)]
+    Backfill(BackfillArgs),
     /// Tell what the data folder holds
     ///
     /// Ranges and how far they can be trusted, counts, bytes by part and bytes per transaction.
@@ -213,6 +230,27 @@ pub(crate) struct ImportArgs {
     /// Take archives of the noreceipts profile; the same range with receipts replaces it later
     #[arg(long)]
     pub(crate) without_receipts: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) chain: ChainArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BackfillArgs {
+    /// Only these blocks, both ends included [default: every gap]
+    #[arg(long, value_name = "A..B", value_parser = parse_blocks, conflicts_with = "backfill_to")]
+    pub(crate) blocks: Option<BlockRange>,
+    /// Fill gaps no further down than to this block [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) backfill_to: Option<u64>,
+    /// Take ranges that link to nothing known: they are proven inside, and reported as unanchored
+    #[arg(long)]
+    pub(crate) unanchored: bool,
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

@@ -49,10 +49,30 @@ impl FolderChain {
             None => Held { is_empty: true, ..Held::default() },
         };
         let name = held.network.name.as_deref().or_else(|| only(&named));
-        let Some(by_flags) = spec_by_flags(args, name)? else {
-            let spec = held.or_by_names(&named)?;
-            return Ok(Self { spec, genesis: Genesis::Stays });
+        match spec_by_flags(args, name)? {
+            Some(by_flags) => Self::by_flags(args, held, by_flags),
+            None => Ok(Self { spec: held.or_by_names(&named)?, genesis: Genesis::Stays }),
+        }
+    }
+
+    /// Decides where no archive tells: by flags, by the folder or by asking.
+    pub(crate) fn choose_or_ask(
+        args: &ChainArgs,
+        folder: Option<&DataFolder>,
+        ask: impl FnOnce() -> Result<ChainSpec, Failure>,
+    ) -> Result<Self, Failure> {
+        let held = match folder {
+            Some(folder) => Held::read(folder, None, args.genesis.is_none())?,
+            None => Held { is_empty: true, ..Held::default() },
         };
+        if let Some(by_flags) = spec_by_flags(args, held.network.name.as_deref())? {
+            return Self::by_flags(args, held, by_flags);
+        }
+        Ok(Self { spec: held.spec.map_or_else(ask, Ok)?, genesis: Genesis::Stays })
+    }
+
+    /// Flags name the chain: they must not name another than the one that is held.
+    fn by_flags(args: &ChainArgs, held: Held, by_flags: ChainSpec) -> Result<Self, Failure> {
         let genesis = match &args.genesis {
             Some(path) => Genesis::Kept(chain_choice::read_genesis(path).map_err(Failure::Usage)?),
             None if held.is_empty => Genesis::Forgotten,

@@ -13,6 +13,7 @@ mod node;
 mod output;
 mod progress;
 mod trust_text;
+mod upstream_args;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
+        Command::Backfill(backfill) => commands::backfill::run(&backfill),
         Command::Check(check) => commands::check::run(&check),
         Command::Compare(compare) => commands::compare::run(&compare),
         Command::Demo(demo) => commands::demo::run(demo),

@@ -10,10 +10,11 @@
 mod blocks;
 mod build;
 mod error;
+mod intake;
 mod order;
 mod trust;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +22,7 @@ use std::sync::Arc;
 use alloy_primitives::U256;
 use chain::trust::{Anchors, Run, Status};
 use chain::{BlockRange, ChainSpec, decode_header};
-use store::layout::{Held, join_ranges, overlap, subtract};
-use store::manifest::Network;
+use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
 use store::{NewSegment, Reader, StoreError, Told, View, Writer};
 
@@ -30,9 +30,8 @@ use crate::archive::{Archive, ReadAt};
 use crate::prove::{Facts, Progress, Prover, Report, WholeFile, check_name};
 use crate::survey::{check_checksum, check_network};
 
-use blocks::Joined;
-use build::{Builder, for_each_piece, pieces};
-use trust::Trust;
+pub(crate) use intake::{Intake, network_of};
+pub(crate) use trust::Trust;
 
 pub use error::ImportError;
 pub use order::order_files;
@@ -131,7 +130,7 @@ impl Importer<'_> {
         if part == archive.range() {
             check_name(&archive, &report)?;
         }
-        let statuses = trust.judge(archive.file(), &report.run, self.anchors)?;
+        let statuses = trust.judge(archive.file(), "this file", &report.run, self.anchors)?;
         let is_unanchored = |(_, status): &&(BlockRange, Status)| *status == Status::Unanchored;
         if let Some((range, _)) = statuses.iter().find(is_unanchored)
             && !self.settings.is_unanchored_allowed
@@ -150,7 +149,7 @@ impl Importer<'_> {
         };
         let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
         let told = Told {
-            network: self.network(),
+            network: network_of(self.spec),
             anchors: anchors.chain(trust.anchors).collect(),
             epochs: report.run.epoch.into_iter().collect(),
             difficulty,
@@ -178,7 +177,8 @@ impl Importer<'_> {
         }
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
-        let told = Told { network: self.network(), anchors: trust.anchors, ..Told::default() };
+        let told =
+            Told { network: network_of(self.spec), anchors: trust.anchors, ..Told::default() };
         self.writer.commit(Vec::new(), told)?;
         Ok(Outcome::Held { range: part })
     }
@@ -206,14 +206,6 @@ impl Importer<'_> {
         Ok(total.map(|total| (begins, total)))
     }
 
-    fn network(&self) -> Network {
-        Network {
-            name: Some(self.spec.name().to_owned()),
-            chain_id: self.spec.chain_id(),
-            genesis_hash: self.spec.genesis_hash(),
-        }
-    }
-
     /// Proves the part of the archive and builds the targets, which may reach beyond it on both
     /// sides.
     fn build_all<S: ReadAt>(
@@ -223,7 +215,6 @@ impl Importer<'_> {
         targets: &[Held],
         points: &BTreeSet<u64>,
     ) -> Result<(Report, Vec<NewSegment>), ImportError> {
-        let source = Joined { archive, part, view: self.writer.view() };
         let prover = Prover {
             spec: self.spec,
             anchors: self.anchors,
@@ -238,26 +229,9 @@ impl Importer<'_> {
             }
             Ok(())
         };
-        let built = join_ranges(targets.iter().map(|target| target.range));
-        let proven_only = subtract(&[part], &built).into_iter().map(|range| (range, None));
-        let built = targets.iter().map(|target| (target.range, Some(*target)));
-        let mut spans: Vec<(BlockRange, Option<Held>)> = built.chain(proven_only).collect();
-        spans.sort_unstable();
-        let mut segments = Vec::new();
-        for (range, target) in spans {
-            match target {
-                Some(target) => {
-                    let builder = Builder { writer: self.writer, prover, source: &source, target };
-                    segments.push(builder.build(&mut add)?);
-                }
-                None => for_each_piece(
-                    prover.threads,
-                    pieces(range, &source),
-                    |piece| prover.prove_piece(&source, piece, &BTreeMap::new()),
-                    |proven| proven.into_iter().try_for_each(|(_, facts)| add(facts)),
-                )?,
-            }
-        }
+        let drafting = self.writer.drafting();
+        let intake = Intake { drafting: &drafting, prover, source: archive, part };
+        let segments = intake.build_all(targets, &mut add)?;
         Ok((whole.finish()?, segments))
     }
 }

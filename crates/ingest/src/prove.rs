@@ -105,7 +105,8 @@ pub(crate) trait Blocks: Sync {
     /// What is claimed to be the block of this number, with its total difficulty if that is told.
     fn read_block(&self, number: u64) -> Result<Candidate, Self::Error>;
 
-    /// The hash of a block; `None` if it is not here.
+    /// The hash of a block; `None` if it is not here, or not yet: then whoever joins the pieces holds
+    /// it against its child.
     fn find_hash(&self, number: u64) -> Result<Option<B256>, Self::Error>;
 
     /// Bytes that the block takes.

@@ -117,6 +117,12 @@ pub enum StoreError {
         /// The segment's.
         sealed: B256,
     },
+    /// Segments that were planned before the folder changed.
+    #[error("the data folder has changed: blocks {range} are to be one segment now")]
+    Outdated {
+        /// The segment that is missing.
+        range: BlockRange,
+    },
     /// A change that the manifest refuses.
     #[error(transparent)]
     Conflict(#[from] Conflict),

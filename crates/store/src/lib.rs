@@ -40,4 +40,4 @@ pub use lookups::SegmentKeys;
 pub use reader::Reader;
 pub use store::{Limits, Store, Watcher};
 pub use view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
-pub use writer::{Told, Writer};
+pub use writer::{Drafting, Told, Writer};

@@ -32,7 +32,7 @@ use crate::view::View;
 #[derive(Debug)]
 pub struct Writer {
     store: Arc<Store>,
-    workshop: Workshop,
+    drafting: Drafting,
     spec: ChainSpec,
     head: Option<Head>,
     /// Whether the manifest that is shown is durable.
@@ -69,8 +69,9 @@ impl Writer {
                 disk.remove(&name)?;
             }
         }
-        let workshop = Workshop::new(disk);
-        Ok(Self { store, workshop, spec, head: None, is_settled: true, _lock: lock })
+        let workshop = Arc::new(Workshop::new(disk));
+        let drafting = Drafting { store: Arc::clone(&store), workshop };
+        Ok(Self { store, drafting, spec, head: None, is_settled: true, _lock: lock })
     }
 
     /// What is held now.
@@ -79,17 +80,21 @@ impl Writer {
         self.store.view()
     }
 
+    /// What others need to build segments while this writer does something else.
+    #[must_use]
+    pub fn drafting(&self) -> Drafting {
+        self.drafting.clone()
+    }
+
     /// The segments to build when these blocks arrive: some may hold blocks that are here already.
     #[must_use]
     pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
-        let held = self.held();
-        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
-        plan_segments(&all).into_iter().filter(|wanted| !held.contains(wanted)).collect()
+        self.drafting.plan(arriving)
     }
 
     /// Begins a segment with the tables that its counted blocks gave.
     pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
-        Draft::begin(&self.workshop, held, tables)
+        self.drafting.begin(held, tables)
     }
 
     /// Builds a segment on this thread. `block` gives the blocks that arrive; all others are read
@@ -148,8 +153,14 @@ impl Writer {
         let view = self.view();
         let before = view.manifest();
         let arriving: Vec<Held> = new.iter().map(|segment| segment.entry.held()).collect();
-        let all: Vec<Held> = self.held().iter().chain(&arriving).copied().collect();
+        let held = held(&view);
+        let all: Vec<Held> = held.iter().chain(&arriving).copied().collect();
         let wanted = plan_segments(&all);
+        // They may have been planned before others became live.
+        let is_missing = |wanted: &&Held| !held.contains(wanted) && !arriving.contains(wanted);
+        if let Some(missing) = wanted.iter().find(is_missing) {
+            return Err(StoreError::Outdated { range: missing.range });
+        }
         let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
             before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
         let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();
@@ -166,7 +177,7 @@ impl Writer {
         let mut after: Vec<SegmentEntry> = stay.into_iter().chain(segments.clone()).collect();
         after.sort_by_key(|entry| entry.range.first());
         after.dedup();
-        let runs = build_runs(&self.workshop, before, &after, &keys)?;
+        let runs = build_runs(&self.drafting.workshop, before, &after, &keys)?;
         gone.extend(runs.gone);
         let disk = self.store.disk();
         let built = runs.built.iter().map(|run| run.file_name.clone());
@@ -208,10 +219,39 @@ impl Writer {
         self.store.show(shown);
         Ok(())
     }
+}
 
-    fn held(&self) -> Vec<Held> {
-        self.view().manifest().segments().iter().map(SegmentEntry::held).collect()
+/// What building segments needs of a writer: the folder as it is, and room for unfinished files.
+/// Only the writer makes segments live.
+#[derive(Clone, Debug)]
+pub struct Drafting {
+    store: Arc<Store>,
+    workshop: Arc<Workshop>,
+}
+
+impl Drafting {
+    /// What is held now.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.store.view()
     }
+
+    /// The segments to build when these blocks arrive: some may hold blocks that are here already.
+    #[must_use]
+    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
+        let held = held(&self.view());
+        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        plan_segments(&all).into_iter().filter(|wanted| !held.contains(wanted)).collect()
+    }
+
+    /// Begins a segment with the tables that its counted blocks gave.
+    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
+        Draft::begin(&self.workshop, held, tables)
+    }
+}
+
+fn held(view: &View) -> Vec<Held> {
+    view.manifest().segments().iter().map(SegmentEntry::held).collect()
 }
 
 fn listed(manifest: &Manifest) -> BTreeSet<String> {

@@ -60,7 +60,7 @@ pub(crate) fn import(
 }
 
 /// A trusted hash that a held block does not have: one of the two is false, and no file can mend it.
-fn refuse_false_anchors(view: &View, anchors: &Anchors) -> anyhow::Result<()> {
+pub(crate) fn refuse_false_anchors(view: &View, anchors: &Anchors) -> anyhow::Result<()> {
     let mut reader = Reader::new()?;
     for anchor in anchors.operator() {
         let held = block_on(view.read_hash(&mut reader, anchor.number))?;
@@ -120,7 +120,7 @@ fn import_all(
 }
 
 /// A failure of the folder, with what to do about it.
-fn told(error: &StoreError) -> Failure {
+pub(crate) fn told(error: &StoreError) -> Failure {
     Failure::Work(anyhow!("{error}\n  hint: {}", report::folder_hint(error)))
 }
 

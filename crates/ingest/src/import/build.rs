@@ -10,23 +10,25 @@ use std::ops::ControlFlow;
 
 use chain::{Block, BlockRange, Verified};
 use store::layout::Held;
-use store::{Census, NewSegment, Writer, count_block, counted_blocks, groups};
+use store::{Census, Drafting, NewSegment, count_block, counted_blocks, groups};
 
 use super::blocks::Joined;
 use super::{ImportError, PIECE_BLOCKS_MAX, PIECE_BYTES_MAX};
-use crate::archive::ReadAt;
 use crate::pool::map_in_order;
 use crate::prove::{Blocks, Facts, Prover};
 
 /// Builds one segment.
-pub(super) struct Builder<'a, S> {
-    pub(super) writer: &'a Writer,
+pub(super) struct Builder<'a, B> {
+    pub(super) drafting: &'a Drafting,
     pub(super) prover: Prover<'a>,
-    pub(super) source: &'a Joined<'a, S>,
+    pub(super) source: &'a Joined<'a, B>,
     pub(super) target: Held,
 }
 
-impl<S: ReadAt> Builder<'_, S> {
+impl<B: Blocks> Builder<'_, B>
+where
+    ImportError: From<B::Error>,
+{
     /// Builds the segment; `add` hears of every block in order.
     pub(super) fn build(
         &self,
@@ -48,7 +50,7 @@ impl<S: ReadAt> Builder<'_, S> {
                 Ok(())
             },
         )?;
-        let mut draft = self.writer.begin(self.target, census.into_tables())?;
+        let mut draft = self.drafting.begin(self.target, census.into_tables())?;
         let encoder = draft.encoder().clone();
         for_each_piece(
             self.prover.threads,

@@ -1,12 +1,13 @@
-//! Why a file was not taken.
+//! Why blocks were not taken.
 
 use chain::BlockRange;
 use store::StoreError;
 use thiserror::Error;
 
 use crate::archive::ArchiveError;
+use crate::backfill::SourceFault;
 
-/// Why a file was not taken. Nothing of it is held then.
+/// Why a file, or a unit of an upstream's blocks, was not taken. Nothing of it is held then.
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The file cannot be read, or is false.
@@ -15,12 +16,15 @@ pub enum ImportError {
     /// The data folder cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The upstream does not answer, or is false.
+    #[error(transparent)]
+    Upstream(#[from] SourceFault),
     /// Proven inside, and linked to nothing known.
     #[error(
         "{file}: blocks {range} are proven inside, but link to nothing known: no trusted genesis, anchor or accumulator below or above them"
     )]
     Unanchored {
-        /// The file.
+        /// The file, or the unit.
         file: String,
         /// Which blocks.
         range: BlockRange,
@@ -28,13 +32,13 @@ pub enum ImportError {
     /// Receipts are wanted and not there.
     #[error("{file}: holds no receipts")]
     NoReceipts {
-        /// The file.
+        /// The file, or the unit.
         file: String,
     },
     /// What is held says something else.
     #[error("{file}: {said}")]
     Contradiction {
-        /// The file.
+        /// The file, or the unit.
         file: String,
         /// What both say.
         said: String,

@@ -11,20 +11,20 @@ use super::ImportError;
 use crate::survey::describe_claims;
 
 /// What is held, as far as trust is concerned.
-pub(super) struct Trust {
+pub(crate) struct Trust {
     /// The held segments.
     runs: Vec<Run>,
     /// What the folder trusts and was told before.
     trusted: Anchors,
     /// Blocks of the file whose hashes must be told.
-    pub(super) points: BTreeSet<u64>,
+    pub(crate) points: BTreeSet<u64>,
     /// Trusted hashes that held blocks have.
-    pub(super) anchors: Vec<Anchor>,
+    pub(crate) anchors: Vec<Anchor>,
 }
 
 impl Trust {
-    /// Reads the hashes of held blocks where they meet `part` of a file, and where `anchors` are.
-    pub(super) fn gather(
+    /// Reads the hashes of held blocks where they meet `part` of a source, and where `anchors` are.
+    pub(crate) fn gather(
         file: &str,
         view: &View,
         part: BlockRange,
@@ -59,10 +59,12 @@ impl Trust {
         Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held })
     }
 
-    /// The statuses of the blocks that arrive, if nothing that is held contradicts them.
-    pub(super) fn judge(
+    /// The statuses of the blocks that arrive, if nothing that is held contradicts them. `called` is what
+    /// the source is called where both are named.
+    pub(crate) fn judge(
         &self,
         file: &str,
+        called: &str,
         run: &Run,
         anchors: &Anchors,
     ) -> Result<Vec<(BlockRange, Status)>, ImportError> {
@@ -82,15 +84,15 @@ impl Trust {
         };
         let statuses = own.map_err(|conflict| {
             let by = with(conflict.with);
-            contradiction(describe_claims(&conflict, "this file", &by))
+            contradiction(describe_claims(&conflict, called, &by))
         })?;
         let held = assessed.into_iter().find_map(Result::err);
         held.map_or(Ok(statuses), |conflict| {
             let by = match conflict.with {
-                Opponent::Anchor => "an anchor",
-                Opponent::Run(..) => "this file, which stands on firmer ground",
+                Opponent::Anchor => "an anchor".to_owned(),
+                Opponent::Run(..) => format!("{called}, which stands on firmer ground"),
             };
-            Err(contradiction(describe_claims(&conflict, "the data folder", by)))
+            Err(contradiction(describe_claims(&conflict, "the data folder", &by)))
         })
     }
 }

@@ -22,3 +22,4 @@ mod sample;
 mod segments;
 mod shared_data;
 mod survey;
+mod upstream;

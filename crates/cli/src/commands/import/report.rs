@@ -50,7 +50,7 @@ pub(super) fn refusal(path: &Path, error: &ImportError) -> String {
         ImportError::Contradiction { .. } => {
             "one of the two is not of this chain: get the file again, or give another --data-dir"
         }
-        ImportError::Store(_) => "nothing of this file was taken",
+        ImportError::Store(_) | ImportError::Upstream(_) => "nothing of this file was taken",
     };
     // An error of the store names a file of the folder, if any: the archive is to be named too.
     let file =
@@ -62,6 +62,7 @@ pub(super) fn refusal(path: &Path, error: &ImportError) -> String {
 pub(super) fn is_of_folder(error: &StoreError) -> bool {
     match error {
         StoreError::Write { .. }
+        | StoreError::Outdated { .. }
         | StoreError::Conflict(
             Conflict::Network { .. } | Conflict::Difficulty { .. } | Conflict::Anchor { .. },
         ) => false,
@@ -117,6 +118,7 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::Head(_)
         | StoreError::NoHead
         | StoreError::Seam { .. }
+        | StoreError::Outdated { .. }
         | StoreError::Write { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }

@@ -1,0 +1,178 @@
+//! `quipu backfill`: ranges of blocks from nodes into the data folder, proven.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use chain::BlockRange;
+use chain::trust::{Anchor, Anchors};
+use ingest::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
+use ingest::import::{ImportError, Imported};
+use ingest::pool::threads_default;
+use ingest::upstream::{HeaderClaim, Upstreams};
+use store::{View, Writer};
+use tokio::runtime::Runtime;
+use tracing::info;
+
+use crate::Failure;
+use crate::args::BackfillArgs;
+use crate::chain_choice;
+use crate::commands::import::{refuse_false_anchors, told};
+use crate::commands::serve::begin_logs;
+use crate::data_folder::{DataFolder, locate};
+use crate::folder_chain::FolderChain;
+use crate::output::{counted, print_lines};
+use crate::progress::{ByBlock, Watch, per_second};
+use crate::trust_text::verdict;
+use crate::upstream_args::PATIENCE;
+
+pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
+    begin_logs(false, "warn")?;
+    let path = locate(&args.data)?;
+    let runtime = runtime()?;
+    let found = DataFolder::find(&path)?;
+    let ask = || args.upstream.ask_spec(&runtime);
+    let chain = FolderChain::choose_or_ask(&args.chain, found.as_ref(), ask)?;
+    let nodes = args.upstream.nodes(&chain.spec)?;
+    runtime.block_on(nodes.introduce())?;
+    let finalized = runtime.block_on(args.upstream.fetch_final(&nodes))?;
+    let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
+    let anchors = runtime.block_on(with_finalized(anchors, &nodes, finalized));
+    let wanted = wanted(args, found.as_ref().map(|folder| folder.store.view()).as_deref())?;
+    if wanted.last() > finalized.number {
+        let (last, finalized) = (wanted.last(), finalized.number);
+        return Err(refused(&BackfillError::NotFinal { last, finalized }));
+    }
+    let folder = DataFolder::create(&path)?;
+    let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
+        .map_err(|error| told(&error))?;
+    refuse_false_anchors(&writer.view(), &anchors)?;
+    chain.settle(&folder, &writer)?;
+    let units = plan_units(wanted, &writer.view().manifest().coverage_receipts(), &anchors);
+    let total = units.iter().map(|unit| unit.range.count()).sum();
+    let watch = Watch::blocks("backfilling", total);
+    let backfiller = Backfiller {
+        drafting: writer.drafting(),
+        upstreams: nodes,
+        runtime: runtime.handle().clone(),
+        spec: &chain.spec,
+        anchors: &anchors,
+        settings: Settings {
+            is_unanchored_allowed: args.unanchored,
+            threads: args.work.threads.unwrap_or_else(threads_default),
+            patience: PATIENCE,
+        },
+        progress: &ByBlock(&watch),
+    };
+    let outcome = fill(&backfiller, &mut writer, &units, &watch);
+    let elapsed = watch.finish();
+    print_lines(&[outcome.sum(wanted, elapsed)])?;
+    outcome.failure.map_or(Ok(()), |error| Err(refused(&error)))
+}
+
+/// The threads that ask nodes.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// A finalised block that several nodes agree on is trusted as an anchor is.
+async fn with_finalized(anchors: Anchors, nodes: &Upstreams, finalized: HeaderClaim) -> Anchors {
+    let HeaderClaim { number, hash, .. } = finalized;
+    if nodes.quorum() < 2 || !nodes.is_agreed(finalized).await {
+        return anchors;
+    }
+    info!(number, %hash, quorum = nodes.quorum(), "trusted: the upstreams agree that it is final");
+    // One that contradicts an anchor of the operator is found out when its block is proven.
+    anchors.clone().with_operator(Anchor { number, hash }).unwrap_or(anchors)
+}
+
+/// The blocks to have: those that were named, or all below the highest that is held.
+fn wanted(args: &BackfillArgs, view: Option<&View>) -> Result<BlockRange, Failure> {
+    if let Some(blocks) = args.blocks {
+        return Ok(blocks);
+    }
+    let tip = view.and_then(View::tip);
+    let tip = tip.ok_or_else(|| {
+        Failure::Usage(anyhow!("nothing is held yet, so there is no gap: give --blocks A..B"))
+    })?;
+    let first = args.backfill_to.unwrap_or(0);
+    BlockRange::from_ends(first, tip).ok_or_else(|| {
+        Failure::Usage(anyhow!("--backfill-to {first} is above the highest block, {tip}"))
+    })
+}
+
+/// What became of a backfill.
+#[derive(Debug, Default)]
+struct Filled {
+    block_count: u64,
+    transaction_count: u64,
+    failure: Option<BackfillError>,
+}
+
+impl Filled {
+    fn sum(&self, wanted: BlockRange, elapsed: Duration) -> String {
+        if self.block_count == 0 && self.failure.is_none() {
+            return format!("blocks {wanted} are held already");
+        }
+        format!(
+            "{} of {wanted} taken, {} in {:.1} s ({} blocks/s)",
+            counted(self.block_count, "block"),
+            counted(self.transaction_count, "transaction"),
+            elapsed.as_secs_f64(),
+            per_second(self.block_count, elapsed)
+        )
+    }
+}
+
+fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch: &Watch) -> Filled {
+    let mut filled = Filled::default();
+    for unit in units {
+        let taken = backfiller.take(unit, &mut |segments, told| writer.commit(segments, told));
+        match taken {
+            Ok(imported) => {
+                filled.block_count += imported.range.count();
+                filled.transaction_count += imported.transaction_count;
+                // A line that cannot be printed does not undo what is held.
+                let _ = watch.print(line(&imported));
+            }
+            Err(error) => {
+                filled.failure = Some(error);
+                break;
+            }
+        }
+    }
+    filled
+}
+
+fn line(imported: &Imported) -> String {
+    format!(
+        "blocks {}  {}  {}, {} bytes  {}",
+        imported.range,
+        counted(imported.transaction_count, "transaction"),
+        counted(u64::try_from(imported.segment_count).unwrap_or(u64::MAX), "segment"),
+        imported.bytes,
+        verdict(&imported.statuses)
+    )
+}
+
+/// Why it ended early, and what to do about it.
+fn refused(error: &BackfillError) -> Failure {
+    let hint = match error {
+        BackfillError::Import(ImportError::Store(error)) => return told(error),
+        BackfillError::Import(ImportError::Unanchored { .. }) => {
+            "take what lies between it and what is held, give --anchor NUMBER:HASH, or take it as it \
+             is with --unanchored"
+        }
+        BackfillError::Import(ImportError::Contradiction { .. }) => {
+            "one of the two is not of this chain: ask another upstream, or give another --data-dir"
+        }
+        BackfillError::Import(_) | BackfillError::Upstreams(_) => {
+            "run the same command again when an upstream is well; what was taken stays"
+        }
+        BackfillError::NotFinal { .. } => {
+            "blocks that may still change are not sealed: `quipu serve --upstream` follows them; \
+             --finality-depth N says how far below the tip they are final"
+        }
+    };
+    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
+}

@@ -1,0 +1,117 @@
+//! Which nodes are asked, and how: flags become [`Upstreams`].
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use chain::ChainSpec;
+use ingest::upstream::{
+    AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams,
+};
+use tokio::runtime::Runtime;
+
+use crate::Failure;
+
+/// How long nodes are waited for that all fail.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
+
+/// The nodes.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Upstream")]
+pub(crate) struct UpstreamArgs {
+    // Texts, because what cannot be parsed would be shown whole, and addresses hold keys.
+    /// A node: http, https, ws or wss; may be repeated, the first is preferred
+    #[arg(
+        long = "upstream",
+        env = "QUIPU_UPSTREAM",
+        hide_env_values = true,
+        value_name = "URL",
+        value_delimiter = ','
+    )]
+    pub(crate) upstreams: Vec<String>,
+    /// So many nodes must agree on which block is the tip, or final [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) quorum: Option<NonZeroUsize>,
+    /// Blocks this far below the tip are final, whatever the node says of it
+    /// [default: the node's finalized block]
+    #[arg(long, value_name = "N")]
+    pub(crate) finality_depth: Option<u64>,
+    /// Questions at a time that each node is asked at the most [default: 16]
+    #[arg(long, value_name = "N")]
+    pub(crate) upstream_concurrency: Option<NonZeroUsize>,
+    /// Seconds that an answer may take [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) upstream_timeout: Option<NonZeroU64>,
+}
+
+impl UpstreamArgs {
+    fn urls(&self) -> Result<Vec<UpstreamUrl>, Failure> {
+        if self.upstreams.is_empty() {
+            return Err(Failure::Usage(anyhow!("no node is named: give --upstream URL")));
+        }
+        let parse = |(position, text): (usize, &String)| {
+            let which = || format!("--upstream, number {}", position.saturating_add(1));
+            text.parse::<UpstreamUrl>().with_context(which).map_err(Failure::Usage)
+        };
+        self.upstreams.iter().enumerate().map(parse).collect()
+    }
+
+    /// The nodes of a chain.
+    pub(crate) fn nodes(&self, spec: &ChainSpec) -> Result<Arc<Upstreams>, Failure> {
+        let defaults = AskLimits::default();
+        let limits = AskLimits {
+            answer_timeout: self
+                .upstream_timeout
+                .map_or(defaults.answer_timeout, |seconds| Duration::from_secs(seconds.get())),
+            concurrency_max: self
+                .upstream_concurrency
+                .map_or(defaults.concurrency_max, NonZeroUsize::get),
+            ..defaults
+        };
+        let quorum = self.quorum.map_or(1, NonZeroUsize::get);
+        let nodes = Upstreams::new(self.urls()?, spec, quorum, limits, RestLimits::default());
+        nodes.map(Arc::new).map_err(|error| Failure::Usage(anyhow!("{error}")))
+    }
+
+    /// The chain that the nodes follow, if it is a known one.
+    pub(crate) fn ask_spec(&self, runtime: &Runtime) -> Result<ChainSpec, Failure> {
+        let nodes = self.nodes(&ChainSpec::bare("unknown", None, None))?;
+        let Identity { chain_id, genesis_hash } = runtime.block_on(nodes.introduce())?;
+        let known = ChainSpec::known_by_chain_id(chain_id);
+        let is_same =
+            |spec: &ChainSpec| genesis_hash.is_none_or(|found| spec.genesis_hash() == Some(found));
+        known.filter(is_same).ok_or_else(|| {
+            let hash = genesis_hash.map_or(String::new(), |hash| format!(" --genesis-hash {hash}"));
+            Failure::Usage(anyhow!(
+                "the upstream follows a chain that is not known here: name it with --genesis FILE, \
+                 or take its word with --chain-id {chain_id}{hash}"
+            ))
+        })
+    }
+
+    /// The highest block that will not change: by the depth that was given, or by the node's word.
+    pub(crate) async fn fetch_final(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
+        let (_, claims) =
+            nodes.fetch_claims(&[BlockTag::Latest, BlockTag::Finalized], PATIENCE).await?;
+        let [latest, finalized] = claims.as_slice() else {
+            return Err(Failure::Work(anyhow!("the upstream has no tip")));
+        };
+        let claim = match (self.finality_depth, latest, finalized) {
+            (None, _, Some(claim)) => Some(*claim),
+            (None, _, None) => {
+                return Err(Failure::Work(anyhow!(
+                    "the upstream does not say which block is final\n  hint: say how far below \
+                     the tip blocks are final: --finality-depth N"
+                )));
+            }
+            (Some(depth), Some(latest), _) => {
+                let number = BlockTag::Number(latest.number.saturating_sub(depth));
+                let (_, claims) = nodes.fetch_claims(&[number], PATIENCE).await?;
+                claims.into_iter().next().flatten()
+            }
+            (Some(_), None, _) => None,
+        };
+        claim.ok_or_else(|| Failure::Work(anyhow!("the upstream has no tip")))
+    }
+}

@@ -1,0 +1,253 @@
+//! Ranges of blocks from upstream nodes, proven and sealed at once as imports are.
+//!
+//! Knows: which blocks are missing, in which order they find what they link to, and what to do when a
+//! node lies.
+//! Never knows: how a node is asked, or the bytes of a segment.
+//!
+//! Blocks are taken in units of a slot, each committed as a whole: killed at any moment, a backfill
+//! leaves the folder as it was after the last unit, and the next one takes up there. All blocks must
+//! be final: what is sealed is never reorganised.
+
+mod source;
+mod units;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use chain::trust::{Anchor, Anchors, Run, Status};
+use chain::{BlockRange, ChainSpec, decode_header};
+use store::layout::Held;
+use store::read::block_on;
+use store::{Drafting, NewSegment, Reader, StoreError, Told};
+use thiserror::Error;
+use tokio::runtime::Handle;
+use tracing::info;
+
+use crate::import::{ImportError, Imported, Intake, Trust, network_of};
+use crate::prove::{Facts, Progress, Prover};
+use crate::upstream::{FetchError, Upstreams, UpstreamsError};
+
+pub use source::SourceFault;
+use source::{Link, UpstreamBlocks, with_source};
+pub use units::{Unit, plan_units};
+
+/// What may be taken, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Take a range that links to nothing known.
+    pub is_unanchored_allowed: bool,
+    /// How many threads prove and encode.
+    pub threads: NonZeroUsize,
+    /// How long nodes that all fail are waited for.
+    pub patience: Duration,
+}
+
+/// Why blocks were not taken. What was committed before stays.
+#[derive(Debug, Error)]
+pub enum BackfillError {
+    /// The unit is refused, or the folder failed.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// No node answers.
+    #[error(transparent)]
+    Upstreams(#[from] UpstreamsError),
+    /// Blocks that may still change.
+    #[error("block {last} is not final: the upstream's finalised block is {finalized}")]
+    NotFinal {
+        /// The highest block that was asked for.
+        last: u64,
+        /// The highest that is final.
+        finalized: u64,
+    },
+}
+
+/// Whoever makes new segments live.
+pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, Told) -> Result<(), StoreError> + 'a;
+
+/// Takes blocks of nodes into one data folder.
+pub struct Backfiller<'a> {
+    /// The folder, as far as building needs it.
+    pub drafting: Drafting,
+    /// The nodes.
+    pub upstreams: Arc<Upstreams>,
+    /// Where the nodes are asked.
+    pub runtime: Handle,
+    /// The chain's facts.
+    pub spec: &'a ChainSpec,
+    /// What is trusted beforehand.
+    pub anchors: &'a Anchors,
+    /// What may be taken.
+    pub settings: Settings,
+    /// Who hears of every block.
+    pub progress: &'a dyn Progress,
+}
+
+impl std::fmt::Debug for Backfiller<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backfiller")
+            .field("upstreams", &self.upstreams)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Backfiller<'_> {
+    /// Takes one unit. A node that lies is set aside and the unit is asked of the others; the nodes
+    /// are left one after the other, so this ends.
+    pub fn take(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, BackfillError> {
+        loop {
+            let error = match self.take_once(unit, commit) {
+                Ok(imported) => return Ok(imported),
+                Err(error) => error,
+            };
+            match error {
+                // The tip was sealed meanwhile, and made the plan an old one.
+                ImportError::Store(StoreError::Outdated { .. }) => {}
+                ImportError::Upstream(SourceFault::False { place, .. }) => {
+                    self.upstreams.lied(place, &error.to_string());
+                }
+                ImportError::Upstream(SourceFault::Fetch { place, cause, .. }) => {
+                    self.blame(place, &cause);
+                }
+                ImportError::Upstream(SourceFault::Upstreams(cause)) => return Err(cause.into()),
+                ImportError::Archive(_)
+                | ImportError::Store(_)
+                | ImportError::Unanchored { .. }
+                | ImportError::NoReceipts { .. }
+                | ImportError::Contradiction { .. } => return Err(error.into()),
+            }
+        }
+    }
+
+    fn blame(&self, place: usize, cause: &FetchError) {
+        if cause.is_lie() {
+            self.upstreams.lied(place, &cause.to_string());
+        } else {
+            self.upstreams.unable(place, &cause.to_string());
+        }
+    }
+
+    fn take_once(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, ImportError> {
+        let part = unit.range;
+        let view = self.drafting.view();
+        let name = format!("upstream blocks {part}");
+        let trust = Trust::gather(&name, &view, part, self.anchors)?;
+        let targets = self.drafting.plan(&[Held { range: part, has_receipts: true }]);
+        let below = hash_below(&view, part)?;
+        let above = parent_above(&view, part)?;
+        let is_linked = below.is_some() || above.is_some();
+        let prover = Prover {
+            spec: self.spec,
+            anchors: self.anchors,
+            threads: self.settings.threads,
+            progress: self.progress,
+            points: &trust.points,
+        };
+        let order = units::reading_order(part, &targets);
+        let (segments, run, transaction_count) = with_source(self, order, |source| {
+            let mut gathered = Gathered::new(source, part, &trust);
+            let intake = Intake { drafting: &self.drafting, prover, source, part };
+            let segments = intake.build_all(&targets, &mut |facts| gathered.add(facts))?;
+            let transaction_count = gathered.transaction_count;
+            Ok::<_, ImportError>((segments, gathered.finish(above)?, transaction_count))
+        })?;
+        let statuses = trust.judge(&name, "the upstream", &run, self.anchors)?;
+        let is_unanchored = |(_, status): &&(BlockRange, Status)| *status == Status::Unanchored;
+        if let Some((range, _)) = statuses.iter().find(is_unanchored)
+            && !self.settings.is_unanchored_allowed
+            && !is_linked
+        {
+            return Err(ImportError::Unanchored { file: name, range: *range });
+        }
+        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
+        let segment_count = segments.len();
+        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
+        let told = Told {
+            network: network_of(self.spec),
+            anchors: anchors.chain(trust.anchors).collect::<Vec<Anchor>>(),
+            ..Told::default()
+        };
+        commit(segments, told)?;
+        info!(blocks = %part, transactions = transaction_count, "taken from upstream");
+        Ok(Imported { range: part, transaction_count, segment_count, bytes, statuses })
+    }
+}
+
+/// The hash of the block before a range, if it is held.
+fn hash_below(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
+    let Some(number) = part.first().checked_sub(1) else { return Ok(None) };
+    let mut reader = Reader::new().map_err(StoreError::Reader)?;
+    block_on(view.read_hash(&mut reader, number))
+}
+
+/// The hash that the block after a range says its parent has, if that block is held.
+fn parent_above(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
+    let mut reader = Reader::new().map_err(StoreError::Reader)?;
+    let header = block_on(view.read_header(&mut reader, part.end()))?;
+    let header = header.and_then(|header| decode_header(&header.rlp).ok());
+    Ok(header.map(|header| header.parent_hash))
+}
+
+/// What only the whole unit shows: that its blocks, read one by one, are one chain.
+struct Gathered<'a> {
+    source: &'a UpstreamBlocks<'a>,
+    part: BlockRange,
+    trust: &'a Trust,
+    before: Option<(u64, B256)>,
+    parent_hash: Option<B256>,
+    last_hash: B256,
+    hashes: BTreeMap<u64, B256>,
+    transaction_count: u64,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(source: &'a UpstreamBlocks<'a>, part: BlockRange, trust: &'a Trust) -> Self {
+        Self {
+            source,
+            part,
+            trust,
+            before: None,
+            parent_hash: None,
+            last_hash: B256::ZERO,
+            hashes: BTreeMap::new(),
+            transaction_count: 0,
+        }
+    }
+
+    fn add(&mut self, facts: Facts) -> Result<(), ImportError> {
+        let before = self.before.filter(|(number, _)| number.saturating_add(1) == facts.number);
+        if let Some((_, expected)) = before.filter(|(_, hash)| *hash != facts.parent_hash) {
+            let link = Link { number: facts.number, found: facts.parent_hash, expected };
+            return Err(self.source.refuse_link(link).into());
+        }
+        self.before = Some((facts.number, facts.hash));
+        if self.part.contains(facts.number) {
+            self.parent_hash.get_or_insert(facts.parent_hash);
+            self.last_hash = facts.hash;
+            self.transaction_count = self.transaction_count.saturating_add(facts.transaction_count);
+            if self.trust.points.contains(&facts.number) {
+                self.hashes.insert(facts.number, facts.hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// The unit as a run, if the block above it descends from it.
+    fn finish(self, above: Option<B256>) -> Result<Run, ImportError> {
+        if let Some(found) = above.filter(|hash| *hash != self.last_hash) {
+            let link = Link { number: self.part.end(), found, expected: self.last_hash };
+            return Err(self.source.refuse_link(link).into());
+        }
+        Ok(Run {
+            range: self.part,
+            parent_hash: self.parent_hash.unwrap_or_default(),
+            last_hash: self.last_hash,
+            hashes: self.hashes,
+            epoch: None,
+            difficulty: None,
+        })
+    }
+}

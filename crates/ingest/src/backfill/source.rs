@@ -1,0 +1,259 @@
+//! Blocks of upstream nodes, fetched ahead of whoever reads them.
+//!
+//! Knows: in which order blocks will be read, how much may wait for its reader, and who told which.
+//! Never knows: whether they are true.
+//!
+//! One thread asks, and as many questions are under way as the nodes take and memory allows. Readers
+//! wait for the blocks that they want, which come in the order in which they are wanted: so the lowest
+//! that anybody waits for is always under way, and nobody waits for ever.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use alloy_primitives::B256;
+use chain::{Candidate, Fault, Mismatch};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use super::Backfiller;
+use crate::prove::Blocks;
+use crate::upstream::{FetchError, Fetched, UpstreamsError, Which};
+
+/// Blocks that are asked for in one message, each with its receipts.
+const BLOCKS_PER_MESSAGE: usize = 8;
+/// Messages under way at the most; each node's own pace is below it.
+const MESSAGES_MAX: usize = 64;
+/// Messages under way before it is known how large an answer is.
+const MESSAGES_BEGIN: usize = 4;
+/// Bytes of answers that wait for their readers or are about to.
+const WAITING_BYTES_MAX: u64 = 96 << 20;
+/// What a block is taken to have before it is read. Groups of blocks are pieces of work: heavy blocks
+/// must not be gathered into larger ones.
+const BLOCK_BYTES_GUESSED: u64 = 1 << 16;
+
+/// Why a block of the upstream was not taken.
+#[derive(Debug, Error)]
+pub enum SourceFault {
+    /// It does not prove itself, or does not descend from the one before it.
+    #[error("upstream {name}: {mismatch}")]
+    False {
+        /// Who told it.
+        name: String,
+        /// Its place in the order of preference.
+        place: usize,
+        /// Which block, and why.
+        mismatch: Mismatch,
+    },
+    /// It could not be rebuilt.
+    #[error("upstream {name}: {cause}")]
+    Fetch {
+        /// Who told it.
+        name: String,
+        /// Its place in the order of preference.
+        place: usize,
+        /// Why.
+        cause: FetchError,
+    },
+    /// No node answers.
+    #[error(transparent)]
+    Upstreams(UpstreamsError),
+}
+
+/// Two blocks that follow each other and are not parent and child.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// The upper one.
+    pub(super) number: u64,
+    /// The parent that it names.
+    pub(super) found: B256,
+    /// The hash of the lower one.
+    pub(super) expected: B256,
+}
+
+/// The blocks of one unit.
+pub(super) struct UpstreamBlocks<'a> {
+    backfiller: &'a Backfiller<'a>,
+    state: Mutex<State>,
+    arrived: Condvar,
+    taken: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Blocks that wait for their readers.
+    ready: BTreeMap<u64, (usize, Fetched)>,
+    bytes: u64,
+    /// Who told which block.
+    places: BTreeMap<u64, usize>,
+    failure: Option<UpstreamsError>,
+    is_closed: bool,
+}
+
+/// Lets `work` read the blocks of `order`, about in that order, while they are fetched.
+pub(super) fn with_source<T>(
+    backfiller: &Backfiller<'_>,
+    order: Vec<u64>,
+    work: impl FnOnce(&UpstreamBlocks<'_>) -> T,
+) -> T {
+    let source = UpstreamBlocks {
+        backfiller,
+        state: Mutex::default(),
+        arrived: Condvar::new(),
+        taken: Notify::new(),
+    };
+    let runtime = backfiller.runtime.clone();
+    thread::scope(|scope| {
+        // Dropped when the work is done, fails or panics: nobody wants the rest then.
+        let _close = CloseOnDrop(&source);
+        scope.spawn(|| runtime.block_on(source.fetch_all(order)));
+        work(&source)
+    })
+}
+
+struct CloseOnDrop<'a>(&'a UpstreamBlocks<'a>);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.taken.notify_one();
+    }
+}
+
+impl UpstreamBlocks<'_> {
+    async fn fetch_all(&self, order: Vec<u64>) {
+        let mut messages = order.chunks(BLOCKS_PER_MESSAGE).peekable();
+        let mut under_way = FuturesUnordered::new();
+        let (mut bytes_heard, mut heard) = (0_u64, 0_u64);
+        loop {
+            let (waiting_bytes, is_closed) = {
+                let state = self.lock();
+                (state.bytes, state.is_closed)
+            };
+            if is_closed || (messages.peek().is_none() && under_way.is_empty()) {
+                return;
+            }
+            let message_bytes = bytes_heard / heard.max(1);
+            let expected = message_bytes.saturating_mul(to_u64(under_way.len()).saturating_add(1));
+            let messages_max = if heard == 0 { MESSAGES_BEGIN } else { MESSAGES_MAX };
+            let has_room = waiting_bytes.saturating_add(expected) <= WAITING_BYTES_MAX
+                && under_way.len() < messages_max;
+            // One may always be under way: a single answer may be larger than all that may wait.
+            if (has_room || (under_way.is_empty() && waiting_bytes == 0))
+                && let Some(numbers) = messages.next()
+            {
+                under_way.push(self.fetch(numbers));
+                continue;
+            }
+            tokio::select! {
+                Some(fetched) = under_way.next() => {
+                    heard = heard.saturating_add(1);
+                    bytes_heard = bytes_heard.saturating_add(self.deliver(fetched));
+                }
+                () = self.taken.notified() => {}
+            }
+        }
+    }
+
+    async fn fetch(&self, numbers: &[u64]) -> Result<(usize, Vec<Fetched>), UpstreamsError> {
+        let wanted: Vec<Which> = numbers.iter().map(|number| Which::Number(*number)).collect();
+        let Backfiller { upstreams, settings, .. } = self.backfiller;
+        upstreams.fetch_blocks(&wanted, settings.patience).await
+    }
+
+    /// Hands blocks to their readers; tells how many bytes they have.
+    fn deliver(&self, fetched: Result<(usize, Vec<Fetched>), UpstreamsError>) -> u64 {
+        let mut state = self.lock();
+        let mut bytes = 0_u64;
+        match fetched {
+            Ok((place, blocks)) => {
+                for block in blocks {
+                    bytes = bytes.saturating_add(block.bytes());
+                    state.places.insert(block.number(), place);
+                    state.ready.insert(block.number(), (place, block));
+                }
+                state.bytes = state.bytes.saturating_add(bytes);
+            }
+            Err(error) => {
+                state.failure.get_or_insert(error);
+                state.is_closed = true;
+            }
+        }
+        self.arrived.notify_all();
+        bytes
+    }
+
+    /// Waits for a block.
+    fn take(&self, number: u64) -> Result<(usize, Fetched), SourceFault> {
+        let mut state = self.lock();
+        loop {
+            if let Some((place, block)) = state.ready.remove(&number) {
+                state.bytes = state.bytes.saturating_sub(block.bytes());
+                drop(state);
+                self.taken.notify_one();
+                return Ok((place, block));
+            }
+            if let Some(error) = &state.failure {
+                return Err(SourceFault::Upstreams(error.clone()));
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Says who told what is not true. Of two that contradict each other it is the less preferred one
+    /// until it is known better: it is set aside, and if the other was the liar, what it tells will
+    /// not link either.
+    pub(super) fn refuse_link(&self, link: Link) -> SourceFault {
+        let Link { number, found, expected } = link;
+        let fault = Box::new(Fault::ParentHash { found, expected });
+        let place = self.place_of(number).unwrap_or_default();
+        self.refuse_at(place, Mismatch { number, fault })
+    }
+
+    /// Who told a block or, if it is held, the one before it; of two the less preferred.
+    fn place_of(&self, number: u64) -> Option<usize> {
+        let state = self.lock();
+        let own = state.places.get(&number).copied();
+        own.max(number.checked_sub(1).and_then(|below| state.places.get(&below)).copied())
+    }
+
+    fn refuse_at(&self, place: usize, mismatch: Mismatch) -> SourceFault {
+        let name = self.backfiller.upstreams.name(place).to_owned();
+        SourceFault::False { name, place, mismatch }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blocks for UpstreamBlocks<'_> {
+    type Error = SourceFault;
+
+    fn read_block(&self, number: u64) -> Result<Candidate, SourceFault> {
+        let (place, block) = self.take(number)?;
+        block.rebuild(self.backfiller.spec).map_err(|cause| {
+            let name = self.backfiller.upstreams.name(place).to_owned();
+            SourceFault::Fetch { name, place, cause }
+        })
+    }
+
+    /// Links are checked when the pieces are joined: a block is fetched once.
+    fn find_hash(&self, _number: u64) -> Result<Option<B256>, SourceFault> {
+        Ok(None)
+    }
+
+    fn block_bytes(&self, _number: u64) -> u64 {
+        BLOCK_BYTES_GUESSED
+    }
+
+    fn refuse(&self, mismatch: Mismatch) -> SourceFault {
+        let place = self.place_of(mismatch.number);
+        self.refuse_at(place.unwrap_or_default(), mismatch)
+    }
+}
+
+fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,29 @@
+//! Upstream nodes: what they are asked over HTTP or WebSocket, and what becomes of their answers.
+//!
+//! Knows: JSON-RPC as a client, addresses, limits of size and time, how fast a node may be asked, who
+//! of several is asked, and how JSON becomes a candidate block.
+//! Never knows: whether a block is true, which is the verifier's to say, or what it is wanted for.
+//!
+//! Nothing that a node says is believed. Its answers are bounded before they are parsed, and become
+//! candidates that pass the same door as those of archives.
+
+mod address;
+mod answers;
+mod client;
+mod error;
+mod fetch;
+mod http;
+mod pace;
+mod rebuild;
+mod tls;
+mod upstreams;
+mod websocket;
+
+pub use address::{AddressError, UpstreamUrl};
+pub use client::{AskLimits, Upstream};
+pub use error::{AskError, FetchError};
+pub use fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
+pub use rebuild::RebuildFault;
+pub use upstreams::{
+    Health, Member, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
+};

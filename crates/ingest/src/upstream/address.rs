@@ -1,0 +1,162 @@
+//! Where a node listens, and what of it may be shown.
+//!
+//! Knows: the four schemes, credentials, and that paths and queries carry keys.
+//! Never knows: how to connect.
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::BASE64;
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use thiserror::Error;
+
+/// How a node is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    WebSocket,
+}
+
+/// The address of a node. Only its host and port are ever shown: the rest may be secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UpstreamUrl {
+    pub(super) scheme: Scheme,
+    pub(super) is_secure: bool,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Without credentials.
+    pub(super) uri: Uri,
+    pub(super) authorization: Option<HeaderValue>,
+    name: String,
+}
+
+/// Why a text is not the address of a node. The text is not repeated: it may hold a key.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("not the address of a node: {0}; write http, https, ws or wss, then ://HOST[:PORT][/PATH]")]
+pub struct AddressError(&'static str);
+
+impl FromStr for UpstreamUrl {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let uri: Uri = text.parse().map_err(|_| AddressError("it is no URL"))?;
+        let (scheme, is_secure) = match uri.scheme_str() {
+            Some("http") => (Scheme::Http, false),
+            Some("https") => (Scheme::Http, true),
+            Some("ws") => (Scheme::WebSocket, false),
+            Some("wss") => (Scheme::WebSocket, true),
+            _ => return Err(AddressError("its scheme is another")),
+        };
+        let authority = uri.authority().ok_or(AddressError("it has no host"))?.clone();
+        let (credentials, place) = match authority.as_str().rsplit_once('@') {
+            Some((credentials, place)) => (Some(credentials), place),
+            None => (None, authority.as_str()),
+        };
+        let host = authority.host();
+        if host.is_empty() {
+            return Err(AddressError("it has no host"));
+        }
+        let authorization = credentials.map(basic).transpose()?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let shown = uri.scheme_str().unwrap_or_default();
+        let plain = format!("{shown}://{place}{path}");
+        let plain = plain.parse().map_err(|_| AddressError("it is no URL"))?;
+        Ok(Self {
+            scheme,
+            is_secure,
+            // The brackets of an IPv6 address belong to the URL.
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 }),
+            uri: plain,
+            authorization,
+            name: place.to_owned(),
+        })
+    }
+}
+
+impl UpstreamUrl {
+    /// Host and port: what logs and reports call the node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the node is on this machine, where compressing answers only costs time.
+    pub(super) fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl fmt::Debug for UpstreamUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UpstreamUrl({})", self.name)
+    }
+}
+
+impl fmt::Display for UpstreamUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// The header for a user and a password, as RFC 7617 has it.
+fn basic(credentials: &str) -> Result<HeaderValue, AddressError> {
+    let refused = AddressError("its user or password is not well escaped");
+    let plain = unescape(credentials).ok_or(refused)?;
+    let text = format!("Basic {}", BASE64.encode(&plain));
+    let mut value = HeaderValue::from_str(&text).map_err(|_| refused)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Bytes with their percent-escapes resolved.
+fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            plain.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        plain.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_scheme_and_a_host() {
+        for (text, name, port, is_secure) in [
+            ("http://localhost:8545", "localhost:8545", 8545, false),
+            ("https://node.example/v3/key", "node.example", 443, true),
+            ("ws://[::1]:8546", "[::1]:8546", 8546, false),
+            ("wss://node.example/?key=1", "node.example", 443, true),
+        ] {
+            let url: UpstreamUrl = text.parse().unwrap();
+            assert_eq!((url.name(), url.port, url.is_secure), (name, port, is_secure), "{text}");
+        }
+        for text in ["", "localhost", "ftp://a", "http://", "/path", "http://a%zz:b@c"] {
+            assert!(text.parse::<UpstreamUrl>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_secret_of_an_address_is_shown() {
+        let url: UpstreamUrl =
+            "https://me:s%40crecy@node.example/v3/hidden?k=hidden".parse().unwrap();
+        let shown = format!("{url} {url:?} {:?}", url.authorization);
+        for secret in ["me", "crecy", "hidden"] {
+            assert!(!shown.replace("name", "").contains(secret), "{shown}");
+        }
+        let header = url.authorization.unwrap();
+        assert_eq!(header.to_str().unwrap(), "Basic bWU6c0BjcmVjeQ==");
+        assert_eq!(url.uri.to_string(), "https://node.example/v3/hidden?k=hidden");
+    }
+}

@@ -1,0 +1,229 @@
+//! One node: asked at its pace, again where a failure may pass, in batches where it takes them.
+//!
+//! Knows: pace, tries and pauses, and what of the protocol this node does not speak.
+//! Never knows: other nodes, or what the answers are for.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hyper::body::Bytes;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::address::{Scheme, UpstreamUrl};
+use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
+use super::error::AskError;
+use super::http::Http;
+use super::pace::Pace;
+use super::websocket::WebSocket;
+
+/// How a node is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskLimits {
+    /// For a connection to be made.
+    pub connect_timeout: Duration,
+    /// For an answer to come back, all of it.
+    pub answer_timeout: Duration,
+    /// Bytes of an answer, also after it was inflated. The largest block has some 20 MB as JSON.
+    pub answer_bytes_max: usize,
+    /// Tries of a question whose failure may pass.
+    pub tries_max: u32,
+    /// Before the second try at the most; twice as long before each further one.
+    pub pause_begin: Duration,
+    /// Before any try at the most.
+    pub pause_max: Duration,
+    /// Questions at a time: the pace adapts to the node below it.
+    pub concurrency_max: usize,
+}
+
+impl Default for AskLimits {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_secs(30),
+            answer_bytes_max: 64 << 20,
+            tries_max: 5,
+            pause_begin: Duration::from_millis(200),
+            pause_max: Duration::from_secs(10),
+            concurrency_max: 16,
+        }
+    }
+}
+
+/// One node.
+#[derive(Debug)]
+pub struct Upstream {
+    name: String,
+    wire: Wire,
+    pace: Pace,
+    limits: AskLimits,
+    refuses_batches: AtomicBool,
+    /// It does not know `eth_getBlockReceipts`.
+    pub(super) lacks_block_receipts: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Http(Box<Http>),
+    WebSocket(Box<WebSocket>),
+}
+
+impl Upstream {
+    /// A node at an address. Nothing is asked yet.
+    pub fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
+        let name = url.name().to_owned();
+        let wire = match url.scheme {
+            Scheme::Http => Wire::Http(Box::new(Http::new(url, limits)?)),
+            Scheme::WebSocket => Wire::WebSocket(Box::new(WebSocket::new(url, limits))),
+        };
+        Ok(Self {
+            name,
+            wire,
+            pace: Pace::new(limits.concurrency_max),
+            limits,
+            refuses_batches: AtomicBool::new(false),
+            lacks_block_receipts: AtomicBool::new(false),
+        })
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks one question.
+    pub(super) async fn ask_one(&self, call: Call) -> Answer {
+        let mut answers = self.ask(std::slice::from_ref(&call)).await?;
+        answers.pop().unwrap_or_else(|| Err(AskError::Malformed("no answer".to_owned())))
+    }
+
+    /// Asks several questions; in one message if the node takes that. What fails and may pass is
+    /// asked again.
+    pub(super) async fn ask(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        let mut tries: u32 = 1;
+        loop {
+            let error = match self.ask_once(calls).await {
+                Ok(answers) => match answers.iter().find_map(pressure) {
+                    Some(error) if tries < self.limits.tries_max => error,
+                    _ => return Ok(answers),
+                },
+                Err(error) => error,
+            };
+            if tries >= self.limits.tries_max || !error.is_passing() {
+                return Err(error);
+            }
+            let pause = self.pause(tries);
+            debug!(upstream = %self.name, tries, %error, ?pause, "will ask again");
+            sleep(pause).await;
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    /// What the node tells without being asked, if it can: the newest of its news.
+    pub(super) fn news(&self) -> Option<watch::Receiver<Option<Bytes>>> {
+        match &self.wire {
+            Wire::Http(_) => None,
+            Wire::WebSocket(socket) => Some(socket.news()),
+        }
+    }
+
+    /// Whether a connection is there on which news can come.
+    pub(super) async fn is_connected(&self) -> bool {
+        match &self.wire {
+            Wire::Http(_) => false,
+            Wire::WebSocket(socket) => socket.is_connected().await,
+        }
+    }
+
+    async fn ask_once(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        if calls.len() < 2 {
+            return self.send(calls).await;
+        }
+        if !self.refuses_batches.load(Ordering::Relaxed) {
+            match self.send(calls).await {
+                // Half of it may be small enough.
+                Err(AskError::TooLarge { .. }) => return self.ask_halves(calls).await,
+                Err(error) if is_batch_refusal(&error) => {
+                    debug!(upstream = %self.name, %error, "takes no batches");
+                    self.refuses_batches.store(true, Ordering::Relaxed);
+                }
+                answered => return answered,
+            }
+        }
+        let singles = calls.iter().map(|call| self.send(std::slice::from_ref(call)));
+        let mut answers = Vec::with_capacity(calls.len());
+        for answered in join_all(singles).await {
+            answers.extend(answered?);
+        }
+        Ok(answers)
+    }
+
+    async fn ask_halves(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        let (first, second) = calls.split_at(calls.len() / 2);
+        let mut answers = Box::pin(self.ask_once(first)).await?;
+        answers.extend(Box::pin(self.ask_once(second)).await?);
+        Ok(answers)
+    }
+
+    /// Sends one message when it is its turn.
+    async fn send(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        let turn = self.pace.turn().await;
+        let answered = match &self.wire {
+            Wire::Http(http) => match http.ask(encode_calls(calls, 1)).await {
+                Ok(body) => match decode_message(&body) {
+                    Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
+                    Ok(Message::Refusal(error)) | Err(error) => Err(error),
+                    Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
+                },
+                Err(error) => Err(error),
+            },
+            Wire::WebSocket(socket) => socket.ask(calls).await,
+        };
+        let pressed = match &answered {
+            Ok(answers) => answers.iter().find_map(pressure),
+            Err(error) => Some(error.clone()).filter(AskError::is_pressure),
+        };
+        match pressed {
+            Some(error) => turn.pressed(error.retry_after()),
+            None if answered.is_ok() => turn.answered(),
+            None => {}
+        }
+        answered
+    }
+
+    /// A pause whose length nobody can foresee, so that many who failed together do not come again
+    /// together.
+    fn pause(&self, tries: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+        let longest = self.limits.pause_begin.saturating_mul(doubled).min(self.limits.pause_max);
+        longest.mul_f64(0.5 + chance() / 2.0)
+    }
+}
+
+/// The refusal that says that a node is asked too much, if it is one.
+fn pressure(answer: &Answer) -> Option<AskError> {
+    answer.as_ref().err().filter(|error| error.is_pressure()).cloned()
+}
+
+/// Whether a node refused a message because it held several questions.
+fn is_batch_refusal(error: &AskError) -> bool {
+    match error {
+        AskError::Refused { .. } => !error.is_pressure(),
+        AskError::Status { status, .. } => [400, 405, 413, 415, 422].contains(status),
+        AskError::Connect(_)
+        | AskError::Late(_)
+        | AskError::Broken(_)
+        | AskError::TooLarge { .. }
+        | AskError::Malformed(_) => false,
+    }
+}
+
+/// A number from 0 up to 1. Pauses need no better source than the one that seeds hash maps.
+fn chance() -> f64 {
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}

@@ -1,0 +1,131 @@
+//! Questions over HTTP and HTTPS.
+//!
+//! Knows: one pool of kept connections, limits of size and time, compressed answers.
+//! Never knows: what is asked.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use flate2::read::GzDecoder;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT,
+};
+use hyper::{HeaderMap, Request, Response};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::timeout;
+
+use super::address::UpstreamUrl;
+use super::client::AskLimits;
+use super::error::AskError;
+use super::tls;
+
+/// Connections that nobody uses are kept so long.
+const IDLE_MAX: Duration = Duration::from_mins(1);
+/// The longest wait that a node may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+
+/// One node over HTTP.
+#[derive(Debug)]
+pub(super) struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: UpstreamUrl,
+    limits: AskLimits,
+}
+
+impl Http {
+    pub(super) fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
+        let config =
+            if url.is_secure { tls::client_config() } else { tls::client_config_unused() }?;
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(limits.connect_timeout));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .build(connector);
+        Ok(Self { client, url, limits })
+    }
+
+    /// Sends a body; gives back the answer's.
+    pub(super) async fn ask(&self, body: String) -> Result<Bytes, AskError> {
+        let time = self.limits.answer_timeout;
+        timeout(time, self.ask_untimed(body)).await.unwrap_or(Err(AskError::Late(time)))
+    }
+
+    async fn ask_untimed(&self, body: String) -> Result<Bytes, AskError> {
+        let mut request = Request::post(self.url.uri.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")));
+        if !self.url.is_loopback() {
+            request = request.header(ACCEPT_ENCODING, "gzip");
+        }
+        if let Some(authorization) = &self.url.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(Bytes::from(body)));
+        let request = request.map_err(|error| AskError::Broken(error.to_string()))?;
+        let response = self.client.request(request).await.map_err(|error| {
+            let said = innermost(&error);
+            if error.is_connect() { AskError::Connect(said) } else { AskError::Broken(said) }
+        })?;
+        let (status, retry_after) = (response.status(), retry_after(response.headers()));
+        let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
+        let body = self.read_body(response).await?;
+        let body = if is_gzip { self.inflate(&body)? } else { body };
+        if status.is_success() {
+            return Ok(body);
+        }
+        let begin = AskError::begin_of(&body);
+        Err(AskError::Status { status: status.as_u16(), retry_after, begin })
+    }
+
+    async fn read_body(
+        &self,
+        response: Response<hyper::body::Incoming>,
+    ) -> Result<Bytes, AskError> {
+        let bytes_max = self.limits.answer_bytes_max;
+        match Limited::new(response.into_body(), bytes_max).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(AskError::TooLarge { bytes_max }),
+            Err(error) => Err(AskError::Broken(innermost(&*error))),
+        }
+    }
+
+    fn inflate(&self, body: &[u8]) -> Result<Bytes, AskError> {
+        let bytes_max = self.limits.answer_bytes_max;
+        let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+        let mut plain = Vec::new();
+        let read = GzDecoder::new(body).take(limit).read_to_end(&mut plain);
+        read.map_err(|error| AskError::Malformed(format!("gzip: {error}")))?;
+        if plain.len() > bytes_max {
+            return Err(AskError::TooLarge { bytes_max });
+        }
+        Ok(plain.into())
+    }
+}
+
+/// The cause beneath all that wrap it: hyper's own words are only where it happened.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// How long a node asks us to wait. Dates are passed over: they need a clock that both share.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}

@@ -1,0 +1,409 @@
+//! Several nodes in order of preference: who is asked, who rests, who is not believed any more.
+//!
+//! Knows: that the first that is well is asked, that one that fails rests for a while and one that lied
+//! for long, and how many must agree on which block is canonical.
+//! Never knows: how a lie is found out; whoever proves a block tells.
+
+mod member;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use chain::ChainSpec;
+use futures_util::future::join_all;
+use thiserror::Error;
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info, warn};
+
+use super::address::UpstreamUrl;
+use super::client::{AskLimits, Upstream};
+use super::error::{AskError, FetchError};
+use super::fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
+
+pub use member::{Health, Member, UpstreamStatus};
+
+/// How far below the newest common block a quorum is looked for.
+const QUORUM_DEPTH: u64 = 4;
+
+/// How long nodes are left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestLimits {
+    /// After a first failure; twice as long after each further one.
+    pub failure_begin: Duration,
+    /// After any number of failures at the most.
+    pub failure_max: Duration,
+    /// After a lie, or where a node cannot tell what is needed.
+    pub set_aside: Duration,
+}
+
+impl Default for RestLimits {
+    fn default() -> Self {
+        Self {
+            failure_begin: Duration::from_secs(1),
+            failure_max: Duration::from_mins(1),
+            set_aside: Duration::from_hours(1),
+        }
+    }
+}
+
+/// Why no node could answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum UpstreamsError {
+    /// Every one of them fails, rests or was set aside.
+    #[error("no upstream answers: {0}")]
+    NoneLeft(String),
+    /// None of them has the block.
+    #[error("no upstream has block {number}: {said}")]
+    NotThere {
+        /// Which block.
+        number: u64,
+        /// What each of them said.
+        said: String,
+    },
+    /// A node of another chain.
+    #[error("upstream {name} has {what} {found}, expected {expected}: it follows another chain")]
+    Foreign {
+        /// Which node.
+        name: String,
+        /// What is compared.
+        what: &'static str,
+        /// What it has.
+        found: String,
+        /// What the data folder or the flags say.
+        expected: String,
+    },
+    /// Too few agree.
+    #[error("{quorum} upstreams must agree on a block, and they do not: {said}")]
+    NoQuorum {
+        /// How many must.
+        quorum: usize,
+        /// What they say.
+        said: String,
+    },
+    /// A node cannot be asked at all.
+    #[error("upstream {name}: {cause}")]
+    Unusable {
+        /// Which node.
+        name: String,
+        /// Why.
+        cause: AskError,
+    },
+}
+
+/// The nodes.
+#[derive(Debug)]
+pub struct Upstreams {
+    members: Vec<Member>,
+    quorum: usize,
+    rest: RestLimits,
+    chain_id: Option<u64>,
+    genesis_hash: Option<B256>,
+}
+
+/// A node by its place in the order of preference.
+pub(crate) type Place = usize;
+
+impl Upstreams {
+    /// Nodes of a chain, the preferred one first. Nothing is asked yet.
+    pub fn new(
+        urls: Vec<UpstreamUrl>,
+        spec: &ChainSpec,
+        quorum: usize,
+        ask: AskLimits,
+        rest: RestLimits,
+    ) -> Result<Self, UpstreamsError> {
+        if quorum > urls.len() || urls.is_empty() {
+            let said = format!("{} upstreams are given", urls.len());
+            return Err(UpstreamsError::NoQuorum { quorum, said });
+        }
+        let mut members = Vec::with_capacity(urls.len());
+        for url in urls {
+            let name = url.name().to_owned();
+            let upstream = Upstream::new(url, ask);
+            let upstream = upstream.map_err(|cause| UpstreamsError::Unusable { name, cause })?;
+            members.push(Member::new(Arc::new(upstream)));
+        }
+        let (chain_id, genesis_hash) = (spec.chain_id(), spec.genesis_hash());
+        Ok(Self { members, quorum: quorum.max(1), rest, chain_id, genesis_hash })
+    }
+
+    /// How many must agree on which block is canonical.
+    #[must_use]
+    pub fn quorum(&self) -> usize {
+        self.quorum
+    }
+
+    /// What is known of every node now.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<UpstreamStatus> {
+        self.members.iter().map(Member::status).collect()
+    }
+
+    /// What a node is called.
+    #[must_use]
+    pub fn name(&self, place: usize) -> &str {
+        self.members.get(place).map_or("unknown", |member| member.upstream.name())
+    }
+
+    /// Asks every node which chain it follows. One of another chain is an error; one that does not
+    /// answer is asked again before it is first used. Tells what the first that answered said.
+    pub async fn introduce(&self) -> Result<Identity, UpstreamsError> {
+        let asked = self.members.iter().map(|member| member.upstream.fetch_identity());
+        let mut first: Option<Identity> = None;
+        for (member, told) in self.members.iter().zip(join_all(asked).await) {
+            let name = member.upstream.name();
+            match told {
+                Ok(identity) => {
+                    self.check_identity(name, identity, first)?;
+                    member.identified();
+                    first.get_or_insert(identity);
+                }
+                Err(error) => {
+                    warn!(upstream = name, %error, "does not say which chain it follows");
+                    member.failed(&error.to_string(), self.rest);
+                }
+            }
+        }
+        first.ok_or_else(|| self.none_left())
+    }
+
+    fn check_identity(
+        &self,
+        name: &str,
+        found: Identity,
+        other: Option<Identity>,
+    ) -> Result<(), UpstreamsError> {
+        let foreign = |what, found: String, expected: String| {
+            Err(UpstreamsError::Foreign { name: name.to_owned(), what, found, expected })
+        };
+        let chain_id = self.chain_id.or(other.map(|other| other.chain_id));
+        if let Some(expected) = chain_id.filter(|expected| *expected != found.chain_id) {
+            return foreign("chain id", found.chain_id.to_string(), expected.to_string());
+        }
+        let genesis_hash = self.genesis_hash.or(other.and_then(|other| other.genesis_hash));
+        match found.genesis_hash.zip(genesis_hash) {
+            Some((found, expected)) if found != expected => {
+                foreign("genesis hash", found.to_string(), expected.to_string())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Asks the nodes in their order until one answers. When all rest, waits for the first of them
+    /// until `patience` is over.
+    async fn ask_any<T>(
+        &self,
+        patience: Duration,
+        ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
+    ) -> Result<(Place, T), UpstreamsError> {
+        let until = Instant::now().checked_add(patience);
+        loop {
+            let mut missing: Option<(u64, Vec<String>)> = None;
+            for (place, member) in self.members.iter().enumerate() {
+                if !self.is_ready(member).await {
+                    continue;
+                }
+                let error = match ask(&member.upstream).await {
+                    Ok(answer) => {
+                        member.answered();
+                        return Ok((place, answer));
+                    }
+                    Err(error) => error,
+                };
+                if let FetchError::NotThere { number } = error {
+                    let said = format!("{}: {error}", member.upstream.name());
+                    missing.get_or_insert((number, Vec::new())).1.push(said);
+                } else if error.is_lie() {
+                    self.lied(place, &error.to_string());
+                } else {
+                    warn!(upstream = member.upstream.name(), %error, "asking another");
+                    member.failed(&error.to_string(), self.rest);
+                }
+            }
+            if let Some((number, said)) = missing {
+                return Err(UpstreamsError::NotThere { number, said: said.join("; ") });
+            }
+            let soonest = self.members.iter().filter_map(Member::rests_until).min();
+            match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
+                Some(time) => sleep_until(time).await,
+                None => return Err(self.none_left()),
+            }
+        }
+    }
+
+    /// Whether a node may be asked now: it does not rest, and is known to follow this chain.
+    async fn is_ready(&self, member: &Member) -> bool {
+        if !member.is_rested() {
+            return false;
+        }
+        if member.is_identified() {
+            return true;
+        }
+        let name = member.upstream.name();
+        match member.upstream.fetch_identity().await {
+            Ok(identity) => match self.check_identity(name, identity, None) {
+                Ok(()) => member.identified(),
+                Err(cause) => {
+                    error!(upstream = name, %cause, "set aside");
+                    member.lied(&cause.to_string(), self.rest);
+                    return false;
+                }
+            },
+            Err(cause) => {
+                member.failed(&cause.to_string(), self.rest);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What is needed to rebuild some blocks, and who told it.
+    pub async fn fetch_blocks(
+        &self,
+        wanted: &[Which],
+        patience: Duration,
+    ) -> Result<(Place, Vec<Fetched>), UpstreamsError> {
+        self.ask_any(patience, async |upstream| upstream.fetch_blocks(wanted).await).await
+    }
+
+    /// What the first node that is well says of the places of some blocks.
+    pub async fn fetch_claims(
+        &self,
+        tags: &[BlockTag],
+        patience: Duration,
+    ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
+        self.ask_any(patience, async |upstream| upstream.fetch_claims(tags).await).await
+    }
+
+    /// The block that so many nodes as must agree call their tip, or have below it.
+    pub async fn fetch_tip(&self) -> Result<HeaderClaim, UpstreamsError> {
+        if self.quorum == 1 {
+            let (_, claims) = self.fetch_claims(&[BlockTag::Latest], Duration::ZERO).await?;
+            return claims.into_iter().next().flatten().ok_or_else(|| self.none_left());
+        }
+        let tips = self.ask_all(BlockTag::Latest).await;
+        let mut numbers: Vec<u64> = tips.iter().map(|(_, claim)| claim.number).collect();
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        let Some(highest) = numbers.get(self.quorum.saturating_sub(1)) else {
+            return Err(self.no_quorum(&tips));
+        };
+        for number in (highest.saturating_sub(QUORUM_DEPTH)..=*highest).rev() {
+            let claims = self.ask_all(BlockTag::Number(number)).await;
+            if let Some(claim) = agreed(&claims, self.quorum) {
+                return Ok(claim);
+            }
+        }
+        Err(self.no_quorum(&tips))
+    }
+
+    /// Whether so many nodes as must agree have this block under its number.
+    pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
+        if self.quorum == 1 {
+            return true;
+        }
+        let claims = self.ask_all(BlockTag::Number(claim.number)).await;
+        claims.iter().filter(|(_, other)| other.hash == claim.hash).count() >= self.quorum
+    }
+
+    /// What every node that is well has under a name.
+    pub async fn ask_all(&self, tag: BlockTag) -> Vec<(Place, HeaderClaim)> {
+        let tags = [tag];
+        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
+            if !self.is_ready(member).await {
+                return None;
+            }
+            match member.upstream.fetch_claims(&tags).await {
+                Ok(claims) => {
+                    member.answered();
+                    Some((place, claims.into_iter().next().flatten()?))
+                }
+                Err(error) => {
+                    warn!(upstream = member.upstream.name(), %error, "does not tell");
+                    member.failed(&error.to_string(), self.rest);
+                    None
+                }
+            }
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// A node told what is not true: it is named, counted and not asked for long.
+    pub fn lied(&self, place: Place, said: &str) {
+        if let Some(member) = self.members.get(place) {
+            error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
+            member.lied(said, self.rest);
+        }
+    }
+
+    /// A node cannot give what is asked of it, though it does not lie: it is not asked for long.
+    pub fn unable(&self, place: Place, said: &str) {
+        if let Some(member) = self.members.get(place) {
+            warn!(
+                upstream = member.upstream.name(),
+                said, "set aside: it cannot tell what is needed"
+            );
+            member.unable(said, self.rest);
+        }
+    }
+
+    /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
+    pub async fn subscribe(&self) -> Option<TipNews> {
+        for member in &self.members {
+            let Some(news) = member.upstream.news() else { continue };
+            if !self.is_ready(member).await {
+                continue;
+            }
+            match member.upstream.subscribe_tips().await {
+                Ok(()) => {
+                    info!(upstream = member.upstream.name(), "told of new tips by subscription");
+                    return Some(TipNews { upstream: Arc::clone(&member.upstream), news });
+                }
+                Err(error) => {
+                    warn!(upstream = member.upstream.name(), %error, "offers no subscription");
+                }
+            }
+        }
+        None
+    }
+
+    fn none_left(&self) -> UpstreamsError {
+        let said = self.statuses().into_iter().map(|it| it.to_string()).collect::<Vec<_>>();
+        UpstreamsError::NoneLeft(said.join("; "))
+    }
+
+    fn no_quorum(&self, claims: &[(Place, HeaderClaim)]) -> UpstreamsError {
+        let said = |(place, claim): &(Place, HeaderClaim)| {
+            format!("{} has {}:{}", self.name(*place), claim.number, claim.hash)
+        };
+        let said: Vec<String> = claims.iter().map(said).collect();
+        UpstreamsError::NoQuorum { quorum: self.quorum, said: said.join("; ") }
+    }
+}
+
+/// The claim that at least so many make.
+fn agreed(claims: &[(Place, HeaderClaim)], quorum: usize) -> Option<HeaderClaim> {
+    let count = |claim: &HeaderClaim| claims.iter().filter(|(_, it)| it.hash == claim.hash).count();
+    claims.iter().map(|(_, claim)| *claim).find(|claim| count(claim) >= quorum)
+}
+
+/// News of a node's tips.
+#[derive(Debug)]
+pub struct TipNews {
+    upstream: Arc<Upstream>,
+    news: tokio::sync::watch::Receiver<Option<hyper::body::Bytes>>,
+}
+
+impl TipNews {
+    /// Waits for the next tip. What came between two waits is passed over: only the newest counts.
+    pub async fn next(&mut self) -> Option<HeaderClaim> {
+        self.news.changed().await.ok()?;
+        let news = self.news.borrow_and_update().clone();
+        news.as_deref().and_then(super::fetch::claim_of_news)
+    }
+
+    /// Whether news can still come. A connection that was made anew has no subscription.
+    pub async fn is_alive(&self) -> bool {
+        self.upstream.is_connected().await
+    }
+}

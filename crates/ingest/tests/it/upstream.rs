@@ -1,0 +1,7 @@
+//! Upstream nodes: asked, followed, and not believed.
+
+mod backfill;
+mod chains;
+mod faults;
+mod node;
+mod told;

@@ -1,0 +1,244 @@
+//! Ranges from nodes: what is stored is what the chain has, whatever the nodes do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chain::{Block, BlockRange, Verified};
+use ingest::backfill::{BackfillError, Backfiller, Settings, plan_units};
+use ingest::import::ImportError;
+use ingest::prove::Unwatched;
+use ingest::upstream::{AskLimits, Health, RestLimits, UpstreamUrl, Upstreams, UpstreamsError};
+use store::Writer;
+use tokio::runtime::Runtime;
+
+use super::chains::{Chain, chain, forked, sample_spec};
+use super::faults::{Fault, LIES};
+use super::node::Node;
+use crate::folder::DataFolder;
+use crate::made::threads;
+
+const BLOCKS: u64 = 700;
+
+/// Limits as they are used, but with the times of a test.
+pub(crate) fn quick() -> (AskLimits, RestLimits) {
+    let ask = AskLimits {
+        answer_timeout: Duration::from_millis(500),
+        pause_begin: Duration::from_millis(5),
+        pause_max: Duration::from_millis(40),
+        ..AskLimits::default()
+    };
+    let rest = RestLimits {
+        failure_begin: Duration::from_millis(20),
+        failure_max: Duration::from_millis(100),
+        set_aside: Duration::from_secs(3600),
+    };
+    (ask, rest)
+}
+
+pub(crate) fn upstreams(urls: Vec<UpstreamUrl>, quorum: usize) -> Arc<Upstreams> {
+    let (ask, rest) = quick();
+    Arc::new(Upstreams::new(urls, &sample_spec(), quorum, ask, rest).unwrap())
+}
+
+pub(crate) fn verified(chain: &Chain, range: std::ops::Range<usize>) -> Vec<Verified<Block>> {
+    chain[range].iter().map(|told| told.verified.clone()).collect()
+}
+
+/// Takes a range into a folder.
+fn fill(
+    runtime: &Runtime,
+    data: &DataFolder,
+    upstreams: &Arc<Upstreams>,
+    blocks: (u64, u64),
+    is_unanchored_allowed: bool,
+) -> Result<(), BackfillError> {
+    let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
+    let backfiller = Backfiller {
+        drafting: writer.drafting(),
+        upstreams: Arc::clone(upstreams),
+        runtime: runtime.handle().clone(),
+        spec: &data.spec,
+        anchors: &data.anchors,
+        settings: Settings {
+            is_unanchored_allowed,
+            threads: threads(2),
+            patience: Duration::from_secs(20),
+        },
+        progress: &Unwatched,
+    };
+    let wanted = BlockRange::from_ends(blocks.0, blocks.1).unwrap();
+    let held = writer.view().coverage();
+    for unit in plan_units(wanted, &held, &data.anchors) {
+        backfiller.take(&unit, &mut |segments, told| writer.commit(segments, told))?;
+    }
+    Ok(())
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+#[test]
+fn every_block_of_a_node_is_stored_as_the_chain_has_it() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    let node = Node::start(runtime.handle(), chain.clone());
+    for url in [node.url(), node.websocket_url()] {
+        let data = DataFolder::new(&sample_spec());
+        fill(&runtime, &data, &upstreams(vec![url], 1), (0, BLOCKS - 1), false).unwrap();
+        data.check_holds(&verified(&chain, 0..BLOCKS as usize));
+        let statuses = data.store().view().manifest().statuses();
+        assert!(statuses.iter().all(|(_, status)| *status != chain::trust::Status::Unanchored));
+    }
+}
+
+#[test]
+fn nodes_without_batches_and_without_lists_of_receipts_give_the_same() {
+    let (runtime, chain) = (runtime(), chain(120));
+    let node = Node::start(runtime.handle(), chain.clone());
+    node.refuse_batches();
+    node.lack_block_receipts();
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 119), false).unwrap();
+    data.check_holds(&verified(&chain, 0..120));
+    assert!(node.count("eth_getTransactionReceipt") > 50);
+}
+
+#[test]
+fn a_node_that_lies_is_named_and_another_is_asked() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    for lie in LIES {
+        let (liar, honest) = (
+            Node::start(runtime.handle(), chain.clone()),
+            Node::start(runtime.handle(), chain.clone()),
+        );
+        // Late enough that much was true before.
+        let mut messages = 0;
+        liar.spoil(move |_| {
+            messages += 1;
+            (messages > 20).then_some(lie)
+        });
+        let upstreams = upstreams(vec![liar.url(), honest.url()], 1);
+        let data = DataFolder::new(&sample_spec());
+        fill(&runtime, &data, &upstreams, (0, BLOCKS - 1), false).unwrap();
+        data.check_holds(&verified(&chain, 0..BLOCKS as usize));
+        let statuses = upstreams.statuses();
+        assert_eq!((statuses[0].health, statuses[0].lie_count), (Health::SetAside, 1), "{lie:?}");
+        assert_eq!((statuses[1].health, statuses[1].lie_count), (Health::Well, 0), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_single_node_that_lies_leaves_nothing_behind() {
+    let (runtime, chain) = (runtime(), chain(300));
+    for lie in LIES {
+        let node = Node::start(runtime.handle(), chain.clone());
+        node.spoil(move |asked| {
+            asked.methods.iter().any(|it| it == "eth_getBlockReceipts").then_some(lie)
+        });
+        let data = DataFolder::new(&sample_spec());
+        let refused = fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 299), false);
+        let error = refused.unwrap_err();
+        assert!(matches!(error, BackfillError::Upstreams(UpstreamsError::NoneLeft(_))), "{error}");
+        assert!(error.to_string().contains(node.url().name()), "{error}");
+        assert!(data.store().view().coverage().is_empty());
+    }
+}
+
+#[test]
+fn a_node_that_fails_now_and_then_is_asked_again_until_all_is_there() {
+    let (runtime, chain) = (runtime(), chain(400));
+    let failures = [
+        Fault::Status(429, None),
+        Fault::Status(503, None),
+        Fault::Status(500, None),
+        Fault::Stall(Duration::from_secs(3)),
+        Fault::Disconnect,
+        Fault::Truncated,
+    ];
+    let node = Node::start(runtime.handle(), chain.clone());
+    let mut messages = 0;
+    node.spoil(move |_| {
+        messages += 1;
+        (messages % 3 == 0).then(|| failures[messages / 3 % failures.len()])
+    });
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 399), false).unwrap();
+    data.check_holds(&verified(&chain, 0..400));
+}
+
+#[test]
+fn a_storm_of_refusals_is_waited_out() {
+    let (runtime, chain) = (runtime(), chain(200));
+    let node = Node::start(runtime.handle(), chain.clone());
+    let mut messages = 0;
+    node.spoil(move |_| {
+        messages += 1;
+        let is_storm = (10..60).contains(&messages);
+        is_storm.then_some(Fault::Status(429, (messages == 10).then_some(1)))
+    });
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 199), false).unwrap();
+    data.check_holds(&verified(&chain, 0..200));
+    assert!(node.message_count() > 60);
+}
+
+#[test]
+fn a_node_without_post_state_roots_is_told_apart_from_one_that_lies() {
+    let (runtime, chain) = (runtime(), chain(60));
+    let node = Node::start(runtime.handle(), chain);
+    node.spoil(|_| Some(Fault::NoPostState));
+    let upstreams = upstreams(vec![node.url()], 1);
+    let data = DataFolder::new(&sample_spec());
+    let refused = fill(&runtime, &data, &upstreams, (0, 59), false).unwrap_err();
+    let expected = "this upstream cannot give post-state roots before Byzantium";
+    assert!(refused.to_string().contains(expected), "{refused}");
+    assert_eq!(upstreams.statuses()[0].lie_count, 0);
+}
+
+#[test]
+fn a_range_below_what_is_held_is_proven_by_it_and_one_that_links_to_nothing_is_refused() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    let node = Node::start(runtime.handle(), chain.clone());
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let refused = fill(&runtime, &data, &nodes, (500, 599), false).unwrap_err();
+    assert!(matches!(refused, BackfillError::Import(ImportError::Unanchored { .. })), "{refused}");
+    fill(&runtime, &data, &nodes, (500, 599), true).unwrap();
+    // A chain that is true in itself, and another: only the child tells.
+    let other = Node::start(runtime.handle(), forked(BLOCKS, 450, 1));
+    let both = upstreams(vec![other.url(), node.url()], 1);
+    fill(&runtime, &data, &both, (300, 699), false).unwrap();
+    assert_eq!(both.statuses()[0].lie_count, 1);
+    data.check_holds(&verified(&chain, 300..700));
+}
+
+#[test]
+fn the_files_are_those_that_an_import_of_the_same_blocks_gives() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    let node = Node::start(runtime.handle(), chain);
+    let nodes = upstreams(vec![node.url()], 1);
+    let (whole, parts) = (DataFolder::new(&sample_spec()), DataFolder::new(&sample_spec()));
+    fill(&runtime, &whole, &nodes, (0, BLOCKS - 1), false).unwrap();
+    for blocks in [(0, 99), (400, 520), (250, 399), (0, BLOCKS - 1)] {
+        fill(&runtime, &parts, &nodes, blocks, true).unwrap();
+    }
+    assert!(whole.files() == parts.files());
+}
+
+#[test]
+fn nodes_of_another_chain_are_refused_by_name() {
+    let (runtime, chain) = (runtime(), chain(20));
+    let (own, foreign) =
+        (Node::start(runtime.handle(), chain.clone()), Node::start(runtime.handle(), chain));
+    foreign.set_chain_id(5);
+    let nodes = upstreams(vec![own.url(), foreign.url()], 1);
+    let refused = runtime.block_on(nodes.introduce()).unwrap_err();
+    assert!(
+        matches!(&refused, UpstreamsError::Foreign { name, .. } if name == foreign.url().name())
+    );
+    let nodes = upstreams(vec![own.url()], 1);
+    assert_eq!(
+        runtime.block_on(nodes.introduce()).unwrap().genesis_hash,
+        sample_spec().genesis_hash()
+    );
+}

@@ -1,0 +1,75 @@
+//! What a node does wrong, on purpose.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A fault of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// An HTTP status, and how many seconds the node asks to be left alone.
+    Status(u16, Option<u64>),
+    /// No answer, for so long.
+    Stall(Duration),
+    /// The connection ends in the middle of the body.
+    Disconnect,
+    /// Half of the JSON, as if it were all.
+    Truncated,
+    /// A field of the header is another.
+    WrongHash,
+    /// Two receipts have each other's places.
+    SwappedReceipts,
+    /// A receipt lacks a log.
+    MissingLog,
+    /// A transaction has another value.
+    WrongValue,
+    /// The block is another one, whole and true.
+    OtherBlock,
+    /// Receipts have a status where consensus has a root.
+    NoPostState,
+}
+
+/// Those that say what is not true. Each changes every block that it can be seen in.
+pub(crate) const LIES: [Fault; 5] = [
+    Fault::WrongHash,
+    Fault::SwappedReceipts,
+    Fault::MissingLog,
+    Fault::WrongValue,
+    Fault::OtherBlock,
+];
+
+impl Fault {
+    /// Changes a block with its transactions.
+    pub(crate) fn spoil_block(self, block: &mut Value) {
+        match self {
+            Self::WrongHash => block["stateRoot"] = block["parentHash"].clone(),
+            Self::WrongValue => {
+                if let Some(tx) = block["transactions"].get_mut(0) {
+                    tx["value"] = Value::from("0x1234567");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Changes a block's receipts.
+    pub(crate) fn spoil_receipts(self, receipts: &mut Vec<Value>) {
+        match self {
+            Self::SwappedReceipts if receipts.len() > 1 => receipts.swap(0, 1),
+            Self::MissingLog => {
+                for receipt in receipts {
+                    if let Some(logs) = receipt["logs"].as_array_mut() {
+                        logs.pop();
+                    }
+                }
+            }
+            Self::NoPostState => {
+                for receipt in receipts {
+                    receipt.as_object_mut().unwrap().remove("root");
+                    receipt["status"] = Value::from("0x1");
+                }
+            }
+            _ => {}
+        }
+    }
+}

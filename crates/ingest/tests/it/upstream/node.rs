@@ -1,0 +1,351 @@
+//! A node that answers truly from a sample chain, but for the faults that it is given.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+use alloy_primitives::B256;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use ingest::sample::CHAIN_ID;
+use ingest::upstream::UpstreamUrl;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::chains::Chain;
+use super::faults::Fault;
+use super::told::Told;
+
+/// Decides what is wrong with the answer to a message, given the numbers of the blocks that it is
+/// about.
+pub(crate) type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+
+/// What a message asks.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) methods: Vec<String>,
+}
+
+pub(crate) struct Node {
+    http: SocketAddr,
+    websocket: SocketAddr,
+    state: Arc<Mutex<State>>,
+    tips: watch::Sender<B256>,
+}
+
+struct State {
+    chain: Chain,
+    known: BTreeMap<B256, Arc<Told>>,
+    safe: Option<u64>,
+    finalized: Option<u64>,
+    script: Script,
+    takes_batches: bool,
+    has_block_receipts: bool,
+    chain_id: u64,
+    message_count: u64,
+    methods: BTreeMap<String, u64>,
+}
+
+impl Node {
+    /// A node with a chain, all of it final.
+    pub(crate) fn start(runtime: &Handle, chain: Chain) -> Self {
+        let last = chain.last().unwrap().number();
+        let (tips, _) = watch::channel(chain.last().unwrap().hash());
+        let state = State {
+            known: chain.iter().map(|told| (told.hash(), Arc::clone(told))).collect(),
+            chain,
+            safe: Some(last),
+            finalized: Some(last),
+            script: Box::new(|_| None),
+            takes_batches: true,
+            has_block_receipts: true,
+            chain_id: CHAIN_ID,
+            message_count: 0,
+            methods: BTreeMap::new(),
+        };
+        let state = Arc::new(Mutex::new(state));
+        let _inside = runtime.enter();
+        let bind = || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let address = listener.local_addr().unwrap();
+            (address, TcpListener::from_std(listener).unwrap())
+        };
+        let ((http, http_listener), (websocket, websocket_listener)) = (bind(), bind());
+        runtime.spawn(serve_http(http_listener, Arc::clone(&state)));
+        runtime.spawn(serve_websocket(websocket_listener, Arc::clone(&state), tips.clone()));
+        Self { http, websocket, state, tips }
+    }
+
+    pub(crate) fn url(&self) -> UpstreamUrl {
+        format!("http://{}", self.http).parse().unwrap()
+    }
+
+    pub(crate) fn websocket_url(&self) -> UpstreamUrl {
+        format!("ws://{}", self.websocket).parse().unwrap()
+    }
+
+    /// From now on, whatever the script says is wrong.
+    pub(crate) fn spoil(&self, script: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) {
+        self.lock().script = Box::new(script);
+    }
+
+    /// Nothing is wrong any more.
+    pub(crate) fn mend(&self) {
+        self.spoil(|_| None);
+    }
+
+    /// Follows another chain from now on.
+    pub(crate) fn switch(&self, chain: Chain, finalized: u64) {
+        let tip = chain.last().unwrap().hash();
+        let mut state = self.lock();
+        state.known.extend(chain.iter().map(|told| (told.hash(), Arc::clone(told))));
+        (state.safe, state.finalized) = (Some(finalized), Some(finalized));
+        state.chain = chain;
+        drop(state);
+        self.tips.send_replace(tip);
+    }
+
+    pub(crate) fn set_finality(&self, finalized: Option<u64>) {
+        let mut state = self.lock();
+        (state.safe, state.finalized) = (finalized, finalized);
+    }
+
+    pub(crate) fn refuse_batches(&self) {
+        self.lock().takes_batches = false;
+    }
+
+    pub(crate) fn lack_block_receipts(&self) {
+        self.lock().has_block_receipts = false;
+    }
+
+    pub(crate) fn set_chain_id(&self, chain_id: u64) {
+        self.lock().chain_id = chain_id;
+    }
+
+    pub(crate) fn message_count(&self) -> u64 {
+        self.lock().message_count
+    }
+
+    /// How often a method was called.
+    pub(crate) fn count(&self, method: &str) -> u64 {
+        self.lock().methods.get(method).copied().unwrap_or(0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    /// The answer to a message, and what is to go wrong with sending it.
+    fn respond(&mut self, body: &[u8]) -> (Option<Fault>, Value) {
+        self.message_count += 1;
+        let message: Value = serde_json::from_slice(body).unwrap();
+        let calls: Vec<Value> =
+            message.as_array().cloned().unwrap_or_else(|| vec![message.clone()]);
+        let methods = calls.iter().map(|call| call["method"].as_str().unwrap().to_owned());
+        let asked = Asked { methods: methods.collect() };
+        for method in &asked.methods {
+            *self.methods.entry(method.clone()).or_default() += 1;
+        }
+        if message.is_array() && !self.takes_batches {
+            let error = json!({"code": -32600, "message": "batches are not taken"});
+            return (None, json!({"jsonrpc": "2.0", "id": null, "error": error}));
+        }
+        let fault = (self.script)(&asked);
+        let answers: Vec<Value> = calls.iter().map(|call| self.answer(call, fault)).collect();
+        let answer = match message.is_array() {
+            true => Value::from(answers),
+            false => answers[0].clone(),
+        };
+        (fault, answer)
+    }
+
+    fn answer(&self, call: &Value, fault: Option<Fault>) -> Value {
+        let params = &call["params"];
+        let result = match call["method"].as_str().unwrap() {
+            "eth_chainId" => json!(format!("{:#x}", self.chain_id)),
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => {
+                let is_full = params[1] == json!(true);
+                let told = self.find(&params[0], fault.filter(|_| is_full));
+                told.map_or(Value::Null, |told| {
+                    let mut block = if is_full { told.block.clone() } else { told.header.clone() };
+                    fault.filter(|_| is_full).inspect(|fault| fault.spoil_block(&mut block));
+                    block
+                })
+            }
+            "eth_getBlockReceipts" if self.has_block_receipts => {
+                let told = self.find(&params[0], fault);
+                told.map_or(Value::Null, |told| {
+                    let mut receipts = told.receipts.clone();
+                    fault.inspect(|fault| fault.spoil_receipts(&mut receipts));
+                    receipts.into()
+                })
+            }
+            "eth_getTransactionReceipt" => {
+                let all = self.chain.iter().flat_map(|told| &told.receipts);
+                let found = all.into_iter().find(|it| it["transactionHash"] == params[0]);
+                found.cloned().unwrap_or(Value::Null)
+            }
+            "eth_getUncleByBlockHashAndIndex" => {
+                let told = self.find(&params[0], None);
+                let index = number_of(&params[1]).unwrap() as usize;
+                told.and_then(|told| told.ommers.get(index).cloned()).unwrap_or(Value::Null)
+            }
+            "eth_subscribe" => json!("0x1"),
+            method => {
+                let error = json!({"code": -32601, "message": format!("no method {method}")});
+                return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+            }
+        };
+        json!({"jsonrpc": "2.0", "id": call["id"], "result": result})
+    }
+
+    fn find(&self, which: &Value, fault: Option<Fault>) -> Option<Arc<Told>> {
+        let text = which.as_str().unwrap();
+        let number = match text {
+            "latest" => self.chain.last().map(|told| told.number()),
+            "safe" => self.safe,
+            "finalized" => self.finalized,
+            _ if text.len() == 66 => {
+                let told = self.known.get(&text.parse::<B256>().unwrap())?;
+                if fault != Some(Fault::OtherBlock) {
+                    return Some(Arc::clone(told));
+                }
+                Some(told.number())
+            }
+            _ => number_of(which),
+        };
+        let other = u64::from(fault == Some(Fault::OtherBlock));
+        let number = number.map(|number| if number < 2 { number + other } else { number - other });
+        self.chain.get(number? as usize).cloned()
+    }
+}
+
+fn number_of(value: &Value) -> Option<u64> {
+    u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
+}
+
+async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(|request| respond(request, Arc::clone(&state)));
+            // Whatever ends the connection is the client's to notice.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    state: Arc<Mutex<State>>,
+) -> Result<Response<Answer>, Infallible> {
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let (fault, answer) = state.lock().unwrap().respond(&body);
+    let text = answer.to_string();
+    let whole = |text: &str| Answer { text: Some(text.to_owned().into()), breaks: false };
+    Ok(match fault {
+        Some(Fault::Status(status, retry_after)) => {
+            let mut response = Response::builder().status(status);
+            if let Some(seconds) = retry_after {
+                response = response.header("retry-after", seconds);
+            }
+            response.body(whole("later")).unwrap()
+        }
+        Some(Fault::Stall(time)) => {
+            tokio::time::sleep(time).await;
+            Response::new(whole(&text))
+        }
+        Some(Fault::Disconnect) => {
+            let half = text[..text.len() / 2].to_owned();
+            Response::new(Answer { text: Some(half.into()), breaks: true })
+        }
+        Some(Fault::Truncated) => Response::new(whole(&text[..text.len() / 2])),
+        _ => Response::new(whole(&text)),
+    })
+}
+
+/// A body that may break off.
+struct Answer {
+    text: Option<Bytes>,
+    breaks: bool,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        Poll::Ready(match self.text.take() {
+            Some(text) => Some(Ok(Frame::data(text))),
+            None if self.breaks => Some(Err(std::io::Error::other("as the script says"))),
+            None => None,
+        })
+    }
+}
+
+async fn serve_websocket(
+    listener: TcpListener,
+    state: Arc<Mutex<State>>,
+    tips: watch::Sender<B256>,
+) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::spawn(talk(stream, Arc::clone(&state), tips.subscribe()));
+    }
+}
+
+async fn talk(stream: TcpStream, state: Arc<Mutex<State>>, mut tips: watch::Receiver<B256>) {
+    let Ok(mut socket) = tokio_tungstenite::accept_async(stream).await else { return };
+    let mut is_subscribed = false;
+    loop {
+        let sent = tokio::select! {
+            message = socket.next() => {
+                let Some(Ok(Message::Text(text))) = message else { return };
+                is_subscribed |= text.contains("eth_subscribe");
+                let (fault, answer) = state.lock().unwrap().respond(text.as_bytes());
+                match fault {
+                    Some(Fault::Disconnect) => return,
+                    Some(Fault::Stall(time)) => tokio::time::sleep(time).await,
+                    _ => {}
+                }
+                let mut text = answer.to_string();
+                if fault == Some(Fault::Truncated) {
+                    text.truncate(text.len() / 2);
+                }
+                text
+            }
+            changed = tips.changed(), if is_subscribed => {
+                if changed.is_err() {
+                    return;
+                }
+                let header = {
+                    let hash = *tips.borrow_and_update();
+                    state.lock().unwrap().known[&hash].header.clone()
+                };
+                let params = json!({"subscription": "0x1", "result": header});
+                json!({"jsonrpc": "2.0", "method": "eth_subscription", "params": params}).to_string()
+            }
+        };
+        if socket.send(Message::text(sent)).await.is_err() {
+            return;
+        }
+    }
+}
