@@ -287,7 +287,8 @@ impl Context<'_> {
             BlockId::Number(number) => Some(number),
             BlockId::Tag(Tag::Latest) => highest.map(BlockRange::last),
             BlockId::Tag(Tag::Earliest) => coverage.first().map(BlockRange::first),
-            BlockId::Tag(Tag::Safe | Tag::Finalized) => self.view.finalized(),
+            BlockId::Tag(Tag::Safe) => self.view.safe(),
+            BlockId::Tag(Tag::Finalized) => self.view.finalized(),
             BlockId::Tag(Tag::Pending) => None,
         };
         let Some(number) = number else { return Asked::Absent };

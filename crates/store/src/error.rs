@@ -117,6 +117,12 @@ pub enum StoreError {
         /// The segment's.
         sealed: B256,
     },
+    /// A head that holds blocks cannot go on elsewhere.
+    #[error("the head holds blocks: they must be dropped before it can stand elsewhere")]
+    HeadInUse,
+    /// Nobody can commit any more.
+    #[error("the writer that was to commit is gone")]
+    WriterGone,
     /// Segments that were planned before the folder changed.
     #[error("the data folder has changed: blocks {range} are to be one segment now")]
     Outdated {

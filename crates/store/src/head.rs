@@ -31,8 +31,8 @@ mod tree;
 mod view;
 
 use log::Log;
-pub use recover::{Cut, CutFault, CutKind, Recovery, Refused};
-use tree::Tree;
+pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, Superseded};
+use tree::{Base, Tree};
 pub use view::{HeadBlock, HeadView, TxPlace};
 
 /// How large a head may become.
@@ -214,6 +214,23 @@ impl Head {
             Some(next) => self.change(next, &[]),
             None => Ok(()),
         }
+    }
+
+    /// A block that the head holds, canonical or not.
+    #[must_use]
+    pub fn find(&self, hash: &B256) -> Option<&HeadBlock> {
+        self.tree.find(hash).map(|block| &**block)
+    }
+
+    /// The number of the lowest block, or of the first that may come. `None` if any may.
+    pub(crate) fn next_of_base(&self) -> Option<u64> {
+        self.tree.base().map(|base| base.next)
+    }
+
+    /// Drops every block; the first of the next ones is the child of this block.
+    pub fn stand_on(&mut self, number: u64, hash: B256) -> Result<(), HeadError> {
+        let base = Base { next: number.saturating_add(1), parent_hash: hash };
+        self.change(Tree::on(base), &[])
     }
 
     fn branch_off(

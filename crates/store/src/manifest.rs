@@ -217,6 +217,8 @@ pub struct Edit {
     pub runs: Vec<RunEntry>,
     /// Files that leave.
     pub gone: BTreeSet<String>,
+    /// What is above this number need not be held any more.
+    pub cut: Option<u64>,
 }
 
 /// Why a manifest could not be loaded or replaced.
@@ -441,6 +443,10 @@ impl Manifest {
                 return Err(Conflict::Anchor { refused: anchor, trusted });
             }
         }
+        if let Some(cut) = edit.cut {
+            next.anchors.retain(|number, _| *number <= cut);
+            next.epochs.retain(|_, last| *last <= cut);
+        }
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
         next.runs.retain(|held| !edit.gone.contains(&held.file_name));
@@ -466,7 +472,11 @@ impl Manifest {
             let is_kept = |range: &BlockRange| {
                 after.iter().any(|held| held.first() <= range.first() && range.end() <= held.end())
             };
-            if let Some(lost) = before.into_iter().find(|range| !is_kept(range)) {
+            let below = |range: BlockRange| match edit.cut {
+                Some(cut) => BlockRange::from_ends(range.first(), range.last().min(cut)),
+                None => Some(range),
+            };
+            if let Some(lost) = before.into_iter().filter_map(below).find(|it| !is_kept(it)) {
                 return Err(Conflict::Lost { lost, with_receipts });
             }
         }

@@ -11,6 +11,7 @@ mod blocks;
 mod compare;
 mod dice;
 mod directed;
+mod rewinds;
 mod script;
 mod shelf;
 mod slots;

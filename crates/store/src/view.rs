@@ -19,6 +19,7 @@ use segment::{SLOT_BLOCKS, Wanted};
 
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
+use crate::finality::{self, Finality};
 use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
@@ -38,6 +39,8 @@ pub struct View {
     begins: Arc<[(u64, u64)]>,
     runs: Arc<[Arc<RunFile>]>,
     head: Arc<HeadView>,
+    /// What the writer was told, if it follows somebody.
+    finality: Finality,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<u64>>,
 }
@@ -61,17 +64,28 @@ impl View {
         let begins = begins_of(&manifest);
         let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
         let (manifest, finalized) = (Arc::new(manifest), OnceLock::new());
-        Self { files, manifest, segments, begins, runs, head, finalized }
+        let finality = Finality::default();
+        Self { files, manifest, segments, begins, runs, head, finality, finalized }
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
     /// that lists them does.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
-        Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head))
+        let next = Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head));
+        Self { finality: self.finality, ..next }
     }
 
     /// The same with another head.
     pub(crate) fn with_head(&self, head: Arc<HeadView>) -> Self {
+        self.with(head, self.finality)
+    }
+
+    /// The same with another word on what is final.
+    pub(crate) fn with_finality(&self, finality: Finality) -> Self {
+        self.with(Arc::clone(&self.head), finality)
+    }
+
+    fn with(&self, head: Arc<HeadView>, finality: Finality) -> Self {
         Self {
             files: Arc::clone(&self.files),
             manifest: Arc::clone(&self.manifest),
@@ -79,6 +93,7 @@ impl View {
             begins: Arc::clone(&self.begins),
             runs: Arc::clone(&self.runs),
             head,
+            finality,
             finalized: OnceLock::new(),
         }
     }
@@ -134,11 +149,23 @@ impl View {
         self.coverage().last().map(BlockRange::last)
     }
 
-    /// The number of the newest block that is final: in a store that follows nobody the last of the
-    /// highest range, unless nothing says that this range is of the chain.
+    /// The number of the newest block that is not expected to change: what the writer was told, and
+    /// whatever is final.
+    #[must_use]
+    pub fn safe(&self) -> Option<u64> {
+        finality::canonical(self.finality.safe, &self.head, &self.manifest).max(self.finalized())
+    }
+
+    /// The number of the newest block that is final: what the writer was told, never lower than what
+    /// is sealed. In a store that follows nobody it is the last of the highest range, unless nothing
+    /// says that this range is of the chain.
     #[must_use]
     pub fn finalized(&self) -> Option<u64> {
         *self.finalized.get_or_init(|| {
+            let told = finality::canonical(self.finality.finalized, &self.head, &self.manifest);
+            if told.is_some() {
+                return told.max(self.manifest.segments().last().map(|entry| entry.range.last()));
+            }
             let (range, status) = self.manifest.statuses().into_iter().next_back()?;
             (status != Status::Unanchored).then_some(range.last())
         })

@@ -5,6 +5,7 @@
 //! Never knows: where blocks come from.
 
 mod head;
+mod rewind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Store;
 use crate::view::View;
+
+use rewind::cut_above;
 
 /// The right to change a data folder, and the ways to do it.
 #[derive(Debug)]
@@ -150,11 +153,22 @@ impl Writer {
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
     pub fn commit(&mut self, new: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
+        self.commit_cut(new, told, None)
+    }
+
+    /// The same, and all that is above a number goes.
+    fn commit_cut(
+        &mut self,
+        new: Vec<NewSegment>,
+        told: Told,
+        cut: Option<u64>,
+    ) -> Result<(), StoreError> {
         let view = self.view();
         let before = view.manifest();
         let arriving: Vec<Held> = new.iter().map(|segment| segment.entry.held()).collect();
         let held = held(&view);
-        let all: Vec<Held> = held.iter().chain(&arriving).copied().collect();
+        let kept = held.iter().filter_map(|it| cut.map_or(Some(*it), |cut| cut_above(*it, cut)));
+        let all: Vec<Held> = kept.chain(arriving.iter().copied()).collect();
         let wanted = plan_segments(&all);
         // They may have been planned before others became live.
         let is_missing = |wanted: &&Held| !held.contains(wanted) && !arriving.contains(wanted);
@@ -190,6 +204,7 @@ impl Writer {
             segments,
             runs: runs.built,
             gone,
+            cut,
         };
         let next = before.edited(edit)?;
         self.settle_head()?;

@@ -35,13 +35,26 @@ pub struct Recovery {
     pub cuts: Vec<Cut>,
     /// Whole blocks that did not prove, and those above them.
     pub refused: Vec<Refused>,
+    /// A block of which another was sealed: then no block of the log was taken.
+    pub superseded: Option<Superseded>,
+}
+
+/// A block of the log in whose place another one was sealed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Superseded {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub found: B256,
+    /// The hash of the one that was sealed.
+    pub sealed: B256,
 }
 
 impl Recovery {
     /// Whether all is as a head leaves it that was not interrupted.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.cuts.is_empty() && self.refused.is_empty()
+        self.cuts.is_empty() && self.refused.is_empty() && self.superseded.is_none()
     }
 
     /// Whether something was lost that had been acknowledged.

@@ -57,6 +57,7 @@ pub(super) fn sample() -> Manifest {
             run(Subject::Transactions, 0, 2),
         ],
         gone: BTreeSet::new(),
+        cut: None,
     };
     Manifest::new(Network::default()).edited(edit).unwrap()
 }
@@ -266,6 +267,7 @@ fn a_change_that_changes_nothing_gives_the_same_manifest() {
         segments: vec![segment(0, 8191)],
         runs: vec![run(Subject::Blocks, 0, 1)],
         gone: BTreeSet::from(["nothing".to_owned()]),
+        cut: None,
     };
     assert_eq!(manifest.edited(edit), Ok(manifest.clone()));
 }

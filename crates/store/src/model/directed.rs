@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::head::HeadLimits;
 use crate::layout::{Held, plan_segments};
 use crate::lookups::{SegmentKeys, build_runs};
-use crate::manifest::{Conflict, Edit, Manifest, Network, RunEntry, SegmentEntry};
+use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::part::Workshop;
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -105,7 +105,7 @@ fn a_segment_that_was_built_before_others_came_is_refused() {
     shelf.bring(&[whole(201, 255)]).unwrap();
     let before = shelf.files();
     let refusal = shelf.writer.commit(vec![stale], Told::default()).unwrap_err();
-    assert!(matches!(refusal, StoreError::Conflict(Conflict::Lost { .. })), "{refusal}");
+    assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
     assert_eq!(shelf.files(), before);
     shelf.bring(&[whole(100, 200)]).unwrap();
     shelf.check_view(&shelf.view(), &shelf.sealed).unwrap();

@@ -7,7 +7,7 @@ use anyhow::Result;
 use chain::BlockRange;
 
 use super::act::{Truth, import};
-use super::blocks::{branch, first_place};
+use super::blocks::{Place, branch, first_place};
 use super::compare::{Questions, compare};
 use super::state::{HeadState, Sealed};
 use super::world::listed;
@@ -114,7 +114,9 @@ impl Shelf {
             numbers: range(first.unwrap().saturating_sub(2), last.unwrap() + 2),
             hashes: self.truth.values().copied().collect(),
         };
-        compare(view, sealed, &HeadState::default(), &questions)
+        // A head without blocks may stand anywhere.
+        let base = view.head().base().map(|(number, hash)| Place::above(number, hash));
+        compare(view, sealed, &HeadState { base, ..HeadState::default() }, &questions)
     }
 
     /// The listed files.

@@ -3,6 +3,8 @@
 //! Knows: where the seam is, and that blocks leave the head only when a manifest lists them.
 //! Never knows: who says what is final.
 
+use std::sync::Arc;
+
 use chain::trust::Anchors;
 use chain::{Block, BlockRange, Verified};
 use segment::YOUNG_SLOT_BLOCKS;
@@ -11,22 +13,24 @@ use alloy_primitives::B256;
 
 use super::{Told, Writer};
 use crate::error::StoreError;
-use crate::head::{Head, HeadLimits, Recovery};
+use crate::finality::Finality;
+use crate::head::{Head, HeadLimits, Recovery, Superseded};
 use crate::layout::Held;
 use crate::read::block_on;
 use crate::reader::Reader;
 
 impl Writer {
     /// Takes up the head that the folder's log holds. Blocks that were sealed before a crash could
-    /// drop them from the log leave it now. [`Recovery`] tells what of the log was not taken.
+    /// drop them from the log leave it now, and so does a chain in whose place another was sealed.
+    /// [`Recovery`] tells what of the log was not taken.
     pub fn open_head(
         &mut self,
         anchors: &Anchors,
         limits: HeadLimits,
     ) -> Result<Recovery, StoreError> {
         let disk = self.store.disk().clone();
-        let (mut head, recovery) = Head::open(disk, &self.spec, anchors, limits)?;
-        self.drop_sealed(&mut head)?;
+        let (mut head, mut recovery) = Head::open(disk, &self.spec, anchors, limits)?;
+        recovery.superseded = self.drop_sealed(&mut head)?;
         self.head = Some(head);
         self.show_head();
         Ok(recovery)
@@ -34,7 +38,23 @@ impl Writer {
 
     /// Adds blocks above the tip.
     pub fn extend(&mut self, blocks: Vec<Verified<Block>>) -> Result<(), StoreError> {
+        self.check_first(blocks.first())?;
         self.change_head(|head| head.extend(blocks))
+    }
+
+    /// Lets a head that holds no block go on above another block than before: the next one to come
+    /// must be its child.
+    pub fn begin_head(&mut self, number: u64, hash: B256) -> Result<(), StoreError> {
+        self.check_sealed(number, hash)?;
+        if self.view().head().tip().is_some() {
+            return Err(StoreError::HeadInUse);
+        }
+        self.change_head(|head| head.stand_on(number, hash))
+    }
+
+    /// Tells readers what is safe and what is final.
+    pub fn set_finality(&mut self, finality: Finality) {
+        self.store.show(Arc::new(self.store.view().with_finality(finality)));
     }
 
     /// Drops the blocks above a canonical one.
@@ -61,6 +81,12 @@ impl Writer {
     #[must_use]
     pub fn is_known(&self, hash: &B256) -> bool {
         self.head.as_ref().is_some_and(|head| head.known(hash))
+    }
+
+    /// A block that the head holds, canonical or not.
+    #[must_use]
+    pub fn known_block(&self, hash: &B256) -> Option<Verified<Block>> {
+        Some(self.head.as_ref()?.find(hash)?.block().clone())
     }
 
     /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized` or the
@@ -102,7 +128,7 @@ impl Writer {
         }
     }
 
-    fn change_head(
+    pub(super) fn change_head(
         &mut self,
         change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
     ) -> Result<(), StoreError> {
@@ -115,34 +141,59 @@ impl Writer {
     fn show_head(&self) {
         if let Some(head) = &self.head {
             let view = self.store.view().with_head(head.view());
-            self.store.show(std::sync::Arc::new(view));
+            self.store.show(Arc::new(view));
         }
     }
 
-    /// Drops blocks from a head that a crash kept from leaving it.
-    fn drop_sealed(&self, head: &mut Head) -> Result<(), StoreError> {
+    /// The first block of a head that never had one may be any, but no other than what is sealed.
+    fn check_first(&self, first: Option<&Verified<Block>>) -> Result<(), StoreError> {
+        let is_fresh = self.head.as_ref().is_some_and(|head| head.next_of_base().is_none());
+        let Some(block) = first.filter(|_| is_fresh) else { return Ok(()) };
+        self.check_sealed(block.header.number, block.hash)?;
+        match block.header.number.checked_sub(1) {
+            Some(number) => self.check_sealed(number, block.header.parent_hash),
+            None => Ok(()),
+        }
+    }
+
+    /// What is sealed under a number must be the block that is claimed to be there.
+    fn check_sealed(&self, number: u64, found: B256) -> Result<(), StoreError> {
+        let view = self.view();
+        if view.manifest().find_segment(number).is_none() {
+            return Ok(());
+        }
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        match block_on(view.read_hash(&mut reader, number))? {
+            Some(sealed) if sealed != found => Err(StoreError::Seam { number, found, sealed }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Drops blocks from a head that a crash kept from leaving it, and moves up one that others have
+    /// passed. Where others sealed another chain, that one counts: it is told, and the head begins anew
+    /// above it.
+    fn drop_sealed(&self, head: &mut Head) -> Result<Option<Superseded>, StoreError> {
         let view = self.view();
         let head_view = head.view();
-        let Some(first) = head_view.blocks().first() else { return Ok(()) };
+        let Some(next) = head.next_of_base() else { return Ok(None) };
         let coverage = view.manifest().coverage();
-        let Some(sealed) = coverage.iter().find(|range| range.contains(first.number())) else {
-            return Ok(());
+        let Some(sealed_range) = coverage.iter().find(|range| range.contains(next)) else {
+            return Ok(None);
         };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let tip = head_view.tip().map_or(sealed.last(), |tip| tip.number());
-        // Where both hold blocks, they must be the same: a conflict is nobody's to settle here.
-        let meeting = sealed.last().min(tip);
+        let tip = head_view.tip().map_or(sealed_range.last(), |tip| tip.number());
+        let last = block_on(view.read_hash(&mut reader, sealed_range.last()))?;
+        let last = last.ok_or(StoreError::NotHeld { number: sealed_range.last() })?;
+        let meeting = sealed_range.last().min(tip);
         let listed = block_on(view.read_hash(&mut reader, meeting))?;
         let found = head_view.find_block(meeting).map(|block| block.hash());
         if let (Some(sealed), Some(found)) = (listed, found)
             && sealed != found
         {
-            return Err(StoreError::Seam { number: meeting, found, sealed });
+            head.stand_on(sealed_range.last(), last)?;
+            return Ok(Some(Superseded { number: meeting, found, sealed }));
         }
-        let last = block_on(view.read_hash(&mut reader, sealed.last()))?;
-        if let Some(hash) = last {
-            head.seal_below(sealed.last(), hash)?;
-        }
-        Ok(())
+        head.seal_below(sealed_range.last(), last)?;
+        Ok(None)
     }
 }

@@ -78,6 +78,8 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::NotHeld { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
+        | StoreError::HeadInUse
+        | StoreError::WriterGone
         | StoreError::Seam { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }
@@ -117,6 +119,8 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::NotHeld { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
+        | StoreError::HeadInUse
+        | StoreError::WriterGone
         | StoreError::Seam { .. }
         | StoreError::Outdated { .. }
         | StoreError::Write { .. }

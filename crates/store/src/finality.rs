@@ -1,0 +1,30 @@
+//! What somebody whom the writer follows calls safe and final.
+//!
+//! Knows: that such a word counts only for the canonical chain, and never for less than is sealed.
+//! Never knows: who gave it.
+
+use crate::head::HeadView;
+use crate::manifest::Manifest;
+use crate::stat::BlockId;
+
+/// Two blocks by their number and hash. A view carries them, so that one request sees one picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finality {
+    /// Not expected to change.
+    pub safe: Option<BlockId>,
+    /// Will not change.
+    pub finalized: Option<BlockId>,
+}
+
+/// The number of a block if it is canonical here: in the head with this hash, or sealed.
+pub(crate) fn canonical(
+    told: Option<BlockId>,
+    head: &HeadView,
+    manifest: &Manifest,
+) -> Option<u64> {
+    let BlockId { number, hash } = told?;
+    match head.find_block(number) {
+        Some(block) => (block.hash() == hash).then_some(number),
+        None => manifest.find_segment(number).map(|_| number),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a human drops goes, from the head and from segments, and leaves the files of a folder that
+//! never had it; and a head finds its place again after others have changed what it stands on.
+
+use chain::trust::Anchors;
+
+use super::blocks::{Place, branch, get};
+use super::shelf::{Shelf, range, truth, whole};
+use crate::disk::faulty::{Crash, FaultyDisk};
+use crate::error::StoreError;
+use crate::head::fixture::SPARSE;
+use crate::head::{HeadError, HeadLimits};
+use crate::store::Limits;
+use crate::{Finality, stat::BlockId};
+
+fn with_head(shelf: &mut Shelf) {
+    let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    assert!(recovery.is_clean(), "{recovery:?}");
+}
+
+fn rewind(shelf: &mut Shelf, number: u64) {
+    shelf.writer.rewind_to(number, shelf.truth[&number]).unwrap();
+    shelf.sealed.blocks.retain(|held, _| *held <= number);
+    shelf.check();
+}
+
+#[test]
+fn sealed_blocks_above_a_number_go_and_the_files_are_those_of_a_folder_that_never_had_them() {
+    let mut shelf = Shelf::new(range(0, 800));
+    shelf.bring(&[whole(0, 600), whole(700, 800)]).unwrap();
+    with_head(&mut shelf);
+    for number in [750, 600, 511, 300, 256, 255, 0] {
+        rewind(&mut shelf, number);
+        assert_eq!(shelf.view().tip(), Some(number));
+    }
+    shelf.bring(&[whole(0, 800)]).unwrap();
+    shelf.check();
+}
+
+#[test]
+fn complete_slots_and_their_common_runs_are_taken_apart() {
+    let truth = truth(range(0, 16_390), SPARSE);
+    let mut shelf = Shelf::open(FaultyDisk::new(1), truth, Limits::default()).unwrap();
+    shelf.bring(&[whole(0, 16_390)]).unwrap();
+    with_head(&mut shelf);
+    rewind(&mut shelf, 9000);
+}
+
+#[test]
+fn the_head_goes_before_what_it_stands_on() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let above = (256..=300).map(|number| get(shelf.truth[&number], true)).collect();
+    shelf.writer.extend(above).unwrap();
+    assert_eq!(shelf.view().tip(), Some(300));
+    shelf.writer.rewind_to(280, shelf.truth[&280]).unwrap();
+    assert_eq!(shelf.view().tip(), Some(280));
+    rewind(&mut shelf, 200);
+    let mut shelf = shelf.crashed(Crash::default());
+    with_head(&mut shelf);
+    shelf.check();
+    // And goes on from there.
+    shelf.writer.extend(vec![get(shelf.truth[&201], true)]).unwrap();
+    assert_eq!(shelf.view().tip(), Some(201));
+}
+
+#[test]
+fn only_a_held_block_with_its_own_hash_can_be_rewound_to() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let refused = shelf.writer.rewind_to(100, shelf.truth[&101]).unwrap_err();
+    assert!(matches!(refused, StoreError::Head(HeadError::NotCanonical { .. })), "{refused}");
+    let refused = shelf.writer.rewind_to(256, shelf.truth[&256]).unwrap_err();
+    assert!(matches!(refused, StoreError::NotHeld { number: 256 }), "{refused}");
+    shelf.check();
+}
+
+#[test]
+fn the_first_block_of_a_fresh_head_is_held_against_what_is_sealed() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let stranger = branch(Place::above(255, shelf.truth[&200]), b'x', 1);
+    let refused = shelf.writer.extend(vec![get(stranger[0], true)]).unwrap_err();
+    assert!(matches!(refused, StoreError::Seam { number: 255, .. }), "{refused}");
+    shelf.writer.extend(vec![get(shelf.truth[&256], true)]).unwrap();
+    assert_eq!(shelf.view().tip(), Some(256));
+}
+
+#[test]
+fn an_empty_head_moves_up_when_others_pass_it() {
+    let mut shelf = Shelf::new(range(0, 600));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    shelf.writer.begin_head(255, shelf.truth[&255]).unwrap();
+    let mut shelf = shelf.crashed(Crash::default());
+    shelf.bring(&[whole(256, 511)]).unwrap();
+    with_head(&mut shelf);
+    shelf.writer.extend(vec![get(shelf.truth[&512], true)]).unwrap();
+    assert_eq!(shelf.view().tip(), Some(512));
+}
+
+#[test]
+fn a_head_in_whose_place_another_chain_was_sealed_is_left_and_told() {
+    let mut shelf = Shelf::new(range(0, 400));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let stale = branch(Place::above(255, shelf.truth[&255]), b'x', 20);
+    shelf.writer.extend(stale.iter().map(|hash| get(*hash, true)).collect()).unwrap();
+    let mut shelf = shelf.crashed(Crash::default());
+    shelf.bring(&[whole(256, 300)]).unwrap();
+    let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    let superseded = recovery.superseded.unwrap();
+    assert_eq!((superseded.number, superseded.sealed), (275, shelf.truth[&275]));
+    shelf.check();
+    shelf.writer.extend(vec![get(shelf.truth[&301], true)]).unwrap();
+}
+
+#[test]
+fn what_is_final_counts_for_the_canonical_chain_and_never_for_less_than_is_sealed() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let above = (256..=270).map(|number| get(shelf.truth[&number], true)).collect();
+    shelf.writer.extend(above).unwrap();
+    let id = |number: u64| Some(BlockId { number, hash: shelf.truth[&number] });
+    let of = |safe, finalized| Finality { safe: id(safe), finalized: id(finalized) };
+    let finalities = [of(265, 260), of(258, 100)];
+    let other = Finality { safe: id(265).map(|it| BlockId { number: 264, ..it }), ..of(0, 260) };
+    let expected = [(265, 260), (258, 255), (260, 260)];
+    for (finality, expected) in finalities.into_iter().chain([other]).zip(expected) {
+        shelf.writer.set_finality(finality);
+        let view = shelf.view();
+        assert_eq!((view.safe(), view.finalized()), (Some(expected.0), Some(expected.1)));
+    }
+}

@@ -1,0 +1,72 @@
+//! Dropping what should never have been sealed: only a human asks for it.
+//!
+//! Knows: which segments reach above a block, and in which order they and the head go.
+//! Never knows: why.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::B256;
+use chain::BlockRange;
+
+use super::{Told, Writer, held};
+use crate::error::StoreError;
+use crate::head::HeadError;
+use crate::layout::{Held, plan_segments, slot_of};
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::read::block_on;
+use crate::reader::Reader;
+
+impl Writer {
+    /// Drops every block above this one, which must be held, from the head and from the segments.
+    /// Tells which range of sealed blocks went, if any did.
+    pub fn rewind_to(&mut self, number: u64, hash: B256) -> Result<Option<BlockRange>, StoreError> {
+        let view = self.view();
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let canonical = block_on(view.read_hash(&mut reader, number))?;
+        let canonical = canonical.ok_or(StoreError::NotHeld { number })?;
+        if canonical != hash {
+            let (number, canonical) = (Some(number), Some(canonical));
+            return Err(HeadError::NotCanonical { hash, number, canonical }.into());
+        }
+        let tip = view.manifest().segments().last().map(|entry| entry.range.last());
+        let gone = tip.and_then(|tip| BlockRange::from_ends(number.checked_add(1)?, tip));
+        if view.head().find_block(number).is_some() && gone.is_none() {
+            self.rewind(hash)?;
+            return Ok(None);
+        }
+        let targets = self.targets_below(view.manifest(), number);
+        let mut segments = Vec::new();
+        for target in targets {
+            segments.push(self.build(target, &|_| None)?);
+        }
+        // The head goes first: it must not stand on blocks that are not there any more.
+        self.change_head(|head| head.stand_on(number, hash))?;
+        self.commit_cut(segments, Told::default(), Some(number))?;
+        Ok(gone)
+    }
+
+    /// The segments to build: those that are cut, and those whose lookups lay in a run together with
+    /// what goes. The latter stay as they are, but a run cannot be taken apart.
+    fn targets_below(&self, manifest: &Manifest, number: u64) -> BTreeSet<Held> {
+        let real = held(&self.view());
+        let kept: Vec<Held> = real.iter().filter_map(|it| cut_above(*it, number)).collect();
+        let is_new = |wanted: &Held| !real.contains(wanted);
+        let mut targets: BTreeSet<Held> = plan_segments(&kept).into_iter().filter(is_new).collect();
+        let slot = slot_of(number.saturating_add(1));
+        let spans = manifest.runs().iter().map(|run| run.span);
+        let split = spans.filter(|span| span.slot_count() > 1 && span.end_slot() > slot);
+        for span in split {
+            let shares = |entry: &&SegmentEntry| {
+                span.contains(slot_of(entry.range.first())) && entry.range.last() <= number
+            };
+            targets.extend(manifest.segments().iter().filter(shares).map(SegmentEntry::held));
+        }
+        targets
+    }
+}
+
+/// What of held blocks is not above a number.
+pub(super) fn cut_above(held: Held, number: u64) -> Option<Held> {
+    let range = BlockRange::from_ends(held.range.first(), held.range.last().min(number))?;
+    Some(Held { range, ..held })
+}
