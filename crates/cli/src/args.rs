@@ -13,7 +13,6 @@ use ingest::export::Kind;
 use ingest::sample::Payload;
 use rpc::PassThroughMethod;
 
-use crate::endpoint::Endpoint;
 use crate::upstream_args::UpstreamArgs;
 
 const EXAMPLES: &str = "\
@@ -64,7 +63,12 @@ Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
   quipu serve --data-dir data --upstream http://localhost:8546 --pass-through eth_*,net_*
+  quipu serve --data-dir data --upstream ws://localhost:8546 --backfill-to 0
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
+
+const REWIND_EXAMPLES: &str = "\
+Examples:
+  quipu rewind --data-dir data --to 100:0x56a9bb0302da44b8c0b3df540781424684c3af04d0b7a38d72842b762076a664";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -138,13 +142,20 @@ pub(crate) enum Command {
     /// and both values. Nothing is changed.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Answer JSON-RPC over HTTP and WebSocket from the data folder
+    /// Answer JSON-RPC over HTTP and WebSocket from the data folder, and follow a node
     ///
     /// The six reads of blocks, transactions and receipts and what clients need beside them: see
     /// docs/api.md, or ask rpc.discover. An import may run beside it: new blocks are seen within a
-    /// second. Ends on Ctrl-C or SIGTERM, after finishing what was asked.
+    /// second. With --upstream the tip of that node is followed, every block proven (docs/following.md).
+    /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Drop the blocks above one, after a conflict with the node that is followed
+    ///
+    /// For when blocks were final by a node's word and turn out not to be: everything above the named
+    /// block goes, from the head and from sealed segments. The folder must not be served meanwhile.
+    #[command(after_help = REWIND_EXAMPLES)]
+    Rewind(RewindArgs),
     /// Ask another endpoint the same questions, show the differences
     ///
     /// All six reads are asked about some of the blocks that are held and some of their
@@ -286,13 +297,10 @@ pub(crate) struct ServeArgs {
     /// What an unknown hash gets while history has gaps [default: refuse]
     #[arg(long, value_enum)]
     pub(crate) unknown_hash: Option<UnknownHashArg>,
-    /// A node, over plain HTTP: asked what `--pass-through` names
-    #[arg(long, env = "QUIPU_UPSTREAM", value_name = "URL")]
-    pub(crate) upstream: Option<Endpoint>,
     /// Methods that are not served here and go to the upstream node: names, or beginnings such as
     /// eth_*; may be repeated. What signs with a node's keys or manages it never goes. Where history
     /// has gaps, reads that are named here go there too if a hash is not found [default: none]
-    #[arg(long, value_name = "METHODS", value_delimiter = ',', requires = "upstream")]
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', requires = "upstreams")]
     pub(crate) pass_through: Vec<PassThroughMethod>,
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
@@ -309,13 +317,42 @@ pub(crate) struct ServeArgs {
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,
+    #[command(flatten)]
+    pub(crate) follow: FollowArgs,
+}
+
+/// How a tip is followed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FollowArgs {
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArgs,
+    /// Fill gaps down to this block while serving (0 = genesis) [default: off]
+    #[arg(long, value_name = "N", help_heading = "Upstream")]
+    pub(crate) backfill_to: Option<u64>,
+    /// Blocks to catch up with before a gap is left and reported instead
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Upstream")]
+    pub(crate) gap_max: u64,
+    /// Milliseconds between two looks at a node that offers no subscription (ws, wss)
+    #[arg(long, value_name = "MS", default_value = "1000", help_heading = "Upstream")]
+    pub(crate) poll_every: NonZeroU64,
+    #[command(flatten)]
+    pub(crate) chain: ChainArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RewindArgs {
+    /// The last block that stays, with the hash that it has here
+    #[arg(long, value_name = "NUMBER:HASH")]
+    pub(crate) to: Anchor,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
-    /// The other endpoint, over plain HTTP
+    /// The other endpoint: http or https
     #[arg(long, value_name = "URL")]
-    pub(crate) with: Endpoint,
+    pub(crate) with: String,
     /// All of these blocks, both ends included
     #[arg(long, value_name = "A..B", value_parser = parse_blocks, conflicts_with = "sample")]
     pub(crate) blocks: Option<BlockRange>,

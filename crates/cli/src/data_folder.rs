@@ -105,7 +105,8 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an import that was killed before its first commit may have left a file of this name.
+/// Whether an import that was killed before its first commit, or a follower before its first seal, may
+/// have left a file of this name.
 fn is_left_over(name: &str) -> bool {
     let is_named = |begin: &str, end: &str| name.starts_with(begin) && name.ends_with(end);
     let is_part = name
@@ -116,6 +117,10 @@ fn is_left_over(name: &str) -> bool {
         || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME].contains(&staged)
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")
+        // A folder that began with a node has no manifest until its first blocks are final.
+        || staged == "head"
+        || is_named("head-", ".log")
+        || is_named("head-", ".damaged")
 }
 
 #[cfg(test)]

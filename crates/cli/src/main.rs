@@ -7,7 +7,6 @@ mod args;
 mod chain_choice;
 mod commands;
 mod data_folder;
-mod endpoint;
 mod folder_chain;
 mod node;
 mod output;
@@ -47,6 +46,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),
+        Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),
         Command::Stat(stat) => commands::stat::run(&stat),

@@ -57,6 +57,13 @@ impl UpstreamArgs {
         self.upstreams.iter().enumerate().map(parse).collect()
     }
 
+    /// The first node that is asked over HTTP: calls are passed through to it.
+    pub(crate) fn first_http(&self) -> Result<UpstreamUrl, Failure> {
+        self.urls()?.into_iter().find(UpstreamUrl::is_http).ok_or_else(|| {
+            Failure::Usage(anyhow!("--pass-through needs an --upstream over http or https"))
+        })
+    }
+
     /// The nodes of a chain.
     pub(crate) fn nodes(&self, spec: &ChainSpec) -> Result<Arc<Upstreams>, Failure> {
         let defaults = AskLimits::default();

@@ -9,6 +9,7 @@ pub mod archive;
 pub mod backfill;
 pub mod check;
 pub mod export;
+pub mod follow;
 pub mod import;
 pub mod pool;
 pub mod prove;

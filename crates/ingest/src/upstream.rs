@@ -10,6 +10,7 @@
 mod address;
 mod answers;
 mod client;
+mod endpoint;
 mod error;
 mod fetch;
 mod http;
@@ -21,6 +22,7 @@ mod websocket;
 
 pub use address::{AddressError, UpstreamUrl};
 pub use client::{AskLimits, Upstream};
+pub use endpoint::Endpoint;
 pub use error::{AskError, FetchError};
 pub use fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
 pub use rebuild::RebuildFault;

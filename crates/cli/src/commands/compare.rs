@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::BlockRange;
+use ingest::upstream::{AskLimits, Endpoint, UpstreamUrl};
 use rpc::compare::{
     Question, Said, Tally, differences, questions_of_absent, questions_of_block, spread,
 };
@@ -18,7 +19,6 @@ use tokio::task::JoinSet;
 use crate::Failure;
 use crate::args::CompareArgs;
 use crate::data_folder::DataFolder;
-use crate::endpoint::{Connection, Endpoint};
 use crate::folder_chain::spec_of;
 use crate::output::print_lines;
 use crate::progress::Watch;
@@ -27,13 +27,17 @@ use crate::progress::Watch;
 const OWN_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let url: UpstreamUrl = args.with.parse().context("--with").map_err(Failure::Usage)?;
+    let name = url.name().to_owned();
+    let endpoint = Endpoint::new(url, AskLimits::default()).context("--with");
     let folder = DataFolder::open(&args.data)?;
     let coverage = folder.store.view().coverage();
     let blocks = choose(&coverage, args)?;
     let asking = Asking {
         service: service(&folder)?,
         receipts: folder.store.view().coverage_receipts(),
-        endpoint: args.with.clone(),
+        endpoint: endpoint.map_err(Failure::Usage)?,
+        name,
         txs_per_block: args.txs_per_block,
         seed: args.seed,
         prints_every: args.every,
@@ -47,7 +51,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let elapsed = asking.watch.finish();
     outcome?;
     let tally = asking.tally.lock().unwrap_or_else(PoisonError::into_inner);
-    print_lines(&report::lines(&args.with.to_string(), &tally, elapsed))?;
+    print_lines(&report::lines(&asking.name, &tally, elapsed))?;
     if tally.differences() == 0 { Ok(()) } else { Err(Failure::Told) }
 }
 
@@ -100,6 +104,8 @@ struct Asking {
     service: Service,
     receipts: Vec<BlockRange>,
     endpoint: Endpoint,
+    /// What it is called.
+    name: String,
     txs_per_block: u64,
     seed: u64,
     prints_every: bool,
@@ -110,18 +116,16 @@ struct Asking {
 }
 
 async fn ask_all(asking: &Arc<Asking>, connection_count: usize) -> anyhow::Result<()> {
-    let mut connection = Connection::to(asking.endpoint.clone());
-    asking.refuse_other_chain(&mut connection).await?;
+    asking.refuse_other_chain().await?;
     for (position, question) in questions_of_absent().iter().enumerate() {
-        asking.ask(&mut connection, 0, position, question).await?;
+        asking.ask(0, position, question).await?;
     }
     let mut workers = JoinSet::new();
     for _ in 0..connection_count {
         let asking = Arc::clone(asking);
         workers.spawn(async move {
-            let mut connection = Connection::to(asking.endpoint.clone());
             while let Some(number) = asking.next() {
-                asking.ask_of_block(&mut connection, number).await?;
+                asking.ask_of_block(number).await?;
             }
             anyhow::Ok(())
         });
@@ -139,19 +143,19 @@ impl Asking {
     }
 
     /// Of another chain everything would differ.
-    async fn refuse_other_chain(&self, connection: &mut Connection) -> anyhow::Result<()> {
+    async fn refuse_other_chain(&self) -> anyhow::Result<()> {
         let question = Question { method: "eth_chainId", params: json!([]) };
         let ours = self.own(&question).await?;
-        let theirs = self.theirs(connection, &question).await?;
+        let theirs = self.theirs(&question).await?;
         if let (Said::Result(ours), Said::Result(theirs)) = (&ours, &theirs)
             && ours != theirs
         {
-            bail!("{} serves chain id {theirs}, the data folder holds {ours}", self.endpoint);
+            bail!("{} serves chain id {theirs}, the data folder holds {ours}", self.name);
         }
         Ok(())
     }
 
-    async fn ask_of_block(&self, connection: &mut Connection, number: u64) -> anyhow::Result<()> {
+    async fn ask_of_block(&self, number: u64) -> anyhow::Result<()> {
         let own = Question { method: "eth_getBlockByNumber", params: json!([number, false]) };
         let Said::Result(block) = self.own(&own).await? else {
             bail!("block {number} cannot be read: see quipu check");
@@ -162,21 +166,15 @@ impl Asking {
         let has_receipts = self.receipts.iter().any(|range| range.contains(number));
         let questions = questions_of_block(&block, &picked, has_receipts);
         for (position, question) in questions.iter().enumerate() {
-            self.ask(connection, number + 1, position, question).await?;
+            self.ask(number + 1, position, question).await?;
         }
         let picked = u64::try_from(picked.len()).unwrap_or(u64::MAX);
         self.watch.advance_by(1, picked);
         Ok(())
     }
 
-    async fn ask(
-        &self,
-        connection: &mut Connection,
-        turn: u64,
-        position: usize,
-        question: &Question,
-    ) -> anyhow::Result<()> {
-        let theirs = self.theirs(connection, question).await?;
+    async fn ask(&self, turn: u64, position: usize, question: &Question) -> anyhow::Result<()> {
+        let theirs = self.theirs(question).await?;
         let found = differences(&self.own(question).await?, &theirs);
         if self.prints_every {
             for difference in &found {
@@ -195,14 +193,10 @@ impl Asking {
         Ok(Said::parse(&answer)?)
     }
 
-    async fn theirs(
-        &self,
-        connection: &mut Connection,
-        question: &Question,
-    ) -> anyhow::Result<Said> {
+    async fn theirs(&self, question: &Question) -> anyhow::Result<Said> {
         let Question { method, params } = question;
-        let place = || format!("{}: asked {method} {params}", self.endpoint);
-        let answer = connection.ask(question.body()).await.with_context(place)?;
+        let place = || format!("{}: asked {method} {params}", self.name);
+        let answer = self.endpoint.ask(question.body()).await.with_context(place)?;
         Said::parse(&answer).with_context(place)
     }
 }

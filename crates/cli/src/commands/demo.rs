@@ -21,7 +21,7 @@ use crate::Failure;
 use crate::args::{ChainArgs, DemoArgs, SampleChainArgs};
 use crate::commands::import::import;
 use crate::commands::sample::make;
-use crate::commands::serve::{Bound, begin_logs};
+use crate::commands::serve::{Bound, Wiring, begin_logs};
 use crate::commands::stat;
 use crate::data_folder::DataFolder;
 use crate::output::print_lines;
@@ -59,9 +59,7 @@ fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<
     };
     let told = [String::new(), format!("listening on http://{address}"), end];
     print_lines(&[held, examples(&folder, address)?, told.to_vec()].concat())?;
-    bound.serve(&folder, HttpSettings::default(), |store, spec| {
-        rpc::Service::new(store, spec, rpc::Settings::default())
-    })
+    bound.serve(&folder, HttpSettings::default(), rpc::Settings::default(), Wiring::default())
 }
 
 /// Makes the chain and imports it; gives back what is held, as a page.

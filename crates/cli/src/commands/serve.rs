@@ -1,4 +1,7 @@
-//! `quipu serve`: answer JSON-RPC from the data folder.
+//! `quipu serve`: answer JSON-RPC from the data folder, which may follow a node meanwhile.
+
+pub(crate) mod follow;
+mod health;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -8,9 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
-use rpc::{Service, Settings, UnknownHash};
+use rpc::{PassThroughMethod, Service, Settings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
 use tokio::runtime::Runtime;
@@ -19,9 +21,11 @@ use tracing::{info, warn};
 
 use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
-use crate::data_folder::DataFolder;
-use crate::folder_chain::spec_of;
+use crate::data_folder::{DataFolder, locate};
+use crate::folder_chain::{FolderChain, spec_of};
 use crate::node::Node;
+
+use follow::{Following, Plan};
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
 const READ_THREADS: usize = 16;
@@ -32,20 +36,28 @@ const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     begin_logs(args.log_format == LogFormatArg::Json, "info")?;
-    let folder = DataFolder::open(&args.data)?;
     let bound = Bound::to(args.listen)?;
+    let follow = &args.follow;
+    let is_following = !follow.upstream.upstreams.is_empty();
+    let (folder, plan) = if is_following {
+        // With a node to follow, an empty folder is a beginning.
+        let path = locate(&args.data)?;
+        let ask = || follow.upstream.ask_spec(&bound.runtime);
+        let found = DataFolder::find(&path)?;
+        let chain = FolderChain::choose_or_ask(&follow.chain, found.as_ref(), ask)?;
+        (DataFolder::create(&path)?, Some(Plan { args: follow, chain }))
+    } else {
+        (DataFolder::open(&args.data)?, None)
+    };
     // For people and scripts: the first line says where, also when logs are silent.
     eprintln!("listening on http://{}", bound.address());
-    bound.serve(&folder, args.http_settings(), |store, spec| {
-        let service = Service::new(store, spec, args.settings());
-        match &args.upstream {
-            Some(upstream) if !args.pass_through.is_empty() => {
-                let node = Arc::new(Node::at(upstream.clone()));
-                service.with_pass_through(args.pass_through.clone(), node)
-            }
-            Some(_) | None => service,
-        }
-    })
+    let settings = Settings { is_following, ..args.settings() };
+    let node = match args.pass_through.as_slice() {
+        [] => None,
+        _ => Some(Arc::new(Node::at(follow.upstream.first_http()?)?)),
+    };
+    let wiring = Wiring { plan: plan.as_ref(), pass_through: args.pass_through.clone(), node };
+    bound.serve(&folder, args.http_settings(), settings, wiring)
 }
 
 impl ServeArgs {
@@ -68,6 +80,16 @@ impl ServeArgs {
         };
         Settings { unknown_hash, ..Settings::default() }
     }
+}
+
+/// What a server is connected to beside its folder.
+#[derive(Debug, Default)]
+pub(crate) struct Wiring<'a> {
+    /// The nodes that are followed.
+    plan: Option<&'a Plan<'a>>,
+    pass_through: Vec<PassThroughMethod>,
+    /// The node that is asked these.
+    node: Option<Arc<Node>>,
 }
 
 /// An address that is listened on, and the runtime that will serve it. Taken before long work, so
@@ -117,9 +139,14 @@ impl Bound {
         mut self,
         folder: &DataFolder,
         http: HttpSettings,
-        wire: impl FnOnce(Arc<Store>, ChainSpec) -> Service,
+        settings: Settings,
+        wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
-        let spec = spec_of(folder)?;
+        let plan = wiring.plan;
+        let spec = match plan {
+            Some(plan) => plan.chain.spec.clone(),
+            None => spec_of(folder)?,
+        };
         let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(ReadPool::new(reads_max));
         for _ in 0..READ_THREADS {
@@ -129,19 +156,34 @@ impl Bound {
         let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
         let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
         let store = Arc::new(store);
-        let service = wire(Arc::clone(&store), spec);
+        let begin = |plan: &Plan<'_>| Following::begin(plan, folder, &store, self.runtime.handle());
+        let following = plan.map(begin).transpose()?;
+        let mut service = Service::new(Arc::clone(&store), spec, settings);
+        if let Some(following) = &following {
+            service = service.with_health(following.health());
+        }
+        if let Some(node) = wiring.node {
+            service = service.with_pass_through(wiring.pass_through, node);
+        }
         let server = Arc::new(Server::new(Arc::new(service), http));
-        self.runtime.block_on(async {
+        let served = self.runtime.block_on(async {
             let held = store.view().coverage();
             let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
             info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
-            tokio::spawn(refresh(store));
+            // Whoever follows has the folder's only writer: nobody else changes it.
+            if following.is_none() {
+                tokio::spawn(refresh(store));
+            }
             let stop = async {
                 self.stop.wait().await;
                 info!("stopping: requests under way are finished");
             };
             self.listener.serve(server, stop).await.map_err(|error| told(&error))
-        })?;
+        });
+        if let Some(following) = following {
+            following.end();
+        }
+        served?;
         pool.close();
         info!("stopped");
         Ok(())

@@ -16,6 +16,7 @@ mod data;
 mod demo;
 mod export;
 mod folder_faults;
+mod follow;
 mod golden;
 mod health;
 mod hosted;

@@ -82,6 +82,12 @@ impl UpstreamUrl {
         &self.name
     }
 
+    /// Whether it is asked over HTTP or HTTPS.
+    #[must_use]
+    pub fn is_http(&self) -> bool {
+        self.scheme == Scheme::Http
+    }
+
     /// Whether the node is on this machine, where compressing answers only costs time.
     pub(super) fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();

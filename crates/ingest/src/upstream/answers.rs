@@ -171,7 +171,7 @@ mod tests {
     fn one_call_is_an_object_and_several_are_a_list() {
         let call = Call::new("eth_chainId", "[]");
         let one = r#"{"jsonrpc":"2.0","id":3,"method":"eth_chainId","params":[]}"#;
-        assert_eq!(encode_calls(&[call.clone()], 3), one);
+        assert_eq!(encode_calls(std::slice::from_ref(&call), 3), one);
         let two = encode_calls(&[call.clone(), call], 3);
         assert_eq!(two, format!("[{one},{}]", one.replace(":3", ":4")));
     }

@@ -116,7 +116,7 @@ impl Upstream {
             if tries >= self.limits.tries_max || !error.is_passing() {
                 return Err(error);
             }
-            let pause = self.pause(tries);
+            let pause = pause(&self.limits, tries);
             debug!(upstream = %self.name, tries, %error, ?pause, "will ask again");
             sleep(pause).await;
             tries = tries.saturating_add(1);
@@ -173,14 +173,16 @@ impl Upstream {
     async fn send(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let turn = self.pace.turn().await;
         let answered = match &self.wire {
-            Wire::Http(http) => match http.ask(encode_calls(calls, 1)).await {
-                Ok(body) => match decode_message(&body) {
-                    Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
-                    Ok(Message::Refusal(error)) | Err(error) => Err(error),
-                    Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
-                },
-                Err(error) => Err(error),
-            },
+            Wire::Http(http) => {
+                match http.ask(encode_calls(calls, 1).into(), self.limits.answer_bytes_max).await {
+                    Ok(body) => match decode_message(&body) {
+                        Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
+                        Ok(Message::Refusal(error)) | Err(error) => Err(error),
+                        Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
+                    },
+                    Err(error) => Err(error),
+                }
+            }
             Wire::WebSocket(socket) => socket.ask(calls).await,
         };
         let pressed = match &answered {
@@ -194,14 +196,14 @@ impl Upstream {
         }
         answered
     }
+}
 
-    /// A pause whose length nobody can foresee, so that many who failed together do not come again
-    /// together.
-    fn pause(&self, tries: u32) -> Duration {
-        let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-        let longest = self.limits.pause_begin.saturating_mul(doubled).min(self.limits.pause_max);
-        longest.mul_f64(0.5 + chance() / 2.0)
-    }
+/// A pause whose length nobody can foresee, so that many who failed together do not come again
+/// together.
+pub(super) fn pause(limits: &AskLimits, tries: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+    let longest = limits.pause_begin.saturating_mul(doubled).min(limits.pause_max);
+    longest.mul_f64(0.5 + chance() / 2.0)
 }
 
 /// The refusal that says that a node is asked too much, if it is one.

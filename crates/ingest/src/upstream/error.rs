@@ -119,6 +119,12 @@ pub enum FetchError {
         /// Which block.
         number: u64,
     },
+    /// It has another block in that place than the one that is looked for.
+    #[error("block {number} is of another branch")]
+    Elsewhere {
+        /// Which block.
+        number: u64,
+    },
     /// The chain moved between two answers.
     #[error("block {number} was {one}, and a moment later {other}")]
     Moved {
@@ -145,7 +151,9 @@ impl FetchError {
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Rebuild { fault, .. } => fault.is_lie(),
-            Self::Ask(_) | Self::NotThere { .. } | Self::Moved { .. } => false,
+            Self::Ask(_) | Self::NotThere { .. } | Self::Elsewhere { .. } | Self::Moved { .. } => {
+                false
+            }
         }
     }
 }

@@ -58,12 +58,13 @@ impl Http {
     }
 
     /// Sends a body; gives back the answer's.
-    pub(super) async fn ask(&self, body: String) -> Result<Bytes, AskError> {
+    pub(super) async fn ask(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
         let time = self.limits.answer_timeout;
-        timeout(time, self.ask_untimed(body)).await.unwrap_or(Err(AskError::Late(time)))
+        let asking = self.ask_untimed(body, bytes_max);
+        timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)))
     }
 
-    async fn ask_untimed(&self, body: String) -> Result<Bytes, AskError> {
+    async fn ask_untimed(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
         let mut request = Request::post(self.url.uri.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")));
@@ -73,7 +74,7 @@ impl Http {
         if let Some(authorization) = &self.url.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let request = request.body(Full::new(Bytes::from(body)));
+        let request = request.body(Full::new(body));
         let request = request.map_err(|error| AskError::Broken(error.to_string()))?;
         let response = self.client.request(request).await.map_err(|error| {
             let said = innermost(&error);
@@ -81,38 +82,36 @@ impl Http {
         })?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
-        let body = self.read_body(response).await?;
-        let body = if is_gzip { self.inflate(&body)? } else { body };
+        let body = read_body(response, bytes_max).await?;
+        let body = if is_gzip { inflate(&body, bytes_max)? } else { body };
         if status.is_success() {
             return Ok(body);
         }
         let begin = AskError::begin_of(&body);
         Err(AskError::Status { status: status.as_u16(), retry_after, begin })
     }
+}
 
-    async fn read_body(
-        &self,
-        response: Response<hyper::body::Incoming>,
-    ) -> Result<Bytes, AskError> {
-        let bytes_max = self.limits.answer_bytes_max;
-        match Limited::new(response.into_body(), bytes_max).collect().await {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(AskError::TooLarge { bytes_max }),
-            Err(error) => Err(AskError::Broken(innermost(&*error))),
-        }
+async fn read_body(
+    response: Response<hyper::body::Incoming>,
+    bytes_max: usize,
+) -> Result<Bytes, AskError> {
+    match Limited::new(response.into_body(), bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(AskError::TooLarge { bytes_max }),
+        Err(error) => Err(AskError::Broken(innermost(&*error))),
     }
+}
 
-    fn inflate(&self, body: &[u8]) -> Result<Bytes, AskError> {
-        let bytes_max = self.limits.answer_bytes_max;
-        let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-        let mut plain = Vec::new();
-        let read = GzDecoder::new(body).take(limit).read_to_end(&mut plain);
-        read.map_err(|error| AskError::Malformed(format!("gzip: {error}")))?;
-        if plain.len() > bytes_max {
-            return Err(AskError::TooLarge { bytes_max });
-        }
-        Ok(plain.into())
+fn inflate(body: &[u8], bytes_max: usize) -> Result<Bytes, AskError> {
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(body).take(limit).read_to_end(&mut plain);
+    read.map_err(|error| AskError::Malformed(format!("gzip: {error}")))?;
+    if plain.len() > bytes_max {
+        return Err(AskError::TooLarge { bytes_max });
     }
+    Ok(plain.into())
 }
 
 /// The cause beneath all that wrap it: hyper's own words are only where it happened.

@@ -211,7 +211,7 @@ impl Upstreams {
                     }
                     Err(error) => error,
                 };
-                if let FetchError::NotThere { number } = error {
+                if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
                     let said = format!("{}: {error}", member.upstream.name());
                     missing.get_or_insert((number, Vec::new())).1.push(said);
                 } else if error.is_lie() {
@@ -276,6 +276,48 @@ impl Upstreams {
         self.ask_any(patience, async |upstream| upstream.fetch_claims(tags).await).await
     }
 
+    /// The blocks below one, down to `first`, by the word of the first node that has them as its
+    /// ancestors: others may be on other branches.
+    pub async fn fetch_ancestors(
+        &self,
+        of: HeaderClaim,
+        first: u64,
+    ) -> Result<Vec<HeaderClaim>, UpstreamsError> {
+        let tags: Vec<BlockTag> = (first..of.number).rev().map(BlockTag::Number).collect();
+        let ask = async |upstream: &Upstream| {
+            let mut above = of;
+            let mut ancestors = Vec::with_capacity(tags.len());
+            for claim in upstream.fetch_claims(&tags).await? {
+                let number = above.number.saturating_sub(1);
+                let linked = claim.filter(|claim| claim.hash == above.parent_hash);
+                above = linked.ok_or(FetchError::Elsewhere { number })?;
+                ancestors.push(above);
+            }
+            Ok(ancestors)
+        };
+        self.ask_any(Duration::ZERO, ask).await.map(|(_, ancestors)| ancestors)
+    }
+
+    /// The block of a number, or of a name, on which so many nodes as must agree do. `None` if they do
+    /// not, or do not have it.
+    pub async fn fetch_agreed(&self, tag: BlockTag) -> Result<Option<HeaderClaim>, UpstreamsError> {
+        if self.quorum == 1 {
+            let (_, claims) = self.fetch_claims(&[tag], Duration::ZERO).await?;
+            return Ok(claims.into_iter().next().flatten());
+        }
+        let mut claims: Vec<HeaderClaim> =
+            self.ask_all(tag).await.into_iter().map(|(_, claim)| claim).collect();
+        // Names mean another block to each of them: the highest that the others have too counts.
+        claims.sort_unstable();
+        claims.dedup();
+        while let Some(claim) = claims.pop() {
+            if self.is_agreed(claim).await {
+                return Ok(Some(claim));
+            }
+        }
+        Ok(None)
+    }
+
     /// The block that so many nodes as must agree call their tip, or have below it.
     pub async fn fetch_tip(&self) -> Result<HeaderClaim, UpstreamsError> {
         if self.quorum == 1 {
@@ -285,10 +327,12 @@ impl Upstreams {
         let tips = self.ask_all(BlockTag::Latest).await;
         let mut numbers: Vec<u64> = tips.iter().map(|(_, claim)| claim.number).collect();
         numbers.sort_unstable_by(|one, other| other.cmp(one));
-        let Some(highest) = numbers.get(self.quorum.saturating_sub(1)) else {
-            return Err(self.no_quorum(&tips));
-        };
-        for number in (highest.saturating_sub(QUORUM_DEPTH)..=*highest).rev() {
+        // Higher than this only too few are; lower, each tip is where some may agree.
+        let mut numbers = numbers.split_off(numbers.len().min(self.quorum.saturating_sub(1)));
+        let lowest = numbers.last().copied().unwrap_or(0);
+        numbers.extend((lowest.saturating_sub(QUORUM_DEPTH)..lowest).rev());
+        numbers.dedup();
+        for number in numbers {
             let claims = self.ask_all(BlockTag::Number(number)).await;
             if let Some(claim) = agreed(&claims, self.quorum) {
                 return Ok(claim);

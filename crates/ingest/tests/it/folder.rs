@@ -67,11 +67,15 @@ impl DataFolder {
 
     /// Whether all of these blocks come back by number, by hash and by position.
     pub(crate) fn check_holds(&self, blocks: &[Verified<Block>]) {
-        let view = self.store().view();
-        let mut reader = Reader::new().unwrap();
-        for block in blocks {
-            check_block(&view, &mut reader, block);
-        }
+        check_view(&self.store().view(), blocks);
+    }
+}
+
+/// Whether a view shows all of these blocks.
+pub(crate) fn check_view(view: &View, blocks: &[Verified<Block>]) {
+    let mut reader = Reader::new().unwrap();
+    for block in blocks {
+        check_block(view, &mut reader, block);
     }
 }
 

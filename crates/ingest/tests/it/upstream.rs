@@ -3,5 +3,8 @@
 mod backfill;
 mod chains;
 mod faults;
+mod follow;
+mod followed;
 mod node;
+mod script;
 mod told;

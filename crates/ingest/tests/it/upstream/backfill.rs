@@ -30,7 +30,7 @@ pub(crate) fn quick() -> (AskLimits, RestLimits) {
     let rest = RestLimits {
         failure_begin: Duration::from_millis(20),
         failure_max: Duration::from_millis(100),
-        set_aside: Duration::from_secs(3600),
+        set_aside: Duration::from_hours(1),
     };
     (ask, rest)
 }

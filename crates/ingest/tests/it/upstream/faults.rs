@@ -41,35 +41,29 @@ pub(crate) const LIES: [Fault; 5] = [
 impl Fault {
     /// Changes a block with its transactions.
     pub(crate) fn spoil_block(self, block: &mut Value) {
-        match self {
-            Self::WrongHash => block["stateRoot"] = block["parentHash"].clone(),
-            Self::WrongValue => {
-                if let Some(tx) = block["transactions"].get_mut(0) {
-                    tx["value"] = Value::from("0x1234567");
-                }
-            }
-            _ => {}
+        if self == Self::WrongHash {
+            block["stateRoot"] = block["parentHash"].clone();
+        }
+        if self == Self::WrongValue
+            && let Some(tx) = block["transactions"].get_mut(0)
+        {
+            tx["value"] = Value::from("0x1234567");
         }
     }
 
     /// Changes a block's receipts.
     pub(crate) fn spoil_receipts(self, receipts: &mut Vec<Value>) {
-        match self {
-            Self::SwappedReceipts if receipts.len() > 1 => receipts.swap(0, 1),
-            Self::MissingLog => {
-                for receipt in receipts {
-                    if let Some(logs) = receipt["logs"].as_array_mut() {
-                        logs.pop();
-                    }
-                }
+        if self == Self::SwappedReceipts && receipts.len() > 1 {
+            receipts.swap(0, 1);
+        }
+        for receipt in receipts {
+            if self == Self::MissingLog {
+                receipt["logs"].as_array_mut().unwrap().pop();
             }
-            Self::NoPostState => {
-                for receipt in receipts {
-                    receipt.as_object_mut().unwrap().remove("root");
-                    receipt["status"] = Value::from("0x1");
-                }
+            if self == Self::NoPostState {
+                receipt.as_object_mut().unwrap().remove("root");
+                receipt["status"] = Value::from("0x1");
             }
-            _ => {}
         }
     }
 }

@@ -166,10 +166,8 @@ impl State {
         }
         let fault = (self.script)(&asked);
         let answers: Vec<Value> = calls.iter().map(|call| self.answer(call, fault)).collect();
-        let answer = match message.is_array() {
-            true => Value::from(answers),
-            false => answers[0].clone(),
-        };
+        let is_batch = message.is_array();
+        let answer = if is_batch { Value::from(answers) } else { answers[0].clone() };
         (fault, answer)
     }
 

@@ -1,6 +1,6 @@
 //! A block as nodes tell it: alloy's JSON, which others wrote.
 
-use alloy_consensus::Eip658Value;
+use alloy_consensus::{Eip658Value, Header};
 use alloy_primitives::{B256, hex};
 use chain::{Block, Verified, decode_header};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ impl Told {
             value["transactionIndex"] = json!(format!("{index:#x}"));
             value
         });
-        let ommer_hashes: Vec<B256> = verified.ommers.iter().map(|it| it.hash_slow()).collect();
+        let ommer_hashes: Vec<B256> = verified.ommers.iter().map(Header::hash_slow).collect();
         header["uncles"] = json!(ommer_hashes);
         if let Some(withdrawals) = &verified.withdrawals {
             let told = withdrawals.iter().map(|it| {

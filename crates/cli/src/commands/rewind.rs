@@ -1,0 +1,52 @@
+//! `quipu rewind`: drop what is above a block, after a conflict.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use chain::trust::{Anchor, Anchors};
+use store::head::{HeadError, HeadLimits};
+use store::{StoreError, Writer};
+
+use crate::Failure;
+use crate::args::RewindArgs;
+use crate::commands::import::told;
+use crate::data_folder::DataFolder;
+use crate::folder_chain::spec_of;
+use crate::output::{counted, print_lines};
+
+pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
+    let folder = DataFolder::open(&args.data)?;
+    let spec = spec_of(&folder)?;
+    let mut writer =
+        Writer::open(Arc::clone(&folder.store), spec.clone()).map_err(|error| told(&error))?;
+    writer.open_head(&Anchors::of(&spec), HeadLimits::default()).map_err(|error| told(&error))?;
+    let before = writer.view().tip();
+    let Anchor { number, hash } = args.to;
+    let gone = writer.rewind_to(number, hash).map_err(|error| refused(&error, args.to))?;
+    let dropped = before.unwrap_or(number).saturating_sub(number);
+    let sealed = gone.map_or(String::new(), |range| format!(", of which {range} were sealed"));
+    print_lines(&[format!(
+        "{} above {number} dropped{sealed}; the tip is {}",
+        counted(dropped, "block"),
+        args.to
+    )])?;
+    Ok(())
+}
+
+fn refused(error: &StoreError, to: Anchor) -> Failure {
+    if let StoreError::NotHeld { number } = error {
+        return Failure::Work(anyhow!(
+            "block {number} is not held\n  hint: `quipu stat` says what is; name the last block that \
+             shall stay"
+        ));
+    }
+    if let StoreError::Head(HeadError::NotCanonical { canonical: Some(held), .. }) = error {
+        return Failure::Work(anyhow!(
+            "block {} is {held} here, not {}\n  hint: name a block below the conflict, with the hash \
+             that it has here",
+            to.number,
+            to.hash
+        ));
+    }
+    told(error)
+}

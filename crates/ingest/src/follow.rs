@@ -1,0 +1,289 @@
+//! The tip of a chain, followed: readers see the old chain or the new one, never a mixture.
+//!
+//! Knows: where to begin, when to look, what to do about a tip that is not the child of ours, and what
+//! never to follow.
+//! Never knows: how nodes are asked, how the head is made durable, who reads.
+//!
+//! All of it happens on one thread, which has the folder's only writer. Others who want to commit (a
+//! backfill in the background) ask it to.
+
+mod background;
+mod branch;
+mod error;
+mod finality;
+mod start;
+mod status;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use chain::ChainSpec;
+use chain::trust::Anchors;
+use store::read::block_on;
+use store::{Finality, NewSegment, Reader, StoreError, Told, Writer};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep};
+use tracing::{error, info, warn};
+
+use crate::upstream::{BlockTag, HeaderClaim, TipNews, Upstreams};
+
+pub use background::Background;
+pub use error::FollowError;
+pub use status::{Conflict, Status, StatusBoard};
+
+/// Blocks that are taken in one step while the tip is far.
+const STEP_BLOCKS: u64 = 64;
+/// With a subscription nodes are asked all the same, this often: news may be lost.
+const POLL_SUBSCRIBED: Duration = Duration::from_secs(6);
+/// Commits that wait for the thread that has the writer.
+const COMMITS_MAX: usize = 1;
+
+/// How a tip is followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How often nodes without subscriptions are asked for their tip.
+    pub poll_every: Duration,
+    /// How many blocks are caught up with before a gap is left instead.
+    pub gap_max: u64,
+    /// Blocks this far below the tip are final; `None` goes by what nodes say.
+    pub finality_depth: Option<u64>,
+    /// How many threads prove.
+    pub threads: NonZeroUsize,
+}
+
+/// New segments for whoever has the writer.
+#[derive(Debug)]
+pub(crate) struct CommitRequest {
+    segments: Vec<NewSegment>,
+    told: Told,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// Follows a tip.
+#[derive(Debug)]
+pub struct Follower {
+    writer: Writer,
+    upstreams: Arc<Upstreams>,
+    spec: ChainSpec,
+    anchors: Anchors,
+    settings: Settings,
+    board: Arc<StatusBoard>,
+    /// What is known to be final, if anything is.
+    finality: Finality,
+    finality_asked: Option<Instant>,
+    commits: mpsc::Receiver<CommitRequest>,
+    /// The other end, for those who want to commit.
+    commits_from: mpsc::Sender<CommitRequest>,
+}
+
+/// A block by number and hash.
+type Place = (u64, B256);
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Ours is the tip that was told.
+    Done,
+    /// There is more to do at once.
+    More,
+}
+
+impl Follower {
+    /// A follower for a writer whose head is open.
+    #[must_use]
+    pub fn new(
+        writer: Writer,
+        upstreams: Arc<Upstreams>,
+        spec: ChainSpec,
+        anchors: Anchors,
+        settings: Settings,
+    ) -> Self {
+        let (commits_from, commits) = mpsc::channel(COMMITS_MAX);
+        let board = Arc::new(StatusBoard::new(Arc::clone(&upstreams)));
+        Self {
+            writer,
+            upstreams,
+            spec,
+            anchors,
+            settings,
+            board,
+            finality: Finality::default(),
+            finality_asked: None,
+            commits,
+            commits_from,
+        }
+    }
+
+    /// How it goes, for whoever wants to look.
+    #[must_use]
+    pub fn board(&self) -> Arc<StatusBoard> {
+        Arc::clone(&self.board)
+    }
+
+    /// A backfill that goes on beside it, to run on a thread of its own.
+    #[must_use]
+    pub fn background(&self, backfill_to: u64) -> Background {
+        Background {
+            drafting: self.writer.drafting(),
+            upstreams: Arc::clone(&self.upstreams),
+            spec: self.spec.clone(),
+            anchors: self.anchors.clone(),
+            threads: self.settings.threads,
+            backfill_to,
+            commits: self.commits_from.clone(),
+            board: Arc::clone(&self.board),
+        }
+    }
+
+    /// Follows until `stop` says so. Occupies the calling thread; nodes are asked on `runtime`.
+    pub fn run(mut self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
+        runtime.block_on(async {
+            let mut news: Option<TipNews> = None;
+            let mut told: Option<HeaderClaim> = None;
+            while !*stop.borrow() {
+                if self.step_and_tell(told.take()).await == Step::More {
+                    self.commit_waiting();
+                    continue;
+                }
+                news = self.keep_subscribed(news).await;
+                told = self.wait(&mut news, &mut stop).await;
+            }
+        });
+    }
+
+    /// Waits for news, for the time to ask again or for the end; commits what others bring meanwhile.
+    async fn wait(
+        &mut self,
+        news: &mut Option<TipNews>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<HeaderClaim> {
+        let pause = if news.is_some() {
+            POLL_SUBSCRIBED.max(self.settings.poll_every)
+        } else {
+            self.settings.poll_every
+        };
+        let time = sleep(pause);
+        tokio::pin!(time);
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return None,
+                () = &mut time => return None,
+                claim = next_of(news) => return claim,
+                Some(request) = self.commits.recv() => self.commit(request),
+            }
+        }
+    }
+
+    /// Subscribes where a node offers it. A connection that was made anew has no subscription.
+    async fn keep_subscribed(&self, news: Option<TipNews>) -> Option<TipNews> {
+        if let Some(news) = news
+            && news.is_alive().await
+        {
+            return Some(news);
+        }
+        self.upstreams.subscribe().await
+    }
+
+    fn commit_waiting(&mut self) {
+        while let Ok(request) = self.commits.try_recv() {
+            self.commit(request);
+        }
+    }
+
+    fn commit(&mut self, request: CommitRequest) {
+        let committed = self.writer.commit(request.segments, request.told);
+        // Whoever asked may be gone: what is committed stays.
+        let _ = request.done.send(committed);
+    }
+
+    /// One step, and what is to be told of it.
+    async fn step_and_tell(&mut self, told: Option<HeaderClaim>) -> Step {
+        let stepped = self.step(told).await;
+        let tip = self.tip().ok().flatten();
+        match stepped {
+            Ok(step) => {
+                self.board.stepped(tip);
+                step
+            }
+            Err(FollowError::Conflict(conflict)) => {
+                if self.board.conflicted(conflict) {
+                    let Conflict { number, ours, theirs } = conflict;
+                    error!(number, %ours, %theirs, "the upstream contradicts what is final here: \
+                        its chain is not followed; `quipu rewind` resolves it");
+                }
+                Step::Done
+            }
+            Err(error) => {
+                if self.board.failed(tip, &error) {
+                    warn!(%error, "cannot follow now; serving what is here");
+                }
+                Step::Done
+            }
+        }
+    }
+
+    async fn step(&mut self, told: Option<HeaderClaim>) -> Result<Step, FollowError> {
+        // What a subscription tells is one node's word.
+        let target = match told.filter(|_| self.upstreams.quorum() == 1) {
+            Some(claim) => claim,
+            None => self.upstreams.fetch_tip().await?,
+        };
+        self.board.heard_of(target.number);
+        let Some(ours) = self.begin(target).await? else { return Ok(Step::More) };
+        let goal = self.goal(target, ours).await?;
+        if self.hash_at(goal.number)? != Some(goal.hash) {
+            self.follow_branch(goal).await?;
+        }
+        let is_there = goal == target;
+        self.refresh_finality(!is_there).await?;
+        Ok(if is_there { Step::Done } else { Step::More })
+    }
+
+    /// The block to reach in this step: the tip, or one on the way if that is far.
+    async fn goal(&self, target: HeaderClaim, ours: Place) -> Result<HeaderClaim, FollowError> {
+        let near = ours.0.saturating_add(STEP_BLOCKS);
+        if target.number <= near {
+            return Ok(target);
+        }
+        let goal = self.upstreams.fetch_agreed(BlockTag::Number(near)).await?;
+        goal.ok_or(FollowError::Moved { number: near })
+    }
+
+    /// Our newest block.
+    fn tip(&self) -> Result<Option<Place>, StoreError> {
+        let view = self.writer.view();
+        if let Some(tip) = view.head().tip() {
+            return Ok(Some((tip.number(), tip.hash())));
+        }
+        let Some(number) = view.tip() else { return Ok(None) };
+        Ok(self.hash_at(number)?.map(|hash| (number, hash)))
+    }
+
+    /// The hash of our block of this number, or of the one that the head stands on.
+    fn hash_at(&self, number: u64) -> Result<Option<B256>, StoreError> {
+        let view = self.writer.view();
+        if let Some((_, hash)) = view.head().base().filter(|(base, _)| *base == number) {
+            return Ok(Some(hash));
+        }
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        block_on(view.read_hash(&mut reader, number))
+    }
+
+    /// Says once that blocks were taken from another chain than before.
+    fn tell_reorg(fork_point: Place, dropped: u64, added: usize) {
+        if dropped > 0 {
+            info!(fork_point = fork_point.0, dropped, added, "reorganised");
+        }
+    }
+}
+
+/// The next of the news; never, if nobody tells any.
+async fn next_of(news: &mut Option<TipNews>) -> Option<HeaderClaim> {
+    match news {
+        Some(news) => news.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,101 @@
+//! A backfill beside the tip: gaps are filled while the server serves.
+//!
+//! Knows: what is missing, and that only the follower commits.
+//! Never knows: the tip.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chain::trust::Anchors;
+use chain::{BlockRange, ChainSpec};
+use store::{Drafting, NewSegment, StoreError, Told};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+use tracing::warn;
+
+use super::{CommitRequest, StatusBoard};
+use crate::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
+use crate::prove::Unwatched;
+use crate::upstream::Upstreams;
+
+/// Before it is tried again after a failure.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How long nodes are waited for that all fail.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Fills gaps.
+#[derive(Debug)]
+pub struct Background {
+    pub(super) drafting: Drafting,
+    pub(super) upstreams: Arc<Upstreams>,
+    pub(super) spec: ChainSpec,
+    pub(super) anchors: Anchors,
+    pub(super) threads: NonZeroUsize,
+    pub(super) backfill_to: u64,
+    pub(super) commits: mpsc::Sender<CommitRequest>,
+    pub(super) board: Arc<StatusBoard>,
+}
+
+impl Background {
+    /// Fills gaps until there are none or `stop` says so. Occupies the calling thread.
+    pub fn run(self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
+        let mut steps = self.board.watch();
+        while !*stop.borrow() {
+            let Some(unit) = self.next_unit() else {
+                // Whatever opens a gap, or makes blocks below it final, is a step of the follower.
+                runtime.block_on(async {
+                    tokio::select! {
+                        _ = stop.changed() => {}
+                        _ = steps.changed() => {}
+                    }
+                });
+                continue;
+            };
+            let taken = self.take(&unit, runtime);
+            let error = taken.err().map(|error| error.to_string());
+            if let Some(error) = &error {
+                warn!(error, blocks = %unit.range, "the backfill will be tried again");
+            }
+            let is_failed = error.is_some();
+            self.board.backfilled(error);
+            if is_failed {
+                let _ = runtime.block_on(async { timeout(PAUSE, stop.changed()).await });
+            }
+        }
+    }
+
+    /// What to fill next: the tip may have moved, and what was final then is more now.
+    fn next_unit(&self) -> Option<Unit> {
+        let view = self.drafting.view();
+        let last = view.finalized()?.min(view.tip()?);
+        let wanted = BlockRange::from_ends(self.backfill_to, last)?;
+        plan_units(wanted, &view.coverage_receipts(), &self.anchors).into_iter().next()
+    }
+
+    fn take(&self, unit: &Unit, runtime: &Handle) -> Result<(), BackfillError> {
+        let backfiller = Backfiller {
+            drafting: self.drafting.clone(),
+            upstreams: Arc::clone(&self.upstreams),
+            runtime: runtime.clone(),
+            spec: &self.spec,
+            anchors: &self.anchors,
+            settings: Settings {
+                is_unanchored_allowed: false,
+                threads: self.threads,
+                patience: PATIENCE,
+            },
+            progress: &Unwatched,
+        };
+        backfiller.take(unit, &mut |segments, told| self.commit(segments, told)).map(drop)
+    }
+
+    /// Hands segments to the thread that has the writer.
+    fn commit(&self, segments: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
+        let (done, committed) = oneshot::channel();
+        let request = CommitRequest { segments, told, done };
+        self.commits.blocking_send(request).map_err(|_| StoreError::WriterGone)?;
+        committed.blocking_recv().map_err(|_| StoreError::WriterGone)?
+    }
+}

@@ -1,0 +1,105 @@
+//! What is safe and what is final, and sealing it.
+//!
+//! Knows: that a node's word counts for blocks that are ours, that it never goes back, and that what is
+//! final leaves the head.
+//! Never knows: how a segment is built.
+
+use chain::trust::Anchor;
+use store::stat::BlockId;
+use store::{Finality, Told, YOUNG_SLOT_BLOCKS};
+use tokio::time::Instant;
+use tracing::info;
+
+use super::{FollowError, Follower};
+use crate::import::network_of;
+use crate::upstream::{BlockTag, HeaderClaim};
+
+impl Follower {
+    /// Asks what is final if it is time to, tells readers, and seals.
+    pub(super) async fn refresh_finality(&mut self, is_behind: bool) -> Result<(), FollowError> {
+        // What is final changes every few minutes: it need not be asked with every block.
+        let ask_every = self.settings.poll_every.saturating_mul(2);
+        let is_due = self.finality_asked.is_none_or(|asked| asked.elapsed() >= ask_every);
+        if !is_due && !is_behind {
+            return Ok(());
+        }
+        let Some(tip) = self.tip()? else { return Ok(()) };
+        let told = match self.settings.finality_depth {
+            Some(depth) => self.by_depth(tip.0, depth)?,
+            None => self.by_word(tip.0).await?,
+        };
+        self.finality_asked = Some(Instant::now());
+        let before = self.finality;
+        self.finality = Finality {
+            safe: told.safe.or(before.safe),
+            finalized: later(before.finalized, told.finalized),
+        };
+        if self.finality != before {
+            self.writer.set_finality(self.finality);
+        }
+        self.seal()
+    }
+
+    /// So many blocks below the tip.
+    fn by_depth(&self, tip: u64, depth: u64) -> Result<Finality, FollowError> {
+        let number = tip.saturating_sub(depth);
+        let finalized = self.hash_at(number)?.map(|hash| BlockId { number, hash });
+        Ok(Finality { safe: finalized, finalized })
+    }
+
+    /// What the nodes say, as far as it is of our chain.
+    async fn by_word(&self, tip: u64) -> Result<Finality, FollowError> {
+        let safe = self.upstreams.fetch_agreed(BlockTag::Safe).await?;
+        let finalized = match self.upstreams.fetch_agreed(BlockTag::Finalized).await? {
+            // All that is here is older than what is final there, if it is of that chain.
+            Some(claim) if claim.number > tip => {
+                self.upstreams.fetch_agreed(BlockTag::Number(tip)).await?
+            }
+            told => told,
+        };
+        let id = |claim: HeaderClaim| BlockId { number: claim.number, hash: claim.hash };
+        Ok(Finality { safe: self.ours(safe)?.map(id), finalized: self.ours(finalized)?.map(id) })
+    }
+
+    /// The claim if its block is ours.
+    fn ours(&self, claim: Option<HeaderClaim>) -> Result<Option<HeaderClaim>, FollowError> {
+        let Some(claim) = claim else { return Ok(None) };
+        let hash = self.hash_at(claim.number)?;
+        Ok(Some(claim).filter(|claim| hash == Some(claim.hash)))
+    }
+
+    fn seal(&mut self) -> Result<(), FollowError> {
+        let Some(finalized) = self.finality.finalized else { return Ok(()) };
+        let view = self.writer.view();
+        let first = view.head().blocks().first().map(|block| block.number());
+        let end = finalized.number.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        if first.is_none_or(|first| first >= end) {
+            return Ok(());
+        }
+        let told = self.told(finalized.number);
+        if let Some(blocks) = self.writer.seal(finalized.number, told)? {
+            info!(%blocks, "sealed");
+        }
+        Ok(())
+    }
+
+    /// What a manifest is told when blocks up to this one are sealed. Where several nodes must agree on
+    /// what is final, the last block that is sealed is trusted as an anchor is.
+    pub(super) fn told(&self, finalized: u64) -> Told {
+        let view = self.writer.view();
+        let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        let last = end.checked_sub(1).and_then(|number| view.head().find_block(number));
+        let last = last.filter(|_| self.upstreams.quorum() > 1);
+        let anchors = last.map(|it| Anchor { number: it.number(), hash: it.hash() });
+        Told {
+            network: network_of(&self.spec),
+            anchors: anchors.into_iter().collect(),
+            ..Told::default()
+        }
+    }
+}
+
+/// The one with the higher number.
+fn later(one: Option<BlockId>, other: Option<BlockId>) -> Option<BlockId> {
+    [one, other].into_iter().flatten().max_by_key(|id| id.number)
+}

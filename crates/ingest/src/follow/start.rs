@@ -1,0 +1,90 @@
+//! Where following begins: above what is held, or, if that is too far below, at what is final.
+//!
+//! Knows: gaps, and that a head without blocks may stand anywhere.
+//! Never knows: how the tip is followed from there.
+
+use std::time::Duration;
+
+use chain::BlockRange;
+use store::StoreError;
+use tracing::{info, warn};
+
+use super::{FollowError, Follower, Place};
+use crate::upstream::{BlockTag, HeaderClaim, Which};
+
+impl Follower {
+    /// Our tip, from which `target` can be reached. `None` if following has just begun elsewhere.
+    pub(super) async fn begin(
+        &mut self,
+        target: HeaderClaim,
+    ) -> Result<Option<Place>, FollowError> {
+        let Some(ours) = self.tip()? else {
+            self.begin_at_final(target).await?;
+            return Ok(None);
+        };
+        if target.number.saturating_sub(ours.0) <= self.settings.gap_max {
+            return Ok(Some(ours));
+        }
+        self.leave_gap(ours, target).await?;
+        Ok(None)
+    }
+
+    /// The tip is too far: what lies between is left to a backfill.
+    async fn leave_gap(&mut self, ours: Place, target: HeaderClaim) -> Result<(), FollowError> {
+        let view = self.writer.view();
+        if let Some(tip) = view.head().tip() {
+            // Final blocks of the head are kept if the nodes have them too.
+            let theirs = self.upstreams.fetch_agreed(BlockTag::Number(tip.number())).await?;
+            if theirs.is_some_and(|claim| claim.hash == tip.hash()) {
+                let told = self.told(tip.number());
+                self.writer.seal(tip.number(), told)?;
+            }
+            if let Some((_, hash)) = self.writer.view().head().base() {
+                self.writer.rewind(hash)?;
+            }
+        }
+        self.begin_at_final(target).await?;
+        let first = self.tip()?.map_or(target.number, |(number, _)| number);
+        let held = self.writer.view().manifest().coverage();
+        let below = held.last().map_or(ours.0, BlockRange::last);
+        let gap = below.checked_add(1).zip(first.checked_sub(1));
+        let gap = gap.and_then(|(first, last)| BlockRange::from_ends(first, last));
+        if let Some(gap) = gap {
+            warn!(%gap, "left out: the tip is too far; `quipu backfill` or --backfill-to fills it");
+        }
+        self.board.left_gap(gap);
+        Ok(())
+    }
+
+    /// Begins with the block that the nodes call final, or with the tip where they call none so.
+    async fn begin_at_final(&mut self, target: HeaderClaim) -> Result<(), FollowError> {
+        let first = self.final_claim(target).await?.unwrap_or(target);
+        let wanted = [Which::Hash { number: first.number, hash: first.hash }];
+        let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
+        let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
+        let blocks = self.prove(fetched)?;
+        if let Some(number) = first.number.checked_sub(1) {
+            self.stand_on((number, first.parent_hash))?;
+        }
+        self.writer.extend(blocks)?;
+        info!(number = first.number, hash = %first.hash, "following from here");
+        Ok(())
+    }
+
+    /// The newest block that is final, as far as it is known.
+    async fn final_claim(&self, target: HeaderClaim) -> Result<Option<HeaderClaim>, FollowError> {
+        let tag = match self.settings.finality_depth {
+            Some(depth) => BlockTag::Number(target.number.saturating_sub(depth)),
+            None => BlockTag::Finalized,
+        };
+        Ok(self.upstreams.fetch_agreed(tag).await?)
+    }
+
+    /// Lets a head without blocks stand on this block.
+    pub(super) fn stand_on(&mut self, (number, hash): Place) -> Result<(), StoreError> {
+        if self.writer.view().head().base() == Some((number, hash)) {
+            return Ok(());
+        }
+        self.writer.begin_head(number, hash)
+    }
+}

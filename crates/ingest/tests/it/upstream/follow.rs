@@ -1,0 +1,263 @@
+//! The tip of nodes, followed through reorgs, faults and lies.
+
+use chain::BlockRange;
+use ingest::follow::Settings;
+use ingest::upstream::Health;
+use store::Writer;
+use store::head::HeadLimits;
+
+use super::backfill::upstreams;
+use super::chains::{chain, forked, sample_spec};
+use super::faults::{Fault, LIES};
+use super::followed::{Followed, quick, runtime};
+use super::node::Node;
+use crate::folder::DataFolder;
+
+fn range(first: u64, last: u64) -> BlockRange {
+    BlockRange::from_ends(first, last).unwrap()
+}
+
+#[test]
+fn an_empty_folder_begins_at_what_is_final_and_follows_the_tip() {
+    let (runtime, chain) = (runtime(), chain(130));
+    for is_subscribed in [false, true] {
+        let node = Node::start(runtime.handle(), chain[..100].to_vec());
+        node.set_finality(Some(90));
+        let url = if is_subscribed { node.websocket_url() } else { node.url() };
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![url], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(chain[99].hash());
+        assert_eq!(followed.view().coverage(), [range(90, 99)]);
+        assert_eq!(followed.view().finalized(), Some(90));
+        for length in 101..=130 {
+            node.switch(chain[..length].to_vec(), 92);
+            followed.wait_tip(chain[length - 1].hash());
+        }
+        followed.check(&chain);
+        followed.end();
+    }
+}
+
+#[test]
+fn reorgs_of_every_depth_down_to_what_is_final_are_followed() {
+    let runtime = runtime();
+    let trunk = chain(200);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(120));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.websocket_url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[199].hash());
+    for (letter, depth) in [(1, 1), (2, 2), (3, 7), (4, 30), (5, 60), (6, 79)] {
+        let branch = forked(201, 199 - depth, letter);
+        node.switch(branch.clone(), 120);
+        followed.wait_tip(branch[200].hash());
+        followed.check(&branch);
+        // And back: the blocks of the trunk are known.
+        let before = node.count("eth_getBlockByHash");
+        node.switch(trunk.clone(), 120);
+        followed.wait_tip(trunk[199].hash());
+        followed.check(&trunk);
+        assert_eq!(node.count("eth_getBlockByHash"), before, "known blocks are not asked for");
+    }
+    followed.end();
+    // What was followed is there after a restart.
+    let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
+    writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
+    assert_eq!(writer.view().tip(), Some(199));
+}
+
+#[test]
+fn what_is_final_is_sealed_while_the_tip_is_followed() {
+    let (runtime, chain) = (runtime(), chain(800));
+    let node = Node::start(runtime.handle(), chain[..1].to_vec());
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(chain[0].hash());
+    for (length, finalized) in [(300, 200), (600, 511), (800, 790)] {
+        node.switch(chain[..length].to_vec(), finalized);
+        followed.wait_tip(chain[length - 1].hash());
+    }
+    let is_sealed = || followed.view().manifest().coverage() == [range(0, 767)];
+    followed.wait_for("sealed", |_| is_sealed());
+    assert_eq!(followed.view().finalized(), Some(790));
+    followed.check(&chain);
+    followed.end();
+    data.check_holds(&chain[..768].iter().map(|it| it.verified.clone()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
+    let (runtime, trunk) = (runtime(), chain(700));
+    let branch = forked(710, 400, 1);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(650));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    // From genesis, so that much is sealed.
+    let early = Node::start(runtime.handle(), trunk[..1].to_vec());
+    let first = upstreams(vec![early.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &first, quick(), None);
+    followed.wait_tip(trunk[0].hash());
+    followed.end();
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[699].hash());
+    followed.wait_for("sealed", |_| followed.view().manifest().coverage() == [range(0, 511)]);
+    node.switch(branch.clone(), 690);
+    let status = followed.wait_for("conflict", |status| status.conflict.is_some());
+    let conflict = status.conflict.unwrap();
+    assert_eq!(conflict.ours, trunk[conflict.number as usize].hash());
+    assert_eq!(conflict.theirs, branch[conflict.number as usize].hash());
+    followed.check(&trunk);
+    followed.end();
+    let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
+    writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
+    writer.rewind_to(400, trunk[400].hash()).unwrap();
+    drop(writer);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(branch[709].hash());
+    assert_eq!(followed.board.status().conflict, None);
+    followed.check(&branch);
+    followed.end();
+}
+
+#[test]
+fn gaps_are_filled_in_the_background_and_the_whole_chain_is_served() {
+    let (runtime, chain) = (runtime(), chain(700));
+    let node = Node::start(runtime.handle(), chain.clone());
+    node.set_finality(Some(600));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
+    followed.wait_for("whole", |_| followed.view().coverage() == [range(0, 699)]);
+    followed.check(&chain);
+    followed.end();
+}
+
+#[test]
+fn a_tip_that_is_too_far_leaves_a_gap_that_is_told() {
+    let (runtime, chain) = (runtime(), chain(700));
+    let node = Node::start(runtime.handle(), chain[..300].to_vec());
+    node.set_finality(Some(0));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(chain[299].hash());
+    node.set_finality(Some(299));
+    followed.wait_for("sealed", |_| followed.view().manifest().coverage() == [range(0, 255)]);
+    followed.end();
+    node.switch(chain.clone(), 650);
+    let settings = Settings { gap_max: 100, ..quick() };
+    let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
+    followed.wait_tip(chain[699].hash());
+    assert_eq!(followed.board.status().gap, Some(range(256, 649)));
+    assert_eq!(followed.view().coverage(), [range(0, 255), range(650, 699)]);
+    followed.check(&chain);
+    followed.end();
+}
+
+#[test]
+fn a_tip_that_moves_backwards_takes_nothing_away() {
+    let (runtime, chain) = (runtime(), chain(120));
+    let node = Node::start(runtime.handle(), chain[..110].to_vec());
+    node.set_finality(Some(50));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(chain[109].hash());
+    node.switch(chain[..80].to_vec(), 50);
+    followed.wait_for("heard", |status| status.upstream_tip == Some(79));
+    assert_eq!(followed.view().tip(), Some(109));
+    node.switch(chain.clone(), 50);
+    followed.wait_tip(chain[119].hash());
+    followed.check(&chain);
+    followed.end();
+}
+
+#[test]
+fn a_node_that_lies_about_the_tip_is_set_aside_and_nothing_of_it_is_shown() {
+    let (runtime, chain) = (runtime(), chain(120));
+    for lie in LIES {
+        let (liar, honest) = (
+            Node::start(runtime.handle(), chain[..100].to_vec()),
+            Node::start(runtime.handle(), chain[..100].to_vec()),
+        );
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![liar.url(), honest.url()], 1);
+        for node in [&liar, &honest] {
+            node.set_finality(Some(90));
+        }
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(chain[99].hash());
+        liar.spoil(move |_| Some(lie));
+        for node in [&liar, &honest] {
+            node.switch(chain.clone(), 92);
+        }
+        followed.wait_tip(chain[119].hash());
+        followed.check(&chain);
+        let statuses = followed.nodes.statuses();
+        assert_eq!(statuses[0].health, Health::SetAside, "{lie:?}");
+        assert_eq!(statuses[1].lie_count, 0, "{lie:?}");
+        followed.end();
+    }
+}
+
+#[test]
+fn a_tip_counts_when_a_quorum_agrees_on_it() {
+    let (runtime, trunk) = (runtime(), chain(120));
+    let branch = forked(125, 105, 1);
+    let nodes_of = || {
+        let node = Node::start(runtime.handle(), trunk[..110].to_vec());
+        node.set_finality(Some(100));
+        node
+    };
+    let (one, two, three) = (nodes_of(), nodes_of(), nodes_of());
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![one.url(), two.url(), three.url()], 2);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[109].hash());
+    // The preferred one alone goes elsewhere: nobody follows.
+    one.switch(branch.clone(), 100);
+    two.switch(trunk[..115].to_vec(), 100);
+    followed.wait_tip(trunk[109].hash());
+    three.switch(trunk.clone(), 100);
+    followed.wait_tip(trunk[114].hash());
+    two.switch(branch.clone(), 100);
+    followed.wait_tip(branch[124].hash());
+    followed.check(&branch);
+    followed.end();
+}
+
+#[test]
+fn what_fails_now_is_served_when_the_fault_ends() {
+    let (runtime, chain) = (runtime(), chain(140));
+    let node = Node::start(runtime.handle(), chain[..100].to_vec());
+    node.set_finality(Some(60));
+    for url in [node.url(), node.websocket_url()] {
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![url], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(chain[99].hash());
+        for (length, fault) in [
+            (110, Fault::Status(429, None)),
+            (115, Fault::Disconnect),
+            (120, Fault::Truncated),
+            (125, Fault::Stall(std::time::Duration::from_secs(2))),
+            (140, Fault::Status(500, None)),
+        ] {
+            node.spoil(move |_| Some(fault));
+            node.switch(chain[..length].to_vec(), 60);
+            let is_http_only = matches!(fault, Fault::Status(..));
+            if !is_http_only || followed.nodes.name(0) == node.url().name() {
+                followed.wait_for("failing", |status| status.last_error.is_some());
+            }
+            node.mend();
+            followed.wait_tip(chain[length - 1].hash());
+        }
+        followed.check(&chain);
+        followed.end();
+        node.switch(chain[..100].to_vec(), 60);
+    }
+}

@@ -1,0 +1,109 @@
+//! A folder that follows nodes, as `serve` does it.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use ingest::follow::{Follower, Settings, Status, StatusBoard};
+use ingest::upstream::Upstreams;
+use store::head::HeadLimits;
+use store::{Store, View, Writer};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::chains::Chain;
+use crate::folder::{DataFolder, check_view};
+use crate::made::threads;
+
+/// Longer than anything takes that ends at all.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// As it is followed, but with the times of a test.
+pub(crate) fn quick() -> Settings {
+    Settings {
+        poll_every: Duration::from_millis(10),
+        gap_max: 10_000,
+        finality_depth: None,
+        threads: threads(2),
+    }
+}
+
+pub(crate) struct Followed {
+    pub(crate) store: Arc<Store>,
+    pub(crate) board: Arc<StatusBoard>,
+    pub(crate) nodes: Arc<Upstreams>,
+    runtime: Handle,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Followed {
+    pub(crate) fn start(
+        runtime: &Handle,
+        data: &DataFolder,
+        nodes: &Arc<Upstreams>,
+        settings: Settings,
+        backfill_to: Option<u64>,
+    ) -> Self {
+        let store = data.store();
+        let mut writer = Writer::open(Arc::clone(&store), data.spec.clone()).unwrap();
+        let recovery = writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
+        assert!(!recovery.has_damage(), "{recovery:?}");
+        let nodes = Arc::clone(nodes);
+        let (spec, anchors) = (data.spec.clone(), data.anchors.clone());
+        let follower = Follower::new(writer, Arc::clone(&nodes), spec, anchors, settings);
+        let (stop, stopped) = watch::channel(false);
+        let board = follower.board();
+        let mut threads = Vec::new();
+        if let Some(backfill_to) = backfill_to {
+            let background = follower.background(backfill_to);
+            let (runtime, stopped) = (runtime.clone(), stopped.clone());
+            threads.push(thread::spawn(move || background.run(&runtime, stopped)));
+        }
+        let handle = runtime.clone();
+        threads.push(thread::spawn(move || follower.run(&handle, stopped)));
+        Self { store, board, nodes, runtime: runtime.clone(), stop, threads }
+    }
+
+    /// Waits until the status is as wanted.
+    pub(crate) fn wait_for(&self, what: &str, is_wanted: impl FnMut(&Status) -> bool) -> Status {
+        let mut watch = self.board.watch();
+        let waited =
+            self.runtime.block_on(async { timeout(DEADLINE, watch.wait_for(is_wanted)).await });
+        let Ok(status) = waited else { panic!("{what}: still {:?}", self.board.status()) };
+        status.unwrap().clone()
+    }
+
+    /// Waits until a block is the tip.
+    pub(crate) fn wait_tip(&self, hash: B256) {
+        self.wait_for("tip", |status| status.tip.is_some_and(|tip| tip.1 == hash));
+    }
+
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.store.view()
+    }
+
+    /// All that is held is of this chain, and its tip is the chain's.
+    pub(crate) fn check(&self, chain: &Chain) {
+        let view = self.view();
+        assert_eq!(view.tip(), Some(chain.last().unwrap().number()));
+        let held = view.coverage();
+        let held = chain.iter().filter(|told| held.iter().any(|it| it.contains(told.number())));
+        let held: Vec<_> = held.map(|told| told.verified.clone()).collect();
+        check_view(&view, &held);
+    }
+
+    /// Ends it, as a server does.
+    pub(crate) fn end(mut self) {
+        self.stop.send_replace(true);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
