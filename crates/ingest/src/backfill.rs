@@ -24,6 +24,7 @@ use store::read::block_on;
 use store::{Drafting, NewSegment, Reader, StoreError, Told};
 use thiserror::Error;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tracing::info;
 
 use crate::import::{ImportError, Imported, Intake, Trust, network_of};
@@ -83,6 +84,8 @@ pub struct Backfiller<'a> {
     pub settings: Settings,
     /// Who hears of every block.
     pub progress: &'a dyn Progress,
+    /// Says when to stop before a unit is done; `None` never does.
+    pub stop: Option<watch::Receiver<bool>>,
 }
 
 impl std::fmt::Debug for Backfiller<'_> {

@@ -63,6 +63,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
             patience: PATIENCE,
         },
         progress: &ByBlock(&watch),
+        stop: None,
     };
     let outcome = fill(&backfiller, &mut writer, &units, &watch);
     let elapsed = watch.finish();

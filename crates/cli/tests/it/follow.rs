@@ -31,7 +31,12 @@ fn a_backfill_from_a_server_gives_the_folder_that_it_serves() {
     backfill(&["--blocks", "50..99", "--unanchored"]).ends_with(0);
     backfill(&["--blocks", "0..100"]).ends_with(1);
     backfill(&[]).ends_with(0);
-    assert!(files(&copy) == data.files());
+    // The manifests differ: only the archives' names tell what the chain is called.
+    let blocks_of = |mut files: std::collections::BTreeMap<String, Vec<u8>>| {
+        files.remove("manifest");
+        files
+    };
+    assert!(blocks_of(files(&copy)) == blocks_of(data.files()));
     quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
     backfill(&[]).ends_with(0);
 }

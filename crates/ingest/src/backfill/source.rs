@@ -15,7 +15,7 @@ use alloy_primitives::B256;
 use chain::{Candidate, Fault, Mismatch};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use thiserror::Error;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::Backfiller;
 use crate::prove::Blocks;
@@ -126,6 +126,7 @@ impl UpstreamBlocks<'_> {
         let mut messages = order.chunks(BLOCKS_PER_MESSAGE).peekable();
         let mut under_way = FuturesUnordered::new();
         let (mut bytes_heard, mut heard) = (0_u64, 0_u64);
+        let mut stop = self.backfiller.stop.clone();
         loop {
             let (waiting_bytes, is_closed) = {
                 let state = self.lock();
@@ -152,6 +153,9 @@ impl UpstreamBlocks<'_> {
                     bytes_heard = bytes_heard.saturating_add(self.deliver(fetched));
                 }
                 () = self.taken.notified() => {}
+                () = stopped(&mut stop) => {
+                    self.deliver(Err(UpstreamsError::Stopped));
+                }
             }
         }
     }
@@ -251,6 +255,17 @@ impl Blocks for UpstreamBlocks<'_> {
     fn refuse(&self, mismatch: Mismatch) -> SourceFault {
         let place = self.place_of(mismatch.number);
         self.refuse_at(place.unwrap_or_default(), mismatch)
+    }
+}
+
+/// Waits to be told to stop; for ever, if nobody can tell.
+async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
+    let told = match stop {
+        Some(stop) => stop.wait_for(|is_stopped| *is_stopped).await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending::<()>().await;
     }
 }
 

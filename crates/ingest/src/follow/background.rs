@@ -53,7 +53,10 @@ impl Background {
                 });
                 continue;
             };
-            let taken = self.take(&unit, runtime);
+            let taken = self.take(&unit, runtime, &stop);
+            if *stop.borrow() {
+                return;
+            }
             let error = taken.err().map(|error| error.to_string());
             if let Some(error) = &error {
                 warn!(error, blocks = %unit.range, "the backfill will be tried again");
@@ -74,7 +77,12 @@ impl Background {
         plan_units(wanted, &view.coverage_receipts(), &self.anchors).into_iter().next()
     }
 
-    fn take(&self, unit: &Unit, runtime: &Handle) -> Result<(), BackfillError> {
+    fn take(
+        &self,
+        unit: &Unit,
+        runtime: &Handle,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<(), BackfillError> {
         let backfiller = Backfiller {
             drafting: self.drafting.clone(),
             upstreams: Arc::clone(&self.upstreams),
@@ -87,6 +95,7 @@ impl Background {
                 patience: PATIENCE,
             },
             progress: &Unwatched,
+            stop: Some(stop.clone()),
         };
         backfiller.take(unit, &mut |segments, told| self.commit(segments, told)).map(drop)
     }

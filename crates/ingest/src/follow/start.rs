@@ -19,18 +19,25 @@ impl Follower {
         target: HeaderClaim,
     ) -> Result<Option<Place>, FollowError> {
         let Some(ours) = self.tip()? else {
-            self.begin_at_final(target).await?;
+            let first = self.final_claim(target).await?;
+            self.begin_at(first).await?;
             return Ok(None);
         };
-        if target.number.saturating_sub(ours.0) <= self.settings.gap_max {
+        let near = ours.0.saturating_add(self.settings.gap_max);
+        if target.number <= near {
             return Ok(Some(ours));
         }
-        self.leave_gap(ours, target).await?;
+        // What is final may be far below the tip: no gap is left that would have to be left again.
+        let first = self.final_claim(target).await?;
+        if first.number <= near {
+            return Ok(Some(ours));
+        }
+        self.leave_gap(ours, first).await?;
         Ok(None)
     }
 
     /// The tip is too far: what lies between is left to a backfill.
-    async fn leave_gap(&mut self, ours: Place, target: HeaderClaim) -> Result<(), FollowError> {
+    async fn leave_gap(&mut self, ours: Place, begin: HeaderClaim) -> Result<(), FollowError> {
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
             // Final blocks of the head are kept if the nodes have them too.
@@ -43,11 +50,10 @@ impl Follower {
                 self.writer.rewind(hash)?;
             }
         }
-        self.begin_at_final(target).await?;
-        let first = self.tip()?.map_or(target.number, |(number, _)| number);
+        self.begin_at(begin).await?;
         let held = self.writer.view().manifest().coverage();
         let below = held.last().map_or(ours.0, BlockRange::last);
-        let gap = below.checked_add(1).zip(first.checked_sub(1));
+        let gap = below.checked_add(1).zip(begin.number.checked_sub(1));
         let gap = gap.and_then(|(first, last)| BlockRange::from_ends(first, last));
         if let Some(gap) = gap {
             warn!(%gap, "left out: the tip is too far; `quipu backfill` or --backfill-to fills it");
@@ -56,9 +62,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Begins with the block that the nodes call final, or with the tip where they call none so.
-    async fn begin_at_final(&mut self, target: HeaderClaim) -> Result<(), FollowError> {
-        let first = self.final_claim(target).await?.unwrap_or(target);
+    /// Begins with this block, whatever is below it.
+    async fn begin_at(&mut self, first: HeaderClaim) -> Result<(), FollowError> {
         let wanted = [Which::Hash { number: first.number, hash: first.hash }];
         let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
         let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
@@ -71,13 +76,13 @@ impl Follower {
         Ok(())
     }
 
-    /// The newest block that is final, as far as it is known.
-    async fn final_claim(&self, target: HeaderClaim) -> Result<Option<HeaderClaim>, FollowError> {
+    /// The newest block that the nodes call final, or the tip where they call none so.
+    async fn final_claim(&self, target: HeaderClaim) -> Result<HeaderClaim, FollowError> {
         let tag = match self.settings.finality_depth {
             Some(depth) => BlockTag::Number(target.number.saturating_sub(depth)),
             None => BlockTag::Finalized,
         };
-        Ok(self.upstreams.fetch_agreed(tag).await?)
+        Ok(self.upstreams.fetch_agreed(tag).await?.unwrap_or(target))
     }
 
     /// Lets a head without blocks stand on this block.

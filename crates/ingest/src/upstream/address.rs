@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn nothing_secret_of_an_address_is_shown() {
         let url: UpstreamUrl =
-            "https://me:s%40crecy@node.example/v3/hidden?k=hidden".parse().unwrap();
+            "https://alice:s%40crecy@node.example/v3/hidden?k=hidden".parse().unwrap();
         let shown = format!("{url} {url:?} {:?}", url.authorization);
-        for secret in ["me", "crecy", "hidden"] {
-            assert!(!shown.replace("name", "").contains(secret), "{shown}");
+        for secret in ["alice", "crecy", "hidden"] {
+            assert!(!shown.contains(secret), "{shown}");
         }
         let header = url.authorization.unwrap();
-        assert_eq!(header.to_str().unwrap(), "Basic bWU6c0BjcmVjeQ==");
+        assert_eq!(header.to_str().unwrap(), "Basic YWxpY2U6c0BjcmVjeQ==");
         assert_eq!(url.uri.to_string(), "https://node.example/v3/hidden?k=hidden");
     }
 }

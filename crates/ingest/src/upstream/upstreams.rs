@@ -81,6 +81,9 @@ pub enum UpstreamsError {
         /// What they say.
         said: String,
     },
+    /// Nobody wants the answer any more.
+    #[error("told to stop")]
+    Stopped,
     /// A node cannot be asked at all.
     #[error("upstream {name}: {cause}")]
     Unusable {

@@ -33,7 +33,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Following {
     health: Arc<FollowHealth>,
     stop: watch::Sender<bool>,
-    follower: JoinHandle<()>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Following {
@@ -63,19 +63,16 @@ impl Following {
         let follower = Follower::new(writer, nodes, chain.spec.clone(), anchors, settings);
         let health = Arc::new(FollowHealth::of(follower.board(), starting));
         let (stop, stopped) = watch::channel(false);
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let mut threads = Vec::new();
         if let Some(backfill_to) = args.backfill_to {
             let background = follower.background(backfill_to);
             let (runtime, stopped) = (runtime.clone(), stopped.clone());
-            // Not waited for at the end: what it has not committed was never promised.
-            thread::Builder::new()
-                .name("backfill".to_owned())
-                .spawn(move || background.run(&runtime, stopped))?;
+            threads.push(named("backfill").spawn(move || background.run(&runtime, stopped))?);
         }
         let runtime = runtime.clone();
-        let follower = thread::Builder::new()
-            .name("follow".to_owned())
-            .spawn(move || follower.run(&runtime, stopped))?;
-        Ok(Self { health, stop, follower })
+        threads.push(named("follow").spawn(move || follower.run(&runtime, stopped))?);
+        Ok(Self { health, stop, threads })
     }
 
     /// What clients and supervisors are told of it.
@@ -83,11 +80,14 @@ impl Following {
         Arc::clone(&self.health)
     }
 
-    /// Ends it, after the change that is under way.
+    /// Ends it, after the change that is under way. What a backfill has not committed was never
+    /// promised.
     pub(crate) fn end(self) {
         self.stop.send_replace(true);
-        if self.follower.join().is_err() {
-            warn!("following ended in a panic");
+        for thread in self.threads {
+            if thread.join().is_err() {
+                warn!("following ended in a panic");
+            }
         }
     }
 }

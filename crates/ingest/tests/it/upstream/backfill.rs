@@ -65,6 +65,7 @@ fn fill(
             patience: Duration::from_secs(20),
         },
         progress: &Unwatched,
+        stop: None,
     };
     let wanted = BlockRange::from_ends(blocks.0, blocks.1).unwrap();
     let held = writer.view().coverage();
