@@ -62,7 +62,7 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
-  quipu serve --data-dir data --upstream http://localhost:8546 --pass-through eth_*,net_*
+  quipu serve --data-dir data --pass-through eth_*,net_* --pass-through-to http://localhost:8546
   quipu serve --data-dir data --upstream ws://localhost:8546 --backfill-to 0
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
 
@@ -300,8 +300,12 @@ pub(crate) struct ServeArgs {
     /// Methods that are not served here and go to the upstream node: names, or beginnings such as
     /// eth_*; may be repeated. What signs with a node's keys or manages it never goes. Where history
     /// has gaps, reads that are named here go there too if a hash is not found [default: none]
-    #[arg(long, value_name = "METHODS", value_delimiter = ',', requires = "upstreams")]
+    #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub(crate) pass_through: Vec<PassThroughMethod>,
+    /// The node that they go to, over http or https; it need not be followed
+    /// [default: the first --upstream of these]
+    #[arg(long, value_name = "URL", hide_env_values = true, requires = "pass_through")]
+    pub(crate) pass_through_to: Option<String>,
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(crate) connections_max: NonZeroUsize,

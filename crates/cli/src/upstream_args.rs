@@ -59,8 +59,12 @@ impl UpstreamArgs {
 
     /// The first node that is asked over HTTP: calls are passed through to it.
     pub(crate) fn first_http(&self) -> Result<UpstreamUrl, Failure> {
-        self.urls()?.into_iter().find(UpstreamUrl::is_http).ok_or_else(|| {
-            Failure::Usage(anyhow!("--pass-through needs an --upstream over http or https"))
+        let mut urls =
+            if self.upstreams.is_empty() { Vec::new() } else { self.urls()? }.into_iter();
+        urls.find(UpstreamUrl::is_http).ok_or_else(|| {
+            Failure::Usage(anyhow!(
+                "--pass-through needs a node over http or https: --pass-through-to URL"
+            ))
         })
     }
 

@@ -30,13 +30,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let url: UpstreamUrl = args.with.parse().context("--with").map_err(Failure::Usage)?;
     let name = url.name().to_owned();
     let endpoint = Endpoint::new(url, AskLimits::default()).context("--with");
+    let endpoint = endpoint.map_err(Failure::Usage)?;
     let folder = DataFolder::open(&args.data)?;
     let coverage = folder.store.view().coverage();
     let blocks = choose(&coverage, args)?;
     let asking = Asking {
         service: service(&folder)?,
         receipts: folder.store.view().coverage_receipts(),
-        endpoint: endpoint.map_err(Failure::Usage)?,
+        endpoint,
         name,
         txs_per_block: args.txs_per_block,
         seed: args.seed,

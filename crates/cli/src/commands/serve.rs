@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, Settings, UnknownHash};
 use store::read::{Blocking, ReadPool};
@@ -54,13 +55,21 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = Settings { is_following, ..args.settings() };
     let node = match args.pass_through.as_slice() {
         [] => None,
-        _ => Some(Arc::new(Node::at(follow.upstream.first_http()?)?)),
+        _ => Some(Arc::new(Node::at(args.node_url()?)?)),
     };
     let wiring = Wiring { plan: plan.as_ref(), pass_through: args.pass_through.clone(), node };
     bound.serve(&folder, args.http_settings(), settings, wiring)
 }
 
 impl ServeArgs {
+    /// The node that calls are passed through to.
+    fn node_url(&self) -> Result<UpstreamUrl, Failure> {
+        match &self.pass_through_to {
+            Some(text) => text.parse().context("--pass-through-to").map_err(Failure::Usage),
+            None => self.follow.upstream.first_http(),
+        }
+    }
+
     fn http_settings(&self) -> HttpSettings {
         let defaults = HttpSettings::default();
         HttpSettings {

@@ -16,7 +16,7 @@ use crate::stores::{self, data_folder};
 use crate::upstream::{TOGETHER, Upstream};
 
 fn passing(store: &str, upstream: &Upstream, methods: &str) -> Served {
-    stores::serve(store, &["--upstream", &upstream.url, "--pass-through", methods])
+    stores::serve(store, &["--pass-through-to", &upstream.url, "--pass-through", methods])
 }
 
 fn unknown(method: &str) -> Value {
@@ -54,7 +54,7 @@ fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id(
     asked.sort();
     assert_eq!(asked, ["eth_call", "eth_call", "eth_refuse", "net_peerCount"]);
     // Without the flag nothing goes anywhere.
-    let closed = stores::serve("gap", &["--upstream", &upstream.url]);
+    let closed = stores::serve("gap", &[]);
     assert_eq!(closed.call("eth_call", &json!([]))["error"], unknown("eth_call"));
 }
 
@@ -91,7 +91,7 @@ fn a_node_that_fails_gives_an_error_and_the_next_call_goes_well() {
     // Nobody listens there.
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{nowhere}");
-    let served = stores::serve("gap", &["--upstream", &url, "--pass-through", "eth_call"]);
+    let served = stores::serve("gap", &["--pass-through-to", &url, "--pass-through", "eth_call"]);
     assert_eq!(served.call("eth_call", &json!([]))["error"], failed);
 }
 
@@ -115,14 +115,14 @@ fn what_may_never_go_is_refused_when_the_server_starts() {
     let folder = data_folder("gap");
     let serve = ["serve", "--data-dir", text(&folder), "--listen", "127.0.0.1:0"];
     let refused = |args: &[&str]| quipu(&[&serve[..], args].concat()).ends_with(2).err;
-    let upstream = ["--upstream", "http://127.0.0.1:1"];
+    let upstream = ["--pass-through-to", "http://127.0.0.1:1"];
     for methods in ["eth_sign", "eth_call,personal_*", "debug_setHead", "engine_newPayloadV4"] {
         let err = refused(&[&upstream[..], &["--pass-through", methods]].concat());
         assert!(err.contains("is never passed on: it signs with a node's keys"), "{err}");
     }
     let err = refused(&[&upstream[..], &["--pass-through", "*"]].concat());
     assert!(err.contains("write a method such as eth_call"), "{err}");
-    assert!(refused(&["--pass-through", "eth_call"]).contains("--upstream"));
+    assert!(refused(&["--pass-through", "eth_call"]).contains("--pass-through-to"));
 }
 
 /// A node that never answers, or at once.
