@@ -220,6 +220,19 @@ impl ChainSpec {
         self.is_active(Fork::Homestead, number, 0) != Some(true)
     }
 
+    /// The same chain with blob parameters that somebody told: from which time on, in rising order.
+    /// Before the first of them nothing is known.
+    #[must_use]
+    pub fn with_blob_params(self, scheduled: Vec<(u64, BlobParams)>) -> Self {
+        let forks = BlobScheduleBlobParams {
+            cancun: BlobParams::cancun(),
+            prague: BlobParams::prague(),
+            osaka: BlobParams::osaka(),
+            scheduled,
+        };
+        Self { blob_schedule: Some(forks), ..self }
+    }
+
     /// The blob parameters in force at a timestamp; `None` before Cancun or when not known.
     #[must_use]
     pub fn blob_params_at(&self, timestamp: u64) -> Option<BlobParams> {
@@ -316,6 +329,11 @@ mod tests {
         assert_eq!(unknown.fork_at(1, 1), None);
         assert_eq!(unknown.is_active(Fork::Homestead, 1, 1), None);
         assert_eq!(unknown.blob_params_at(u64::MAX), None);
+        let told = unknown
+            .clone()
+            .with_blob_params(vec![(100, BlobParams::prague()), (200, BlobParams::bpo1())]);
+        let max_at = |timestamp| told.blob_params_at(timestamp).map(|it| it.max_blob_count);
+        assert_eq!([99, 100, 199, 200].map(max_at), [None, Some(9), Some(9), Some(15)]);
         assert_eq!(unknown.genesis_hash(), Some(B256::repeat_byte(1)));
     }
 

@@ -101,6 +101,20 @@ impl UpstreamArgs {
         })
     }
 
+    /// A chain with the blob parameters that the nodes go by, if it has none of its own: without them
+    /// no blob has a price.
+    pub(crate) fn with_blob_params(
+        &self,
+        spec: ChainSpec,
+        runtime: &Runtime,
+    ) -> Result<ChainSpec, Failure> {
+        if spec.blob_schedule().is_some() {
+            return Ok(spec);
+        }
+        let told = runtime.block_on(self.nodes(&spec)?.fetch_blob_params());
+        Ok(if told.is_empty() { spec } else { spec.with_blob_params(told) })
+    }
+
     /// The highest block that will not change: by the depth that was given, or by the node's word.
     pub(crate) async fn fetch_final(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
         let (_, claims) =

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let path = locate(&args.data)?;
         let ask = || follow.upstream.ask_spec(&bound.runtime);
         let found = DataFolder::find(&path)?;
-        let chain = FolderChain::choose_or_ask(&follow.chain, found.as_ref(), ask)?;
+        let mut chain = FolderChain::choose_or_ask(&follow.chain, found.as_ref(), ask)?;
+        chain.spec = follow.upstream.with_blob_params(chain.spec, &bound.runtime)?;
         (DataFolder::create(&path)?, Some(Plan { args: follow, chain }))
     } else {
         (DataFolder::open(&args.data)?, None)

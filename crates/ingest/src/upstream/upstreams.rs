@@ -9,6 +9,7 @@ mod member;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
 use chain::ChainSpec;
 use futures_util::future::join_all;
@@ -169,6 +170,17 @@ impl Upstreams {
             }
         }
         first.ok_or_else(|| self.none_left())
+    }
+
+    /// The blob parameters that the first node that tells any goes by, with the times from which on.
+    pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
+        for member in &self.members {
+            let told = member.upstream.fetch_blob_params().await;
+            if !told.is_empty() {
+                return told;
+            }
+        }
+        Vec::new()
     }
 
     fn check_identity(
