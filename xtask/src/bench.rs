@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store` and `compare` are programs that print tables; without a name, every crate's own
+//! `store`, `serve` and `compare` are programs that print tables; without a name, every crate's own
 //! benchmarks run.
 
 use std::path::Path;
@@ -9,10 +9,21 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::libclang;
-use crate::step::{cargo, succeed};
+use crate::step::{cargo, succeed, target};
+use crate::tools::{self, Packaged};
 
 /// The crates that have benchmarks of their own.
 const CRATES: &[&str] = &["ingest", "segment"];
+
+/// What `serve` starts: the limit, and two load generators.
+const SERVE_PACKAGES: &[Packaged] = &[
+    Packaged { program: "nginx", package: "nginx-light" },
+    Packaged { program: "wrk", package: "wrk" },
+    Packaged { program: "h2load", package: "nghttp2-client" },
+];
+/// The third. Pinned, so that a new release cannot fail an old commit; without TLS, which nobody
+/// speaks on the loopback.
+const OHA_VERSION: &str = "1.16.0";
 
 /// Runs what the first argument names, or every crate's benchmarks; other arguments are passed on.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
@@ -20,6 +31,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         Some((name, rest)) if name == "store" => {
             succeed(program(root, &["--package", "bench-store"]).args(rest))
         }
+        Some((name, rest)) if name == "serve" => serve(root, rest),
         // A workspace of its own, which alone links rivals.
         Some((name, rest)) if name == "compare" => {
             let mut compare = program(root, &["--manifest-path", "bench/compare/Cargo.toml"]);
@@ -28,6 +40,19 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         }
         _ => run_crates(root, arguments),
     }
+}
+
+/// The release binary is served, and driven by load generators that are installed where they miss.
+fn serve(root: &Path, arguments: &[String]) -> Result<()> {
+    tools::provide_packages(SERVE_PACKAGES)?;
+    tools::provide_crate(root, "oha", OHA_VERSION, &["--no-default-features"])?;
+    // Built together: apart, their dependencies would be built twice, with other features.
+    let mut build = cargo();
+    build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
+    succeed(build.args(["--package", "cli", "--package", "bench-serve"]))?;
+    let mut serve = Command::new(target(root).join("release/bench-serve"));
+    serve.current_dir(root).env("PATH", tools::search_path(root)?);
+    succeed(serve.args(arguments))
 }
 
 /// Builds a program and runs it, with what is added as its arguments.

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use xtask::{bench, ci, deny, fuzz, nightly, step, tidy};
+use xtask::{bench, ci, deny, fuzz, instructions, nightly, step, tidy};
 
 const USAGE: &str = "\
 cargo xtask TASK
@@ -16,6 +16,7 @@ cargo xtask TASK
   fuzz [--seconds N] [TARGET...]  fuzz each decoder for N seconds (default 20)
   nightly [--seconds N]           what takes longer (default 600 seconds a fuzz target)
   bench [ARGUMENT...]             the benchmarks; arguments go to them
+  instructions [--bless]          instructions of the six reads, against the committed numbers
 ";
 
 fn main() -> ExitCode {
@@ -42,6 +43,7 @@ fn run(task: &str, rest: &[String]) -> Result<()> {
         "fuzz" => fuzz::run(&root, &fuzz::Request::parse(rest, fuzz::SECONDS_DEFAULT)?),
         "nightly" => nightly::run(&root, &fuzz::Request::parse(rest, nightly::SECONDS_DEFAULT)?),
         "bench" => bench::run(&root, rest),
+        "instructions" => instructions::run(&root, rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(())

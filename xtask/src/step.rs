@@ -97,6 +97,12 @@ pub fn host() -> Result<String> {
     Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
+/// Where cargo puts what it builds.
+#[must_use]
+pub fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
 /// Where the repository is: cargo says where this package lies, and it lies one folder below.
 pub fn repository() -> Result<PathBuf> {
     let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);

@@ -29,7 +29,9 @@ pub fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-fn find_bytes(status: &str, name: &str) -> Option<u64> {
+/// A size by its name, in the form of `/proc/PID/status`.
+#[must_use]
+pub fn find_bytes(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)

@@ -1,0 +1,23 @@
+//! How fast answers are served, beside nginx returning the same bytes and beside nodes.
+//!
+//! Knows: servers as programs and addresses, load generators, and which figures were promised.
+//! Never knows: how an answer is found.
+//!
+//! Everything runs on one machine, the load generator on the same cores as the server: what one takes
+//! the other lacks, for every contestant alike. They take turns in short rounds, and what counts is
+//! the ratio of each round, since the speed of a shared machine changes from minute to minute.
+
+pub mod chain_keys;
+pub mod circumstances;
+pub mod contest;
+pub mod http;
+pub mod load;
+pub mod machine;
+pub mod nginx;
+pub mod plot;
+pub mod process;
+pub mod questions;
+pub mod quipu;
+pub mod report;
+pub mod request;
+pub mod run;

@@ -1,0 +1,248 @@
+//! The questions: what is asked by name, with which bodies, and what was promised of it.
+//!
+//! Knows: JSON-RPC requests.
+//! Never knows: who answers, or how the answer is found.
+
+use bench_store::figure::Goal;
+use bench_store::random::Random;
+
+use crate::chain_keys::ChainKeys;
+use crate::contest::Driver;
+
+/// Bodies of a question that is asked at random. Each is picked from all there is.
+const PICKS: usize = 100_000;
+/// Long bodies of a question that is asked at random.
+const LONG_PICKS: usize = 200;
+/// Transactions of the blocks that are asked for in full.
+const BLOCK_TRANSACTIONS: usize = 200;
+/// Connections of a question that does not say otherwise.
+pub const CONNECTIONS: u32 = 32;
+/// Requests in a second where the time of each is what counts.
+pub const FIXED_RATE: u32 = 10_000;
+
+/// One question.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// For `--only` and for programs.
+    pub name: &'static str,
+    /// For people.
+    pub words: &'static str,
+    /// What may be sent; one body only if it is hot.
+    pub bodies: Vec<String>,
+    /// Headers beside the type of the content.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// Connections at a time.
+    pub connections: u32,
+    /// Who sends it.
+    pub driver: Driver,
+    /// What was promised of Quipu's share of nginx: of the requests in a second, or where the rate is
+    /// fixed of the 99th of a hundred waits.
+    pub goal: Option<Goal>,
+}
+
+impl Question {
+    fn new(name: &'static str, words: &'static str, bodies: Vec<String>) -> Self {
+        let (connections, driver) = (CONNECTIONS, Driver::Wrk);
+        Self { name, words, bodies, headers: Vec::new(), connections, driver, goal: None }
+    }
+
+    fn promised(mut self, must: f64, target: f64) -> Self {
+        self.goal = Goal::at_least(must, target);
+        self
+    }
+
+    fn at_fixed_rate(mut self) -> Self {
+        self.driver = Driver::Oha(FIXED_RATE);
+        self.goal = Goal::at_most(1.5, 1.1);
+        self
+    }
+
+    fn encoded(mut self, encoding: &'static str) -> Self {
+        self.headers.push(("Accept-Encoding", encoding));
+        self
+    }
+
+    /// How its answers are encoded.
+    #[must_use]
+    pub fn encoding(&self) -> Option<&'static str> {
+        let header = self.headers.iter().find(|(name, _)| *name == "Accept-Encoding");
+        header.map(|(_, value)| *value)
+    }
+}
+
+/// All questions that nginx is asked too, in the table's order.
+#[must_use]
+pub fn all(keys: &ChainKeys) -> Vec<Question> {
+    let bodies = Bodies::new(keys);
+    let hot_transaction = || vec![bodies.hot_transaction.clone()];
+    let hot_block = || vec![bodies.hot_block.clone()];
+    vec![
+        Question::new("hot-transaction", "hot transaction by hash", hot_transaction())
+            .promised(0.75, 1.0),
+        Question::new(
+            "random-transaction",
+            "random transaction by hash",
+            bodies.random_transactions.clone(),
+        )
+        .promised(0.6, 0.8),
+        Question::new("random-receipt", "random receipt", bodies.random_receipts.clone())
+            .promised(0.6, 0.8),
+        Question::new("hot-block", "hot full block", hot_block()).promised(0.7, 0.9),
+        Question::new("random-block", "random full block", bodies.random_blocks(true))
+            .promised(0.12, 0.3),
+        Question::new(
+            "hot-block-hashes",
+            "hot block with hashes",
+            vec![bodies.hot_block_hashes.clone()],
+        )
+        .promised(0.7, 0.9),
+        Question::new(
+            "random-block-hashes",
+            "random block with hashes",
+            bodies.random_blocks(false),
+        )
+        .promised(0.1, 0.25),
+        Question::new("latest", "latest block with hashes", vec![block_by_number("latest", false)]),
+        Question::new("receipts-batch", "100 receipts of a block in a batch", bodies.receipts()),
+        Question::new("mixed-batch", "1000 mixed calls in a batch", bodies.mixed()),
+        Question::new("not-found", "a hash that is not there", bodies.not_found()),
+        Question {
+            connections: 10_000,
+            ..Question::new(
+                "connections",
+                "hot transaction on 10,000 connections",
+                hot_transaction(),
+            )
+        },
+        Question {
+            driver: Driver::H2load,
+            ..Question::new("http2", "hot transaction over HTTP/2", hot_transaction())
+        },
+        Question::new("gzip", "hot full block, gzip", hot_block()).encoded("gzip"),
+        Question::new("zstd", "hot full block, zstd", hot_block()).encoded("zstd"),
+        Question::new("latency-hot", "p99 of a hot transaction at 10,000/s", hot_transaction())
+            .at_fixed_rate(),
+        Question::new(
+            "latency-random",
+            "p99 of random transactions at 10,000/s",
+            bodies.random_transactions.clone(),
+        )
+        .at_fixed_rate(),
+    ]
+}
+
+/// What is sent, made of what there is.
+struct Bodies<'a> {
+    keys: &'a ChainKeys,
+    hot_transaction: String,
+    hot_block: String,
+    hot_block_hashes: String,
+    random_transactions: Vec<String>,
+    random_receipts: Vec<String>,
+}
+
+impl<'a> Bodies<'a> {
+    fn new(keys: &'a ChainKeys) -> Self {
+        let near = keys.blocks_of_about(BLOCK_TRANSACTIONS);
+        let hot = near.get(near.len() / 2);
+        let number = hot.map(|block| block.number.clone()).unwrap_or_default();
+        let transactions = hot.map(|block| block.transactions.as_slice()).unwrap_or_default();
+        let middle = transactions.get(transactions.len() / 2).cloned().unwrap_or_default();
+        let picks = keys.pick(&mut Random::default(), PICKS);
+        Self {
+            keys,
+            hot_transaction: transaction_by_hash(&middle),
+            hot_block: block_by_number(&number, true),
+            hot_block_hashes: block_by_number(&number, false),
+            random_transactions: picks.iter().map(|hash| transaction_by_hash(hash)).collect(),
+            random_receipts: picks.iter().map(|hash| receipt(hash)).collect(),
+        }
+    }
+
+    /// Every block of about the right size.
+    fn random_blocks(&self, is_full: bool) -> Vec<String> {
+        let near = self.keys.blocks_of_about(BLOCK_TRANSACTIONS);
+        near.iter().map(|block| block_by_number(&block.number, is_full)).collect()
+    }
+
+    fn receipts(&self) -> Vec<String> {
+        let near = self.keys.blocks_of_about(BLOCK_TRANSACTIONS);
+        let picks = Random::default().pick(&near, LONG_PICKS);
+        let first = |hashes: &'a [String]| hashes.iter().take(100).map(|hash| receipt(hash));
+        picks.iter().map(|block| batch(first(&block.transactions).collect())).collect()
+    }
+
+    /// Of every ten calls: five transactions, three receipts, a block with hashes, and one that is
+    /// not there.
+    fn mixed(&self) -> Vec<String> {
+        let mut random = Random::default();
+        let near = self.keys.blocks_of_about(BLOCK_TRANSACTIONS);
+        let one = |random: &mut Random| {
+            let hashes = self.keys.pick(random, 800);
+            let (transactions, receipts) = hashes.split_at(hashes.len().min(500));
+            let mut calls: Vec<String> =
+                transactions.iter().map(|hash| transaction_by_hash(hash)).collect();
+            calls.extend(receipts.iter().map(|hash| receipt(hash)));
+            let blocks = random.pick(&near, 100);
+            calls.extend(blocks.iter().map(|block| block_by_number(&block.number, false)));
+            calls.extend((0..100).map(|_| transaction_by_hash(&made_up(random))));
+            batch(calls)
+        };
+        // Ten of them are a megabyte, and ten thousand different calls.
+        (0..10).map(|_| one(&mut random)).collect()
+    }
+
+    fn not_found(&self) -> Vec<String> {
+        let mut random = Random::default();
+        let count = PICKS.min(self.keys.transaction_count());
+        (0..count).map(|_| transaction_by_hash(&made_up(&mut random))).collect()
+    }
+}
+
+/// A hash of nothing.
+fn made_up(random: &mut Random) -> String {
+    let mut text = String::from("0x");
+    for _ in 0..8 {
+        text.push_str(&format!("{:08x}", random.below(1 << 32)));
+    }
+    text
+}
+
+fn call(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
+}
+
+/// Asks for a transaction.
+#[must_use]
+pub fn transaction_by_hash(hash: &str) -> String {
+    call("eth_getTransactionByHash", &format!("\"{hash}\""))
+}
+
+/// Asks for a receipt.
+#[must_use]
+pub fn receipt(hash: &str) -> String {
+    call("eth_getTransactionReceipt", &format!("\"{hash}\""))
+}
+
+/// Asks for a block.
+#[must_use]
+pub fn block_by_number(number: &str, is_full: bool) -> String {
+    call("eth_getBlockByNumber", &format!("\"{number}\",{is_full}"))
+}
+
+/// Asks for a block by its hash.
+#[must_use]
+pub fn block_by_hash(hash: &str, is_full: bool) -> String {
+    call("eth_getBlockByHash", &format!("\"{hash}\",{is_full}"))
+}
+
+/// Asks for a transaction by its place; `by` is `Number` or `Hash`, of the block.
+#[must_use]
+pub fn transaction_in_block(by: &str, block: &str, index: usize) -> String {
+    let method = format!("eth_getTransactionByBlock{by}AndIndex");
+    call(&method, &format!("\"{block}\",\"{index:#x}\""))
+}
+
+fn batch(calls: Vec<String>) -> String {
+    format!("[{}]", calls.join(","))
+}

@@ -1,0 +1,124 @@
+//! Quipu as its users have it: the release binary, a data folder, a port.
+//!
+//! Knows: the commands `sample`, `import` and `serve`.
+//! Never knows: what is asked.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::load::Target;
+use crate::process::{Running, output_of};
+
+/// Long enough for a machine that is busy with other things.
+const MAKE_WITHIN: std::time::Duration = std::time::Duration::from_hours(1);
+/// Blocks of the sample chain: a million transactions.
+pub const BLOCK_COUNT: u64 = 5184;
+/// Of the chain that is quick to make.
+pub const BLOCK_COUNT_QUICK: u64 = 256;
+const TXS_PER_BLOCK: &str = "200";
+
+/// The program.
+#[derive(Clone, Debug)]
+pub struct Quipu(PathBuf);
+
+/// A sample chain: its archives, and the data folder that holds it.
+#[derive(Clone, Debug)]
+pub struct SampleChain {
+    archives: PathBuf,
+    /// The data folder.
+    pub store: PathBuf,
+}
+
+impl Quipu {
+    /// The binary that was built beside this one.
+    pub fn beside_this_program() -> Result<Self> {
+        let here = std::env::current_exe().context("where this program is")?;
+        let path = here.with_file_name("quipu");
+        ensure!(path.is_file(), "{} is not there: cargo build --release -p cli", path.display());
+        Ok(Self(path))
+    }
+
+    /// Makes a sample chain of so many blocks with mainnet's payload sizes and imports it, unless the
+    /// folder has one already.
+    pub fn make_chain(&self, folder: &Path, block_count: u64) -> Result<SampleChain> {
+        let chain =
+            SampleChain { archives: folder.join("archives"), store: folder.join("store") };
+        if !chain.archives.join("genesis.json").is_file() {
+            let mut sample = Command::new(&self.0);
+            sample.arg("sample").arg("--to").arg(&chain.archives);
+            sample.args(["--block-count", &block_count.to_string()]);
+            sample.args(["--txs-per-block", TXS_PER_BLOCK, "--payload", "mainnet"]);
+            output_of(&mut sample, MAKE_WITHIN)?;
+        }
+        // One that is there already is gone over quickly; one that was broken off goes on.
+        output_of(&mut self.import_command(&chain, &chain.store), MAKE_WITHIN)?;
+        Ok(chain)
+    }
+
+    fn import_command(&self, chain: &SampleChain, to: &Path) -> Command {
+        let mut import = Command::new(&self.0);
+        import.arg("import").arg("--data-dir").arg(to);
+        import.arg("--genesis").arg(chain.archives.join("genesis.json")).arg(&chain.archives);
+        import
+    }
+
+    /// Starts an import of the same archives into another folder, at the same priority as all else.
+    pub fn import_beside(&self, chain: &SampleChain, to: &Path) -> Result<Running> {
+        let _ = fs::remove_dir_all(to);
+        let mut import = self.import_command(chain, to);
+        import.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running::start(&mut import)
+    }
+
+    /// Serves a data folder on a free port; the first line that it says tells which.
+    pub fn serve(&self, store: &Path, cores: Option<&str>) -> Result<Served> {
+        let mut serve = match cores {
+            None => Command::new(&self.0),
+            Some(cores) => {
+                let mut taskset = Command::new("taskset");
+                taskset.args(["-c", cores]).arg(&self.0);
+                taskset
+            }
+        };
+        serve.arg("serve").arg("--data-dir").arg(store).args(["--listen", "127.0.0.1:0"]);
+        serve.args(["--connections-max", "16000"]).env("RUST_LOG", "warn");
+        serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running::start(&mut serve)?;
+        let stderr = running.child().stderr.take().context("no pipe")?;
+        let mut lines = BufReader::new(stderr).lines();
+        let line = lines.next().context("quipu serve ended without a word")??;
+        let address = line.strip_prefix("listening on http://");
+        let address = address.with_context(|| format!("quipu serve: {line}"))?.to_owned();
+        // Whatever it says later must not fill the pipe, and is for people to see.
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| eprintln!("quipu serve: {line}"));
+        });
+        Ok(Served { running, address })
+    }
+}
+
+/// A server that runs until this is dropped.
+#[derive(Debug)]
+pub struct Served {
+    running: Running,
+    /// Where it listens.
+    pub address: String,
+}
+
+impl Served {
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.running.id()
+    }
+
+    /// Where requests are sent.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        Target { url: format!("http://{}/", self.address), is_get: false }
+    }
+}

@@ -1,0 +1,259 @@
+//! What came out, for people and for programs.
+//!
+//! Knows: contests, figures, and where the documentation has room for them.
+//! Never knows: how anything was measured.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bench_store::figure::{Figure, Unit, format_table, to_json};
+use serde_json::{Value, json};
+
+use crate::contest::{Contest, Driver, Measured};
+use crate::plot::{Bar, Line, bars, lines};
+use crate::questions::Question;
+
+/// Between these lines of `benchmarks.md` a run writes.
+const BEGIN: &str = "<!-- bench serve: begin -->";
+const END: &str = "<!-- bench serve: end -->";
+
+/// All that came out of a run.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What was promised.
+    pub figures: Vec<Figure>,
+    /// What is behind it.
+    pub answered: Vec<Answered>,
+    /// Requests in a second over connections.
+    pub connections: Vec<Line>,
+    /// Where and when.
+    pub machine: String,
+}
+
+impl Report {
+    /// For people.
+    #[must_use]
+    pub fn format(&self) -> String {
+        let mut text = format_table(&self.figures);
+        let _ = writeln!(text, "\n{}\n{}", format_details(&self.answered), self.machine);
+        for line in &self.connections {
+            let points: Vec<String> =
+                line.points.iter().map(|(at, value)| format!("{at}: {value:.0}")).collect();
+            let _ = writeln!(text, "{} by connections: {}", line.label, points.join(", "));
+        }
+        text
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let line = |line: &Line| json!({"name": line.label, "points": line.points});
+        json!({
+            "machine": self.machine,
+            "figures": to_json(&self.figures),
+            "questions": details_to_json(&self.answered),
+            "connections": self.connections.iter().map(line).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Puts tables into the folder's `benchmarks.md`, and plots beside it.
+    pub fn write(&self, docs: &Path) -> Result<()> {
+        let path = docs.join("benchmarks.md");
+        let name = path.display().to_string();
+        let page = fs::read_to_string(&path).with_context(|| name.clone())?;
+        let section = format!(
+            "{}.\n\n{}\n\n{}",
+            self.machine,
+            format_table(&self.figures).trim(),
+            format_details(&self.answered)
+        );
+        let page = replace_between(&page, &section)
+            .with_context(|| format!("{name} has no {BEGIN} before {END}"))?;
+        fs::write(&path, page).with_context(|| name.clone())?;
+        let plots = docs.join("plots");
+        fs::create_dir_all(&plots).context("the plots")?;
+        for (name, svg) in self.plots() {
+            fs::write(plots.join(name), svg).context(name)?;
+        }
+        Ok(())
+    }
+
+    /// Those that there are numbers for.
+    fn plots(&self) -> Vec<(&'static str, String)> {
+        let shares: Vec<Bar> = self.answered.iter().filter_map(Answered::bar).collect();
+        let mut plots = Vec::new();
+        if !shares.is_empty() {
+            let title = "Requests a second, as a share of nginx returning the same bytes";
+            plots.push(("serving-shares.svg", bars(title, &shares)));
+        }
+        if !self.connections.is_empty() {
+            let svg = lines(
+                "A hot transaction, by connections",
+                "connections",
+                "requests/s",
+                &self.connections,
+            );
+            plots.push(("serving-connections.svg", svg));
+        }
+        let mut points: Vec<(f64, f64)> =
+            self.answered.iter().filter_map(Answered::share_by_size).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        if points.len() > 1 {
+            let line = Line { label: "Quipu / nginx".to_owned(), points };
+            let title = "Hot answers: share of nginx, by size";
+            plots.push(("serving-sizes.svg", lines(title, "bytes", "share", &[line])));
+        }
+        plots
+    }
+}
+
+/// The page with this between the two lines; `None` if they are not there.
+fn replace_between(page: &str, section: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", section.trim()))
+}
+
+/// A question that was asked, and how the contestants did: Quipu first, then nginx, then others.
+#[derive(Debug)]
+pub struct Answered {
+    /// For programs.
+    pub name: &'static str,
+    /// For people.
+    pub words: String,
+    /// Who sent it.
+    pub driver: Driver,
+    /// How they did.
+    pub contest: Contest,
+    /// Bytes of the answer that nginx returned.
+    pub answer_bytes: usize,
+}
+
+impl Answered {
+    /// The figure with its goal: the share of nginx.
+    #[must_use]
+    pub fn figure(&self, question: &Question) -> Figure {
+        let is_fixed = matches!(self.driver, Driver::Oha(_));
+        let value: fn(&Measured) -> f64 =
+            if is_fixed { |it| it.outcome.p99 } else { |it| it.outcome.per_second };
+        let ratios: Vec<String> =
+            self.contest.ratios(1, value).iter().map(|ratio| format!("{ratio:.2}")).collect();
+        Figure {
+            name: question.name,
+            question: self.words.clone(),
+            of: "Quipu / nginx".to_owned(),
+            value: self.contest.ratio(1, value),
+            unit: Unit::Ratio,
+            goal: question.goal,
+            note: format!("{} bytes; rounds {}", self.answer_bytes, ratios.join(", ")),
+        }
+    }
+
+    fn is_throughput_beside_nginx(&self) -> bool {
+        let is_nginx = self.contest.names.get(1).is_some_and(|name| name == "nginx");
+        is_nginx && !matches!(self.driver, Driver::Oha(_))
+    }
+
+    fn bar(&self) -> Option<Bar> {
+        let value = self.contest.ratio(1, |it| it.outcome.per_second);
+        let bar = Bar { label: self.words.clone(), value, marks: Vec::new() };
+        self.is_throughput_beside_nginx().then_some(bar)
+    }
+
+    fn share_by_size(&self) -> Option<(f64, f64)> {
+        let is_hot = self.name.starts_with("hot-") && self.is_throughput_beside_nginx();
+        let size = f64::from(u32::try_from(self.answer_bytes).ok()?);
+        is_hot.then(|| (size, self.contest.ratio(1, |it| it.outcome.per_second)))
+    }
+
+    fn to_json(&self) -> Value {
+        let of = |place: usize, name: &String| {
+            let median = |value: fn(&Measured) -> f64| self.contest.median(place, value);
+            json!({
+                "name": name,
+                "per_second": median(|it| it.outcome.per_second),
+                "p50_us": median(|it| it.outcome.p50),
+                "p99_us": median(|it| it.outcome.p99),
+                "cpu_us": median(|it| it.cpu),
+                "resident_bytes": median(resident),
+                "bytes_per_answer": median(|it| it.outcome.bytes),
+            })
+        };
+        let names = self.contest.names.iter().enumerate();
+        let contestants: Vec<Value> = names.map(|(place, name)| of(place, name)).collect();
+        json!({"name": self.name, "question": self.words, "contestants": contestants})
+    }
+}
+
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "shown with few digits")]
+fn resident(measured: &Measured) -> f64 {
+    measured.resident as f64
+}
+
+/// Requests a second, waits, CPU time and memory of every contestant, as a table in Markdown.
+#[must_use]
+pub fn format_details(answered: &[Answered]) -> String {
+    let mut text = String::from(
+        "| question | bytes | by | requests/s | p50 | p99 | CPU a request | memory |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for it in answered {
+        for (place, name) in it.contest.names.iter().enumerate() {
+            let median = |value: fn(&Measured) -> f64| it.contest.median(place, value);
+            let (words, bytes) = if place == 0 {
+                let bytes = it.answer_bytes;
+                (it.words.as_str(), if bytes > 0 { bytes.to_string() } else { String::new() })
+            } else {
+                ("", String::new())
+            };
+            let _ = writeln!(
+                text,
+                "| {words} | {bytes} | {name} | {:.0} | {} | {} | {:.1} us | {:.0} MB |",
+                median(|it| it.outcome.per_second),
+                format_micros(median(|it| it.outcome.p50)),
+                format_micros(median(|it| it.outcome.p99)),
+                median(|it| it.cpu),
+                median(resident) / 1e6,
+            );
+        }
+    }
+    text
+}
+
+fn format_micros(micros: f64) -> String {
+    if micros.is_nan() {
+        String::new()
+    } else if micros < 1e4 {
+        format!("{micros:.0} us")
+    } else {
+        format!("{:.1} ms", micros / 1e3)
+    }
+}
+
+/// The same for programs.
+#[must_use]
+pub fn details_to_json(answered: &[Answered]) -> Value {
+    answered.iter().map(Answered::to_json).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_the_lines_is_replaced() {
+        let page = format!("# A\n{BEGIN}\nold\n{END}\nrest\n");
+        let expected = format!("# A\n{BEGIN}\nnew\n{END}\nrest\n");
+        assert_eq!(replace_between(&page, "new\n"), Some(expected));
+        assert_eq!(replace_between("# A\n", "new"), None);
+        assert_eq!(replace_between(&format!("{END}\n{BEGIN}\n"), "new"), None);
+    }
+
+    #[test]
+    fn waits_are_shown_in_the_unit_that_is_short() {
+        let shown = [291.4, 20_000.0, f64::NAN].map(format_micros);
+        assert_eq!(shown, ["291 us", "20.0 ms", ""]);
+    }
+}
