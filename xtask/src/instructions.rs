@@ -38,8 +38,7 @@ const READS: [(&str, u64); 8] = [
 ];
 
 /// The chain that is read.
-const SAMPLE: [&str; 6] =
-    ["--block-count", "64", "--txs-per-block", "200", "--payload", "mainnet"];
+const SAMPLE: [&str; 6] = ["--block-count", "64", "--txs-per-block", "200", "--payload", "mainnet"];
 
 /// Counts, and compares with the committed numbers, or writes them.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {

@@ -117,9 +117,8 @@ impl Contest {
     /// The first contestant as a share of another: every round by itself.
     #[must_use]
     pub fn ratios(&self, place: usize, value: impl Fn(&Measured) -> f64) -> Vec<f64> {
-        let of_round = |round: &Vec<Measured>| {
-            Some(value(round.first()?) / value(round.get(place)?))
-        };
+        let of_round =
+            |round: &Vec<Measured>| Some(value(round.first()?) / value(round.get(place)?));
         self.rounds.iter().filter_map(of_round).collect()
     }
 

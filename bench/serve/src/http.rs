@@ -3,7 +3,8 @@
 //! Knows: HTTP/1.1 as far as one request on a connection of its own needs it.
 //! Never knows: what is asked.
 
-use std::io::{Read as _, Write as _};
+use std::fmt::Write as _;
+use std::io::{Read as _, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -26,14 +27,14 @@ pub fn ask(
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n");
     request.push_str("Content-Type: application/json\r\nConnection: close\r\n");
     for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
+        let _ = write!(request, "{name}: {value}\r\n");
     }
     if let Some(body) = body {
-        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        let _ = write!(request, "Content-Length: {}\r\n", body.len());
     }
     request.push_str("\r\n");
-    stream.write_all(request.as_bytes())?;
-    stream.write_all(body.unwrap_or_default())?;
+    Write::write_all(&mut stream, request.as_bytes())?;
+    Write::write_all(&mut stream, body.unwrap_or_default())?;
     let mut bytes = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).context("an answer")?;
     split(&bytes).with_context(|| format!("{method} http://{address}{path}"))

@@ -195,10 +195,13 @@ mod tests {
     #[test]
     fn short_answers_are_said_and_long_ones_are_files() {
         let text = location(&fixed(b"{\"a\":1}", None)).unwrap();
-        assert_eq!(text, "        location = /it {\n            return 200 '{\"a\":1}';\n        }\n");
+        assert_eq!(
+            text,
+            "        location = /it {\n            return 200 '{\"a\":1}';\n        }\n"
+        );
         let text = location(&fixed(&[b'1'; PIECE_BYTES + 1], None)).unwrap();
         assert!(text.contains("set $piece1 '1';\n            return 200 ${piece0}${piece1};"));
-        let text = location(&fixed(&[b'1'; FILE_BYTES_MIN], None)).unwrap();
+        let text = location(&fixed(&vec![b'1'; FILE_BYTES_MIN], None)).unwrap();
         assert_eq!(text, "        location = /it {\n        }\n");
         let text = location(&fixed(b"\x1f\x8b", Some("gzip"))).unwrap();
         assert!(text.contains("add_header Content-Encoding gzip;") && !text.contains("return"));

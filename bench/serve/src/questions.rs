@@ -3,14 +3,17 @@
 //! Knows: JSON-RPC requests.
 //! Never knows: who answers, or how the answer is found.
 
+use anyhow::{Context as _, Result};
 use bench_store::figure::Goal;
 use bench_store::random::Random;
 
-use crate::chain_keys::ChainKeys;
+use crate::chain_keys::{ChainKeys, usual};
 use crate::contest::Driver;
 
 /// Bodies of a question that is asked at random. Each is picked from all there is.
 const PICKS: usize = 100_000;
+/// Answers of which the one of the middle length is hot.
+const LOOKED_AT: usize = 101;
 /// Long bodies of a question that is asked at random.
 const LONG_PICKS: usize = 200;
 /// Transactions of the blocks that are asked for in full.
@@ -70,13 +73,13 @@ impl Question {
     }
 }
 
-/// All questions that nginx is asked too, in the table's order.
-#[must_use]
-pub fn all(keys: &ChainKeys) -> Vec<Question> {
-    let bodies = Bodies::new(keys);
+/// All questions that nginx is asked too, in the table's order. The server at `address` tells which
+/// answers are of a usual length.
+pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
+    let bodies = Bodies::new(keys, address)?;
     let hot_transaction = || vec![bodies.hot_transaction.clone()];
     let hot_block = || vec![bodies.hot_block.clone()];
-    vec![
+    Ok(vec![
         Question::new("hot-transaction", "hot transaction by hash", hot_transaction())
             .promised(0.75, 1.0),
         Question::new(
@@ -128,7 +131,7 @@ pub fn all(keys: &ChainKeys) -> Vec<Question> {
             bodies.random_transactions.clone(),
         )
         .at_fixed_rate(),
-    ]
+    ])
 }
 
 /// What is sent, made of what there is.
@@ -142,21 +145,26 @@ struct Bodies<'a> {
 }
 
 impl<'a> Bodies<'a> {
-    fn new(keys: &'a ChainKeys) -> Self {
+    fn new(keys: &'a ChainKeys, address: &str) -> Result<Self> {
         let near = keys.blocks_of_about(BLOCK_TRANSACTIONS);
-        let hot = near.get(near.len() / 2);
-        let number = hot.map(|block| block.number.clone()).unwrap_or_default();
-        let transactions = hot.map(|block| block.transactions.as_slice()).unwrap_or_default();
-        let middle = transactions.get(transactions.len() / 2).cloned().unwrap_or_default();
+        let full: Vec<String> = Random::default()
+            .pick(&near, LOOKED_AT)
+            .iter()
+            .map(|block| block_by_number(&block.number, true))
+            .collect();
+        let hot_block = usual(address, &full)?.context("no block is there")?.clone();
         let picks = keys.pick(&mut Random::default(), PICKS);
-        Self {
+        let random_transactions: Vec<String> =
+            picks.iter().map(|hash| transaction_by_hash(hash)).collect();
+        let hot_transaction = usual(address, random_transactions.iter().take(LOOKED_AT))?;
+        Ok(Self {
             keys,
-            hot_transaction: transaction_by_hash(&middle),
-            hot_block: block_by_number(&number, true),
-            hot_block_hashes: block_by_number(&number, false),
-            random_transactions: picks.iter().map(|hash| transaction_by_hash(hash)).collect(),
+            hot_transaction: hot_transaction.context("no transaction is there")?.clone(),
+            hot_block_hashes: hot_block.replace(",true]", ",false]"),
+            hot_block,
             random_receipts: picks.iter().map(|hash| receipt(hash)).collect(),
-        }
+            random_transactions,
+        })
     }
 
     /// Every block of about the right size.
@@ -169,7 +177,7 @@ impl<'a> Bodies<'a> {
         let near = self.keys.blocks_of_about(BLOCK_TRANSACTIONS);
         let picks = Random::default().pick(&near, LONG_PICKS);
         let first = |hashes: &'a [String]| hashes.iter().take(100).map(|hash| receipt(hash));
-        picks.iter().map(|block| batch(first(&block.transactions).collect())).collect()
+        picks.iter().map(|block| batch(&first(&block.transactions).collect::<Vec<_>>())).collect()
     }
 
     /// Of every ten calls: five transactions, three receipts, a block with hashes, and one that is
@@ -186,7 +194,7 @@ impl<'a> Bodies<'a> {
             let blocks = random.pick(&near, 100);
             calls.extend(blocks.iter().map(|block| block_by_number(&block.number, false)));
             calls.extend((0..100).map(|_| transaction_by_hash(&made_up(random))));
-            batch(calls)
+            batch(&calls)
         };
         // Ten of them are a megabyte, and ten thousand different calls.
         (0..10).map(|_| one(&mut random)).collect()
@@ -201,11 +209,8 @@ impl<'a> Bodies<'a> {
 
 /// A hash of nothing.
 fn made_up(random: &mut Random) -> String {
-    let mut text = String::from("0x");
-    for _ in 0..8 {
-        text.push_str(&format!("{:08x}", random.below(1 << 32)));
-    }
-    text
+    let parts: Vec<String> = (0..8).map(|_| format!("{:08x}", random.below(1 << 32))).collect();
+    format!("0x{}", parts.concat())
 }
 
 fn call(method: &str, params: &str) -> String {
@@ -243,6 +248,6 @@ pub fn transaction_in_block(by: &str, block: &str, index: usize) -> String {
     call(&method, &format!("\"{block}\",\"{index:#x}\""))
 }
 
-fn batch(calls: Vec<String>) -> String {
+fn batch(calls: &[String]) -> String {
     format!("[{}]", calls.join(","))
 }

@@ -45,8 +45,7 @@ impl Quipu {
     /// Makes a sample chain of so many blocks with mainnet's payload sizes and imports it, unless the
     /// folder has one already.
     pub fn make_chain(&self, folder: &Path, block_count: u64) -> Result<SampleChain> {
-        let chain =
-            SampleChain { archives: folder.join("archives"), store: folder.join("store") };
+        let chain = SampleChain { archives: folder.join("archives"), store: folder.join("store") };
         if !chain.archives.join("genesis.json").is_file() {
             let mut sample = Command::new(&self.0);
             sample.arg("sample").arg("--to").arg(&chain.archives);

@@ -46,7 +46,7 @@ pub fn run(arguments: &[String]) -> Result<String> {
     let chain = quipu.make_chain(&data, block_count)?;
     let served = quipu.serve(&chain.store, None)?;
     let keys = ChainKeys::read(&served.address)?;
-    let questions = all(&keys);
+    let questions = all(&keys, &served.address)?;
     let names: Vec<&str> = questions.iter().map(|it| it.name).chain(OTHERS).collect();
     request.check_names(&names)?;
     let mut asking = Asking {
@@ -156,8 +156,8 @@ impl Asking<'_> {
 
     fn of_connections(&mut self, nginx: &Nginx) -> Result<()> {
         let hot = self.question("hot-transaction")?.clone();
-        let mut lines = ["Quipu", "nginx"]
-            .map(|label| Line { label: label.to_owned(), points: Vec::new() });
+        let mut lines =
+            ["Quipu", "nginx"].map(|label| Line { label: label.to_owned(), points: Vec::new() });
         for connections in CONNECTIONS {
             self.say(&format!("{connections} connections"));
             let question = Question { connections, ..hot.clone() };

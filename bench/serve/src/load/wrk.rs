@@ -118,7 +118,9 @@ mod tests {
         let mut target = Target { url: "http://127.0.0.1:1/".into(), is_get: false };
         let text = script(&load, &target);
         assert!(text.contains("wrk.method = \"POST\"") && !text.contains("function request"));
-        assert!(text.contains(r#"["Content-Type"] = "application/json", ["Accept-Encoding"] = "gzip""#));
+        assert!(
+            text.contains(r#"["Content-Type"] = "application/json", ["Accept-Encoding"] = "gzip""#)
+        );
         assert!(text.contains(r#"io.lines("/x/bodies")"#));
         load.body_count = 2;
         target.is_get = true;
