@@ -21,8 +21,7 @@ const SERVE_PACKAGES: &[Packaged] = &[
     Packaged { program: "wrk", package: "wrk" },
     Packaged { program: "h2load", package: "nghttp2-client" },
 ];
-/// The third. Pinned, so that a new release cannot fail an old commit; without TLS, which nobody
-/// speaks on the loopback.
+/// The third. Pinned, so that a new release cannot fail an old commit.
 const OHA_VERSION: &str = "1.16.0";
 
 /// Runs what the first argument names, or every crate's benchmarks; other arguments are passed on.
@@ -45,7 +44,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 /// The release binary is served, and driven by load generators that are installed where they miss.
 fn serve(root: &Path, arguments: &[String]) -> Result<()> {
     tools::provide_packages(SERVE_PACKAGES)?;
-    tools::provide_crate(root, "oha", OHA_VERSION, &["--no-default-features"])?;
+    tools::provide_crate(root, "oha", OHA_VERSION, &[])?;
     // Built together: apart, their dependencies would be built twice, with other features.
     let mut build = cargo();
     build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);

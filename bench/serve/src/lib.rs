@@ -20,4 +20,5 @@ pub mod questions;
 pub mod quipu;
 pub mod report;
 pub mod request;
+pub mod rivals;
 pub mod run;

@@ -146,7 +146,6 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    http2_max_requests 1000000000;
     server {{
         listen 127.0.0.1:{port} backlog=16384;
         listen 127.0.0.1:{port_h2} http2 backlog=16384;

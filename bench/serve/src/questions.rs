@@ -107,7 +107,11 @@ pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
         .promised(0.1, 0.25),
         Question::new("latest", "latest block with hashes", vec![block_by_number("latest", false)]),
         Question::new("receipts-batch", "100 receipts of a block in a batch", bodies.receipts()),
-        Question::new("mixed-batch", "1000 mixed calls in a batch", bodies.mixed()),
+        Question {
+            // A batch takes tens of milliseconds: more of them would only wait for each other.
+            connections: 4,
+            ..Question::new("mixed-batch", "1000 mixed calls in a batch", bodies.mixed())
+        },
         Question::new("not-found", "a hash that is not there", bodies.not_found()),
         Question {
             connections: 10_000,
@@ -132,6 +136,18 @@ pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
         )
         .at_fixed_rate(),
     ])
+}
+
+/// Of those the ones that nodes are asked too, with what was promised of Quipu's share of theirs.
+#[must_use]
+pub fn of_nodes(questions: Vec<Question>) -> Vec<Question> {
+    let promised = |question: Question| match question.name {
+        "random-transaction" | "random-receipt" => Some(question.promised(1.5, 2.0)),
+        "random-block" => Some(question.promised(6.0, 10.0)),
+        "receipts-batch" => Some(question.promised(3.0, 10.0)),
+        _ => None,
+    };
+    questions.into_iter().filter_map(promised).collect()
 }
 
 /// What is sent, made of what there is.
@@ -180,18 +196,18 @@ impl<'a> Bodies<'a> {
         picks.iter().map(|block| batch(&first(&block.transactions).collect::<Vec<_>>())).collect()
     }
 
-    /// Of every ten calls: five transactions, three receipts, a block with hashes, and one that is
-    /// not there.
+    /// Half of the calls ask for transactions; of the others four in five for receipts, one for what
+    /// is not there, and one in fifty for a block with hashes.
     fn mixed(&self) -> Vec<String> {
         let mut random = Random::default();
         let near = self.keys.blocks_of_about(BLOCK_TRANSACTIONS);
         let one = |random: &mut Random| {
-            let hashes = self.keys.pick(random, 800);
+            let hashes = self.keys.pick(random, 890);
             let (transactions, receipts) = hashes.split_at(hashes.len().min(500));
             let mut calls: Vec<String> =
                 transactions.iter().map(|hash| transaction_by_hash(hash)).collect();
             calls.extend(receipts.iter().map(|hash| receipt(hash)));
-            let blocks = random.pick(&near, 100);
+            let blocks = random.pick(&near, 10);
             calls.extend(blocks.iter().map(|block| block_by_number(&block.number, false)));
             calls.extend((0..100).map(|_| transaction_by_hash(&made_up(random))));
             batch(&calls)

@@ -58,6 +58,22 @@ impl Quipu {
         Ok(chain)
     }
 
+    /// Whether this binary can be filled from a node.
+    #[must_use]
+    pub fn has_backfill(&self) -> bool {
+        let help = Command::new(&self.0).args(["backfill", "--help"]).output();
+        help.is_ok_and(|output| output.status.success())
+    }
+
+    /// Fills a data folder from a node, up to its tip.
+    pub fn backfill(&self, url: &str, to: &Path) -> Result<()> {
+        let mut backfill = Command::new(&self.0);
+        backfill.arg("backfill").arg("--data-dir").arg(to).args(["--upstream", url]);
+        // A node of one's own reorganises nothing.
+        backfill.args(["--finality-depth", "0"]);
+        output_of(&mut backfill, MAKE_WITHIN).map(drop)
+    }
+
     fn import_command(&self, chain: &SampleChain, to: &Path) -> Command {
         let mut import = Command::new(&self.0);
         import.arg("import").arg("--data-dir").arg(to);

@@ -132,7 +132,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The figure with its goal: the share of nginx.
+    /// The figure with its goal: the share of the contestant beside it.
     #[must_use]
     pub fn figure(&self, question: &Question) -> Figure {
         let is_fixed = matches!(self.driver, Driver::Oha(_));
@@ -143,11 +143,11 @@ impl Answered {
         Figure {
             name: question.name,
             question: self.words.clone(),
-            of: "Quipu / nginx".to_owned(),
+            of: self.contest.names.join(" / "),
             value: self.contest.ratio(1, value),
             unit: Unit::Ratio,
             goal: question.goal,
-            note: format!("{} bytes; rounds {}", self.answer_bytes, ratios.join(", ")),
+            note: format!("rounds {}", ratios.join(", ")),
         }
     }
 

@@ -20,17 +20,18 @@ use crate::machine::description;
 use crate::nginx::{Fixed, Nginx};
 use crate::plot::Line;
 use crate::process::end_all_on_signal;
-use crate::questions::{FIXED_RATE, Question, all};
+use crate::questions::{FIXED_RATE, Question, all, block_by_number, of_nodes};
 use crate::quipu::{BLOCK_COUNT, BLOCK_COUNT_QUICK, Quipu, SampleChain, Served};
 use crate::report::{Answered, Report};
 use crate::request::Request;
+use crate::rivals::{Kind, Rival};
 
 /// Answers of a question that are looked at to find one of the usual length.
 const LOOKED_AT: usize = 200;
 /// Connections at which throughput is looked at.
 const CONNECTIONS: [u32; 8] = [1, 4, 16, 64, 256, 1024, 4096, 10_000];
 /// What is asked of Quipu alone, or in more than one way.
-const OTHERS: [&str; 4] = ["cold", "import", "memory", "scaling"];
+const OTHERS: [&str; 5] = ["cold", "import", "memory", "scaling", "rivals"];
 
 /// Does what the arguments ask for, and gives what is to be printed.
 pub fn run(arguments: &[String]) -> Result<String> {
@@ -61,6 +62,11 @@ pub fn run(arguments: &[String]) -> Result<String> {
     };
     asking.of_nginx()?;
     asking.of_quipu_alone()?;
+    if request.wants("rivals") {
+        for kind in Kind::ALL {
+            asking.of_rival(kind)?;
+        }
+    }
     let mut report = asking.report;
     let show = |load: Option<f64>| load.map_or_else(|| "?".into(), |load| format!("{load:.1}"));
     report.machine = format!(
@@ -150,6 +156,38 @@ impl Asking<'_> {
             let fresh = self.quipu.serve(&self.chain.store, None)?;
             let figure: Figure = memory_under_load(&fresh, &loads)?;
             self.report.figures.push(figure);
+        }
+        Ok(())
+    }
+
+    /// The same chain served by a node, which made it, and by Quipu, which took it from there.
+    fn of_rival(&mut self, kind: Kind) -> Result<()> {
+        if !kind.is_there() {
+            self.say(&format!("{} is not there: left out", kind.name()));
+            return Ok(());
+        }
+        if !self.quipu.has_backfill() {
+            self.say("this binary cannot be filled from a node: rivals are left out");
+            return Ok(());
+        }
+        self.say(&format!("{} makes a chain", kind.name()));
+        let rival = Rival::start(kind, &self.work.join(kind.name()))?;
+        let store = self.work.join(format!("from-{}", kind.name()));
+        self.quipu.backfill(&rival.target().url, &store)?;
+        let served = self.quipu.serve(&store, None)?;
+        let keys = ChainKeys::read(&served.address)?;
+        let last = keys.blocks.last().context("an empty chain")?;
+        rival.check_same(&served.address, &block_by_number(&last.number, true))?;
+        let contestants = [
+            Contestant { name: "Quipu".to_owned(), id: served.id(), target: served.target() },
+            Contestant { name: rival.name().to_owned(), id: rival.id(), target: rival.target() },
+        ];
+        for question in of_nodes(all(&keys, &served.address)?) {
+            self.say(&format!("{}, beside {}", question.words, kind.name()));
+            let contest = self.rules(&question)?.hold(&contestants, |_| Ok(()))?;
+            self.add(question.name, question.words, contest, 0, question.driver);
+            let figure = self.report.answered.last().map(|it| it.figure(&question));
+            self.report.figures.extend(figure);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `reads ARCHIVED-FOLDER READ COUNT`: so many of one read, without a network, for callgrind to count.
+//! `reads FOLDER READ COUNT`: so many of one read, without a network, for callgrind to count.
 //!
 //! Knows: the six reads as requests to the service.
 //! Never knows: how they are counted; `cargo xtask instructions` takes the difference of two counts, so
@@ -96,12 +96,14 @@ fn bodies(read: &str, blocks: &[BlockKeys], count: usize) -> Result<Vec<String>>
     })
 }
 
-/// The first `count` of items that are evenly spread, twice as many as were ever asked for.
+/// Transactions are taken this far apart: no two from one page.
+const STEP: usize = 24;
+
+/// The first `count` of items that lie a step apart, or where there are too few for that one after the
+/// other. Two counts that are compared must look at the same places, and so begin alike.
 fn spread<T>(items: &[T], count: usize) -> Result<Vec<&T>> {
     ensure!(count <= items.len(), "{count} of {} would ask for some twice", items.len());
-    // The same step for every count up to a quarter of all, or two counts would differ in where they
-    // look and not only in how often.
-    let step = if count.saturating_mul(24) <= items.len() { 24 } else { 1 };
+    let step = if count.saturating_mul(STEP) <= items.len() { STEP } else { 1 };
     Ok(items.iter().step_by(step).take(count).collect())
 }
 
