@@ -63,39 +63,39 @@ impl Report {
         let path = docs.join("benchmarks.md");
         let name = path.display().to_string();
         let page = fs::read_to_string(&path).with_context(|| name.clone())?;
-        let section = format!(
+        let plots = self.plots();
+        let mut section = format!(
             "{}.\n\n{}\n\n{}",
             self.machine,
             format_table(&self.figures).trim(),
             format_details(&self.answered)
         );
+        for plot in &plots {
+            let _ = write!(section, "\n![{}](plots/{})\n", plot.title, plot.name);
+        }
         let page = replace_between(&page, &section)
             .with_context(|| format!("{name} has no {BEGIN} before {END}"))?;
         fs::write(&path, page).with_context(|| name.clone())?;
-        let plots = docs.join("plots");
-        fs::create_dir_all(&plots).context("the plots")?;
-        for (name, svg) in self.plots() {
-            fs::write(plots.join(name), svg).context(name)?;
+        let folder = docs.join("plots");
+        fs::create_dir_all(&folder).context("the plots")?;
+        for plot in plots {
+            fs::write(folder.join(plot.name), plot.svg).context(plot.name)?;
         }
         Ok(())
     }
 
     /// Those that there are numbers for.
-    fn plots(&self) -> Vec<(&'static str, String)> {
-        let shares: Vec<Bar> = self.answered.iter().filter_map(Answered::bar).collect();
+    fn plots(&self) -> Vec<Plot> {
         let mut plots = Vec::new();
+        let shares: Vec<Bar> = self.answered.iter().filter_map(Answered::bar).collect();
         if !shares.is_empty() {
             let title = "Requests a second, as a share of nginx returning the same bytes";
-            plots.push(("serving-shares.svg", bars(title, &shares)));
+            plots.push(Plot { name: "serving-shares.svg", title, svg: bars(title, &shares) });
         }
         if !self.connections.is_empty() {
-            let svg = lines(
-                "A hot transaction, by connections",
-                "connections",
-                "requests/s",
-                &self.connections,
-            );
-            plots.push(("serving-connections.svg", svg));
+            let title = "A hot transaction, by connections";
+            let svg = lines(title, "connections", "requests/s", &self.connections);
+            plots.push(Plot { name: "serving-connections.svg", title, svg });
         }
         let mut points: Vec<(f64, f64)> =
             self.answered.iter().filter_map(Answered::share_by_size).collect();
@@ -103,10 +103,17 @@ impl Report {
         if points.len() > 1 {
             let line = Line { label: "Quipu / nginx".to_owned(), points };
             let title = "Hot answers: share of nginx, by size";
-            plots.push(("serving-sizes.svg", lines(title, "bytes", "share", &[line])));
+            let svg = lines(title, "bytes", "share", &[line]);
+            plots.push(Plot { name: "serving-sizes.svg", title, svg });
         }
         plots
     }
+}
+
+struct Plot {
+    name: &'static str,
+    title: &'static str,
+    svg: String,
 }
 
 /// The page with this between the two lines; `None` if they are not there.

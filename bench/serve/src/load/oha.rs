@@ -18,7 +18,7 @@ const RATE_SHARE_MIN: f64 = 0.95;
 /// was due: a server that stalls does not hide behind a load generator that stalls with it.
 pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
     let mut oha = Command::new("oha");
-    oha.args(["--no-tui", "--output-format", "json", "--latency-correction", "--no-color"]);
+    oha.args(["--no-tui", "--output-format", "json", "--latency-correction"]);
     oha.args(["--wait-ongoing-requests-after-deadline"]);
     oha.args(["-z", &format!("{}s", load.time.as_secs().max(1))]);
     oha.args(["-c", &load.connections.to_string(), "-q", &rate.to_string()]);
