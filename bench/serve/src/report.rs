@@ -19,6 +19,9 @@ use crate::questions::Question;
 const BEGIN: &str = "<!-- bench serve: begin -->";
 const END: &str = "<!-- bench serve: end -->";
 
+/// Of the wanted rate.
+const RATE_SHARE_MIN: f64 = 0.95;
+
 /// All that came out of a run.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -154,8 +157,21 @@ impl Answered {
             value: self.contest.ratio(1, value),
             unit: Unit::Ratio,
             goal: question.goal,
-            note: format!("rounds {}", ratios.join(", ")),
+            note: format!("rounds {}{}", ratios.join(", "), self.rate_missed()),
         }
+    }
+
+    /// Whether less was answered than was sent: then waits tell of a queue, not of a server.
+    fn rate_missed(&self) -> String {
+        let Driver::Oha(rate) = self.driver else { return String::new() };
+        let mut missed = String::new();
+        for (place, name) in self.contest.names.iter().enumerate() {
+            let per_second = self.contest.median(place, |it| it.outcome.per_second);
+            if per_second < RATE_SHARE_MIN * f64::from(rate) {
+                let _ = write!(missed, "; {name} answered only {per_second:.0} a second");
+            }
+        }
+        missed
     }
 
     fn is_throughput_beside_nginx(&self) -> bool {

@@ -11,9 +11,6 @@ use serde_json::Value;
 use super::{Load, Outcome, SLACK, Target};
 use crate::process::output_of;
 
-/// Less than this share of the wanted rate, and the waits are not those of that rate.
-const RATE_SHARE_MIN: f64 = 0.95;
-
 /// Sends `rate` requests in a second. A request that could not be sent in time waits from when it
 /// was due: a server that stalls does not hide behind a load generator that stalls with it.
 pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
@@ -31,15 +28,7 @@ pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
     }
     let output = output_of(oha.arg(&target.url), load.time.saturating_add(SLACK))?;
     let said = serde_json::from_slice(&output.stdout).context("what oha prints is no JSON")?;
-    let outcome = parse(&said).with_context(|| format!("{}: oha said: {said}", target.url))?;
-    let share = outcome.per_second / f64::from(rate);
-    ensure!(
-        share >= RATE_SHARE_MIN,
-        "{}: {:.0} requests/s were answered, not {rate}",
-        target.url,
-        outcome.per_second
-    );
-    Ok(outcome)
+    parse(&said).with_context(|| format!("{}: oha said: {said}", target.url))
 }
 
 /// Seconds become microseconds. Any answer but 200 is an error.
