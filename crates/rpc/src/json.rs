@@ -24,6 +24,9 @@ pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
+/// What comes before the digits of a quantity.
+const PREFIX: &[u8; 3] = b"\"0x";
+
 /// Appends a quantity: as few digits as it takes, and `0x0` for zero.
 pub(crate) fn put_quantity(out: &mut Vec<u8>, value: u64) {
     put_minimal(out, &value.to_be_bytes());
@@ -40,30 +43,24 @@ pub(crate) fn put_quantity_u256(out: &mut Vec<u8>, value: &U256) {
 }
 
 fn put_minimal(out: &mut Vec<u8>, bytes: &[u8]) {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    let Some((first, rest)) = bytes.get(zeros..).and_then(<[u8]>::split_first) else {
-        out.extend_from_slice(b"\"0x0\"");
-        return;
+    let bytes = if bytes.is_empty() { &[0] } else { bytes };
+    // All digits first; then what comes before them takes the place of leading zeros.
+    let mut text = [0; PREFIX.len() + 2 * U256::BYTES + 1];
+    let end = PREFIX.len().saturating_add(bytes.len().saturating_mul(2));
+    let digits = text.get_mut(PREFIX.len()..end);
+    let Some(Ok(())) = digits.map(|place| hex::encode_to_slice(bytes, place)) else {
+        // Wider than any number of the chain.
+        return put_data(out, bytes);
     };
-    let [high, low] = [first >> 4, first & 0xf].map(digit);
-    out.extend_from_slice(b"\"0x");
-    if high != b'0' {
-        out.push(high);
+    let digits = text.iter().take(end.saturating_sub(1)).skip(PREFIX.len());
+    let begin = digits.take_while(|digit| **digit == b'0').count();
+    for (place, byte) in text.iter_mut().skip(begin).zip(PREFIX) {
+        *place = *byte;
     }
-    out.push(low);
-    let begin = out.len();
-    out.resize(begin.saturating_add(rest.len().saturating_mul(2)), 0);
-    if let Some(place) = out.get_mut(begin..) {
-        let _ = hex::encode_to_slice(rest, place);
+    if let Some(place) = text.get_mut(end) {
+        *place = b'"';
     }
-    out.push(b'"');
-}
-
-fn digit(nibble: u8) -> u8 {
-    match nibble {
-        0..=9 => b'0'.saturating_add(nibble),
-        _ => b'a'.saturating_add(nibble.saturating_sub(10)),
-    }
+    out.extend_from_slice(text.get(begin..=end).unwrap_or_default());
 }
 
 /// Appends a text in quotes, with what JSON does not allow in it escaped.

@@ -176,7 +176,7 @@ impl Bound {
             service = service.with_pass_through(wiring.pass_through, node);
         }
         let server = Arc::new(Server::new(Arc::new(service), http));
-        let served = self.runtime.block_on(async {
+        let outcome = self.runtime.block_on(async {
             let held = store.view().coverage();
             let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
             info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
@@ -193,7 +193,7 @@ impl Bound {
         if let Some(following) = following {
             following.end();
         }
-        served?;
+        outcome?;
         pool.close();
         info!("stopped");
         Ok(())

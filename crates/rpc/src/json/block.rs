@@ -10,6 +10,9 @@ use store::{BlockFacts, StoredBlock, StoredHeader};
 use super::transaction::{Place, put_transaction};
 use super::{Object, put_data, put_list, try_put_list};
 
+/// What a transaction as JSON has beside the digits of its own bytes, about.
+const TRANSACTION_NAMES_BYTES: usize = 640;
+
 /// Stored bytes that cannot be what a verified block had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotABlock;
@@ -42,6 +45,10 @@ pub(crate) fn put_block(
             put_list(transactions, &hashes, |out, hash| put_data(out, hash.as_slice()));
         }
         Detail::Full => {
+            // Two digits a byte, and the names of members: growing a long answer copies it each time.
+            let names = block.rows.len().saturating_mul(TRANSACTION_NAMES_BYTES);
+            let bytes = usize::try_from(block.header.block_bytes).unwrap_or_default();
+            transactions.reserve(bytes.saturating_mul(2).saturating_add(names));
             let facts = facts_of(&block.header, &header);
             let rows = block.rows.iter().zip(&hashes).zip(0..);
             try_put_list(transactions, rows, |out, ((row, hash), index)| {
