@@ -8,37 +8,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 # The depths of reorgs, in this order; a finalised block of anvil is 64 below its tip.
 depths=(1 2 3 5 8 13 21 34 55 60)
 
-# follows NAME NODE_WS NODE_HTTP: a server with a fresh data folder that follows the node; $ours is where.
-follows() {
-    local name=$1 socket=$2 node=$3
-    names_chain "$node"
-    starts "quipu-$name" '^listening on (http:.*)$' "$quipu" serve --data-dir "$work/$name-data" \
-        --listen 127.0.0.1:0 --upstream "$socket" "${chain_flags[@]}" --backfill-to 0
-    ours=$address
-}
-
-# catches_up NODE: our tip becomes the node's.
-catches_up() {
-    local expected found
-    expected=$(ask "$1" eth_getBlockByNumber latest false | json 'value["hash"]')
-    for _ in {1..600}; do
-        found=$(ask "$ours" eth_getBlockByNumber latest false | json '(value or {}).get("hash")')
-        [ "$found" != "$expected" ] || break
-        sleep 0.1
-    done
-    same "$found" "$expected" "our tip is the node's, block $(tip_of "$1")"
-}
-
-# holds_from_genesis NODE: the background has filled what was before the tip.
-holds_from_genesis() {
-    for _ in {1..600}; do
-        [ "$(ask "$ours" eth_capabilities | json 'value["blocks"].get("oldestBlock")')" != 0x0 ] || break
-        sleep 0.1
-    done
-    same "$(ask "$ours" eth_capabilities | json 'value["blocks"].get("oldestBlock")')" 0x0 \
-        "all blocks from genesis on are held"
-}
-
 starts_anvil
 sends "$anvil"
 follows anvil "$anvil_socket" "$anvil"

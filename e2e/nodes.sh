@@ -22,28 +22,24 @@ other=0x70997970C51812dc3A010C7d01b50e0d17dc79C8
 # shellcheck disable=SC2034 # the scripts that source this one use it
 anvil_habits=(block.totalDifficulty block.size receipt.blockTimestamp receipt.blobGasPrice)
 
-for tool in node npm go; do
-    if ! command -v "$tool" >/dev/null; then
-        echo "error: real nodes need $tool: install it" >&2
+# needs TOOL: breaks off if it is not there.
+needs() {
+    if ! command -v "$1" >/dev/null; then
+        echo "error: real nodes need $1: install it" >&2
         exit 1
     fi
-done
+}
+
+needs node
+needs npm
 if [ "$(node --print 'process.versions.node.split(".")[0]')" -lt "$node_major_min" ]; then
     echo "error: this needs Node $node_major_min or later, this is $(node --version)" >&2
-    exit 1
-fi
-if [ "$(go env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')" -lt "$go_minor_min" ]; then
-    echo "error: geth needs Go 1.$go_minor_min or later, this is $(go env GOVERSION)" >&2
     exit 1
 fi
 cp -r "$root/e2e/nodes" "$tools"
 cd "$tools"
 exits 0 "anvil and cast are installed" \
     npm install --no-audit --no-fund --no-package-lock --ignore-scripts
-if ! go version -m "$geth" 2>/dev/null | grep --quiet -w "$geth_version"; then
-    echo "installing geth $geth_version into $(dirname "$geth")"
-    GOBIN=$(dirname "$geth") go install "github.com/ethereum/go-ethereum/cmd/geth@$geth_version"
-fi
 
 # starts NAME PATTERN COMMAND...: a server; $address is what the pattern finds in the log, $process the
 # process. It is stopped at the end, whatever happens.
@@ -118,16 +114,62 @@ agrees() {
     says "^types $types\$" "$name: $(tail -n 1 "$output"), of types $types"
 }
 
+# follows NAME NODE_WS NODE_HTTP: a server with the data folder of this name that follows the node;
+# $ours is where.
+follows() {
+    local name=$1 socket=$2 node=$3
+    names_chain "$node"
+    starts "quipu-$name" '^listening on (http:.*)$' "$quipu" serve --data-dir "$work/$name-data" \
+        --listen 127.0.0.1:0 --upstream "$socket" "${chain_flags[@]}" --backfill-to 0
+    ours=$address
+}
+
+# catches_up NODE: our tip becomes the node's.
+catches_up() {
+    local expected found
+    expected=$(ask "$1" eth_getBlockByNumber latest false | json 'value["hash"]')
+    for _ in {1..600}; do
+        found=$(ask "$ours" eth_getBlockByNumber latest false | json '(value or {}).get("hash")')
+        [ "$found" != "$expected" ] || break
+        sleep 0.1
+    done
+    same "$found" "$expected" "our tip is the node's, block $(tip_of "$1")"
+}
+
+# holds_from_genesis NODE: the background has filled what was before the tip.
+holds_from_genesis() {
+    for _ in {1..600}; do
+        [ "$(ask "$ours" eth_capabilities | json 'value["blocks"].get("oldestBlock")')" != 0x0 ] || break
+        sleep 0.1
+    done
+    same "$(ask "$ours" eth_capabilities | json 'value["blocks"].get("oldestBlock")')" 0x0 \
+        "all blocks from genesis on are held"
+}
+
 # starts_anvil: $anvil and $anvil_socket are where.
+# shellcheck disable=SC2034 # the scripts that source this one use it
 starts_anvil() {
     starts anvil '^Listening on (.*)$' "$tools/node_modules/.bin/anvil" --port 0
     anvil=http://$address
-    # shellcheck disable=SC2034 # the scripts that source this one use it
     anvil_socket=ws://$address
+}
+
+# installs_geth: at the pinned version, unless it is there.
+installs_geth() {
+    needs go
+    if [ "$(go env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')" -lt "$go_minor_min" ]; then
+        echo "error: geth needs Go 1.$go_minor_min or later, this is $(go env GOVERSION)" >&2
+        exit 1
+    fi
+    if ! go version -m "$geth" 2>/dev/null | grep --quiet -w "$geth_version"; then
+        echo "installing geth $geth_version into $(dirname "$geth")"
+        GOBIN=$(dirname "$geth") go install "github.com/ethereum/go-ethereum/cmd/geth@$geth_version"
+    fi
 }
 
 # starts_geth: $geth_node and $geth_socket are where; the account has ether.
 starts_geth() {
+    installs_geth
     starts geth '.*HTTP server started +endpoint=([0-9.:]+) .*' "$geth" --dev --datadir "$work/geth" \
         --http --http.addr 127.0.0.1 --http.port 0 --ws --ws.addr 127.0.0.1 --ws.port 0 \
         --ipcdisable --nodiscover --port 0 --authrpc.port 0
