@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
 use ingest::export::Kind;
 use ingest::sample::Payload;
-use rpc::PassThroughMethod;
+use rpc::{PassThroughMethod, Settings};
 
 use crate::upstream_args::UpstreamArgs;
 
@@ -306,6 +306,14 @@ pub(crate) struct ServeArgs {
     /// [default: the first --upstream of these]
     #[arg(long, value_name = "URL", hide_env_values = true, requires = "pass_through")]
     pub(crate) pass_through_to: Option<String>,
+    /// Bytes of results that are kept because they are asked for again and again; 0 keeps none
+    #[arg(
+        long,
+        env = "QUIPU_CACHE_BYTES",
+        value_name = "BYTES",
+        default_value_t = Settings::default().cache_bytes_max
+    )]
+    pub(crate) cache_bytes: usize,
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(crate) connections_max: NonZeroUsize,

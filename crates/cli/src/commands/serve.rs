@@ -88,7 +88,7 @@ impl ServeArgs {
             Some(UnknownHashArg::Null) => UnknownHash::Null,
             Some(UnknownHashArg::Refuse) => UnknownHash::Refuse,
         };
-        Settings { unknown_hash, ..Settings::default() }
+        Settings { unknown_hash, cache_bytes_max: self.cache_bytes, ..Settings::default() }
     }
 }
 
