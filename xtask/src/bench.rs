@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve` and `compare` are programs that print tables; without a name, every crate's own
-//! benchmarks run.
+//! `store`, `serve`, `compare` and `follow` are programs that print tables; without a name, every
+//! crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,6 +36,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
             let mut compare = program(root, &["--manifest-path", "bench/compare/Cargo.toml"]);
             libclang::provide(root, &mut compare)?;
             succeed(compare.args(rest))
+        }
+        // Needs a real node, which a script provides.
+        Some((name, rest)) if name == "follow" => {
+            succeed(Command::new(root.join("bench/follow/run")).args(rest))
         }
         _ => run_crates(root, arguments),
     }
