@@ -18,16 +18,24 @@ const EVERY_BIT: &str = "QUIPU_FLIP_EVERY_BIT";
 /// Read by the test that kills imports: how often.
 const KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
 
+/// Read by the script that kills what takes blocks from a node: how often.
+const NODE_KILLS: (&str, &str) = ("QUIPU_KILLS", "200");
+const NODE_KILLS_SCRIPT: &str = "e2e/kills.sh";
+
 /// Runs the long tests, then fuzzes the wanted targets.
 pub fn run(root: &Path, request: &fuzz::Request) -> Result<()> {
     println!("nightly plan:");
     let (kills, count) = KILLS;
     println!("  1. every test in release mode with {EVERY_BIT}=1 and {kills}={count}");
-    println!("  2. {} seconds of fuzzing each target", request.seconds);
+    let (node_kills, node_count) = NODE_KILLS;
+    println!("  2. {NODE_KILLS_SCRIPT} with {node_kills}={node_count}");
+    println!("  3. {} seconds of fuzzing each target", request.seconds);
     let tests = Step::cargo("long tests", &["test", "--workspace", "--locked", "--release"])
         .with_env(EVERY_BIT, "1")
         .with_env(kills, count);
-    let long_tests = run_all(root, vec![tests]);
+    let kills_beside_a_node = Step::script("kills beside a node", root, NODE_KILLS_SCRIPT)
+        .with_env(node_kills, node_count);
+    let long_tests = run_all(root, vec![tests, kills_beside_a_node]);
     // A failing test must not cost the night's fuzzing.
     let fuzzing = fuzz::run(root, request);
     long_tests.and(fuzzing)

@@ -33,6 +33,12 @@ impl Step {
         Self { name: name.to_owned(), work: Work::Command(command) }
     }
 
+    /// A step that runs a script of the repository.
+    #[must_use]
+    pub fn script(name: &str, root: &Path, script: &str) -> Self {
+        Self { name: name.to_owned(), work: Work::Command(Command::new(root.join(script))) }
+    }
+
     /// A step that is one of our own functions.
     #[must_use]
     pub fn function(name: &str, function: fn(&Path) -> Result<()>) -> Self {
