@@ -246,6 +246,11 @@ if (filling.folder !== null && faults.length === 0) {
     if ((await running.ended) !== 0) fault(`the last backfill failed:\n${running.said}`);
     await endFilling("the last backfill");
 }
+// The node never gives up what it called final: whatever a server called so must be the node's.
+for (const [number, hash] of finalBlocks) {
+    const theirs = await ask(node, "eth_getBlockByNumber", hex(number), false);
+    if (theirs?.hash !== hash) fault(`block ${number} was final as ${hash}, the node has ${theirs?.hash}`);
+}
 if (faults.length === 0) {
     for (const [name, count] of Object.entries(tally)) if (count === 0) fault(`nothing of this happened: ${name}`);
 }
