@@ -41,6 +41,7 @@ while [ "$(final_of "$geth_node")" -lt 32 ]; do
     sends_blob "$geth_node"
 done
 fills geth "$geth_node" "$geth_socket"
-agrees geth "$geth_node" "$last" "0x0 0x1 0x2 0x3 0x4"
+# Without its node nobody knows the blob parameters of this chain: prices are left out, not guessed.
+agrees geth "$geth_node" "$last" "0x0 0x1 0x2 0x3 0x4" receipt.blobGasPrice
 exits 0 "geth: quipu compare finds no difference" \
     "$quipu" compare --data-dir "$work/geth-data" --with "$geth_node" --blocks "0..$last"

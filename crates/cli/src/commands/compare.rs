@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use chain::BlockRange;
-use ingest::upstream::{AskLimits, Endpoint, UpstreamUrl};
+use chain::{BlockRange, ChainSpec};
+use ingest::upstream::{AskLimits, Endpoint, Upstream, UpstreamUrl};
 use rpc::compare::{
     Question, Said, Tally, differences, questions_of_absent, questions_of_block, spread,
 };
 use rpc::{Service, Settings, UnknownHash};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::Failure;
@@ -29,13 +30,17 @@ const OWN_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let url: UpstreamUrl = args.with.parse().context("--with").map_err(Failure::Usage)?;
     let name = url.name().to_owned();
+    let node = Upstream::new(url.clone(), AskLimits::default()).context("--with");
+    let node = node.map_err(Failure::Usage)?;
     let endpoint = Endpoint::new(url, AskLimits::default()).context("--with");
     let endpoint = endpoint.map_err(Failure::Usage)?;
     let folder = DataFolder::open(&args.data)?;
     let coverage = folder.store.view().coverage();
     let blocks = choose(&coverage, args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let service = service(&folder, spec_by(&node, spec_of(&folder)?, &runtime));
     let asking = Asking {
-        service: service(&folder)?,
+        service,
         receipts: folder.store.view().coverage_receipts(),
         endpoint,
         name,
@@ -47,7 +52,6 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         tally: Mutex::default(),
     };
     let asking = Arc::new(asking);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(ask_all(&asking, args.concurrency.get()));
     let elapsed = asking.watch.finish();
     outcome?;
@@ -95,9 +99,19 @@ fn choose(coverage: &[BlockRange], args: &CompareArgs) -> anyhow::Result<Vec<u64
 
 /// Our own answers, as `quipu serve` gives them, but for unknown hashes: those of a folder with gaps
 /// would all differ, and say nothing about what is held.
-fn service(folder: &DataFolder) -> anyhow::Result<Service> {
+fn service(folder: &DataFolder, spec: ChainSpec) -> Service {
     let settings = Settings { unknown_hash: UnknownHash::Null, ..Settings::default() };
-    Ok(Service::new(Arc::clone(&folder.store), spec_of(folder)?, settings))
+    Service::new(Arc::clone(&folder.store), spec, settings)
+}
+
+/// A chain whose blob parameters nobody here knows has those of the other endpoint: without them
+/// every blob's price would be a difference.
+fn spec_by(node: &Upstream, spec: ChainSpec, runtime: &Runtime) -> ChainSpec {
+    let told = match spec.blob_schedule() {
+        Some(_) => Vec::new(),
+        None => runtime.block_on(node.fetch_blob_params()),
+    };
+    if told.is_empty() { spec } else { spec.with_blob_params(told) }
 }
 
 /// All that is asked, and what comes of it.

@@ -233,7 +233,7 @@ impl Upstream {
 
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);
     /// none if it does not tell.
-    pub(super) async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
+    pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
         let told = self.ask_one(Call::new("eth_config", "[]")).await.ok().flatten();
         let config = told.and_then(|text| serde_json::from_slice::<ConfigJson>(&text).ok());
         let ConfigJson { current, next, last } = config.unwrap_or_default();
