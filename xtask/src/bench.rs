@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::libclang;
-use crate::step::{cargo, succeed, target};
+use crate::step::{cargo, script, succeed, target};
 use crate::tools::{self, Packaged};
 
 /// The crates that have benchmarks of their own.
@@ -39,7 +39,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         }
         // Needs a real node, which a script provides.
         Some((name, rest)) if name == "follow" => {
-            succeed(Command::new(root.join("bench/follow/run")).args(rest))
+            succeed(script(root, "bench/follow/run").args(rest))
         }
         _ => run_crates(root, arguments),
     }

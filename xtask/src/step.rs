@@ -4,7 +4,7 @@
 //! Never knows: why a task needs them.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -36,7 +36,7 @@ impl Step {
     /// A step that runs a script of the repository.
     #[must_use]
     pub fn script(name: &str, root: &Path, script: &str) -> Self {
-        Self { name: name.to_owned(), work: Work::Command(Command::new(root.join(script))) }
+        Self { name: name.to_owned(), work: Work::Command(self::script(root, script)) }
     }
 
     /// A step that is one of our own functions.
@@ -91,7 +91,26 @@ pub fn succeed(command: &mut Command) -> Result<()> {
 /// The cargo that runs us, so that a chosen toolchain stays chosen.
 #[must_use]
 pub fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+    undescribed(&env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+}
+
+/// A script of the repository.
+#[must_use]
+pub fn script(root: &Path, name: &str) -> Command {
+    undescribed(root.join(name).as_os_str())
+}
+
+/// A program that is not told which package we are. Some build scripts look at that, and whatever depends
+/// on theirs would be built again, for us and then for the next person who runs cargo by hand.
+fn undescribed(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// The target triple of the compiler itself.
