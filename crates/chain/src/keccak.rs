@@ -125,10 +125,14 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     hashes
 }
 
+/// Few short inputs take one turn of the lanes together, however few they are.
+const ALONE_BLOCKS_MIN: usize = 16;
+
 /// Whether an input of so many blocks, of all that are there, is hashed alone: beside it, eight lanes
 /// take half as long again as assembly takes for one.
 fn is_alone(blocks: usize, sum: usize) -> bool {
-    blocks.saturating_mul(5) > sum.saturating_sub(blocks).saturating_mul(2)
+    blocks >= ALONE_BLOCKS_MIN
+        && blocks.saturating_mul(5) > sum.saturating_sub(blocks).saturating_mul(2)
 }
 
 fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
