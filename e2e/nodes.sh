@@ -110,7 +110,7 @@ names_chain() {
 agrees() {
     local name=$1 node=$2 last=$3 types=$4
     exits 0 "$name: every block, transaction and receipt is the node's own" \
-        node agree.mjs "$ours" "$node" 0 "$last" "${@:5}"
+        node agree.mjs "$ours" "$node" "0-$last" "${@:5}"
     says "^types $types\$" "$name: $(tail -n 1 "$output"), of types $types"
 }
 
