@@ -77,9 +77,9 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     order.sort_unstable_by_key(|at| std::cmp::Reverse(inputs.get(*at).map_or(0, |it| it.len())));
     let blocks = |at: &usize| inputs.get(*at).map_or(0, |input| input.len() / RATE + 1);
     let sum: usize = order.iter().map(blocks).sum();
-    // One that is longer than what all others need together would be hashed with empty lanes beside
-    // it, and assembly is quicker for one.
-    let longest = order.first().filter(|longest| is_alone(blocks(longest), sum)).copied();
+    let mut lengths = order.iter().map(blocks);
+    let (first, second) = (lengths.next().unwrap_or(0), lengths.next().unwrap_or(0));
+    let longest = order.first().filter(|_| is_alone(first, second, sum)).copied();
     if let Some((place, input)) = longest.and_then(|at| hashes.get_mut(at).zip(inputs.get(at))) {
         *place = keccak256(input);
     }
@@ -91,7 +91,7 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     let mut state = State([[0; LANES]; 25]);
     let mut lanes: [Option<Lane<'_>>; LANES] = std::array::from_fn(|_| waiting.next());
     let mut busy = lanes.iter().flatten().count();
-    // Eight lanes take no longer than one; of four, the last goes on alone.
+    // Of four lanes, the last goes on alone; a turn of eight is hardly dearer than one of one.
     let alone_max = usize::from(LANES != 8);
     while busy > alone_max {
         for (place, lane) in lanes.iter_mut().enumerate() {
@@ -128,11 +128,14 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
 /// Few short inputs take one turn of the lanes together, however few they are.
 const ALONE_BLOCKS_MIN: usize = 16;
 
-/// Whether an input of so many blocks, of all that are there, is hashed alone: beside it, eight lanes
-/// take half as long again as assembly takes for one.
-fn is_alone(blocks: usize, sum: usize) -> bool {
-    blocks >= ALONE_BLOCKS_MIN
-        && blocks.saturating_mul(5) > sum.saturating_sub(blocks).saturating_mul(2)
+/// Whether the longest input is hashed alone, by its blocks, those of the next one and those of all.
+/// With the other lanes empty a turn of eight takes 1.3 times what assembly takes for one: that is
+/// lost if nothing else is nearly as long, and the others together are short beside it.
+fn is_alone(first: usize, second: usize, sum: usize) -> bool {
+    let rest = sum.saturating_sub(first);
+    first >= ALONE_BLOCKS_MIN
+        && first > second.saturating_mul(2)
+        && first.saturating_mul(4) > rest.saturating_mul(3)
 }
 
 fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
