@@ -73,8 +73,7 @@ struct Lane<'a> {
 /// Hashes side by side: every lane takes the next input when it has ended one.
 fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     let mut hashes = vec![B256::ZERO; inputs.len()];
-    let mut order: Vec<usize> = (0..inputs.len()).collect();
-    order.sort_unstable_by_key(|at| std::cmp::Reverse(inputs.get(*at).map_or(0, |it| it.len())));
+    let order = longest_first(inputs);
     let blocks = |at: &usize| inputs.get(*at).map_or(0, |input| input.len() / RATE + 1);
     let sum: usize = order.iter().map(blocks).sum();
     let mut lengths = order.iter().map(blocks);
@@ -124,6 +123,20 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     }
     hashes
 }
+
+/// The positions of long inputs, the longest first, then of all others as they come: a lane that
+/// begins a short one last is waited for no longer than that takes.
+fn longest_first(inputs: &[&[u8]]) -> Vec<usize> {
+    let length = |at: &usize| inputs.get(*at).map_or(0, |it| it.len());
+    let (mut order, short): (Vec<usize>, Vec<usize>) =
+        (0..inputs.len()).partition(|at| length(at) > SHORT_BYTES_MAX);
+    order.sort_unstable_by_key(|at| std::cmp::Reverse(length(at)));
+    order.extend(short);
+    order
+}
+
+/// Most transactions are shorter than this, and not worth being sorted.
+const SHORT_BYTES_MAX: usize = 4 * RATE;
 
 /// Few short inputs take one turn of the lanes together, however few they are.
 const ALONE_BLOCKS_MIN: usize = 16;

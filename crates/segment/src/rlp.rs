@@ -14,10 +14,37 @@ const LIST: u8 = 0xc0;
 /// Payloads longer than this have their length in bytes of its own.
 const SHORT_MAX: usize = 55;
 
+/// Appends a number.
+pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
+    if number < u64::from(STRING) {
+        let [.., byte] = number.to_be_bytes();
+        // Zero is the empty string.
+        return out.push(if byte == 0 { STRING } else { byte });
+    }
+    let bytes = number.to_be_bytes();
+    let zeros = usize::try_from(number.leading_zeros() / 8).unwrap_or_default();
+    put_trimmed(out, bytes.get(zeros..).unwrap_or_default());
+}
+
+/// The same of twice the width.
+pub(crate) fn put_u128(out: &mut Vec<u8>, number: u128) {
+    if let Ok(number) = u64::try_from(number) {
+        return put_u64(out, number);
+    }
+    let bytes = number.to_be_bytes();
+    let zeros = usize::try_from(number.leading_zeros() / 8).unwrap_or_default();
+    put_trimmed(out, bytes.get(zeros..).unwrap_or_default());
+}
+
 /// Appends a number, given as big-endian bytes.
 pub(crate) fn put_number(out: &mut Vec<u8>, bytes: &[u8]) {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    match bytes.get(zeros..).unwrap_or_default() {
+    put_trimmed(out, bytes.get(zeros..).unwrap_or_default());
+}
+
+/// Appends a number that begins with no zero.
+fn put_trimmed(out: &mut Vec<u8>, number: &[u8]) {
+    match number {
         [] => out.push(STRING),
         [byte] if *byte < STRING => out.push(*byte),
         number => {
@@ -97,6 +124,14 @@ mod tests {
         for value in [0, 1, 0x7f, 0x80, 0xff, 0x100, u64::MAX] {
             let mut out = Vec::new();
             put_number(&mut out, &value.to_be_bytes());
+            assert_eq!(out, alloy_rlp::encode(value));
+            let mut out = Vec::new();
+            put_u64(&mut out, value);
+            assert_eq!(out, alloy_rlp::encode(value));
+        }
+        for value in [0, 0x7f, 0x80, u128::from(u64::MAX), 1 << 64, 0xff << 64, u128::MAX] {
+            let mut out = Vec::new();
+            put_u128(&mut out, value);
             assert_eq!(out, alloy_rlp::encode(value));
         }
         for value in [U256::ZERO, U256::from(0x80), U256::MAX] {

@@ -90,9 +90,10 @@ pub struct LogView<'a> {
 }
 
 impl RowSet {
-    /// Room for so many rows.
-    pub(crate) fn with_capacity(row_count: usize) -> Self {
-        Self { buffers: RowBuffers::default(), rows: Vec::with_capacity(row_count) }
+    /// Room for so many rows, and for so many bytes of theirs.
+    pub(crate) fn with_capacity(row_count: usize, byte_count: usize) -> Self {
+        let buffers = RowBuffers { bytes: Vec::with_capacity(byte_count), logs: Vec::new() };
+        Self { buffers, rows: Vec::with_capacity(row_count) }
     }
 
     /// Adds a row that lies in the buffers that `read` is given.

@@ -8,6 +8,7 @@
 //! not refer to each other, so that each can be read alone.
 
 use alloy_primitives::{Address, B256, Selector, U256};
+use arrayvec::ArrayVec;
 
 use crate::bytes::{Cursor, put_length, put_varint};
 use crate::corrupt::RowFault;
@@ -194,24 +195,26 @@ fn strip_zeros_wide(value: U256) -> Option<(u128, u8)> {
 /// the order, a byte each.
 #[derive(Debug)]
 struct Recent<T, const N: usize> {
-    values: [T; N],
-    order: [u8; N],
-    count: usize,
+    values: ArrayVec<T, N>,
+    order: ArrayVec<u8, N>,
 }
 
-impl<T: Copy + Default + PartialEq, const N: usize> Recent<T, N> {
+impl<T: Copy + PartialEq, const N: usize> Recent<T, N> {
     fn new() -> Self {
-        Self { values: [T::default(); N], order: [0; N], count: 0 }
+        Self { values: ArrayVec::new(), order: ArrayVec::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
     }
 
     fn find(&self, value: &T) -> Option<usize> {
-        (0..self.count).find(|position| self.get(*position) == Some(value))
+        (0..self.len()).find(|position| self.get(*position) == Some(value))
     }
 
     /// The value at a position in the order.
     fn get(&self, position: usize) -> Option<&T> {
-        let slot = self.order.get(..self.count)?.get(position)?;
-        self.values.get(usize::from(*slot))
+        self.values.get(usize::from(*self.order.get(position)?))
     }
 
     /// Makes the value at a position the latest.
@@ -223,17 +226,14 @@ impl<T: Copy + Default + PartialEq, const N: usize> Recent<T, N> {
 
     /// Makes a value that is not known the latest; the oldest gives way.
     fn add(&mut self, value: T) {
-        let last = self.count.min(N.saturating_sub(1));
-        if self.count < N {
-            if let Some(slot) = self.order.get_mut(last) {
-                *slot = u8::try_from(last).unwrap_or_default();
-            }
-            self.count = self.count.saturating_add(1);
+        let slot = u8::try_from(self.len()).unwrap_or(u8::MAX);
+        if self.values.try_push(value).is_ok() {
+            let _ = self.order.try_push(slot);
+            return self.renew(usize::from(slot));
         }
-        self.renew(last);
-        if let Some(place) =
-            self.order.first().and_then(|slot| self.values.get_mut(usize::from(*slot)))
-        {
+        self.renew(N.saturating_sub(1));
+        let oldest = self.order.first().copied().map(usize::from);
+        if let Some(place) = oldest.and_then(|slot| self.values.get_mut(slot)) {
             *place = value;
         }
     }
@@ -485,7 +485,7 @@ impl<'a> RowReader<'a> {
             let address = *self.recent_addresses.get(place).ok_or(RowFault::NoEntry {
                 what,
                 found: position,
-                count: self.recent_addresses.count,
+                count: self.recent_addresses.len(),
             })?;
             self.recent_addresses.renew(place);
             return Ok(address);
@@ -547,7 +547,7 @@ impl<'a> RowReader<'a> {
                 let word = *self.recent_words.get(position).ok_or(RowFault::NoEntry {
                     what,
                     found: wide(position),
-                    count: self.recent_words.count,
+                    count: self.recent_words.len(),
                 })?;
                 self.recent_words.renew(position);
                 return Ok(word.0);

@@ -57,7 +57,7 @@ impl Segment {
         wanted: Wanted,
     ) -> Result<RowSet, Corrupt> {
         let offset = place.range.start;
-        let mut set = RowSet::with_capacity(place.row_count);
+        let mut set = RowSet::with_capacity(place.row_count, bytes.len());
         let mut skipped = place.skipped;
         let mut plain = Vec::new();
         for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {

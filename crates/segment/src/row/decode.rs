@@ -16,7 +16,9 @@ use super::{
     PAYLOAD_BYTES_MIN, POST_STATE, Part, ReceiptHead, SUCCESS, TYPE_MASK, TYPE_RAW,
 };
 use crate::corrupt::RowFault;
-use crate::rlp::{HEAD_BYTES_MAX, fill_list_head, put_list_head, put_number, put_string_head};
+use crate::rlp::{
+    HEAD_BYTES_MAX, fill_list_head, put_list_head, put_number, put_string_head, put_u64, put_u128,
+};
 use crate::row_set::{LogEntry, ReceiptEntry, RowBuffers, RowEntry};
 use crate::tables::Tables;
 use crate::token::RowReader;
@@ -90,24 +92,27 @@ fn read_transaction(
     out.resize(out.len().saturating_add(HEAD_BYTES_MAX), 0);
     let payload_begin = out.len();
     if tx_type > 0 {
-        put_number(out, &context.chain_id.unwrap_or_default().to_be_bytes());
+        put_u64(out, context.chain_id.unwrap_or_default());
     }
-    put_number(out, &nonce.to_be_bytes());
+    put_u64(out, nonce);
     if let Some(tip) = tip {
-        put_number(out, &tip.to_be_bytes());
+        put_u128(out, tip);
     }
-    put_number(out, &fee.to_be_bytes());
-    put_number(out, &gas_limit.to_be_bytes());
+    put_u128(out, fee);
+    put_u64(out, gas_limit);
     put_address(out, to);
     reader.amount_rlp("value", out)?;
     // Lists come before the call data in tokens and after it in RLP.
-    let mut lists = Vec::new();
+    let lists_begin = out.len();
     if tx_type > 0 {
-        read_lists(reader, tx_type, is_set(CHAIN_OR_ACCESS), &mut lists)?;
+        read_lists(reader, tx_type, is_set(CHAIN_OR_ACCESS), out)?;
     }
+    let lists_bytes = out.len().saturating_sub(lists_begin);
     let part = if is_creation { Part::Plain } else { Part::Call };
     read_bytes(reader, part, payload, out, Form::Rlp)?;
-    out.extend_from_slice(&lists);
+    if let Some(both) = out.get_mut(lists_begin..) {
+        both.rotate_left(lists_bytes.min(both.len()));
+    }
     let parity = u128::from(is_set(ODD_PARITY));
     let chain_id = context.chain_id.filter(|_| is_set(CHAIN_OR_ACCESS));
     let v = match (tx_type, chain_id) {
@@ -116,7 +121,7 @@ fn read_transaction(
         (0, Some(id)) => u128::from(id).saturating_mul(2).saturating_add(35 + parity),
         _ => parity,
     };
-    put_number(out, &v.to_be_bytes());
+    put_u128(out, v);
     let (r, s) = context.signature.split_at(32);
     put_number(out, r);
     put_number(out, s);
@@ -176,7 +181,7 @@ fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(),
 }
 
 fn read_blobs(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
-    put_number(out, &reader.amount_u128("blob fee")?.to_be_bytes());
+    put_u128(out, reader.amount_u128("blob fee")?);
     let count = reader.cursor.count("blob hashes")?;
     put_list_head(out, count.saturating_mul(KEY_BYTES));
     for _ in 0..count {
@@ -194,7 +199,7 @@ fn read_authorizations(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<
         let item = begin_list(out);
         reader.amount_rlp(what, out)?;
         put_address(out, Some(reader.address(what)?));
-        put_number(out, &reader.cursor.varint(what)?.to_be_bytes());
+        put_u64(out, reader.cursor.varint(what)?);
         put_number(out, &[reader.cursor.byte(what)?]);
         put_number(out, &reader.cursor.array::<32>(what)?);
         put_number(out, &reader.cursor.array::<32>(what)?);
