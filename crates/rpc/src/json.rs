@@ -11,9 +11,22 @@ use std::convert::Infallible;
 
 use alloy_primitives::{U256, hex};
 
+/// What comes before the digits of a quantity or of data.
+const PREFIX: &[u8; 3] = b"\"0x";
+/// Digits of a number of 64 bits.
+const DIGITS_U64: usize = 16;
+/// A quantity of 64 bits as text, with its prefix and its last quote.
+const TEXT_U64: usize = PREFIX.len() + DIGITS_U64 + 1;
+/// Data of 32 bytes likewise.
+const TEXT_WORD: usize = PREFIX.len() + 64 + 1;
+
 /// Appends `"0x..."`: two lower-case digits a byte.
 pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b"\"0x");
+    // Half of all members are hashes: of a length that is known, nothing is cleared first.
+    if let Some(word) = bytes.as_array::<32>() {
+        return put_word(out, word);
+    }
+    out.extend_from_slice(PREFIX);
     let begin = out.len();
     let end = begin.saturating_add(bytes.len().saturating_mul(2));
     out.resize(end, 0);
@@ -24,17 +37,53 @@ pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// What comes before the digits of a quantity.
-const PREFIX: &[u8; 3] = b"\"0x";
+fn put_word(out: &mut Vec<u8>, word: &[u8; 32]) {
+    let mut text = [b'"'; TEXT_WORD];
+    if let Some((prefix, rest)) = text.split_first_chunk_mut() {
+        *prefix = *PREFIX;
+        if let Some((digits, _)) = rest.split_first_chunk_mut::<64>() {
+            let _ = hex::encode_to_slice(word, digits);
+        }
+    }
+    out.extend_from_slice(&text);
+}
 
 /// Appends a quantity: as few digits as it takes, and `0x0` for zero.
 pub(crate) fn put_quantity(out: &mut Vec<u8>, value: u64) {
-    put_minimal(out, &value.to_be_bytes());
+    let leading = (value | 1).leading_zeros() / 4;
+    let [high, low] = [value << (4 * leading) >> 32, value << (4 * leading) & 0xffff_ffff];
+    let mut text = [0; TEXT_U64];
+    if let Some((prefix, rest)) = text.split_first_chunk_mut() {
+        *prefix = *PREFIX;
+        let (digits, _) = rest.as_chunks_mut::<8>();
+        for (place, half) in digits.iter_mut().zip([high, low]) {
+            *place = eight_digits(half);
+        }
+    }
+    // All of it, whatever is too much: a length that is known is written without a loop.
+    let begin = out.len();
+    out.extend_from_slice(&text);
+    let digits = DIGITS_U64.saturating_sub(usize::try_from(leading).unwrap_or_default());
+    out.truncate(begin.saturating_add(PREFIX.len()).saturating_add(digits));
+    out.push(b'"');
+}
+
+/// The digits of the low 32 bits of a number, all at once: four bits go to a byte each, and those
+/// above nine get what is between `9` and `a` on top.
+fn eight_digits(value: u64) -> [u8; 8] {
+    let halves = (value << 16 | value) & 0x0000_ffff_0000_ffff;
+    let bytes = (halves << 8 | halves) & 0x00ff_00ff_00ff_00ff;
+    let digits = (bytes << 4 | bytes) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + 0x3030_3030_3030_3030 + letters * 0x27).to_be_bytes()
 }
 
 /// Appends a quantity of up to 128 bits.
 pub(crate) fn put_quantity_u128(out: &mut Vec<u8>, value: u128) {
-    put_minimal(out, &value.to_be_bytes());
+    match u64::try_from(value) {
+        Ok(value) => put_quantity(out, value),
+        Err(_) => put_minimal(out, &value.to_be_bytes()),
+    }
 }
 
 /// Appends a quantity of up to 256 bits.
@@ -42,25 +91,20 @@ pub(crate) fn put_quantity_u256(out: &mut Vec<u8>, value: &U256) {
     put_minimal(out, &value.to_be_bytes::<32>());
 }
 
+/// Appends a quantity that is given as big-endian bytes.
 fn put_minimal(out: &mut Vec<u8>, bytes: &[u8]) {
-    let bytes = if bytes.is_empty() { &[0] } else { bytes };
-    // All digits first; then what comes before them takes the place of leading zeros.
-    let mut text = [0; PREFIX.len() + 2 * U256::BYTES + 1];
-    let end = PREFIX.len().saturating_add(bytes.len().saturating_mul(2));
-    let digits = text.get_mut(PREFIX.len()..end);
-    let Some(Ok(())) = digits.map(|place| hex::encode_to_slice(bytes, place)) else {
-        // Wider than any number of the chain.
-        return put_data(out, bytes);
-    };
-    let digits = text.iter().take(end.saturating_sub(1)).skip(PREFIX.len());
-    let begin = digits.take_while(|digit| **digit == b'0').count();
-    for (place, byte) in text.iter_mut().skip(begin).zip(PREFIX) {
-        *place = *byte;
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let bytes = bytes.get(zeros..).unwrap_or_default();
+    if bytes.len() <= 8 {
+        let value = bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        return put_quantity(out, value);
     }
-    if let Some(place) = text.get_mut(end) {
-        *place = b'"';
+    // Two digits a byte, as data has them; of the first byte perhaps one.
+    let first_digit = out.len().saturating_add(PREFIX.len());
+    put_data(out, bytes);
+    if bytes.first().is_some_and(|byte| *byte < 0x10) {
+        out.remove(first_digit);
     }
-    out.extend_from_slice(text.get(begin..=end).unwrap_or_default());
 }
 
 /// Appends a text in quotes, with what JSON does not allow in it escaped.
@@ -96,6 +140,8 @@ impl<'a> Object<'a> {
     }
 
     /// Begins a member; its value is to be written next.
+    #[expect(clippy::inline_always, reason = "names are known: each is a move, not a call")]
+    #[inline(always)]
     pub(crate) fn member(&mut self, name: &str) -> &mut Vec<u8> {
         self.out.extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
         self.is_empty = false;
@@ -185,12 +231,29 @@ mod tests {
             assert_eq!(written(|out| put_quantity_u128(out, value.into())), expected);
             assert_eq!(written(|out| put_quantity_u256(out, &U256::from(value))), expected);
         }
+        for bits in 0..256 {
+            let value = (U256::MAX >> bits) / U256::from(3_u64);
+            let expected = format!("\"{value:#x}\"");
+            assert_eq!(written(|out| put_quantity_u256(out, &value)), expected);
+            assert_eq!(written(|out| put_minimal(out, &value.to_be_bytes_trimmed_vec())), expected);
+            if let Ok(value) = u128::try_from(value) {
+                assert_eq!(written(|out| put_quantity_u128(out, value)), expected);
+            }
+            if let Ok(value) = u64::try_from(value) {
+                assert_eq!(written(|out| put_quantity(out, value)), expected);
+            }
+        }
     }
 
     #[test]
     fn data_has_two_digits_a_byte() {
         assert_eq!(written(|out| put_data(out, &[])), "\"0x\"");
         assert_eq!(written(|out| put_data(out, &[0, 0x0f, 0xff])), "\"0x000fff\"");
+        for length in [20, 31, 32, 33, 256] {
+            let bytes: Vec<u8> = (0..=u8::MAX).cycle().skip(250).take(length).collect();
+            let expected = format!("\"0x{}\"", hex::encode(&bytes));
+            assert_eq!(written(|out| put_data(out, &bytes)), expected);
+        }
     }
 
     #[test]
