@@ -81,6 +81,18 @@ fn inside(token: Token<'_>, kind: Kind) -> &str {
     token.text.get(1..end).filter(|_| token.kind() == kind).unwrap_or_default()
 }
 
+/// How many bytes from the front may stand in a string as they are.
+fn plain_length(bytes: &[u8]) -> usize {
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+    // Without leaving a piece early all its bytes are looked at together.
+    let (pieces, _) = bytes.as_chunks::<16>();
+    let all_plain =
+        |piece: &&[u8; 16]| piece.iter().fold(true, |is_all, byte| is_all & is_plain(byte));
+    let skipped = pieces.iter().take_while(all_plain).count().saturating_mul(16);
+    let rest = bytes.iter().skip(skipped);
+    skipped.saturating_add(rest.take_while(|byte| is_plain(byte)).count())
+}
+
 /// Checks a whole text: one value, and blanks around it.
 pub(crate) fn scan(text: &str) -> Result<Token<'_>, NotJson> {
     scan_deep(text, DEPTH_MAX)
@@ -235,6 +247,8 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Result<(), NotJson> {
         self.expect(b'"')?;
         loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            self.at = self.at.saturating_add(plain_length(rest));
             match self.peek() {
                 Some(b'"') => {
                     self.skip();
@@ -244,7 +258,6 @@ impl<'a> Scanner<'a> {
                     self.skip();
                     self.escape()?;
                 }
-                Some(byte) if byte >= 0x20 => self.skip(),
                 _ => return Err(self.fault()),
             }
         }
@@ -404,6 +417,20 @@ mod tests {
         for text in texts {
             let expected = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(scan(text).is_ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_that_ends_or_escapes_is_seen_wherever_it_stands() {
+        for special in ["\"", "\\", "\\n", "\t", "\u{1f}", "\u{20}", "\u{e9}", "\u{7f}"] {
+            for before in 0..40 {
+                for after in [0, 1, 20] {
+                    let text = format!("\"{}{special}{}\"", "a".repeat(before), "n".repeat(after));
+                    let expected = serde_json::from_str::<String>(&text).ok();
+                    let found = scan(&text).ok().and_then(Token::string);
+                    assert_eq!(found.as_deref(), expected.as_deref(), "{text:?}");
+                }
+            }
         }
     }
 
