@@ -4,6 +4,7 @@
 //! Never knows: what is asked of it.
 
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -13,8 +14,9 @@ use std::time::Duration;
 use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, Server};
 use rpc::{Service, Settings};
-use store::disk::{Disk, Folder};
-use store::read::{Blocking, Inline};
+use store::disk::faulty::FaultyDisk;
+use store::disk::{DataFile, Disk, Folder};
+use store::read::{Blocking, Inline, Reading};
 use store::{Limits, Store};
 use tokio::sync::oneshot;
 
@@ -30,8 +32,28 @@ pub(crate) fn service(folder: &Path, settings: Settings) -> Service {
     service_on(folder, disk, Arc::new(Inline), settings)
 }
 
-/// The same on another disk that holds the folder's files.
-pub(crate) fn service_on(
+/// The same on a disk of which about half of the reads would have to wait, and then wait for ever.
+pub(crate) fn service_that_stalls(folder: &Path) -> Service {
+    let disk = FaultyDisk::new(1);
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        disk.write(&name, &std::fs::read(entry.path()).unwrap()).unwrap();
+    }
+    disk.set_may_block(true);
+    service_on(folder, Arc::new(disk), Arc::new(Stalled), Settings::default())
+}
+
+/// A disk that never answers.
+#[derive(Debug)]
+struct Stalled;
+
+impl Blocking for Stalled {
+    fn read(&self, _: Arc<dyn DataFile>, _: Range<u64>) -> Reading<'_> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn service_on(
     folder: &Path,
     disk: Arc<dyn Disk>,
     blocking: Arc<dyn Blocking>,

@@ -2,18 +2,13 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rpc::Settings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
-use store::disk::faulty::FaultyDisk;
-use store::disk::{DataFile, Disk as _};
-use store::read::{Blocking, Reading};
 
-use crate::hosted::{Hosted, service, service_on};
+use crate::hosted::{Hosted, service, service_that_stalls};
 use crate::served::Served;
 use crate::stores::{self, data_folder};
 
@@ -42,6 +37,28 @@ fn ask(stream: &mut TcpStream) {
         assert!(count > 0, "closed after {:?}", String::from_utf8_lossy(&found));
         found.extend_from_slice(&part[..count]);
     }
+}
+
+#[test]
+fn requests_that_come_together_are_answered_in_turn_whoever_answers_them() {
+    let hosted = hosted(HttpSettings::default());
+    let mut stream = hosted.connect();
+    // The last but one goes another way than most, and all after it.
+    let get = "GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n";
+    let asked = |id: u64| request(&ASKED.replace("\"id\":1", &format!("\"id\":{id}")));
+    let last = asked(4).replace("host: test", "host: test\r\nconnection: close");
+    let all = [asked(1), asked(2), asked(3), get.to_owned(), last].concat();
+    // In pieces that end anywhere.
+    for piece in all.as_bytes().chunks(150) {
+        stream.write_all(piece).unwrap();
+        stream.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (answers, _) = until_closed(&mut stream);
+    let place = |part: &str| answers.find(part).unwrap_or_else(|| panic!("{part}: {answers}"));
+    let places = ["\"id\":1", "\"id\":2", "\"id\":3", "\"id\":4"].map(place);
+    assert!(places.is_sorted(), "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 5, "{answers}");
 }
 
 /// Whether nothing comes, and the connection stays, for so long.
@@ -105,27 +122,9 @@ fn a_head_or_a_body_that_does_not_arrive_is_not_waited_for() {
     assert!(rest.contains(r#"{"code":-32000,"message":"request body took too long"}"#), "{rest}");
 }
 
-/// A disk that never answers.
-#[derive(Debug)]
-struct Stalled;
-
-impl Blocking for Stalled {
-    fn read(&self, _: Arc<dyn DataFile>, _: Range<u64>) -> Reading<'_> {
-        Box::pin(std::future::pending())
-    }
-}
-
 #[test]
 fn a_call_that_takes_too_long_is_refused_and_its_neighbours_are_not() {
-    let folder = data_folder("gap");
-    // About half of the reads would have to wait for the disk, and then wait for ever.
-    let disk = FaultyDisk::new(1);
-    for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap()) {
-        let name = entry.file_name().into_string().unwrap();
-        disk.write(&name, &std::fs::read(entry.path()).unwrap()).unwrap();
-    }
-    disk.set_may_block(true);
-    let service = service_on(&folder, Arc::new(disk), Arc::new(Stalled), Settings::default());
+    let service = service_that_stalls(&data_folder("gap"));
     let answer_timeout = Duration::from_millis(300);
     let hosted = Hosted::start(service, HttpSettings { answer_timeout, ..HttpSettings::default() });
     let call = |id: usize, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });

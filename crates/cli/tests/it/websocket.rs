@@ -1,20 +1,14 @@
 //! JSON-RPC over WebSocket: the same answers as over HTTP, the same limits, and how sockets end.
 
 use std::io::Write as _;
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rpc::Settings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
-use store::disk::DataFile;
-use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
-use store::read::{Blocking, Reading};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::hosted::{Hosted, respond, service, service_on};
+use crate::hosted::{Hosted, respond, service, service_that_stalls};
 use crate::live::Live;
 use crate::socket::Socket;
 use crate::stores::data_folder;
@@ -68,26 +62,9 @@ fn calls_that_are_sent_at_once_are_all_answered_by_their_ids() {
     }
 }
 
-/// A disk that never answers.
-#[derive(Debug)]
-struct Stalled;
-
-impl Blocking for Stalled {
-    fn read(&self, _: Arc<dyn DataFile>, _: Range<u64>) -> Reading<'_> {
-        Box::pin(std::future::pending())
-    }
-}
-
 #[test]
 fn no_more_calls_are_taken_on_than_may_be_under_way() {
-    let folder = data_folder("gap");
-    let disk = FaultyDisk::new(1);
-    for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-        let name = entry.file_name().into_string().unwrap();
-        disk.write(&name, &std::fs::read(entry.path()).unwrap()).unwrap();
-    }
-    disk.set_may_block(true);
-    let service = service_on(&folder, Arc::new(disk), Arc::new(Stalled), Settings::default());
+    let service = service_that_stalls(&data_folder("gap"));
     let settings = HttpSettings {
         answer_timeout: Duration::from_millis(300),
         socket_requests_max: 2,

@@ -7,10 +7,11 @@
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! "Most requests go past hyper" in ARCHITECTURE.md for what going past it measured.
 
+use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
 use std::io::IoSlice;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use httparse::Status;
 use hyper::StatusCode;
@@ -20,15 +21,36 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::encoding::{self, Coding};
-use super::{Answer, Server, clock, headers, refused, whole};
+use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
 use crate::reply::Reply;
 
 /// Bytes of a head at the most; hyper tells the client of more.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
-/// Room for the next read, and what a connection keeps between requests.
+/// Room for the next read.
 const READ_BYTES: usize = 4096;
+/// Buffers that a thread keeps for the next requests.
+const SPARES_MAX: usize = 256;
+
+thread_local! {
+    /// Most connections of a busy server wait: room to read is taken when there is something to read,
+    /// and ten thousand of them have it in turn.
+    static SPARES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_buffer() -> Vec<u8> {
+    SPARES.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(READ_BYTES))
+}
+
+/// Keeps an empty buffer for others, unless it has grown or there are enough.
+fn give_buffer(buffer: Vec<u8>) {
+    SPARES.with_borrow_mut(|spares| {
+        if buffer.capacity() == READ_BYTES && spares.len() < SPARES_MAX {
+            spares.push(buffer);
+        }
+    });
+}
 
 /// How a connection went.
 #[derive(Debug)]
@@ -86,8 +108,7 @@ pub(super) async fn serve(
     stream: TcpStream,
     stopping: &mut watch::Receiver<bool>,
 ) -> Outcome {
-    let unread = Vec::with_capacity(READ_BYTES);
-    let mut connection = Connection { server, stream, unread, head: Vec::new() };
+    let mut connection = Connection { server, stream, unread: Vec::new(), head: Vec::new() };
     let mut timer = pin!(sleep_until(Instant::now()));
     // One future for all waits: it is asked only when there is nothing to read.
     let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
@@ -97,7 +118,7 @@ pub(super) async fn serve(
         let mut since = Instant::now();
         let mut known = None;
         let post = loop {
-            match known.map_or_else(|| read_head(&connection.unread, server), Head::Post) {
+            match known.map_or_else(|| read_head(&connection.unread, settings), Head::Post) {
                 Head::Other => return Outcome::Other(connection.stream, connection.unread),
                 Head::Post(post) if post.is_whole(&connection.unread) => break post,
                 Head::Post(post) if known.is_none() => {
@@ -154,10 +175,8 @@ impl Connection<'_> {
         deadline: Option<Instant>,
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
-        self.unread.reserve(READ_BYTES);
-        let mut reading = pin!(self.stream.read_buf(&mut self.unread));
         poll_fn(|context| {
-            if let Poll::Ready(read) = reading.as_mut().poll(context) {
+            if let Poll::Ready(read) = self.poll_read(context) {
                 let is_more = read.is_ok_and(|count| count > 0);
                 return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
             }
@@ -181,6 +200,26 @@ impl Connection<'_> {
         .await
     }
 
+    /// Reads what is there, with room taken only then.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        ready!(self.stream.poll_read_ready(context))?;
+        if self.unread.is_empty() {
+            give_buffer(std::mem::replace(&mut self.unread, take_buffer()));
+        } else {
+            self.unread.reserve(READ_BYTES);
+        }
+        let read = pin!(self.stream.read_buf(&mut self.unread)).poll(context);
+        self.leave_buffer();
+        read
+    }
+
+    /// Gives room back that nothing is in.
+    fn leave_buffer(&mut self) {
+        if self.unread.is_empty() {
+            give_buffer(std::mem::take(&mut self.unread));
+        }
+    }
+
     /// Answers the first request of what was read, and drops it.
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
         let body = self.unread.get(post.head_bytes..post.end()).unwrap_or_default();
@@ -192,9 +231,7 @@ impl Connection<'_> {
             (None, _) => (Reply::default(), None),
         };
         self.unread.drain(..post.end());
-        if self.unread.is_empty() {
-            self.unread.shrink_to(READ_BYTES);
-        }
+        self.leave_buffer();
         self.head.clear();
         self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         if !reply.is_empty() {
@@ -257,7 +294,7 @@ fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// What the bytes so far are.
-fn read_head(bytes: &[u8], server: &Server) -> Head {
+fn read_head(bytes: &[u8], settings: &HttpSettings) -> Head {
     let method = b"POST ";
     let begins = method.get(..bytes.len().min(method.len())).unwrap_or_default();
     if !bytes.starts_with(begins) {
@@ -273,7 +310,7 @@ fn read_head(bytes: &[u8], server: &Server) -> Head {
     if request.version != Some(1) {
         return Head::Other;
     }
-    match read_fields(request.headers, server) {
+    match read_fields(request.headers, settings) {
         Some((body_bytes, coding)) => Head::Post(Post { head_bytes, body_bytes, coding }),
         None => Head::Other,
     }
@@ -283,9 +320,8 @@ fn read_head(bytes: &[u8], server: &Server) -> Head {
 /// head that asks for more than that.
 fn read_fields(
     fields: &[httparse::Header<'_>],
-    server: &Server,
+    settings: &HttpSettings,
 ) -> Option<(usize, Option<Coding>)> {
-    let settings = &server.settings;
     let (mut body_bytes, mut coding) = (None, None);
     let (mut is_json, mut is_host_named) = (false, settings.hosts.is_empty());
     for field in fields {
@@ -316,4 +352,79 @@ fn read_fields(
     }
     let body_bytes = body_bytes.filter(|count| *count <= settings.body_bytes_max)?;
     (is_json && is_host_named).then_some((body_bytes, coding))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(fields: &str) -> Head {
+        let text = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n{{}}");
+        read_head(text.as_bytes(), &HttpSettings::default())
+    }
+
+    const USUAL: &str = "Host: a\r\nContent-Type: application/json\r\nContent-Length: 2";
+
+    #[test]
+    fn what_most_clients_send_is_taken() {
+        let length = "POST / HTTP/1.1\r\n\r\n\r\n".len();
+        let post = |fields: &str, coding| {
+            let head_bytes = length + fields.len();
+            assert_eq!(head(fields), Head::Post(Post { head_bytes, body_bytes: 2, coding }));
+        };
+        post(USUAL, None);
+        post(&format!("{USUAL}\r\nAccept-Encoding: gzip\r\nAccept: */*"), Some(Coding::Gzip));
+        post(&format!("{USUAL}\r\nconnection: Keep-Alive"), None);
+        post(&USUAL.replace("json", "json; charset=utf-8"), None);
+    }
+
+    #[test]
+    fn what_has_not_come_yet_is_waited_for_and_nothing_else() {
+        let whole = format!("POST / HTTP/1.1\r\n{USUAL}\r\n\r\n");
+        let settings = HttpSettings::default();
+        for end in 0..whole.len() {
+            let part = whole.as_bytes().get(..end).unwrap_or_default();
+            assert_eq!(read_head(part, &settings), Head::Partial, "{end}");
+        }
+        let endless = [whole.trim_end(), "\r\nx: ", &"y".repeat(HEAD_BYTES_MAX)].concat();
+        assert_eq!(read_head(endless.as_bytes(), &settings), Head::Other);
+        for other in ["GET / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\n", "PUT", "\r\n", "\u{1}"] {
+            assert_eq!(read_head(other.as_bytes(), &settings), Head::Other, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_asks_for_more_is_left_to_hyper() {
+        for more in [
+            "expect: 100-continue",
+            "origin: http://a",
+            "upgrade: websocket",
+            "connection: close",
+            "content-encoding: gzip",
+            "transfer-encoding: chunked",
+            "trailer: x",
+            "content-length: 2",
+        ] {
+            assert_eq!(head(&format!("{USUAL}\r\n{more}")), Head::Other, "{more}");
+        }
+        for (usual, other) in [
+            ("application/json", "text/plain"),
+            ("Content-Type: application/json\r\n", ""),
+            ("\r\nContent-Length: 2", ""),
+            ("Length: 2", "Length: +2"),
+            ("Length: 2", "Length: 99999999999999999999"),
+            ("Length: 2", "Length: 6000000"),
+        ] {
+            assert_eq!(head(&USUAL.replace(usual, other)), Head::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_not_named_is_left_to_hyper() {
+        let settings = HttpSettings { hosts: vec!["b".to_owned()], ..HttpSettings::default() };
+        let text =
+            |host: &str| format!("POST / HTTP/1.1\r\n{}\r\n\r\n", USUAL.replace("Host: a", host));
+        assert_eq!(read_head(text("Host: a").as_bytes(), &settings), Head::Other);
+        assert!(matches!(read_head(text("Host: b").as_bytes(), &settings), Head::Post(_)));
+    }
 }

@@ -139,7 +139,8 @@ impl Taken {
                     idle: self.server.settings.idle_timeout,
                 });
                 let stream = Watched::new(stream, unread, Arc::clone(&patience));
-                self.serve_any(stream, patience, stopping).await;
+                // All that hyper and WebSockets keep: no connection that never needs it has room for it.
+                Box::pin(self.serve_any(stream, patience, stopping)).await;
             }
         }
     }
