@@ -63,3 +63,14 @@ agrees ethers node ethers.mjs
 agrees web3.py "$python" client_web3.py
 agrees cast "$python" client_cast.py node_modules/.bin/cast
 agrees alloy "$target/e2e/client-alloy/debug/client-alloy"
+
+# What is asked for again and again is kept packed, and joined with each call's own id: gzip itself must
+# read it to its end.
+call='{"jsonrpc":"2.0","id":"packed","method":"eth_getBlockByNumber","params":["0x63",true]}'
+asks=(curl --silent --fail --header 'content-type: application/json' --data "$call" "$url")
+"${asks[@]}" >plain.json
+for _ in 1 2 3; do
+    "${asks[@]}" --header 'accept-encoding: gzip' >packed.gz
+done
+gzip --decompress --stdout packed.gz >unpacked.json
+exits 0 "gzip reads a block that is kept packed" cmp plain.json unpacked.json

@@ -5,10 +5,9 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
-use hyper::body::Bytes;
 use store::{Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
-use crate::cache::{AnswerCache, Key};
+use crate::cache::{AnswerCache, Key, Subject};
 use crate::health::CatchingUp;
 use crate::json::block::{
     Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
@@ -20,6 +19,7 @@ use crate::methods::Method;
 use crate::params::{BlockId, Params, Tag};
 use crate::raw;
 use crate::refusal::Refusal;
+use crate::reply::Shared;
 
 const NULL: &[u8] = b"null";
 
@@ -91,7 +91,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Shared>, Failure> {
         let answered = match method {
             Method::BlockByNumber | Method::BlockByHash => {
                 return self.block(method, params, reader, out).await;
@@ -139,10 +139,11 @@ impl Context<'_> {
     }
 
     /// A result that is kept, if the block that it is of is canonical in this view.
-    async fn kept(&self, key: Key, reader: &mut Reader) -> Result<Option<Bytes>, Failure> {
+    async fn kept(&self, key: Key, reader: &mut Reader) -> Result<Option<Shared>, Failure> {
         let Some(kept) = self.cache.find(key) else { return Ok(None) };
         let canonical = self.view.read_hash(reader, kept.number).await?;
-        Ok(Some(kept.result).filter(|_| canonical == Some(kept.block_hash)))
+        let is_canonical = canonical == Some(kept.block_hash);
+        Ok(is_canonical.then_some(Shared { key, kept }))
     }
 
     /// A transaction or its receipt, by the transaction's hash.
@@ -152,13 +153,14 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Shared>, Failure> {
         let hash = params.hash()?;
-        let (wanted, key) = if method == Method::TransactionReceipt {
-            (Wanted::Receipt, Key::Receipt(hash))
+        let (wanted, subject) = if method == Method::TransactionReceipt {
+            (Wanted::Receipt, Subject::Receipt)
         } else {
-            (Wanted::Transaction, Key::Transaction(hash))
+            (Wanted::Transaction, Subject::Transaction)
         };
+        let key = Key::new(subject, hash);
         if let Some(kept) = self.kept(key, reader).await? {
             return Ok(Some(kept));
         }
@@ -181,25 +183,27 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Shared>, Failure> {
         let block = self.asked_block(method, params, reader).await?;
         let detail = if params.flag()? { Detail::Full } else { Detail::Hashes };
-        let key = |hash| match detail {
-            Detail::Full => Key::FullBlock(hash),
-            Detail::Hashes => Key::Block(hash),
+        let subject = match detail {
+            Detail::Full => Subject::FullBlock,
+            Detail::Hashes => Subject::Block,
         };
         let Some(number) = block.found()? else { return null(out).map(|()| None) };
         let hash = self.view.read_hash(reader, number).await?;
+        let key = hash.map(|hash| Key::new(subject, hash));
         // The view has just told that this is the hash of that number.
-        let kept = hash.and_then(|hash| self.cache.find(key(hash)));
-        if let Some(kept) = kept {
-            return Ok(Some(kept.result));
+        if let Some(key) = key
+            && let Some(kept) = self.cache.find(key)
+        {
+            return Ok(Some(Shared { key, kept }));
         }
         let begin = out.len();
         let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
         with(out, block, |out, block| Ok(put_block(out, &block, detail)?))?;
-        if let Some(hash) = hash {
-            self.cache.offer(key(hash), number, hash, out.get(begin..).unwrap_or_default());
+        if let (Some(key), Some(hash)) = (key, hash) {
+            self.cache.offer(key, number, hash, out.get(begin..).unwrap_or_default());
         }
         Ok(None)
     }

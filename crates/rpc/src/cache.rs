@@ -24,15 +24,34 @@ const ENTRY_BYTES: usize = 256;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum Subject {
     /// A block with its transactions.
-    FullBlock(B256),
+    FullBlock,
     /// A block with the hashes of its transactions.
-    Block(B256),
+    Block,
     /// A transaction.
-    Transaction(B256),
+    Transaction,
     /// A transaction's receipt.
-    Receipt(B256),
+    Receipt,
+}
+
+/// How a result is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// As it was written.
+    Plain,
+    /// Packed, to become a part of a gzip body.
+    Gzip,
+    /// The same of a zstd body.
+    Zstd,
+}
+
+/// What is kept of what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    subject: Subject,
+    form: Form,
+    hash: B256,
 }
 
 /// A result, and the block that it is of.
@@ -84,57 +103,57 @@ impl AnswerCache {
 
     /// Tells of a result that was made, and keeps it if it was made lately.
     pub(crate) fn offer(&self, key: Key, number: u64, block_hash: B256, result: &[u8]) {
-        let bytes = result.len().saturating_add(ENTRY_BYTES);
-        // None may drive out everything else.
-        if bytes > self.bytes_max / 2 {
+        if !self.has_room(result.len()) {
             return;
         }
         let Some(mut shard) = self.shard(key) else { return };
-        if !shard.was_recent(key) {
+        if shard.was_recent(key) {
+            let result = Bytes::copy_from_slice(result);
+            shard.keep(key, Kept { number, block_hash, result }, self.bytes_max);
+        }
+    }
+
+    /// Keeps another form of a result that is kept.
+    pub(crate) fn keep(&self, key: Key, kept: Kept) {
+        if !self.has_room(kept.result.len()) {
             return;
         }
-        let result = Bytes::copy_from_slice(result);
-        let slot = Slot { kept: Kept { number, block_hash, result }, is_used: false };
-        match shard.kept.entry(key) {
-            // Another thread was quicker, or its block was replaced: the newest word counts.
-            Place::Occupied(mut place) => {
-                let before = place.insert(slot).kept.result.len().saturating_add(ENTRY_BYTES);
-                shard.bytes = shard.bytes.saturating_sub(before);
-            }
-            Place::Vacant(place) => {
-                place.insert(slot);
-                shard.queue.push_back(key);
-            }
+        if let Some(mut shard) = self.shard(key) {
+            shard.keep(key, kept, self.bytes_max);
         }
-        shard.bytes = shard.bytes.saturating_add(bytes);
-        shard.shrink(self.bytes_max);
+    }
+
+    /// None may drive out everything else.
+    fn has_room(&self, length: usize) -> bool {
+        length.saturating_add(ENTRY_BYTES) <= self.bytes_max / 2
     }
 
     fn shard(&self, key: Key) -> Option<MutexGuard<'_, Shard>> {
-        let [.., bits] = key.hash().0;
+        let [.., bits] = key.hash.0;
         let shard = self.shards.get(usize::from(bits) % SHARDS)?;
         Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Key {
-    fn hash(&self) -> &B256 {
-        match self {
-            Self::FullBlock(hash)
-            | Self::Block(hash)
-            | Self::Transaction(hash)
-            | Self::Receipt(hash) => hash,
-        }
+    /// What was written about the block or transaction with this hash.
+    pub(crate) fn new(subject: Subject, hash: B256) -> Self {
+        Self { subject, form: Form::Plain, hash }
     }
 
-    /// Some of its bits, those of two kinds apart.
+    /// The same in another form.
+    pub(crate) fn in_form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// Some of its bits, those of two subjects apart.
     fn bits(&self) -> (usize, u32) {
-        let [a, b, c, d, place, place_high, ..] = self.hash().0;
-        let kind = match self {
-            Self::FullBlock(_) => 0,
-            Self::Block(_) => 1,
-            Self::Transaction(_) => 2,
-            Self::Receipt(_) => 3,
+        let [a, b, c, d, place, place_high, ..] = self.hash.0;
+        let kind = match self.subject {
+            Subject::FullBlock => 0,
+            Subject::Block => 1,
+            Subject::Transaction => 2,
+            Subject::Receipt => 3,
         };
         let place = usize::from(u16::from_le_bytes([place, place_high])) % RECENT;
         (place, u32::from_le_bytes([a, b, c, d]).wrapping_add(kind))
@@ -147,6 +166,24 @@ impl Shard {
         self.recent.resize(RECENT, 0);
         let (place, bits) = key.bits();
         self.recent.get_mut(place).is_some_and(|seen| std::mem::replace(seen, bits) == bits)
+    }
+
+    fn keep(&mut self, key: Key, kept: Kept, bytes_max: usize) {
+        let bytes = kept.result.len().saturating_add(ENTRY_BYTES);
+        let slot = Slot { kept, is_used: false };
+        match self.kept.entry(key) {
+            // Another thread was quicker, or its block was replaced: the newest word counts.
+            Place::Occupied(mut place) => {
+                let before = place.insert(slot).kept.result.len().saturating_add(ENTRY_BYTES);
+                self.bytes = self.bytes.saturating_sub(before);
+            }
+            Place::Vacant(place) => {
+                place.insert(slot);
+                self.queue.push_back(key);
+            }
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.shrink(bytes_max);
     }
 
     /// Removes what was not taken for the longest time.
@@ -177,7 +214,7 @@ mod tests {
         // One shard for all: its limit is what is tested.
         let mut hash = B256::repeat_byte(seed);
         hash.0[31] = 0;
-        Key::Transaction(hash)
+        Key::new(Subject::Transaction, hash)
     }
 
     fn offer(cache: &AnswerCache, key: Key, bytes: usize) {
@@ -193,8 +230,12 @@ mod tests {
         let kept = cache.find(key(1)).unwrap();
         assert_eq!((kept.number, kept.result.len()), (7, 10));
         // The same hash asked for something else.
-        let Key::Transaction(hash) = key(1) else { unreachable!() };
-        assert_eq!(cache.find(Key::Receipt(hash)), None);
+        assert_eq!(cache.find(Key::new(Subject::Receipt, key(1).hash)), None);
+        // Another form of it is kept when it is made: it is asked for already.
+        let packed = key(1).in_form(Form::Gzip);
+        assert_eq!(cache.find(packed), None);
+        cache.keep(packed, kept.clone());
+        assert_eq!(cache.find(packed), Some(kept));
     }
 
     #[test]

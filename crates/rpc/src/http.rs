@@ -14,6 +14,7 @@ mod listen;
 mod patience;
 mod room;
 mod socket;
+mod splice;
 mod upgrade;
 mod workers;
 

@@ -4,9 +4,12 @@
 //! many answers is not copied into each.
 //! Never knows: what is answered.
 
+use std::borrow::Cow;
+
 use chain::BlockRange;
 use hyper::body::Bytes;
 
+use crate::cache::{Kept, Key};
 use crate::envelope::Id;
 use crate::json::{Object, put_list, put_text};
 use crate::refusal::Refusal;
@@ -15,8 +18,17 @@ use crate::refusal::Refusal;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     begin: Vec<u8>,
-    shared: Bytes,
-    end: &'static [u8],
+    middle: Bytes,
+    end: Cow<'static, [u8]>,
+    /// What the middle one is, if it is a result that is kept.
+    shared: Option<Shared>,
+}
+
+/// A result that is kept, and by which name.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) key: Key,
+    pub(crate) kept: Kept,
 }
 
 impl Reply {
@@ -26,13 +38,24 @@ impl Reply {
     }
 
     /// The answer to a call whose result is kept; all that comes before it has been written.
-    pub(crate) fn shared(begin: Vec<u8>, result: Bytes) -> Self {
-        Self { begin, shared: result, end: b"}" }
+    pub(crate) fn shared(begin: Vec<u8>, shared: Shared) -> Self {
+        let middle = shared.kept.result.clone();
+        Self { begin, middle, end: Cow::Borrowed(b"}"), shared: Some(shared) }
+    }
+
+    /// A body of any three parts.
+    pub(crate) fn joined(begin: Vec<u8>, middle: Bytes, end: Vec<u8>) -> Self {
+        Self { begin, middle, end: Cow::Owned(end), shared: None }
+    }
+
+    /// What its middle part is, if it is a result that is kept.
+    pub(crate) fn source(&self) -> Option<&Shared> {
+        self.shared.as_ref()
     }
 
     /// The parts, to be written one after the other.
     pub(crate) fn parts(&self) -> [&[u8]; 3] {
-        [&self.begin, &self.shared, self.end]
+        [&self.begin, &self.middle, &self.end]
     }
 
     /// Bytes of all parts.
@@ -47,8 +70,8 @@ impl Reply {
 
     /// One piece of all parts.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        self.begin.extend_from_slice(&self.shared);
-        self.begin.extend_from_slice(self.end);
+        self.begin.extend_from_slice(&self.middle);
+        self.begin.extend_from_slice(&self.end);
         self.begin
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
-use hyper::body::Bytes;
 use store::{Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -26,7 +25,7 @@ use crate::openrpc;
 use crate::params::Params;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
-use crate::reply::{Reply, put_envelope, put_refusal};
+use crate::reply::{Reply, Shared, put_envelope, put_refusal};
 use crate::subscription::{Channel, SubscriptionIds};
 
 /// The one thing that can be subscribed to.
@@ -98,7 +97,7 @@ enum Said {
     /// The answer.
     Whole,
     /// All that comes before this result.
-    Before(Bytes),
+    Before(Shared),
 }
 
 /// What the calls of one body share.
@@ -170,6 +169,11 @@ impl Service {
         &self.store
     }
 
+    /// Results that are kept.
+    pub(crate) fn cache(&self) -> &AnswerCache {
+        &self.cache
+    }
+
     /// Tells when another view is shown.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changes.0.subscribe()
@@ -198,7 +202,7 @@ impl Service {
             Ok(Request::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
                 Said::Nothing => return None,
                 Said::Whole => {}
-                Said::Before(result) => return Some(Reply::shared(out, result)),
+                Said::Before(shared) => return Some(Reply::shared(out, shared)),
             },
             Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
                 put_batch_refused(&mut out, batch)?;
@@ -260,8 +264,8 @@ impl Service {
         match self.put_item(asked, item, out).await {
             Said::Nothing => return false,
             Said::Whole => {}
-            Said::Before(result) => {
-                out.extend_from_slice(&result);
+            Said::Before(shared) => {
+                out.extend_from_slice(&shared.kept.result);
                 out.push(b'}');
             }
         }
@@ -371,7 +375,7 @@ impl Service {
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Shared>, Failure> {
         let context = Context {
             view,
             spec: &self.spec,

@@ -26,6 +26,7 @@ mod limits;
 mod live;
 mod new_heads;
 mod openrpc;
+mod packed;
 mod pass_through;
 mod recompute;
 mod run;

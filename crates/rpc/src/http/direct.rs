@@ -226,7 +226,9 @@ impl Connection<'_> {
         let time = self.server.settings.answer_timeout;
         let reply = self.server.service.reply(None, body, time).await;
         let (reply, packed) = match (reply, post.coding) {
-            (Some(reply), Some(coding)) => encoding::pack_reply(reply, coding).await,
+            (Some(reply), Some(coding)) => {
+                encoding::pack_reply(self.server.service.cache(), reply, coding).await
+            }
             (Some(reply), None) => (reply, None),
             (None, _) => (Reply::default(), None),
         };

@@ -12,14 +12,15 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::{Answer, whole};
-use crate::reply::Reply;
+use super::{Answer, splice, whole};
+use crate::cache::{AnswerCache, Form, Kept};
+use crate::reply::{Reply, Shared};
 
 /// Shorter answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 1024;
 /// Fast levels: a server's time is dearer than the last percent of bytes.
-const GZIP_LEVEL: u32 = 1;
-const ZSTD_LEVEL: i32 = 1;
+pub(super) const GZIP_LEVEL: u32 = 1;
+pub(super) const ZSTD_LEVEL: i32 = 1;
 const BROTLI_LEVEL: u32 = 1;
 const BROTLI_WINDOW_BITS: u32 = 20;
 /// Larger ones are compressed on a thread that may wait.
@@ -94,13 +95,47 @@ pub(super) async fn compress(answer: Answer, accepted: Option<&HeaderValue>) -> 
     Answer::from_parts(head, Full::new(body))
 }
 
-/// The same for an answer that is not yet in one piece; tells whether it was compressed.
-pub(super) async fn pack_reply(reply: Reply, coding: Coding) -> (Reply, Option<Coding>) {
+/// The same for an answer that is not yet in one piece; tells whether it was compressed. What is made
+/// of a result that is kept is kept too.
+pub(super) async fn pack_reply(
+    cache: &AnswerCache,
+    reply: Reply,
+    coding: Coding,
+) -> (Reply, Option<Coding>) {
     if reply.len() < COMPRESS_BYTES_MIN {
         return (reply, None);
     }
+    if let Some(joined) = join_kept(cache, &reply, coding).await {
+        return (joined, Some(coding));
+    }
     let (body, packed) = pack_long(reply.into_bytes().into(), coding).await;
     (Reply::of(body.into()), packed)
+}
+
+/// The body of a reply whose result is kept, with the result as it was packed once for all.
+async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option<Reply> {
+    let form = match coding {
+        Coding::Gzip => Form::Gzip,
+        Coding::Zstd => Form::Zstd,
+        // Its blocks are not cut at bytes.
+        Coding::Brotli => return None,
+    };
+    let Shared { key, kept } = reply.source()?;
+    let key = key.in_form(form);
+    let [begin, plain, end] = reply.parts();
+    if begin.len() > splice::BEGIN_BYTES_MAX {
+        return None;
+    }
+    let found = cache.find(key).filter(|packed| packed.block_hash == kept.block_hash);
+    let packed = if let Some(found) = found {
+        found.result
+    } else {
+        let plain = kept.result.clone();
+        let packed = off_thread(plain.len(), move || splice::pack_part(form, &plain)).await?;
+        cache.keep(key, Kept { result: packed.clone(), ..*kept });
+        packed
+    };
+    splice::join(form, begin, &packed, plain.len(), end)
 }
 
 /// Compresses a body that is worth it.
@@ -109,15 +144,21 @@ async fn pack_long(body: Bytes, coding: Coding) -> (Bytes, Option<Coding>) {
         return (body, None);
     }
     let plain = body.clone();
-    let packed = if body.len() <= INLINE_BYTES_MAX {
-        pack(coding, &body)
-    } else {
-        tokio::task::spawn_blocking(move || pack(coding, &body)).await.ok().flatten()
-    };
-    match packed {
+    match off_thread(body.len(), move || pack(coding, &body)).await {
         Some(packed) => (packed.into(), Some(coding)),
         None => (plain, None),
     }
+}
+
+/// Does work on so many bytes on a thread that may wait, unless it is little.
+async fn off_thread<T: Send + 'static>(
+    length: usize,
+    work: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    if length <= INLINE_BYTES_MAX {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.ok().flatten()
 }
 
 fn pack(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
