@@ -5,9 +5,7 @@
 
 use std::io::{Read, Write as _};
 
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
@@ -18,9 +16,7 @@ use crate::reply::{Reply, Shared};
 
 /// Shorter answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 1024;
-/// Fast levels: a server's time is dearer than the last percent of bytes.
-pub(super) const GZIP_LEVEL: u32 = 1;
-pub(super) const ZSTD_LEVEL: i32 = 1;
+/// A fast level: a server's time is dearer than the last percent of bytes.
 const BROTLI_LEVEL: u32 = 1;
 const BROTLI_WINDOW_BITS: u32 = 20;
 /// Larger ones are compressed on a thread that may wait.
@@ -163,13 +159,8 @@ async fn off_thread<T: Send + 'static>(
 
 fn pack(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
     match coding {
-        Coding::Zstd => zstd::bulk::compress(body, ZSTD_LEVEL).ok(),
-        Coding::Gzip => {
-            let out = Vec::with_capacity(body.len() / 2);
-            let mut encoder = GzEncoder::new(out, Compression::new(GZIP_LEVEL));
-            encoder.write_all(body).ok()?;
-            encoder.finish().ok()
-        }
+        Coding::Zstd => splice::pack_zstd(body),
+        Coding::Gzip => splice::pack_gzip(body),
         Coding::Brotli => {
             let mut out = Vec::with_capacity(body.len() / 2);
             let mut encoder =

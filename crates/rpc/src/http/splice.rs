@@ -1,20 +1,26 @@
-//! Compressed bodies of parts, one of which was compressed before.
+//! gzip and zstd: whole bodies, and bodies of parts, one of which was compressed before.
 //!
-//! Knows: how gzip and zstd are put together from blocks.
+//! Knows: how both are put together from blocks, and that making a compressor takes longer than
+//! compressing a receipt.
 //! Never knows: what is in a part, or where parts are kept.
 //!
 //! The answers to one call differ by its id, which comes first. What is before and after the result is
 //! short and goes into blocks that are not compressed; the blocks of the result are the same in every
 //! answer. Each body is one gzip member or one zstd frame, which every client reads.
 
-use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use std::cell::RefCell;
+
+use flate2::{Compress, Compression, FlushCompress, Status};
 use hyper::body::Bytes;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, FrameFormat};
 
-use super::encoding::{GZIP_LEVEL, ZSTD_LEVEL};
 use crate::cache::Form;
 use crate::reply::Reply;
+
+/// Fast levels: a server's time is dearer than the last percent of bytes.
+const GZIP_LEVEL: u32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 
 /// What comes before a result at the most: the smallest block that every zstd frame allows.
 pub(super) const BEGIN_BYTES_MAX: usize = 1024;
@@ -57,24 +63,64 @@ pub(super) fn join(
     }
 }
 
-fn pack_gzip_part(plain: &[u8]) -> Option<Bytes> {
-    let mut crc = Crc::new();
-    crc.update(plain);
-    let mut out = crc.sum().to_le_bytes().to_vec();
-    out.reserve(plain.len() / 2);
-    let mut deflate = Compress::new(Compression::new(GZIP_LEVEL), false);
-    // Flushed to a whole byte, and without the mark of the last block. It is done when there is room
-    // left over.
-    loop {
-        let taken = usize::try_from(deflate.total_in()).ok()?;
-        out.reserve(4096);
-        let rest = plain.get(taken..).unwrap_or_default();
-        let status = deflate.compress_vec(rest, &mut out, FlushCompress::Sync).ok()?;
-        let is_all = usize::try_from(deflate.total_in()).ok()? == plain.len();
-        if is_all && (out.len() < out.capacity() || status == Status::BufError) {
-            return Some(out.into());
+/// A whole gzip body.
+pub(super) fn pack_gzip(plain: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(plain.len() / 2);
+    out.extend_from_slice(&GZIP_HEAD);
+    deflate(plain, &mut out, FlushCompress::Finish)?;
+    put_gzip_end(&mut out, crc32fast::hash(plain), plain.len());
+    Some(out)
+}
+
+/// A whole zstd body.
+pub(super) fn pack_zstd(plain: &[u8]) -> Option<Vec<u8>> {
+    ZSTD.with_borrow_mut(|zstd| {
+        if zstd.is_none() {
+            *zstd = Compressor::new(ZSTD_LEVEL).ok();
         }
-    }
+        zstd.as_mut()?.compress(plain).ok()
+    })
+}
+
+thread_local! {
+    static DEFLATE: RefCell<Compress> =
+        RefCell::new(Compress::new(Compression::new(GZIP_LEVEL), false));
+    static ZSTD: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Appends deflate blocks: to a last one, or to a whole byte without the mark of the last block.
+fn deflate(plain: &[u8], out: &mut Vec<u8>, flush: FlushCompress) -> Option<()> {
+    DEFLATE.with_borrow_mut(|deflate| {
+        deflate.reset();
+        loop {
+            let taken = usize::try_from(deflate.total_in()).ok()?;
+            out.reserve(4096);
+            let rest = plain.get(taken..).unwrap_or_default();
+            let status = deflate.compress_vec(rest, out, flush).ok()?;
+            let is_all = usize::try_from(deflate.total_in()).ok()? == plain.len();
+            // What is flushed is all there when there is room left over.
+            let is_flushed = is_all && (out.len() < out.capacity() || status == Status::BufError);
+            let is_ended = status == Status::StreamEnd;
+            if is_ended || (is_flushed && flush != FlushCompress::Finish) {
+                return Some(());
+            }
+        }
+    })
+}
+
+fn put_gzip_end(out: &mut Vec<u8>, crc: u32, plain_bytes: usize) {
+    out.extend_from_slice(&crc.to_le_bytes());
+    // The length, as far as four bytes tell it.
+    let [a, b, c, d, ..] = plain_bytes.to_le_bytes();
+    out.extend_from_slice(&[a, b, c, d]);
+}
+
+/// Its checksum, then its blocks.
+fn pack_gzip_part(plain: &[u8]) -> Option<Bytes> {
+    let mut out = crc32fast::hash(plain).to_le_bytes().to_vec();
+    out.reserve(plain.len() / 2);
+    deflate(plain, &mut out, FlushCompress::Sync)?;
+    Some(out.into())
 }
 
 fn join_gzip(begin: &[u8], packed: &Bytes, plain_bytes: usize, end: &[u8]) -> Option<Reply> {
@@ -85,14 +131,11 @@ fn join_gzip(begin: &[u8], packed: &Bytes, plain_bytes: usize, end: &[u8]) -> Op
     crc.combine(&crc32fast::Hasher::new_with_initial_len(own_crc, length));
     crc.update(end);
     let sum = begin.len().checked_add(plain_bytes)?.checked_add(end.len())?;
-    // Its length, as far as four bytes tell it.
-    let [a, b, c, d, ..] = sum.to_le_bytes();
     let mut head = GZIP_HEAD.to_vec();
     put_stored(&mut head, begin, false)?;
     let mut tail = Vec::new();
     put_stored(&mut tail, end, true)?;
-    tail.extend_from_slice(&crc.finalize().to_le_bytes());
-    tail.extend_from_slice(&[a, b, c, d]);
+    put_gzip_end(&mut tail, crc.finalize(), sum);
     Some(Reply::joined(head, packed.slice(CRC_BYTES..), tail))
 }
 
@@ -191,6 +234,23 @@ mod tests {
         }
         out.truncate(length);
         out
+    }
+
+    #[test]
+    fn whole_bodies_come_back_one_after_the_other() {
+        for length in [0, 1, 1500, 400_000, 900, 3_000_000] {
+            let plain = plain(length);
+            assert_eq!(unpacked(Form::Gzip, &pack_gzip(&plain).unwrap()), plain);
+            assert_eq!(unpacked(Form::Zstd, &pack_zstd(&plain).unwrap()), plain);
+            // What cannot be made smaller takes room that was not there.
+            let mut state = 1_u64;
+            let noise = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            });
+            let noise: Vec<u8> = noise.take(length).collect();
+            assert_eq!(unpacked(Form::Gzip, &pack_gzip(&noise).unwrap()), noise);
+        }
     }
 
     #[test]
