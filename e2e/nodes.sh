@@ -7,10 +7,6 @@
 # shellcheck source=e2e/check.sh
 source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
-# Later ones need modules that not every proxy gives out.
-geth_version=v1.17.7
-go_minor_min=25
-node_major_min=20
 geth=$target/e2e/bin/geth
 tools=$work/nodes
 cast=$tools/node_modules/.bin/cast
@@ -22,24 +18,11 @@ other=0x70997970C51812dc3A010C7d01b50e0d17dc79C8
 # shellcheck disable=SC2034 # the scripts that source this one use it
 anvil_habits=(block.totalDifficulty block.size receipt.blockTimestamp receipt.blobGasPrice)
 
-# needs TOOL: breaks off if it is not there.
-needs() {
-    if ! command -v "$1" >/dev/null; then
-        echo "error: real nodes need $1: install it" >&2
-        exit 1
-    fi
-}
-
-needs node
-needs npm
-if [ "$(node --print 'process.versions.node.split(".")[0]')" -lt "$node_major_min" ]; then
-    echo "error: this needs Node $node_major_min or later, this is $(node --version)" >&2
-    exit 1
-fi
+exits 0 "anvil and cast are installed" "$root/e2e/install" anvil "$target/e2e"
 cp -r "$root/e2e/nodes" "$tools"
+# Modules are found from where the scripts lie.
+ln --symbolic "$target/e2e/nodes/node_modules" "$tools/node_modules"
 cd "$tools"
-exits 0 "anvil and cast are installed" \
-    npm install --no-audit --no-fund --no-package-lock --ignore-scripts
 
 # starts NAME PATTERN COMMAND...: a server; $address is what the pattern finds in the log, $process the
 # process. It is stopped at the end, whatever happens.
@@ -154,22 +137,9 @@ starts_anvil() {
     anvil_socket=ws://$address
 }
 
-# installs_geth: at the pinned version, unless it is there.
-installs_geth() {
-    needs go
-    if [ "$(go env GOVERSION | sed -E 's/^go1\.([0-9]+).*/\1/')" -lt "$go_minor_min" ]; then
-        echo "error: geth needs Go 1.$go_minor_min or later, this is $(go env GOVERSION)" >&2
-        exit 1
-    fi
-    if ! go version -m "$geth" 2>/dev/null | grep --quiet -w "$geth_version"; then
-        echo "installing geth $geth_version into $(dirname "$geth")"
-        GOBIN=$(dirname "$geth") go install "github.com/ethereum/go-ethereum/cmd/geth@$geth_version"
-    fi
-}
-
 # starts_geth: $geth_node and $geth_socket are where; the account has ether.
 starts_geth() {
-    installs_geth
+    "$root/e2e/install" geth "$target/e2e"
     starts geth '.*HTTP server started +endpoint=([0-9.:]+) .*' "$geth" --dev --datadir "$work/geth" \
         --http --http.addr 127.0.0.1 --http.port 0 --ws --ws.addr 127.0.0.1 --ws.port 0 \
         --ipcdisable --nodiscover --port 0 --authrpc.port 0

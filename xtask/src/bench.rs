@@ -24,6 +24,10 @@ const SERVE_PACKAGES: &[Packaged] = &[
 /// The third. Pinned, so that a new release cannot fail an old commit.
 const OHA_VERSION: &str = "1.16.0";
 
+/// Nodes that `serve` compares with and follows, and the questions that need them.
+const NODES: &[&str] = &["anvil", "geth"];
+const NODE_QUESTIONS: &[&str] = &["rivals", "reorgs"];
+
 /// Runs what the first argument names, or every crate's benchmarks; other arguments are passed on.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
@@ -49,6 +53,14 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 fn serve(root: &Path, arguments: &[String]) -> Result<()> {
     tools::provide_packages(SERVE_PACKAGES)?;
     tools::provide_crate(root, "oha", OHA_VERSION, &[])?;
+    if wants_nodes(arguments) {
+        for node in NODES {
+            // What needs it is left out, and says so.
+            if let Err(error) = tools::provide_node(root, node) {
+                println!("{error:#}");
+            }
+        }
+    }
     // Built together: apart, their dependencies would be built twice, with other features.
     let mut build = cargo();
     build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
@@ -56,6 +68,12 @@ fn serve(root: &Path, arguments: &[String]) -> Result<()> {
     let mut serve = Command::new(target(root).join("release/bench-serve"));
     serve.current_dir(root).env("PATH", tools::search_path(root)?);
     succeed(serve.args(arguments))
+}
+
+/// Whether anything is asked for that needs a node: all is, unless questions are named.
+fn wants_nodes(arguments: &[String]) -> bool {
+    let is_asked = |it: &String| NODE_QUESTIONS.contains(&it.as_str());
+    !arguments.iter().any(|it| it == "--only") || arguments.iter().any(is_asked)
 }
 
 /// Builds a program and runs it, with what is added as its arguments.
@@ -81,4 +99,22 @@ fn run_crates(root: &Path, arguments: &[String]) -> Result<()> {
         succeed(bench.args(arguments))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_wanted_for_what_needs_them() {
+        for (arguments, expected) in [
+            ("", true),
+            ("--rounds 2", true),
+            ("--only hot-block", false),
+            ("--only hot-block --only reorgs", true),
+        ] {
+            let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(wants_nodes(&arguments), expected, "{arguments:?}");
+        }
+    }
 }

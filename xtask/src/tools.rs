@@ -1,6 +1,6 @@
 //! Programs of others that tasks run: found, or installed.
 //!
-//! Knows: Debian's packages, cargo's, and where ours are kept.
+//! Knows: Debian's packages, cargo's, the script that installs nodes, and where ours are kept.
 //! Never knows: what a task needs them for.
 
 use std::env;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::step::{cargo, succeed};
+use crate::step::{cargo, script, succeed};
 
 /// Where administrators' programs lie that a user's search path may lack.
 const ADMIN_FOLDERS: &[&str] = &["/usr/sbin", "/usr/local/sbin", "/sbin"];
@@ -56,6 +56,12 @@ pub fn provide_crate(root: &Path, name: &str, version: &str, options: &[&str]) -
     install.arg(folder(root)).args(options);
     succeed(&mut install).with_context(|| format!("cannot install {name}"))?;
     Ok(program)
+}
+
+/// Sees that a node that others made is there, as the end-to-end checks pin it.
+pub fn provide_node(root: &Path, name: &str) -> Result<()> {
+    let mut install = script(root, "e2e/install");
+    succeed(install.arg(name).arg(folder(root))).with_context(|| format!("cannot install {name}"))
 }
 
 /// The search path with ours first, and with what only administrators' have last.
