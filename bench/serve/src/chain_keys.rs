@@ -39,7 +39,11 @@ impl ChainKeys {
             serde_json::from_slice(&ask(address, "/", Some(call.as_bytes()), &[])?)?;
         let latest =
             latest.pointer("/result").and_then(Value::as_str).context("no latest block")?;
-        let latest = u64::from_str_radix(latest.trim_start_matches("0x"), 16)?;
+        Self::read_to(address, u64::from_str_radix(latest.trim_start_matches("0x"), 16)?)
+    }
+
+    /// Asks a server for its blocks up to this one.
+    pub fn read_to(address: &str, latest: u64) -> Result<Self> {
         let mut blocks = Vec::new();
         let mut first = 0;
         while first <= latest {

@@ -14,21 +14,18 @@ use rustix::fs::{Advice, fadvise};
 use crate::contest::{Contest, Contestant, Rules};
 use crate::machine::usage;
 use crate::process::Running;
-use crate::quipu::{Quipu, SampleChain, Served};
+use crate::quipu::{Quipu, SampleChain};
+use crate::server::Server;
 
 const MEGABYTE: u64 = 1_000_000;
 
 /// The same server twice: first in the circumstance, then without it.
-fn twice(served: &Served, circumstance: &str) -> [Contestant; 2] {
-    ["", "Quipu"].map(|name| Contestant {
-        name: if name.is_empty() { format!("Quipu, {circumstance}") } else { name.to_owned() },
-        id: served.id(),
-        target: served.target(),
-    })
+fn twice(served: &Server, circumstance: &str) -> [Contestant; 2] {
+    [format!("Quipu, {circumstance}"), "Quipu".to_owned()].map(|name| served.contestant(&name))
 }
 
 /// Every turn begins with none of the data folder's files in the page cache, or with all.
-pub fn cold(rules: &Rules<'_>, served: &Served, store: &Path) -> Result<Contest> {
+pub fn cold(rules: &Rules<'_>, served: &Server, store: &Path) -> Result<Contest> {
     rules.hold(&twice(served, "cold cache"), |place| {
         for path in files(store)? {
             let mut file = File::open(&path).with_context(|| path.display().to_string())?;
@@ -57,7 +54,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// priority, and stands still in the others. When it is done it begins again.
 pub fn beside_import(
     rules: &Rules<'_>,
-    served: &Served,
+    served: &Server,
     quipu: &Quipu,
     chain: &SampleChain,
     work: &Path,
@@ -78,13 +75,14 @@ pub fn beside_import(
     })
 }
 
-/// What an import beside it costs: waits, and CPU time.
+/// What something beside it costs: waits, and CPU time.
 #[must_use]
-pub fn import_figures(contest: &Contest) -> [Figure; 2] {
+pub fn beside_figures(names: [&'static str; 2], beside: &str, contest: &Contest) -> [Figure; 2] {
+    let [p99, cpu] = names;
     let figure = |name, question: &str, value, goal| Figure {
         name,
         question: question.to_owned(),
-        of: "beside an import / without".to_owned(),
+        of: format!("beside {beside} / without"),
         value,
         unit: Unit::Ratio,
         goal,
@@ -92,13 +90,13 @@ pub fn import_figures(contest: &Contest) -> [Figure; 2] {
     };
     [
         figure(
-            "import-p99",
+            p99,
             "p99 of random transactions at 10,000/s",
             contest.ratio(1, |it| it.outcome.p99),
             Goal::at_most(2.0, 1.3),
         ),
         figure(
-            "import-cpu",
+            cpu,
             "CPU a request of the same",
             contest.ratio(1, |it| it.cpu),
             Goal::at_most(1.3, 1.1),
@@ -107,7 +105,7 @@ pub fn import_figures(contest: &Contest) -> [Figure; 2] {
 }
 
 /// The most memory that a server ever has under these loads, beyond what it has at rest.
-pub fn memory_under_load(served: &Served, loads: &[Rules<'_>]) -> Result<Figure> {
+pub fn memory_under_load(served: &Server, loads: &[Rules<'_>]) -> Result<Figure> {
     let idle = usage(served.id())?.resident;
     let [contestant, _] = twice(served, "under load");
     for rules in loads {

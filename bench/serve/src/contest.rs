@@ -64,31 +64,52 @@ pub struct Rules<'a> {
     pub folder: &'a Path,
 }
 
+/// One of a contest, and what it is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Who.
+    pub contestant: &'a Contestant,
+    /// What, by whom and where to; its rounds do not count here.
+    pub rules: &'a Rules<'a>,
+}
+
+/// Holds a contest: one round that does not count, then those that do. `before_each` is done before
+/// every turn, and told whose it is. Who begins changes from round to round.
+pub fn take_turns(
+    entries: &[Entry<'_>],
+    rounds: usize,
+    mut before_each: impl FnMut(usize) -> Result<()>,
+) -> Result<Contest> {
+    for (place, entry) in entries.iter().enumerate() {
+        before_each(place)?;
+        entry.rules.measure(entry.contestant)?;
+    }
+    let mut done = Vec::new();
+    for round in 0..rounds {
+        let mut turns: Vec<(usize, Measured)> = Vec::new();
+        let mut order: Vec<(usize, &Entry<'_>)> = entries.iter().enumerate().collect();
+        order.rotate_left(round % entries.len().max(1));
+        for (place, entry) in order {
+            before_each(place)?;
+            turns.push((place, entry.rules.measure(entry.contestant)?));
+        }
+        turns.sort_by_key(|(place, _)| *place);
+        done.push(turns.into_iter().map(|(_, measured)| measured).collect());
+    }
+    let names = entries.iter().map(|entry| entry.contestant.name.clone()).collect();
+    Ok(Contest { names, rounds: done })
+}
+
 impl Rules<'_> {
-    /// Holds a contest: one round that does not count, then those that do. `before_each` is done
-    /// before every turn, and told whose it is. Who begins changes from round to round.
+    /// Holds a contest in which all are asked the same.
     pub fn hold(
         &self,
         contestants: &[Contestant],
-        mut before_each: impl FnMut(usize) -> Result<()>,
+        before_each: impl FnMut(usize) -> Result<()>,
     ) -> Result<Contest> {
-        for (place, contestant) in contestants.iter().enumerate() {
-            before_each(place)?;
-            self.measure(contestant)?;
-        }
-        let mut rounds = Vec::new();
-        for round in 0..self.rounds {
-            let mut turns: Vec<(usize, Measured)> = Vec::new();
-            let mut order: Vec<(usize, &Contestant)> = contestants.iter().enumerate().collect();
-            order.rotate_left(round % contestants.len().max(1));
-            for (place, contestant) in order {
-                before_each(place)?;
-                turns.push((place, self.measure(contestant)?));
-            }
-            turns.sort_by_key(|(place, _)| *place);
-            rounds.push(turns.into_iter().map(|(_, measured)| measured).collect());
-        }
-        Ok(Contest { names: contestants.iter().map(|it| it.name.clone()).collect(), rounds })
+        let entry = |contestant| Entry { contestant, rules: self };
+        let entries: Vec<Entry<'_>> = contestants.iter().map(entry).collect();
+        take_turns(&entries, self.rounds, before_each)
     }
 
     /// One turn of one contestant.

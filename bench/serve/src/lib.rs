@@ -7,6 +7,7 @@
 //! the other lacks, for every contestant alike. They take turns in short rounds, and what counts is
 //! the ratio of each round, since the speed of a shared machine changes from minute to minute.
 
+mod beside_nodes;
 pub mod chain_keys;
 pub mod circumstances;
 pub mod contest;
@@ -14,11 +15,13 @@ pub mod http;
 pub mod load;
 pub mod machine;
 pub mod nginx;
+pub mod node;
 pub mod plot;
 pub mod process;
 pub mod questions;
 pub mod quipu;
 pub mod report;
 pub mod request;
-pub mod rivals;
 pub mod run;
+mod scaling;
+pub mod server;

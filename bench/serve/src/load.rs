@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 /// For a load generator to end after its time, its connections included.
-pub(crate) const SLACK: Duration = Duration::from_secs(30);
+pub(crate) const SLACK: Duration = Duration::from_mins(2);
 
 /// What is sent, to whichever server.
 #[derive(Clone, Debug)]

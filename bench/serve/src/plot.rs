@@ -1,4 +1,4 @@
-//! Plots as SVG: bars of shares, and lines over a logarithmic axis.
+//! Plots as SVG: bars of shares, and panels of lines over a logarithmic axis.
 //!
 //! Knows: how numbers become places on a page.
 //! Never knows: what they count.
@@ -12,8 +12,13 @@ const WIDTH: f64 = 720.0;
 const LABEL_WIDTH: f64 = 270.0;
 const ROW_HEIGHT: f64 = 24.0;
 const MARGIN: f64 = 46.0;
-const PLOT_HEIGHT: f64 = 260.0;
+const PLOT_HEIGHT: f64 = 180.0;
+/// Where panels begin.
+const LEFT: f64 = 64.0;
+/// Between two numbers of the axis across.
+const TICK_ROOM: f64 = 40.0;
 const INK: &str = "#666";
+const GRID: &str = "#8883";
 const COLOURS: [&str; 4] = ["#2a7ab9", "#d9822b", "#5a9e4b", "#a0529c"];
 
 /// One bar: a share, with marks for what must be and what is aimed at.
@@ -34,6 +39,15 @@ pub struct Line {
     pub label: String,
     /// Across and up.
     pub points: Vec<(f64, f64)>,
+}
+
+/// Lines that share their axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// What is counted upwards.
+    pub up: &'static str,
+    /// The lines.
+    pub lines: Vec<Line>,
 }
 
 /// Bars below one another, all on one scale that begins at nothing.
@@ -67,52 +81,109 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     page(title, top + 12.0, &body)
 }
 
-/// Lines over one logarithmic axis across; upwards the axis is linear and begins at nothing.
+/// Panels below one another over the same logarithmic axis across; upwards each is linear and begins at
+/// nothing.
 #[must_use]
-pub fn lines(title: &str, across: &str, up: &str, lines: &[Line]) -> String {
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let least = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
-    let most = points().map(|point| point.0).fold(0.0, f64::max);
-    let highest = points().map(|point| point.1).fold(0.0, f64::max);
-    let (left, bottom) = (MARGIN + 30.0, 40.0 + PLOT_HEIGHT);
-    let span = (most.max(1e-9) / least.max(1e-9)).ln().max(1e-9);
-    let place = |(across, up): (f64, f64)| {
-        let x = left + (across / least.max(1e-9)).ln() / span * (WIDTH - left - MARGIN);
-        (x, bottom - up / highest.max(1e-9) * (PLOT_HEIGHT - 20.0))
-    };
-    let mut body = String::new();
-    line(&mut body, (left, bottom), (WIDTH - MARGIN, bottom), INK, 1.0);
-    line(&mut body, (left, 50.0), (left, bottom), INK, 1.0);
-    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let y = place((least, share * highest)).1;
-        text(&mut body, left - 6.0, y + 4.0, "end", &short(share * highest));
-    }
-    let mut ticks: Vec<f64> = points().map(|point| point.0).collect();
+pub fn panels(title: &str, across: &str, panels: &[Panel]) -> String {
+    let places = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
+    let mut ticks: Vec<f64> = places.map(|point| point.0).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    for tick in ticks {
-        text(&mut body, place((tick, 0.0)).0, bottom + 16.0, "middle", &short(tick));
+    let scale = Across::new(&ticks);
+    let mut body = String::new();
+    let mut top = 30.0;
+    for panel in panels {
+        one_panel(&mut body, top, panel, &scale);
+        top += PLOT_HEIGHT + 66.0;
     }
-    text(&mut body, WIDTH / 2.0, bottom + 36.0, "middle", across);
-    text(&mut body, left, 44.0, "start", up);
-    for (one, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-        let places: Vec<String> = one
-            .points
-            .iter()
-            .map(|point| place(*point))
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
-        let _ = writeln!(
-            body,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
-            places.join(" ")
-        );
-        if let Some(last) = one.points.last() {
-            let (x, y) = place(*last);
-            text(&mut body, x - 4.0, y - 8.0, "end", &one.label);
+    text(&mut body, (LEFT + WIDTH - MARGIN) / 2.0, top + 2.0, "middle", across);
+    page(title, top + 14.0, &body)
+}
+
+/// The axis across.
+struct Across {
+    least: f64,
+    span: f64,
+    /// Where there is room for a number.
+    ticks: Vec<f64>,
+}
+
+impl Across {
+    fn new(places: &[f64]) -> Self {
+        let least = places.first().copied().unwrap_or(1.0).max(1e-9);
+        let most = places.last().copied().unwrap_or(1.0).max(1e-9);
+        let mut across = Self { least, span: (most / least).ln().max(1e-9), ticks: Vec::new() };
+        let mut ticks: Vec<f64> = Vec::new();
+        for place in places {
+            let is_near = |tick: &f64| across.place(*place) - across.place(*tick) < TICK_ROOM;
+            match ticks.last_mut().filter(|tick| is_near(tick)) {
+                None => ticks.push(*place),
+                // Of two that would meet, the one that is sooner said.
+                Some(tick) if short(*place).len() < short(*tick).len() => *tick = *place,
+                Some(_) => {}
+            }
         }
+        across.ticks = ticks;
+        across
     }
-    page(title, bottom + 48.0, &body)
+
+    fn place(&self, value: f64) -> f64 {
+        LEFT + (value.max(1e-9) / self.least).ln() / self.span * (WIDTH - LEFT - MARGIN)
+    }
+}
+
+fn one_panel(body: &mut String, top: f64, panel: &Panel, across: &Across) {
+    let highest = panel.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+    let highest = round_up(highest.fold(0.0, f64::max).max(1e-9));
+    let (left, right) = (LEFT, WIDTH - MARGIN);
+    let bottom = top + 30.0 + PLOT_HEIGHT;
+    let height = |value: f64| bottom - value / highest * PLOT_HEIGHT;
+    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let y = height(share * highest);
+        line(body, (left, y), (right, y), if share > 0.0 { GRID } else { INK }, 1.0);
+        text(body, left - 6.0, y + 4.0, "end", &short(share * highest));
+    }
+    for tick in &across.ticks {
+        text(body, across.place(*tick), bottom + 16.0, "middle", &short(*tick));
+    }
+    text(body, 8.0, top + 16.0, "start", panel.up);
+    legend(body, right, top + 16.0, &panel.lines);
+    for (one, colour) in panel.lines.iter().zip(COLOURS) {
+        draw(body, one, colour, |(x, y)| (across.place(x), height(y)));
+    }
+}
+
+/// Which colour is which line; one line alone is what the panel counts.
+fn legend(body: &mut String, right: f64, y: f64, lines: &[Line]) {
+    if lines.len() < 2 {
+        return;
+    }
+    let _ = write!(body, "<text x=\"{right:.1}\" y=\"{y:.1}\" text-anchor=\"end\" fill=\"{INK}\">");
+    for (one, colour) in lines.iter().zip(COLOURS) {
+        let label = escape(&one.label);
+        let _ = write!(body, "<tspan dx=\"14\" fill=\"{colour}\">&#9632;</tspan> {label}");
+    }
+    body.push_str("</text>\n");
+}
+
+fn draw(body: &mut String, one: &Line, colour: &str, place: impl Fn((f64, f64)) -> (f64, f64)) {
+    let places: Vec<(f64, f64)> = one.points.iter().map(|point| place(*point)).collect();
+    let text: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let _ = writeln!(
+        body,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+        text.join(" ")
+    );
+    for (x, y) in places {
+        let _ = writeln!(body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
+    }
+}
+
+/// The next number that is one, two, three, four, five, six or eight with zeros.
+fn round_up(value: f64) -> f64 {
+    let power = 10.0_f64.powf(value.log10().floor());
+    let steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0].map(|step| step * power);
+    steps.into_iter().find(|step| *step >= value).unwrap_or(10.0 * power)
 }
 
 fn page(title: &str, height: f64, body: &str) -> String {
@@ -152,7 +223,7 @@ fn short(value: f64) -> String {
         format!("{:.0}M", value / 1e6)
     } else if value >= 1e4 {
         format!("{:.0}k", value / 1e3)
-    } else if value >= 10.0 || value == 0.0 {
+    } else if value >= 10.0 || value.fract() == 0.0 {
         format!("{value:.0}")
     } else {
         format!("{value:.1}")
@@ -186,8 +257,18 @@ mod tests {
     #[test]
     fn lines_rise_with_their_numbers() {
         let line = Line { label: "Quipu".into(), points: vec![(1.0, 0.0), (100.0, 50.0)] };
-        let svg = lines("connections", "connections", "requests/s", &[line]);
-        assert!(svg.contains("points=\"76.0,300.0 674.0,60.0\""), "{svg}");
+        let panel = Panel { up: "requests/s", lines: vec![line] };
+        let svg = panels("connections", "connections", &[panel.clone(), panel]);
+        assert!(svg.contains("points=\"64.0,240.0 674.0,60.0\""), "{svg}");
+        assert!(svg.contains("points=\"64.0,486.0 674.0,306.0\""), "{svg}");
+    }
+
+    #[test]
+    fn an_axis_ends_at_a_round_number_and_its_ticks_have_room() {
+        let rounded = [0.97, 50.0, 5.23, 119_000.0].map(|value| format!("{}", round_up(value)));
+        assert_eq!(rounded, ["1", "50", "6", "200000"]);
+        let ticks = Across::new(&[1.01, 1.02, 99.0, 100.5, 101.0]).ticks;
+        assert_eq!(ticks.into_iter().map(short).collect::<Vec<_>>(), ["1.0", "99"]);
     }
 
     #[test]
@@ -198,7 +279,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let found = [0.0, 0.5, 10.0, 12_345.0, 3e6].map(short);
-        assert_eq!(found, ["0", "0.5", "10", "12k", "3M"]);
+        let found = [0.0, 0.5, 2.0, 10.0, 12_345.0, 3e6].map(short);
+        assert_eq!(found, ["0", "0.5", "2", "10", "12k", "3M"]);
     }
 }

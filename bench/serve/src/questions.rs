@@ -38,6 +38,8 @@ pub struct Question {
     pub connections: u32,
     /// Who sends it.
     pub driver: Driver,
+    /// Whether answers that were kept are no answer to it.
+    pub is_uncached: bool,
     /// What was promised of Quipu's share of nginx: of the requests in a second, or where the rate is
     /// fixed of the 99th of a hundred waits.
     pub goal: Option<Goal>,
@@ -45,12 +47,26 @@ pub struct Question {
 
 impl Question {
     fn new(name: &'static str, words: &'static str, bodies: Vec<String>) -> Self {
-        let (connections, driver) = (CONNECTIONS, Driver::Wrk);
-        Self { name, words, bodies, headers: Vec::new(), connections, driver, goal: None }
+        Self {
+            name,
+            words,
+            bodies,
+            headers: Vec::new(),
+            connections: CONNECTIONS,
+            driver: Driver::Wrk,
+            is_uncached: false,
+            goal: None,
+        }
     }
 
     fn promised(mut self, must: f64, target: f64) -> Self {
         self.goal = Goal::at_least(must, target);
+        self
+    }
+
+    /// Blocks are few enough to be asked for again and again: they would come to be kept.
+    fn uncached(mut self) -> Self {
+        self.is_uncached = true;
         self
     }
 
@@ -92,6 +108,7 @@ pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
             .promised(0.6, 0.8),
         Question::new("hot-block", "hot full block", hot_block()).promised(0.7, 0.9),
         Question::new("random-block", "random full block", bodies.random_blocks(true))
+            .uncached()
             .promised(0.12, 0.3),
         Question::new(
             "hot-block-hashes",
@@ -104,6 +121,7 @@ pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
             "random block with hashes",
             bodies.random_blocks(false),
         )
+        .uncached()
         .promised(0.1, 0.25),
         Question::new("latest", "latest block with hashes", vec![block_by_number("latest", false)]),
         Question::new("receipts-batch", "100 receipts of a block in a batch", bodies.receipts()),

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::load::Target;
 use crate::process::{Running, output_of};
+use crate::server::Server;
 
 /// Long enough for a machine that is busy with other things.
 const MAKE_WITHIN: std::time::Duration = std::time::Duration::from_hours(1);
@@ -31,6 +31,27 @@ pub struct SampleChain {
     archives: PathBuf,
     /// The data folder.
     pub store: PathBuf,
+}
+
+/// How a data folder is served.
+#[derive(Clone, Copy, Debug)]
+pub struct Serving<'a> {
+    /// The data folder.
+    pub store: &'a Path,
+    /// The cores that it may use, as `taskset` names them; all if none is named.
+    pub cores: Option<&'a str>,
+    /// Whether no answer is kept.
+    pub is_uncached: bool,
+    /// Flags beside these.
+    pub flags: &'a [String],
+}
+
+impl<'a> Serving<'a> {
+    /// As its users have it.
+    #[must_use]
+    pub fn of(store: &'a Path) -> Self {
+        Self { store, cores: None, is_uncached: false, flags: &[] }
+    }
 }
 
 impl Quipu {
@@ -65,10 +86,11 @@ impl Quipu {
         help.is_ok_and(|output| output.status.success())
     }
 
-    /// Fills a data folder from a node, up to its tip.
-    pub fn backfill(&self, url: &str, to: &Path) -> Result<()> {
+    /// Fills a data folder from a node, up to its block `last`. `chain` are the flags that name its chain.
+    pub fn backfill(&self, url: &str, chain: &[String], last: u64, to: &Path) -> Result<()> {
         let mut backfill = Command::new(&self.0);
-        backfill.arg("backfill").arg("--data-dir").arg(to).args(["--upstream", url]);
+        backfill.arg("backfill").arg("--data-dir").arg(to).args(["--upstream", url]).args(chain);
+        backfill.args(["--blocks", &format!("0..{last}")]);
         // A node of one's own reorganises nothing.
         backfill.args(["--finality-depth", "0"]);
         output_of(&mut backfill, MAKE_WITHIN).map(drop)
@@ -90,8 +112,8 @@ impl Quipu {
     }
 
     /// Serves a data folder on a free port; the first line that it says tells which.
-    pub fn serve(&self, store: &Path, cores: Option<&str>) -> Result<Served> {
-        let mut serve = match cores {
+    pub fn serve(&self, serving: &Serving<'_>) -> Result<Server> {
+        let mut serve = match serving.cores {
             None => Command::new(&self.0),
             Some(cores) => {
                 let mut taskset = Command::new("taskset");
@@ -99,8 +121,11 @@ impl Quipu {
                 taskset
             }
         };
-        serve.arg("serve").arg("--data-dir").arg(store).args(["--listen", "127.0.0.1:0"]);
-        serve.args(["--connections-max", "16000"]).env("RUST_LOG", "warn");
+        serve.arg("serve").arg("--data-dir").arg(serving.store).args(["--listen", "127.0.0.1:0"]);
+        serve.args(["--connections-max", "16000"]).args(serving.flags).env("RUST_LOG", "warn");
+        if serving.is_uncached {
+            serve.args(["--cache-bytes", "0"]);
+        }
         serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut running = Running::start(&mut serve)?;
         let stderr = running.child().stderr.take().context("no pipe")?;
@@ -112,28 +137,6 @@ impl Quipu {
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| eprintln!("quipu serve: {line}"));
         });
-        Ok(Served { running, address })
-    }
-}
-
-/// A server that runs until this is dropped.
-#[derive(Debug)]
-pub struct Served {
-    running: Running,
-    /// Where it listens.
-    pub address: String,
-}
-
-impl Served {
-    /// Its process.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.running.id()
-    }
-
-    /// Where requests are sent.
-    #[must_use]
-    pub fn target(&self) -> Target {
-        Target { url: format!("http://{}/", self.address), is_get: false }
+        Ok(Server::new(running, address))
     }
 }

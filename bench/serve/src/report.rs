@@ -12,7 +12,7 @@ use bench_store::figure::{Figure, Unit, format_table, to_json};
 use serde_json::{Value, json};
 
 use crate::contest::{Contest, Driver, Measured};
-use crate::plot::{Bar, Line, bars, lines};
+use crate::plot::{Bar, Line, Panel, bars, panels};
 use crate::questions::Question;
 
 /// Between these lines of `benchmarks.md` a run writes.
@@ -29,8 +29,10 @@ pub struct Report {
     pub figures: Vec<Figure>,
     /// What is behind it.
     pub answered: Vec<Answered>,
-    /// Requests in a second over connections.
-    pub connections: Vec<Line>,
+    /// How it changes with what.
+    pub scales: Vec<Scale>,
+    /// Nodes that were asked too, with their versions.
+    pub rivals: Vec<String>,
     /// Where and when.
     pub machine: String,
 }
@@ -41,23 +43,18 @@ impl Report {
     pub fn format(&self) -> String {
         let mut text = format_table(&self.figures);
         let _ = writeln!(text, "\n{}\n{}", format_details(&self.answered), self.machine);
-        for line in &self.connections {
-            let points: Vec<String> =
-                line.points.iter().map(|(at, value)| format!("{at}: {value:.0}")).collect();
-            let _ = writeln!(text, "{} by connections: {}", line.label, points.join(", "));
-        }
+        self.scales.iter().for_each(|scale| text.push_str(&scale.format()));
         text
     }
 
     /// For programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let line = |line: &Line| json!({"name": line.label, "points": line.points});
         json!({
             "machine": self.machine,
             "figures": to_json(&self.figures),
             "questions": details_to_json(&self.answered),
-            "connections": self.connections.iter().map(line).collect::<Vec<_>>(),
+            "scales": self.scales.iter().map(Scale::to_json).collect::<Vec<_>>(),
         })
     }
 
@@ -75,6 +72,7 @@ impl Report {
         );
         for plot in &plots {
             let _ = write!(section, "\n![{}](plots/{})\n", plot.title, plot.name);
+            section.push_str(&plot.table);
         }
         let page = replace_between(&page, &section)
             .with_context(|| format!("{name} has no {BEGIN} before {END}"))?;
@@ -82,7 +80,7 @@ impl Report {
         let folder = docs.join("plots");
         fs::create_dir_all(&folder).context("the plots")?;
         for plot in plots {
-            fs::write(folder.join(plot.name), plot.svg).context(plot.name)?;
+            fs::write(folder.join(&plot.name), plot.svg).context(plot.name)?;
         }
         Ok(())
     }
@@ -93,30 +91,83 @@ impl Report {
         let shares: Vec<Bar> = self.answered.iter().filter_map(Answered::bar).collect();
         if !shares.is_empty() {
             let title = "Requests a second, as a share of nginx returning the same bytes";
-            plots.push(Plot { name: "serving-shares.svg", title, svg: bars(title, &shares) });
+            let (name, svg) = ("serving-shares.svg".to_owned(), bars(title, &shares));
+            plots.push(Plot { name, title, svg, table: String::new() });
         }
-        if !self.connections.is_empty() {
-            let title = "A hot transaction, by connections";
-            let svg = lines(title, "connections", "requests/s", &self.connections);
-            plots.push(Plot { name: "serving-connections.svg", title, svg });
-        }
-        let mut points: Vec<(f64, f64)> =
-            self.answered.iter().filter_map(Answered::share_by_size).collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        if points.len() > 1 {
-            let line = Line { label: "Quipu / nginx".to_owned(), points };
-            let title = "Hot answers: share of nginx, by size";
-            let svg = lines(title, "bytes", "share", &[line]);
-            plots.push(Plot { name: "serving-sizes.svg", title, svg });
-        }
+        plots.extend(self.scales.iter().map(Scale::plot));
         plots
     }
 }
 
+/// How something changes, shown as a plot and as numbers.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// Of the file, without its end.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// What it changes with.
+    pub across: &'static str,
+    /// What changes.
+    pub panels: Vec<Panel>,
+}
+
+impl Scale {
+    /// A table of the numbers, in Markdown.
+    fn format(&self) -> String {
+        let mut text = String::new();
+        for panel in &self.panels {
+            let mut columns: Vec<f64> = panel.lines.iter().flat_map(places).collect();
+            columns.sort_by(f64::total_cmp);
+            columns.dedup();
+            let heads: Vec<String> = columns.iter().map(|at| format!("{at:.0}")).collect();
+            let _ =
+                writeln!(text, "\n| {}, by {} | {} |", panel.up, self.across, heads.join(" | "));
+            let _ = writeln!(text, "|---|{}", "---|".repeat(columns.len()));
+            for line in &panel.lines {
+                let cell = |at: &f64| {
+                    let point = line.points.iter().find(|point| point.0.total_cmp(at).is_eq());
+                    point.map_or_else(String::new, |point| format_value(point.1))
+                };
+                let cells: Vec<String> = columns.iter().map(cell).collect();
+                let _ = writeln!(text, "| {} | {} |", line.label, cells.join(" | "));
+            }
+        }
+        text
+    }
+
+    fn plot(&self) -> Plot {
+        let svg = panels(self.title, self.across, &self.panels);
+        Plot { name: format!("{}.svg", self.name), title: self.title, svg, table: self.format() }
+    }
+
+    fn to_json(&self) -> Value {
+        let line = |line: &Line| json!({"name": line.label, "points": line.points});
+        let panel = |panel: &Panel| {
+            let lines: Vec<Value> = panel.lines.iter().map(line).collect();
+            json!({"of": panel.up, "lines": lines})
+        };
+        let panels: Vec<Value> = self.panels.iter().map(panel).collect();
+        json!({"name": self.name, "by": self.across, "panels": panels})
+    }
+}
+
+fn places(line: &Line) -> impl Iterator<Item = f64> {
+    line.points.iter().map(|point| point.0)
+}
+
+/// Three digits of what is small, none behind the point of what is large.
+fn format_value(value: f64) -> String {
+    let digits = if value < 10.0 { 2 } else { 0 };
+    format!("{value:.digits$}")
+}
+
 struct Plot {
-    name: &'static str,
+    name: String,
     title: &'static str,
     svg: String,
+    /// The numbers.
+    table: String,
 }
 
 /// The page with this between the two lines; `None` if they are not there.
@@ -183,12 +234,6 @@ impl Answered {
         let value = self.contest.ratio(1, |it| it.outcome.per_second);
         let bar = Bar { label: self.words.clone(), value, marks: Vec::new() };
         self.is_throughput_beside_nginx().then_some(bar)
-    }
-
-    fn share_by_size(&self) -> Option<(f64, f64)> {
-        let is_hot = self.name.starts_with("hot-") && self.is_throughput_beside_nginx();
-        let size = f64::from(u32::try_from(self.answer_bytes).ok()?);
-        is_hot.then(|| (size, self.contest.ratio(1, |it| it.outcome.per_second)))
     }
 
     fn to_json(&self) -> Value {

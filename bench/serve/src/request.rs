@@ -32,6 +32,8 @@ pub struct Request {
     pub time: Duration,
     /// Threads of the load generator.
     pub threads: u32,
+    /// The program of a reth, if one is given.
+    pub reth: Option<PathBuf>,
     /// The folder of the documentation, if the figures are to be written there.
     pub write: Option<PathBuf>,
 }
@@ -47,6 +49,7 @@ impl Request {
             rounds: ROUNDS,
             time: Duration::from_secs(SECONDS),
             threads: THREADS,
+            reth: None,
             write: None,
         };
         let mut rest = arguments.iter();
@@ -62,6 +65,7 @@ impl Request {
                     request.time = Duration::from_secs(value()?.parse().context("--seconds")?);
                 }
                 "--threads" => request.threads = value()?.parse().context("--threads")?,
+                "--reth" => request.reth = Some(PathBuf::from(value()?)),
                 "--write" => request.write = Some(PathBuf::from("docs")),
                 unknown => bail!("unexpected argument {unknown}"),
             }
