@@ -1,4 +1,4 @@
-//! Quipu beside nodes: rivals that answer the same.
+//! Quipu beside nodes: rivals that answer the same, and one that reorganises its chain all the time.
 //!
 //! Knows: which nodes there are, and what both sides are asked.
 //! Never knows: how a node is started, or what it is told.
@@ -8,17 +8,22 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use crate::chain_keys::ChainKeys;
+use crate::circumstances::beside_figures;
+use crate::contest::Driver;
 use crate::node::{Kind, Node, Program};
-use crate::questions::{all, block_by_number, of_nodes};
+use crate::questions::{FIXED_RATE, Question, all, block_by_number, of_nodes};
 use crate::quipu::Serving;
 use crate::run::Asking;
+use crate::storm::Storm;
 
 /// Blocks that a node makes: forty thousand transactions.
 const BLOCK_COUNT: usize = 200;
+/// Below a storm.
+const CALM_BLOCK_COUNT: usize = 40;
 
 impl Asking<'_> {
     /// All that needs a node.
-    pub(crate) fn of_nodes(&mut self) {
+    pub(crate) fn of_nodes(&mut self) -> Result<()> {
         let named = [Kind::Anvil, Kind::Geth].map(|kind| (kind, Path::new(kind.name()).to_owned()));
         let reth = self.request.reth.clone().map(|path| (Kind::Reth, path));
         if self.request.wants("rivals") {
@@ -40,6 +45,13 @@ impl Asking<'_> {
                 });
             }
         }
+        if self.request.wants("reorgs") {
+            match Program::find(Kind::Anvil, Path::new(Kind::Anvil.name())) {
+                Some(anvil) => self.of_storm(&anvil)?,
+                None => self.say("anvil cannot be started: no reorgs"),
+            }
+        }
+        Ok(())
     }
 
     /// The same chain served by a node, which made it, and by Quipu, which took it from there.
@@ -60,6 +72,42 @@ impl Asking<'_> {
             let contest = self.rules(&question)?.hold(&contestants, |_| Ok(()));
             self.add_figure(&question, contest.with_context(|| name.to_owned())?, 0);
         }
+        Ok(())
+    }
+
+    /// What Quipu answers while the chain that it follows is reorganised all the time, beside the same
+    /// server while it is not.
+    fn of_storm(&mut self, anvil: &Program) -> Result<()> {
+        self.say("anvil makes a chain to reorganise");
+        let node = Node::start(anvil, &self.work.join("storm"))?;
+        node.make_chain(CALM_BLOCK_COUNT).context("anvil's chain")?;
+        let calm = Storm::prepare(&node)?;
+        let mut flags = node.chain_flags()?.to_vec();
+        flags.extend(["--upstream".to_owned(), format!("ws://{}/", node.server.address)]);
+        flags.extend(["--backfill-to", "0"].map(str::to_owned));
+        let folder = self.work.join("stormy");
+        let served = self.quipu.serve(&Serving { flags: &flags, ..Serving::of(&folder) })?;
+        let mut storm = Storm::new(node, served)?;
+        let keys = ChainKeys::read_to(&storm.served().address, calm)?;
+        let question = all(&keys, &storm.served().address)?
+            .into_iter()
+            .find(|question| question.name == "random-transaction")
+            .context("no random transaction")?;
+        let question = Question { driver: Driver::Oha(FIXED_RATE), ..question };
+        self.say("beside a storm of reorgs");
+        let contestants =
+            ["Quipu, beside reorgs", "Quipu"].map(|name| storm.served().contestant(name));
+        let contest = self.rules(&question)?.hold(&contestants, |place| storm.blow(place == 0))?;
+        let seen = storm.end()?;
+        self.say(&seen);
+        let names = ["reorgs-p99", "reorgs-cpu"];
+        let mut figures = beside_figures(names, "reorgs", &contest);
+        for figure in &mut figures {
+            figure.note.clone_from(&seen);
+        }
+        self.report.figures.extend(figures);
+        let words = "random transaction at 10,000/s, beside reorgs";
+        self.add("reorgs", words, contest, 0, question.driver);
         Ok(())
     }
 }

@@ -25,3 +25,4 @@ pub mod request;
 pub mod run;
 mod scaling;
 pub mod server;
+pub mod storm;

@@ -28,7 +28,7 @@ use crate::server::Server;
 /// Answers of a question that are looked at to find one of the usual length.
 const LOOKED_AT: usize = 200;
 /// What is asked of Quipu alone, or in more than one way.
-const OTHERS: [&str; 5] = ["cold", "import", "memory", "scaling", "rivals"];
+const OTHERS: [&str; 6] = ["cold", "import", "memory", "scaling", "rivals", "reorgs"];
 
 /// Does what the arguments ask for, and gives what is to be printed.
 pub fn run(arguments: &[String]) -> Result<String> {
@@ -61,7 +61,7 @@ pub fn run(arguments: &[String]) -> Result<String> {
     asking.of_nginx()?;
     asking.of_quipu_alone()?;
     asking.of_scale()?;
-    asking.of_nodes();
+    asking.of_nodes()?;
     let mut report = asking.report;
     let show = |load: Option<f64>| load.map_or_else(|| "?".into(), |load| format!("{load:.1}"));
     report.machine = format!(
