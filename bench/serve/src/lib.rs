@@ -13,6 +13,7 @@ pub mod circumstances;
 pub mod contest;
 pub mod http;
 pub mod load;
+pub mod lookups;
 pub mod machine;
 pub mod nginx;
 pub mod node;

@@ -156,6 +156,26 @@ pub fn all(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
     ])
 }
 
+/// Hot answers from the shortest to the longest.
+pub fn of_sizes(keys: &ChainKeys, address: &str) -> Result<Vec<Question>> {
+    let bodies = Bodies::new(keys, address)?;
+    let by_count = |count: usize| {
+        let near = keys.blocks_of_about(count);
+        near.get(near.len() / 2).map(|block| block_by_number(&block.number, true))
+    };
+    let hot = |name, words, body: Option<String>| Some(Question::new(name, words, vec![body?]));
+    let receipt = bodies.hot_transaction.replace("TransactionByHash", "TransactionReceipt");
+    let questions = [
+        hot("size-transaction", "transaction", Some(bodies.hot_transaction)),
+        hot("size-receipt", "receipt", Some(receipt)),
+        hot("size-hashes", "block with hashes", Some(bodies.hot_block_hashes)),
+        hot("size-block-100", "full block of about 100 transactions", by_count(100)),
+        hot("size-block-200", "full block of about 200 transactions", Some(bodies.hot_block)),
+        hot("size-block-300", "full block of about 300 transactions", by_count(300)),
+    ];
+    Ok(questions.into_iter().flatten().collect())
+}
+
 /// Of those the ones that nodes are asked too, with what was promised of Quipu's share of theirs.
 #[must_use]
 pub fn of_nodes(questions: Vec<Question>) -> Vec<Question> {

@@ -54,6 +54,7 @@ pub fn run(arguments: &[String]) -> Result<String> {
         chain: &chain,
         served: &served,
         uncached: None,
+        keys: &keys,
         questions: &questions,
         begun,
         report: Report::default(),
@@ -91,6 +92,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) served: &'a Server,
     /// The same chain, served without keeping answers; started when it is wanted first.
     uncached: Option<Server>,
+    pub(crate) keys: &'a ChainKeys,
     questions: &'a [Question],
     begun: Instant,
     pub(crate) report: Report,

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rpc", &["store", "segment", "chain"]),
     ("cli", &["rpc", "ingest", "replica", "store", "segment", "chain"]),
     ("bench-store", &["ingest", "store", "segment", "chain"]),
-    ("bench-serve", &["bench-store", "rpc", "store", "chain"]),
+    ("bench-serve", &["bench-store", "rpc", "store", "segment", "chain"]),
     ("xtask", &[]),
 ];
 
