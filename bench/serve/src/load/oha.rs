@@ -22,7 +22,8 @@ pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
     if !target.is_get {
         oha.args(["-m", "POST", "-Z"]).arg(&load.bodies);
     }
-    oha.args(["-T", "application/json"]);
+    // It would ask for compressed answers by itself, which no other load generator does.
+    oha.args(["-T", "application/json", "--disable-compression"]);
     for (name, value) in &load.headers {
         oha.args(["-H", &format!("{name}: {value}")]);
     }
