@@ -21,7 +21,7 @@ use crate::run::Asking;
 const CONNECTIONS: [u32; 8] = [1, 4, 16, 64, 256, 1024, 4096, 10_000];
 /// Rounds of each point: a plot shows a trend, which needs fewer.
 const ROUNDS_MAX: usize = 3;
-/// Keys among which one is looked for without a chain; the last takes some 4 GB of memory.
+/// Keys among which one is looked for without a chain; the last takes 1.4 GB of memory.
 const KEY_COUNTS: [u32; 4] = [100_000, 1_000_000, 10_000_000, 100_000_000];
 /// The same where time is short.
 const KEY_COUNTS_QUICK: [u32; 2] = [100_000, 1_000_000];
