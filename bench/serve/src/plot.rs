@@ -223,7 +223,7 @@ fn short(value: f64) -> String {
         format!("{:.0}M", value / 1e6)
     } else if value >= 1e4 {
         format!("{:.0}k", value / 1e3)
-    } else if value >= 10.0 || value.fract() == 0.0 {
+    } else if value >= 100.0 || value.fract() == 0.0 {
         format!("{value:.0}")
     } else {
         format!("{value:.1}")
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let found = [0.0, 0.5, 2.0, 10.0, 12_345.0, 3e6].map(short);
-        assert_eq!(found, ["0", "0.5", "2", "10", "12k", "3M"]);
+        let found = [0.0, 0.5, 2.0, 22.5, 120.4, 12_345.0, 3e6].map(short);
+        assert_eq!(found, ["0", "0.5", "2", "22.5", "120", "12k", "3M"]);
     }
 }

@@ -85,12 +85,21 @@ impl Report {
         Ok(())
     }
 
+    /// What must be and what is aimed at, where it was promised.
+    fn marks_of(&self, answered: &Answered) -> Vec<f64> {
+        let of = answered.contest.names.join(" / ");
+        let figure = self.figures.iter().find(|it| it.name == answered.name && it.of == of);
+        let goal = figure.and_then(|figure| figure.goal);
+        goal.map_or_else(Vec::new, |goal| vec![goal.must, goal.target])
+    }
+
     /// Those that there are numbers for.
     fn plots(&self) -> Vec<Plot> {
         let mut plots = Vec::new();
-        let shares: Vec<Bar> = self.answered.iter().filter_map(Answered::bar).collect();
+        let shares: Vec<Bar> =
+            self.answered.iter().filter_map(|it| it.bar(self.marks_of(it))).collect();
         if !shares.is_empty() {
-            let title = "Requests a second, as a share of nginx returning the same bytes";
+            let title = "Requests a second, as a share of nginx returning the same bytes (marks: must, target)";
             let (name, svg) = ("serving-shares.svg".to_owned(), bars(title, &shares));
             plots.push(Plot { name, title, svg, table: String::new() });
         }
@@ -230,9 +239,9 @@ impl Answered {
         is_nginx && !matches!(self.driver, Driver::Oha(_))
     }
 
-    fn bar(&self) -> Option<Bar> {
+    fn bar(&self, marks: Vec<f64>) -> Option<Bar> {
         let value = self.contest.ratio(1, |it| it.outcome.per_second);
-        let bar = Bar { label: self.words.clone(), value, marks: Vec::new() };
+        let bar = Bar { label: self.words.clone(), value, marks };
         self.is_throughput_beside_nginx().then_some(bar)
     }
 

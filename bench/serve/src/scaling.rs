@@ -120,8 +120,7 @@ impl Asking<'_> {
         let mut counts: Vec<usize> = doublings.take_while(|cores| *cores < cores_max).collect();
         counts.push(cores_max);
         let panel = |up| Panel { up, lines: Vec::new() };
-        let mut panels =
-            ["requests/s, times one core", "CPU of a request, times one core"].map(panel);
+        let mut panels = ["requests/s, one core = 1", "CPU a request, one core = 1"].map(panel);
         for (name, label) in OF_CORES {
             let question = self.question(name)?.clone();
             self.say(&format!("{} by cores", question.words));
