@@ -63,15 +63,20 @@ impl Quipu {
         Ok(Self(path))
     }
 
-    /// Makes a sample chain of so many blocks with mainnet's payload sizes and imports it, unless the
+    /// Makes a sample chain of so many blocks with payloads of these sizes and imports it, unless the
     /// folder has one already.
-    pub fn make_chain(&self, folder: &Path, block_count: u64) -> Result<SampleChain> {
+    pub fn make_chain(
+        &self,
+        folder: &Path,
+        block_count: u64,
+        payload: &str,
+    ) -> Result<SampleChain> {
         let chain = SampleChain { archives: folder.join("archives"), store: folder.join("store") };
         if !chain.archives.join("genesis.json").is_file() {
             let mut sample = Command::new(&self.0);
             sample.arg("sample").arg("--to").arg(&chain.archives);
             sample.args(["--block-count", &block_count.to_string()]);
-            sample.args(["--txs-per-block", TXS_PER_BLOCK, "--payload", "mainnet"]);
+            sample.args(["--txs-per-block", TXS_PER_BLOCK, "--payload", payload]);
             output_of(&mut sample, MAKE_WITHIN)?;
         }
         // One that is there already is gone over quickly; one that was broken off goes on.

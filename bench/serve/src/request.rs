@@ -15,6 +15,10 @@ const SECONDS: u64 = 2;
 /// Threads of the load generator.
 const THREADS: u32 = 2;
 
+/// As `quipu sample` makes it unless told.
+const PAYLOAD: &str = "small";
+const PAYLOADS: [&str; 2] = ["small", "mainnet"];
+
 /// The arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -22,7 +26,9 @@ pub struct Request {
     pub is_json: bool,
     /// Whether the chain is a short one.
     pub is_quick: bool,
-    /// Where the chain is kept.
+    /// Sizes of call data and logs, by the name that `quipu sample` gives them.
+    pub payload: String,
+    /// Where the chains are kept, each in a folder of its payload's name.
     pub data: Option<PathBuf>,
     /// Names of questions; all if there is none.
     pub only: Vec<String>,
@@ -44,6 +50,7 @@ impl Request {
         let mut request = Self {
             is_json: false,
             is_quick: false,
+            payload: PAYLOAD.to_owned(),
             data: None,
             only: Vec::new(),
             rounds: ROUNDS,
@@ -58,6 +65,7 @@ impl Request {
             match argument.as_str() {
                 "--json" => request.is_json = true,
                 "--quick" => request.is_quick = true,
+                "--payload" => request.payload.clone_from(value()?),
                 "--data" => request.data = Some(PathBuf::from(value()?)),
                 "--only" => request.only.push(value()?.clone()),
                 "--rounds" => request.rounds = value()?.parse().context("--rounds")?,
@@ -70,6 +78,8 @@ impl Request {
                 unknown => bail!("unexpected argument {unknown}"),
             }
         }
+        let is_known = PAYLOADS.contains(&request.payload.as_str());
+        ensure!(is_known, "--payload is one of {}", PAYLOADS.join(", "));
         ensure!(request.rounds > 0 && request.threads > 0, "none is too few");
         ensure!((1..=600).contains(&request.time.as_secs()), "a turn takes 1 to 600 seconds");
         Ok(request)

@@ -39,9 +39,9 @@ pub fn run(arguments: &[String]) -> Result<String> {
     end_all_on_signal(work.path())?;
     let quipu = Quipu::beside_this_program()?;
     eprintln!("making the chain, or looking at the one that is there");
-    let data = request.data.clone().unwrap_or_else(|| work.path().join("data"));
+    let data = request.data.as_deref().unwrap_or(work.path()).join(&request.payload);
     let block_count = if request.is_quick { BLOCK_COUNT_QUICK } else { BLOCK_COUNT };
-    let chain = quipu.make_chain(&data, block_count)?;
+    let chain = quipu.make_chain(&data, block_count, &request.payload)?;
     let served = quipu.serve(&Serving::of(&chain.store))?;
     let keys = ChainKeys::read(&served.address)?;
     let questions = all(&keys, &served.address)?;
@@ -66,11 +66,12 @@ pub fn run(arguments: &[String]) -> Result<String> {
     let mut report = asking.report;
     let show = |load: Option<f64>| load.map_or_else(|| "?".into(), |load| format!("{load:.1}"));
     report.machine = format!(
-        "{}, shared by the servers and the load generator; {} transactions in {} blocks; rounds of \
-         {} s; nodes: {}; load average {} before, {} after; {} s",
+        "{}, shared by the servers and the load generator; {} transactions in {} blocks, payloads as in \
+         `quipu sample --payload {}`; rounds of {} s; nodes: {}; load average {} before, {} after; {} s",
         description(),
         keys.transaction_count(),
         keys.blocks.len(),
+        request.payload,
         request.time.as_secs(),
         if report.rivals.is_empty() { "none".to_owned() } else { report.rivals.join(", ") },
         show(load_before),

@@ -198,7 +198,11 @@ impl Asking<'_> {
     fn of_stores_served(&mut self) -> Result<[Line; 2]> {
         let block_count = if self.request.is_quick { BLOCK_COUNT_QUICK } else { BLOCK_COUNT };
         self.say("a store of a tenth of the transactions");
-        let small = self.quipu.make_chain(&self.work.join("tenth"), block_count / 10)?;
+        let small = self.quipu.make_chain(
+            &self.work.join("tenth"),
+            block_count / 10,
+            &self.request.payload,
+        )?;
         let serve = |store| self.quipu.serve(&Serving { is_uncached: true, ..Serving::of(store) });
         let servers = [serve(&small.store)?, serve(&self.chain.store)?];
         let small_keys = ChainKeys::read(&servers[0].address)?;

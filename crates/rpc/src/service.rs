@@ -3,7 +3,8 @@
 //! Knows: the envelope of answers, the limits of batches, and what the log is told.
 //! Never knows: HTTP, or how a result is found.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chain::ChainSpec;
@@ -70,8 +71,6 @@ pub struct Service {
     settings: Settings,
     /// The `OpenRPC` document.
     document: Vec<u8>,
-    /// Those that no call is using.
-    readers: Mutex<Vec<Reader>>,
     cache: AnswerCache,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
@@ -120,7 +119,6 @@ impl Service {
             spec,
             settings,
             document: openrpc::document(),
-            readers: Mutex::default(),
             cache: AnswerCache::new(settings.cache_bytes_max),
             changes,
             subscription_ids: SubscriptionIds::default(),
@@ -302,17 +300,17 @@ impl Service {
             self.put_unserved(call, out).await;
             return Said::Whole;
         };
-        let mut view = Arc::clone(&asked.view);
-        let mut is_retried = false;
+        let mut newer = None;
         loop {
+            let view = newer.as_ref().unwrap_or(&asked.view);
             put_envelope(out, call.id);
             out.extend_from_slice(b",\"result\":");
             let answered = match asked.channel {
                 Some(channel) if is_about_subscriptions(row.method) => {
-                    let subscribed = self.subscribe(channel, &view, row.method, call, out);
+                    let subscribed = self.subscribe(channel, view, row.method, call, out);
                     subscribed.map(|()| None).map_err(Failure::from)
                 }
-                Some(_) | None => self.run(&view, row, call, out).await,
+                Some(_) | None => self.run(view, row, call, out).await,
             };
             let failure = match answered {
                 Ok(Some(kept)) => return Said::Before(kept),
@@ -327,9 +325,8 @@ impl Service {
                 self.put_unserved(call, out).await;
                 return Said::Whole;
             }
-            if !is_retried && self.is_gone(&failure) {
-                is_retried = true;
-                view = self.store.view();
+            if newer.is_none() && self.is_gone(&failure) {
+                newer = Some(self.store.view());
                 continue;
             }
             put_refusal(out, call.id, &refusal_of(failure, row.name));
@@ -386,10 +383,10 @@ impl Service {
             document: &self.document,
             cache: &self.cache,
         };
-        let mut reader = self.take_reader()?;
+        let mut reader = take_reader()?;
         let mut params = Params::new(call.params);
         let answered = context.answer(row.method, &mut params, &mut reader, out).await;
-        self.give_reader(reader);
+        give_reader(reader);
         answered
     }
 
@@ -424,9 +421,9 @@ impl Service {
         id: &str,
         seen: &mut Seen,
     ) -> Result<(Vec<Vec<u8>>, bool), HeadsFailed> {
-        let mut reader = self.take_reader().map_err(|failure| heads_failed(&failure))?;
+        let mut reader = take_reader().map_err(|failure| heads_failed(&failure))?;
         let told = self.put_heads(&mut reader, id, seen).await;
-        self.give_reader(reader);
+        give_reader(reader);
         match told {
             Ok(told) => Ok(told),
             // The newer view is announced as every other is.
@@ -462,17 +459,28 @@ impl Service {
         *seen = Seen::up_to(view, last);
         Ok((messages, !due.is_all))
     }
+}
 
-    fn give_reader(&self, reader: Reader) {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
-    }
+/// Readers that a thread keeps: more are under way only while a disk is slow.
+const READERS_MAX: usize = 64;
 
-    fn take_reader(&self) -> Result<Reader, Failure> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match idle {
-            Some(reader) => Ok(reader),
-            None => Reader::new().map_err(|error| Failure::Store(StoreError::Reader(error))),
+thread_local! {
+    /// Those that no call of this thread is using: nobody else asks for them.
+    static READERS: RefCell<Vec<Reader>> = const { RefCell::new(Vec::new()) };
+}
+
+fn give_reader(reader: Reader) {
+    READERS.with_borrow_mut(|readers| {
+        if readers.len() < READERS_MAX {
+            readers.push(reader);
         }
+    });
+}
+
+fn take_reader() -> Result<Reader, Failure> {
+    match READERS.with_borrow_mut(Vec::pop) {
+        Some(reader) => Ok(reader),
+        None => Reader::new().map_err(|error| Failure::Store(StoreError::Reader(error))),
     }
 }
 
