@@ -4,7 +4,10 @@
 //! Never knows: HTTP, or how a result is found.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
 use chain::ChainSpec;
@@ -103,9 +106,27 @@ enum Said {
 #[derive(Debug)]
 struct Asked<'a> {
     view: Arc<View>,
-    until: Option<Instant>,
+    time: Duration,
+    /// The end of that time, from when something was first waited for.
+    until: OnceLock<Option<Instant>>,
     /// Where notifications can be sent.
     channel: Option<&'a Channel>,
+}
+
+impl Asked<'_> {
+    /// What comes of a call, unless it is too late. Most are answered without waiting, and need no clock.
+    async fn in_time<T>(&self, answering: impl Future<Output = T>) -> Option<T> {
+        let mut answering = pin!(answering);
+        let at_once = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+        if let Poll::Ready(answered) = at_once {
+            return Some(answered);
+        }
+        // A time past the end of all clocks is no limit.
+        match self.until.get_or_init(|| Instant::now().checked_add(self.time)) {
+            Some(until) => timeout_at(*until, answering).await.ok(),
+            None => Some(answering.await),
+        }
+    }
 }
 
 impl Service {
@@ -191,9 +212,7 @@ impl Service {
         body: &[u8],
         time: Duration,
     ) -> Option<Reply> {
-        // A time past the end of all clocks is no limit.
-        let until = Instant::now().checked_add(time);
-        let asked = Asked { view: self.store.view(), until, channel };
+        let asked = Asked { view: self.store.view(), time, until: OnceLock::new(), channel };
         let mut out = Vec::with_capacity(2048);
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
@@ -280,11 +299,7 @@ impl Service {
             }
             Item::Call(call) => {
                 let begin = out.len();
-                let answering = self.put_call(asked, call, out);
-                let answered = match asked.until {
-                    Some(until) => timeout_at(until, answering).await.ok(),
-                    None => Some(answering.await),
-                };
+                let answered = asked.in_time(self.put_call(asked, call, out)).await;
                 answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);

@@ -116,6 +116,7 @@ pub(super) async fn serve(
     let settings = &server.settings;
     loop {
         let mut since = Instant::now();
+        let mut is_new = false;
         let mut known = None;
         let post = loop {
             match known.map_or_else(|| read_head(&connection.unread, settings), Head::Post) {
@@ -126,6 +127,9 @@ pub(super) async fn serve(
                     since = Instant::now();
                 }
                 Head::Post(_) | Head::Partial => {}
+            }
+            if std::mem::take(&mut is_new) {
+                since = Instant::now();
             }
             let patience = match known {
                 Some(_) => settings.body_timeout,
@@ -140,8 +144,8 @@ pub(super) async fn serve(
             };
             let deadline = since.checked_add(patience);
             match connection.read_more(timer.as_mut(), deadline, &mut stopped).await {
-                Ok(()) if was_empty => since = Instant::now(),
-                Ok(()) => {}
+                // Most requests come whole, and are not waited for any more.
+                Ok(()) => is_new = is_new || was_empty,
                 Err(Lost::Late) if known.is_some() => {
                     let late = refused(StatusCode::REQUEST_TIMEOUT, "request body took too long");
                     connection.write_last(late).await;
@@ -278,9 +282,16 @@ impl Connection<'_> {
         ];
         let mut left = &mut slices[..];
         while left.iter().any(|slice| !slice.is_empty()) {
-            let writing = self.stream.write_vectored(left);
-            let idle = self.server.settings.idle_timeout;
-            match tokio::time::timeout(idle, writing).await {
+            let mut writing = pin!(self.stream.write_vectored(left));
+            // Most answers go at once, and need no clock.
+            let at_once = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
+            let written = match at_once {
+                Poll::Ready(written) => Ok(written),
+                Poll::Pending => {
+                    tokio::time::timeout(self.server.settings.idle_timeout, writing).await
+                }
+            };
+            match written {
                 Ok(Ok(0) | Err(_)) | Err(_) => return Err(Lost::Ended),
                 Ok(Ok(count)) => IoSlice::advance_slices(&mut left, count),
             }
