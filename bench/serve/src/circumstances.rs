@@ -50,8 +50,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// An import of the same chain into another folder runs during every other turn, at the same
-/// priority, and stands still in the others. When it is done it begins again.
+/// An import of the same chain into another folder runs during every other turn, and stands
+/// still in the others. When it is done it begins again.
 pub fn beside_import(
     rules: &Rules<'_>,
     served: &Server,

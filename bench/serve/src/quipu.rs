@@ -108,7 +108,7 @@ impl Quipu {
         import
     }
 
-    /// Starts an import of the same archives into another folder, at the same priority as all else.
+    /// Starts an import of the same archives into another folder,.
     pub fn import_beside(&self, chain: &SampleChain, to: &Path) -> Result<Running> {
         let _ = fs::remove_dir_all(to);
         let mut import = self.import_command(chain, to);

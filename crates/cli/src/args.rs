@@ -118,7 +118,8 @@ pub(crate) enum Command {
     ///
     /// Every block is proven as `quipu verify` does it, and stored with its receipts so that every
     /// hash can be searched. Files whose blocks are held already are passed over. A file that is
-    /// refused is named with the reason, and the others go on.
+    /// refused is named with the reason, and the others go on. It gives way to whatever else the
+    /// machine does: a server beside it goes on answering.
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
     /// Take blocks from a node into the data folder, proven

@@ -10,6 +10,7 @@ mod data_folder;
 mod folder_chain;
 mod node;
 mod output;
+mod priority;
 mod progress;
 mod trust_text;
 mod upstream_args;

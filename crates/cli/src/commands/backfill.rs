@@ -22,12 +22,14 @@ use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::FolderChain;
 use crate::output::{counted, print_lines};
+use crate::priority::give_way;
 use crate::progress::{ByBlock, Watch, per_second};
 use crate::trust_text::verdict;
 use crate::upstream_args::PATIENCE;
 
 pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     begin_logs(false, "warn")?;
+    give_way();
     let path = locate(&args.data)?;
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;

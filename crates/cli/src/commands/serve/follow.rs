@@ -18,6 +18,7 @@ use crate::chain_choice;
 use crate::commands::import::told;
 use crate::data_folder::DataFolder;
 use crate::folder_chain::FolderChain;
+use crate::priority::give_way;
 
 use super::health::FollowHealth;
 
@@ -68,7 +69,11 @@ impl Following {
         if let Some(backfill_to) = args.backfill_to {
             let background = follower.background(backfill_to);
             let (runtime, stopped) = (runtime.clone(), stopped.clone());
-            threads.push(named("backfill").spawn(move || background.run(&runtime, stopped))?);
+            let fill = move || {
+                give_way();
+                background.run(&runtime, stopped);
+            };
+            threads.push(named("backfill").spawn(fill)?);
         }
         let runtime = runtime.clone();
         threads.push(named("follow").spawn(move || follower.run(&runtime, stopped))?);
