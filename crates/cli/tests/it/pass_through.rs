@@ -87,6 +87,7 @@ fn a_node_that_fails_gives_an_error_and_the_next_call_goes_well() {
     assert_eq!(error, json!({ "code": -32003, "message": "response too large" }));
     // What was never sent, because a kept connection was closed, is sent on another.
     assert_eq!(served.result("eth_last", &json!([1])), json!([1]));
+    upstream.wait_until_left();
     assert_eq!(served.result("eth_call", &json!([2])), json!([2]));
     // Nobody listens there.
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -4,9 +4,11 @@
 //! Never knows: what a method means; its name says how it is answered.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,6 +19,7 @@ pub(crate) const TOGETHER: usize = 8;
 pub(crate) struct Upstream {
     pub(crate) url: String,
     asked: Arc<Mutex<Vec<String>>>,
+    left: Receiver<()>,
 }
 
 impl Upstream {
@@ -26,13 +29,20 @@ impl Upstream {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let together = Arc::new(Barrier::new(TOGETHER));
         let kept = Arc::clone(&asked);
+        let (leaves, left) = sync_channel(8);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (asked, together) = (Arc::clone(&kept), Arc::clone(&together));
-                thread::spawn(move || serve(stream.unwrap(), &asked, &together));
+                let leaves = leaves.clone();
+                thread::spawn(move || serve(stream.unwrap(), &asked, &together, &leaves));
             }
         });
-        Self { url, asked }
+        Self { url, asked, left }
+    }
+
+    /// Waits until a client has seen that the connection of `eth_last` is closed.
+    pub(crate) fn wait_until_left(&self) {
+        self.left.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 
     /// The methods that were asked, in the order in which they came.
@@ -41,7 +51,12 @@ impl Upstream {
     }
 }
 
-fn serve(stream: TcpStream, asked: &Mutex<Vec<String>>, together: &Barrier) {
+fn serve(
+    stream: TcpStream,
+    asked: &Mutex<Vec<String>>,
+    together: &Barrier,
+    leaves: &SyncSender<()>,
+) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
         let method = request["method"].as_str().unwrap().to_owned();
@@ -66,9 +81,12 @@ fn serve(stream: TcpStream, asked: &Mutex<Vec<String>>, together: &Barrier) {
         if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_err() {
             return;
         }
-        // The connection is closed under a client that keeps it.
+        // The connection is closed under a client that keeps it, and that sees it.
         if method == "eth_last" {
-            return;
+            stream.shutdown(Shutdown::Write).unwrap();
+            let seen = stream.read(&mut [0]);
+            assert!(seen.is_ok_and(|count| count == 0), "nothing more is asked");
+            return leaves.send(()).unwrap();
         }
     }
 }
