@@ -84,13 +84,6 @@ impl Quipu {
         Ok(chain)
     }
 
-    /// Whether this binary can be filled from a node.
-    #[must_use]
-    pub fn has_backfill(&self) -> bool {
-        let help = Command::new(&self.0).args(["backfill", "--help"]).output();
-        help.is_ok_and(|output| output.status.success())
-    }
-
     /// Fills a data folder from a node, up to its block `last`. `chain` are the flags that name its chain.
     pub fn backfill(&self, url: &str, chain: &[String], last: u64, to: &Path) -> Result<()> {
         let mut backfill = Command::new(&self.0);

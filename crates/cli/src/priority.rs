@@ -9,7 +9,7 @@ use tracing::debug;
 const STEPS: i32 = 10;
 
 /// Lowers the priority of this thread, and of those that it starts from here on. A server beside an
-/// import then answers as if it were alone; an idle machine makes no difference.
+/// import then waits less for a core; an idle machine makes no difference.
 pub(crate) fn give_way() {
     if let Err(cause) = rustix::process::nice(STEPS) {
         debug!(%cause, "cannot lower the priority");

@@ -10,6 +10,7 @@ mod envelope;
 mod heads;
 mod health;
 pub mod http;
+mod in_time;
 mod json;
 mod methods;
 mod openrpc;

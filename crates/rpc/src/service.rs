@@ -4,17 +4,14 @@
 //! Never knows: HTTP, or how a result is found.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use store::{Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tracing::error;
 
 use crate::answer::{Context, Failure, UnknownHash};
@@ -22,6 +19,7 @@ use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
 use crate::heads::Seen;
 use crate::health::Health;
+use crate::in_time::in_time;
 use crate::json::block::put_header;
 use crate::json::{Object, put_text};
 use crate::methods::{Method, MethodRow, find};
@@ -114,18 +112,9 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What comes of a call, unless it is too late. Most are answered without waiting, and need no clock.
-    async fn in_time<T>(&self, answering: impl Future<Output = T>) -> Option<T> {
-        let mut answering = pin!(answering);
-        let at_once = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
-        if let Poll::Ready(answered) = at_once {
-            return Some(answered);
-        }
-        // A time past the end of all clocks is no limit.
-        match self.until.get_or_init(|| Instant::now().checked_add(self.time)) {
-            Some(until) => timeout_at(*until, answering).await.ok(),
-            None => Some(answering.await),
-        }
+    /// The end of the time for all calls.
+    fn end(&self) -> Option<Instant> {
+        *self.until.get_or_init(|| Instant::now().checked_add(self.time))
     }
 }
 
@@ -299,7 +288,8 @@ impl Service {
             }
             Item::Call(call) => {
                 let begin = out.len();
-                let answered = asked.in_time(self.put_call(asked, call, out)).await;
+                let answering = self.put_call(asked, call, out);
+                let answered = in_time(answering, || asked.end()).await;
                 answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);

@@ -22,6 +22,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::encoding::{self, Coding};
 use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
+use crate::in_time::in_time;
 use crate::reply::Reply;
 
 /// Bytes of a head at the most; hyper tells the client of more.
@@ -145,7 +146,7 @@ pub(super) async fn serve(
             let deadline = since.checked_add(patience);
             match connection.read_more(timer.as_mut(), deadline, &mut stopped).await {
                 // Most requests come whole, and are not waited for any more.
-                Ok(()) => is_new = is_new || was_empty,
+                Ok(()) => is_new = was_empty,
                 Err(Lost::Late) if known.is_some() => {
                     let late = refused(StatusCode::REQUEST_TIMEOUT, "request body took too long");
                     connection.write_last(late).await;
@@ -208,7 +209,7 @@ impl Connection<'_> {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
         ready!(self.stream.poll_read_ready(context))?;
         if self.unread.is_empty() {
-            give_buffer(std::mem::replace(&mut self.unread, take_buffer()));
+            self.unread = take_buffer();
         } else {
             self.unread.reserve(READ_BYTES);
         }
@@ -282,18 +283,11 @@ impl Connection<'_> {
         ];
         let mut left = &mut slices[..];
         while left.iter().any(|slice| !slice.is_empty()) {
-            let mut writing = pin!(self.stream.write_vectored(left));
-            // Most answers go at once, and need no clock.
-            let at_once = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await;
-            let written = match at_once {
-                Poll::Ready(written) => Ok(written),
-                Poll::Pending => {
-                    tokio::time::timeout(self.server.settings.idle_timeout, writing).await
-                }
-            };
-            match written {
-                Ok(Ok(0) | Err(_)) | Err(_) => return Err(Lost::Ended),
-                Ok(Ok(count)) => IoSlice::advance_slices(&mut left, count),
+            let idle = self.server.settings.idle_timeout;
+            let writing = self.stream.write_vectored(left);
+            match in_time(writing, || Instant::now().checked_add(idle)).await {
+                Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
+                Some(Ok(count)) => IoSlice::advance_slices(&mut left, count),
             }
         }
         Ok(())
