@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::refusal::Refusal;
-use crate::scan::{Kind, Token, scan};
+use crate::scan::{Kind, Part, Token, scan};
 
 /// Method names longer than this are not looked up.
 pub(crate) const METHOD_BYTES_MAX: usize = 2048;
@@ -76,13 +76,16 @@ impl<'a> Id<'a> {
 pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| Refusal::ParseError)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let token = scan(text).map_err(|_| Refusal::ParseError)?;
+    let (mut parts, mut count) = (Parts::default(), 0_usize);
+    let token = scan(text, |part| match part {
+        Part::Member(key, value) => parts.take(key, value),
+        Part::Item => count = count.saturating_add(1),
+    });
+    let token = token.map_err(|_| Refusal::ParseError)?;
     match token.kind() {
-        Kind::Object => Ok(Request::Single(item(token))),
-        Kind::Array => {
-            let batch = Batch { list: token, count: token.items().count() };
-            if batch.count == 0 { Err(Refusal::EmptyBatch) } else { Ok(Request::Batch(batch)) }
-        }
+        Kind::Object => Ok(Request::Single(parts.into_item())),
+        Kind::Array if count == 0 => Err(Refusal::EmptyBatch),
+        Kind::Array => Ok(Request::Batch(Batch { list: token, count })),
         Kind::String | Kind::Number | Kind::Bool | Kind::Null => Err(Refusal::InvalidRequest),
     }
 }
@@ -94,46 +97,55 @@ struct Parts<'a> {
     id: Option<Token<'a>>,
     method: Option<Token<'a>>,
     params: Option<Token<'a>>,
+    is_repeated: bool,
+    has_ids: bool,
+}
+
+impl<'a> Parts<'a> {
+    fn take(&mut self, key: Token<'a>, value: Token<'a>) {
+        let Some(key) = key.string() else { return };
+        let place = match &*key {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            _ => return,
+        };
+        let is_second = place.replace(value).is_some();
+        self.is_repeated |= is_second;
+        self.has_ids |= is_second && key == "id";
+    }
+
+    fn into_item(self) -> Item<'a> {
+        let id = match self.id.map(id_of) {
+            None => None,
+            Some(Some(id)) if !self.has_ids => Some(id),
+            // Neither of two, nor what is none, goes back to anyone.
+            Some(_) => return Item::Invalid(Id::NULL, Refusal::InvalidRequest),
+        };
+        let invalid = || Item::Invalid(id.unwrap_or(Id::NULL), Refusal::InvalidRequest);
+        let is_version = self.jsonrpc.and_then(Token::string).is_some_and(|text| text == "2.0");
+        let Some(method) = self.method.and_then(Token::string) else { return invalid() };
+        if self.is_repeated || !is_version {
+            return invalid();
+        }
+        let Some(id) = id else { return Item::Notification };
+        if method.len() > METHOD_BYTES_MAX {
+            return Item::Invalid(id, Refusal::MethodTooLong { bytes: method.len() });
+        }
+        let params = match self.params.map(|params| (params.kind(), params)) {
+            None | Some((Kind::Null, _)) => None,
+            Some((Kind::Array, params)) => Some(params),
+            Some(_) => return Item::Invalid(id, Refusal::NotPositional),
+        };
+        Item::Call(Call { id, method, params })
+    }
 }
 
 fn item(token: Token<'_>) -> Item<'_> {
     let mut parts = Parts::default();
-    let (mut is_repeated, mut has_ids) = (false, false);
-    for (key, value) in token.members() {
-        let Some(key) = key.string() else { continue };
-        let place = match &*key {
-            "jsonrpc" => &mut parts.jsonrpc,
-            "id" => &mut parts.id,
-            "method" => &mut parts.method,
-            "params" => &mut parts.params,
-            _ => continue,
-        };
-        let is_second = place.replace(value).is_some();
-        is_repeated |= is_second;
-        has_ids |= is_second && key == "id";
-    }
-    let id = match parts.id.map(id_of) {
-        None => None,
-        Some(Some(id)) if !has_ids => Some(id),
-        // Neither of two, nor what is none, goes back to anyone.
-        Some(_) => return Item::Invalid(Id::NULL, Refusal::InvalidRequest),
-    };
-    let invalid = || Item::Invalid(id.unwrap_or(Id::NULL), Refusal::InvalidRequest);
-    let is_version = parts.jsonrpc.and_then(Token::string).is_some_and(|text| text == "2.0");
-    let Some(method) = parts.method.and_then(Token::string) else { return invalid() };
-    if is_repeated || !is_version {
-        return invalid();
-    }
-    let Some(id) = id else { return Item::Notification };
-    if method.len() > METHOD_BYTES_MAX {
-        return Item::Invalid(id, Refusal::MethodTooLong { bytes: method.len() });
-    }
-    let params = match parts.params.map(|params| (params.kind(), params)) {
-        None | Some((Kind::Null, _)) => None,
-        Some((Kind::Array, params)) => Some(params),
-        Some(_) => return Item::Invalid(id, Refusal::NotPositional),
-    };
-    Item::Call(Call { id, method, params })
+    token.members().for_each(|(key, value)| parts.take(key, value));
+    parts.into_item()
 }
 
 /// A number, a string or null as it was written. A string with half a character is not repeated:

@@ -236,7 +236,7 @@ mod tests {
         list: &str,
         read: impl FnOnce(&mut Params<'_>) -> Result<T, Refusal>,
     ) -> Result<T, String> {
-        let token = scan(list).unwrap();
+        let token = scan(list, |_| {}).unwrap();
         read(&mut Params::new(Some(token))).map_err(|refusal| refusal.message())
     }
 

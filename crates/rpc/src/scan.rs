@@ -22,6 +22,8 @@ pub(crate) struct NotJson {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     text: &'a str,
+    /// Of a string: whether it has escapes.
+    is_escaped: bool,
 }
 
 impl<'a> Token<'a> {
@@ -46,11 +48,7 @@ impl<'a> Token<'a> {
     /// for no character.
     pub(crate) fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.text.strip_prefix('"')?.strip_suffix('"')?;
-        if inner.contains('\\') {
-            unescape(inner).map(Cow::Owned)
-        } else {
-            Some(Cow::Borrowed(inner))
-        }
+        if self.is_escaped { unescape(inner).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
     }
 
     /// The values of an array; none if it is no array.
@@ -83,27 +81,69 @@ fn inside(token: Token<'_>, kind: Kind) -> &str {
 
 /// How many bytes from the front may stand in a string as they are.
 fn plain_length(bytes: &[u8]) -> usize {
-    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-    // Without leaving a piece early all its bytes are looked at together.
-    let (pieces, _) = bytes.as_chunks::<16>();
-    let all_plain =
-        |piece: &&[u8; 16]| piece.iter().fold(true, |is_all, byte| is_all & is_plain(byte));
-    let skipped = pieces.iter().take_while(all_plain).count().saturating_mul(16);
-    let rest = bytes.iter().skip(skipped);
-    skipped.saturating_add(rest.take_while(|byte| is_plain(byte)).count())
+    // Eight bytes are looked at together: the high bit of each that is none of them.
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special_bytes(u64::from_le_bytes(*word));
+        if special != 0 {
+            let before = usize::try_from(special.trailing_zeros() / 8).unwrap_or_default();
+            return index.saturating_mul(8).saturating_add(before);
+        }
+    }
+    let is_plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    words.len().saturating_mul(8).saturating_add(rest.iter().take_while(is_plain).count())
 }
 
-/// Checks a whole text: one value, and blanks around it.
-pub(crate) fn scan(text: &str) -> Result<Token<'_>, NotJson> {
-    scan_deep(text, DEPTH_MAX)
+/// The high bits of bytes that may not stand in a string as they are. The lowest that is set is
+/// right; above it, a borrow may have set more.
+fn special_bytes(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let is_below = |word: u64, least: u8| {
+        word.wrapping_sub(EACH.wrapping_mul(least.into())) & !word & EACH.wrapping_mul(0x80)
+    };
+    let is = |byte: u8| is_below(word ^ EACH.wrapping_mul(byte.into()), 1);
+    is_below(word, 0x20) | is(b'"') | is(b'\\')
 }
 
-/// The same with another limit on values inside values.
+/// Something directly inside the outermost value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part<'a> {
+    /// Of an object.
+    Member(Token<'a>, Token<'a>),
+    /// Of an array.
+    Item,
+}
+
+/// Checks a whole text: one value, and blanks around it. What it holds is told on the way, even if
+/// the text turns out to be no JSON further on.
+pub(crate) fn scan<'a>(
+    text: &'a str,
+    mut told: impl FnMut(Part<'a>),
+) -> Result<Token<'a>, NotJson> {
+    let mut scanner = Scanner { text, at: 0, depth_max: DEPTH_MAX };
+    scanner.blanks();
+    let begin = scanner.at;
+    let token = match scanner.peek() {
+        Some(b'{') => {
+            scanner.object(0, |key, value| told(Part::Member(key, value)))?;
+            scanner.since(begin)
+        }
+        Some(b'[') => {
+            scanner.array(0, || told(Part::Item))?;
+            scanner.since(begin)
+        }
+        _ => scanner.value(0)?,
+    };
+    scanner.end()?;
+    Ok(token)
+}
+
+/// Checks a whole text with another limit on values inside values.
 pub(crate) fn scan_deep(text: &str, depth_max: usize) -> Result<Token<'_>, NotJson> {
     let mut scanner = Scanner { text, at: 0, depth_max };
     let token = scanner.value(0)?;
-    scanner.blanks();
-    if scanner.at == text.len() { Ok(token) } else { Err(scanner.fault()) }
+    scanner.end()?;
+    Ok(token)
 }
 
 /// The values of a checked array.
@@ -188,27 +228,42 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// What was read since then.
+    fn since(&self, begin: usize) -> Token<'a> {
+        Token { text: self.text.get(begin..self.at).unwrap_or_default(), is_escaped: false }
+    }
+
+    /// Nothing but blanks may be left.
+    fn end(&mut self) -> Result<(), NotJson> {
+        self.blanks();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.fault()) }
+    }
+
     fn value(&mut self, depth: usize) -> Result<Token<'a>, NotJson> {
         self.blanks();
         let begin = self.at;
         match self.peek() {
-            Some(b'{') => self.object(depth)?,
-            Some(b'[') => self.array(depth)?,
-            Some(b'"') => self.string()?,
+            Some(b'{') => self.object(depth, |_, _| {})?,
+            Some(b'[') => self.array(depth, || {})?,
+            Some(b'"') => return self.string(),
             Some(b't') => self.word("true")?,
             Some(b'f') => self.word("false")?,
             Some(b'n') => self.word("null")?,
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => return Err(self.fault()),
         }
-        Ok(Token { text: self.text.get(begin..self.at).unwrap_or_default() })
+        Ok(self.since(begin))
     }
 
     fn deeper(&self, depth: usize) -> Result<usize, NotJson> {
         if depth < self.depth_max { Ok(depth.saturating_add(1)) } else { Err(self.fault()) }
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), NotJson> {
+    fn object(
+        &mut self,
+        depth: usize,
+        mut member: impl FnMut(Token<'a>, Token<'a>),
+    ) -> Result<(), NotJson> {
         let depth = self.deeper(depth)?;
         self.expect(b'{')?;
         self.blanks();
@@ -217,10 +272,10 @@ impl<'a> Scanner<'a> {
         }
         loop {
             self.blanks();
-            self.string()?;
+            let key = self.string()?;
             self.blanks();
             self.expect(b':')?;
-            self.value(depth)?;
+            member(key, self.value(depth)?);
             self.blanks();
             if !self.take(b',') {
                 return self.expect(b'}');
@@ -228,7 +283,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), NotJson> {
+    fn array(&mut self, depth: usize, mut item: impl FnMut()) -> Result<(), NotJson> {
         let depth = self.deeper(depth)?;
         self.expect(b'[')?;
         self.blanks();
@@ -237,6 +292,7 @@ impl<'a> Scanner<'a> {
         }
         loop {
             self.value(depth)?;
+            item();
             self.blanks();
             if !self.take(b',') {
                 return self.expect(b']');
@@ -244,17 +300,20 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<(), NotJson> {
+    fn string(&mut self) -> Result<Token<'a>, NotJson> {
+        let begin = self.at;
         self.expect(b'"')?;
+        let mut is_escaped = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
             self.at = self.at.saturating_add(plain_length(rest));
             match self.peek() {
                 Some(b'"') => {
                     self.skip();
-                    return Ok(());
+                    return Ok(Token { is_escaped, ..self.since(begin) });
                 }
                 Some(b'\\') => {
+                    is_escaped = true;
                     self.skip();
                     self.escape()?;
                 }
@@ -363,6 +422,10 @@ fn code_unit(text: &str) -> Option<(u16, &str)> {
 mod tests {
     use super::*;
 
+    fn scan(text: &str) -> Result<Token<'_>, NotJson> {
+        super::scan(text, |_| {})
+    }
+
     #[test]
     fn what_serde_json_takes_is_taken_and_nothing_else() {
         let texts = [
@@ -417,6 +480,7 @@ mod tests {
         for text in texts {
             let expected = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(scan(text).is_ok(), expected, "{text:?}");
+            assert_eq!(scan_deep(text, DEPTH_MAX), scan(text), "{text:?}");
         }
     }
 
@@ -454,6 +518,26 @@ mod tests {
         assert_eq!(scan("[]").unwrap().items().count(), 0);
         assert_eq!(scan("{}").unwrap().members().count(), 0);
         assert_eq!(scan("3").unwrap().items().count(), 0);
+    }
+
+    #[test]
+    fn what_the_outermost_value_holds_is_told_while_it_is_checked() {
+        let told = |text: &str| {
+            let mut parts = Vec::new();
+            super::scan(text, |part| {
+                parts.push(match part {
+                    Part::Member(key, value) => format!("{}={}", key.text(), value.text()),
+                    Part::Item => "item".to_owned(),
+                });
+            })
+            .unwrap();
+            parts
+        };
+        assert_eq!(told(" {\"a\" : {\"b\":1}, \"c\":[2]}"), ["\"a\"={\"b\":1}", "\"c\"=[2]"]);
+        assert_eq!(told("[ [1,2], {\"a\":1} ,3]"), ["item"; 3]);
+        for empty in ["{}", "[]", "1", "\"a\""] {
+            assert!(told(empty).is_empty(), "{empty}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Never knows: HTTP, or how a result is found.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -288,8 +289,11 @@ impl Service {
             }
             Item::Call(call) => {
                 let begin = out.len();
-                let answering = self.put_call(asked, call, out);
-                let answered = in_time(answering, || asked.end()).await;
+                // Pinned here, it is not copied on its way to where it is looked at.
+                let answered = {
+                    let answering = pin!(self.put_call(asked, call, out));
+                    in_time(answering, || asked.end()).await
+                };
                 answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);
