@@ -162,29 +162,20 @@ fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
 /// Adds one block of a lane's input, padded if it is the last; nothing once it has ended.
 fn absorb<const LANES: usize>(state: &mut State<LANES>, lane: usize, input: &[u8], block: usize) {
     let Some(rest) = input.get(block * RATE..) else { return };
-    if let Some(whole) = rest.first_chunk::<RATE>() {
-        add(state, lane, whole);
-    } else {
-        let mut padded = [0; RATE];
-        if let Some(place) = padded.get_mut(..rest.len()) {
-            place.copy_from_slice(rest);
+    let mut add = |place: usize, word: u64| {
+        if let Some(place) = state.0.get_mut(place).and_then(|word| word.get_mut(lane)) {
+            *place ^= word;
         }
-        if let Some(place) = padded.get_mut(rest.len()) {
-            *place ^= 0x01;
-        }
-        if let Some(last) = padded.last_mut() {
-            *last ^= 0x80;
-        }
-        add(state, lane, &padded);
+    };
+    let (words, cut) = rest.as_chunks::<8>();
+    for (place, word) in words.iter().take(RATE_WORDS).enumerate() {
+        add(place, u64::from_le_bytes(*word));
     }
-}
-
-fn add<const LANES: usize>(state: &mut State<LANES>, lane: usize, block: &[u8; RATE]) {
-    let (words, _) = block.as_chunks::<8>();
-    for (place, word) in state.0.iter_mut().take(RATE_WORDS).zip(words) {
-        if let Some(place) = place.get_mut(lane) {
-            *place ^= u64::from_le_bytes(*word);
-        }
+    if rest.len() < RATE {
+        // The padding begins with a one after the last byte, and ends with one in the last bit.
+        let last = cut.iter().rev().fold(1, |sum: u64, byte| sum << 8 | u64::from(*byte));
+        add(words.len(), last);
+        add(RATE_WORDS - 1, 1 << 63);
     }
 }
 

@@ -80,17 +80,26 @@ impl<'a> Cursor<'a> {
         &mut self,
         what: &'static str,
     ) -> Result<[u8; N], RowFault> {
+        self.array_ref(what).copied()
+    }
+
+    pub(crate) fn array_ref<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<&'a [u8; N], RowFault> {
         let left = self.rest.len();
         let (taken, rest) =
             self.rest.split_first_chunk::<N>().ok_or(RowFault::Ends { what, needed: N, left })?;
         self.rest = rest;
-        Ok(*taken)
+        Ok(taken)
     }
 
     pub(crate) fn byte(&mut self, what: &'static str) -> Result<u8, RowFault> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
+    // Rows and pages are mostly these: a call for each would be dearer than what it does.
+    #[inline]
     pub(crate) fn varint(&mut self, what: &'static str) -> Result<u64, RowFault> {
         // Whether a number takes one byte or three cannot be foretold, and a wrong guess is dearer
         // than all of this: up to four bytes without asking.
@@ -110,6 +119,8 @@ impl<'a> Cursor<'a> {
         self.varint_long(what)
     }
 
+    #[cold]
+    #[inline(never)]
     fn varint_long(&mut self, what: &'static str) -> Result<u64, RowFault> {
         let (mut value, mut shift) = (0_u64, 0_u32);
         for _ in 0..VARINT_BYTES_MAX {
@@ -126,6 +137,27 @@ impl<'a> Cursor<'a> {
             shift = shift.saturating_add(7);
         }
         Err(RowFault::TooLarge { what })
+    }
+
+    /// Passes over so many varints; how large they are is not looked at.
+    pub(crate) fn skip_varints(
+        &mut self,
+        count: usize,
+        what: &'static str,
+    ) -> Result<(), RowFault> {
+        let mut left = count;
+        // Eight bytes at a time, as long as not more than is left can end in them.
+        while left >= 8
+            && let Some((bytes, rest)) = self.rest.split_first_chunk::<8>()
+        {
+            let ends = !u64::from_le_bytes(*bytes) & 0x8080_8080_8080_8080;
+            left = left.saturating_sub(usize::try_from(ends.count_ones()).unwrap_or_default());
+            self.rest = rest;
+        }
+        while left > 0 {
+            left = left.saturating_sub(usize::from(self.byte(what)? < 0x80));
+        }
+        Ok(())
     }
 
     /// A count of things that each take at least one byte: more than are left is damage, and
@@ -171,6 +203,25 @@ mod tests {
                 assert_eq!(cursor.rest().len(), left);
             }
         }
+    }
+
+    #[test]
+    fn numbers_that_are_passed_over_end_where_reading_them_ends() {
+        let mut numbers = Vec::new();
+        let values = [0, 300, 127, 1 << 20, 5, u64::MAX, 1, 2, 3, 1 << 28, 128];
+        for value in values.iter().cycle().take(60) {
+            put_varint(&mut numbers, *value);
+        }
+        for count in 0..=60 {
+            let (mut read, mut skipped) = (Cursor::new(&numbers), Cursor::new(&numbers));
+            for _ in 0..count {
+                read.varint("number").unwrap();
+            }
+            skipped.skip_varints(count, "number").unwrap();
+            assert_eq!(skipped.rest(), read.rest(), "{count}");
+        }
+        assert!(Cursor::new(&numbers).skip_varints(61, "number").is_err());
+        assert!(Cursor::new(&[0x80; 9]).skip_varints(1, "number").is_err());
     }
 
     #[test]

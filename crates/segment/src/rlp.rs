@@ -12,7 +12,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 10;
 const STRING: u8 = 0x80;
 const LIST: u8 = 0xc0;
 /// Payloads longer than this have their length in bytes of its own.
-const SHORT_MAX: usize = 55;
+const SHORT_MAX: u8 = 55;
 
 /// Appends a number.
 pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
@@ -21,9 +21,14 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
         // Zero is the empty string.
         return out.push(if byte == 0 { STRING } else { byte });
     }
-    let bytes = number.to_be_bytes();
-    let zeros = usize::try_from(number.leading_zeros() / 8).unwrap_or_default();
-    put_trimmed(out, bytes.get(zeros..).unwrap_or_default());
+    // All eight bytes are written and those behind the number taken back: how many it has cannot be
+    // foretold, and copying just those takes a call.
+    let zeros = number.leading_zeros() / 8;
+    let [.., count] = (8 - zeros).to_be_bytes();
+    out.push(STRING + count);
+    let end = out.len().saturating_add(count.into());
+    out.extend_from_slice(&(number << (zeros * 8)).to_be_bytes());
+    out.truncate(end);
 }
 
 /// The same of twice the width.
@@ -34,6 +39,21 @@ pub(crate) fn put_u128(out: &mut Vec<u8>, number: u128) {
     let bytes = number.to_be_bytes();
     let zeros = usize::try_from(number.leading_zeros() / 8).unwrap_or_default();
     put_trimmed(out, bytes.get(zeros..).unwrap_or_default());
+}
+
+/// Appends a number of 32 bytes, which mostly has no fewer.
+pub(crate) fn put_word(out: &mut Vec<u8>, word: &[u8; 32]) {
+    if word.first().is_some_and(|first| *first == 0) {
+        return put_number(out, word);
+    }
+    out.push(STRING + 32);
+    out.extend_from_slice(word);
+}
+
+/// Appends an address.
+pub(crate) fn put_address(out: &mut Vec<u8>, address: &[u8; 20]) {
+    out.push(STRING + 20);
+    out.extend_from_slice(address);
 }
 
 /// Appends a number, given as big-endian bytes.
@@ -65,51 +85,43 @@ pub(crate) fn put_list_head(out: &mut Vec<u8>, length: usize) {
 }
 
 fn put_head(out: &mut Vec<u8>, kind: u8, length: usize) {
-    let (head, begin) = head(kind, length);
-    out.extend_from_slice(head.get(begin..).unwrap_or_default());
+    match u8::try_from(length) {
+        Ok(length) if length <= SHORT_MAX => return out.push(kind + length),
+        Ok(length) => return out.extend_from_slice(&[kind + SHORT_MAX + 1, length]),
+        Err(_) => {}
+    }
+    let (head, count) = head(kind, length);
+    let skipped = 16_usize.saturating_sub(usize::try_from(count).unwrap_or_default());
+    out.extend_from_slice(head.to_be_bytes().get(skipped..).unwrap_or_default());
 }
 
-/// The head in the last bytes of an array, and where it begins there.
-fn head(kind: u8, length: usize) -> ([u8; HEAD_BYTES_MAX], usize) {
-    let mut head = [0; HEAD_BYTES_MAX];
-    if length <= SHORT_MAX {
-        let short = u8::try_from(length).unwrap_or_default();
-        if let Some(last) = head.last_mut() {
-            *last = kind.saturating_add(short);
-        }
-        return (head, HEAD_BYTES_MAX - 1);
+/// The head of a string or a list as one number, and how many bytes it has. Put together byte by byte
+/// in memory, it would be waited for when it is copied as a whole.
+fn head(kind: u8, length: usize) -> (u128, u32) {
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    if length <= SHORT_MAX.into() {
+        return (u128::from(kind) + u128::from(length), 1);
     }
-    let length_bytes = length.to_be_bytes();
-    let zeros = length_bytes.iter().take_while(|byte| **byte == 0).count();
-    let count = length_bytes.len().saturating_sub(zeros);
-    let begin = HEAD_BYTES_MAX.saturating_sub(count);
-    if let Some(place) = head.get_mut(begin..) {
-        place.copy_from_slice(length_bytes.get(zeros..).unwrap_or_default());
-    }
-    let begin = begin.saturating_sub(1);
-    if let Some(first) = head.get_mut(begin) {
-        let count = u8::try_from(count).unwrap_or_default();
-        *first = kind.saturating_add(55).saturating_add(count);
-    }
-    (head, begin)
+    let count = 8 - length.leading_zeros() / 8;
+    let first = u128::from(kind) + u128::from(SHORT_MAX) + u128::from(count);
+    (first << (count * 8) | u128::from(length), count + 1)
 }
 
 /// Puts the head of a list into the room before it, and the type before that. The list is all that
 /// comes from `begin` on. Gives back where it begins with its head.
 pub(crate) fn fill_list_head(out: &mut [u8], begin: usize, tx_type: Option<u8>) -> usize {
-    let (mut head, mut head_begin) = head(LIST, out.len().saturating_sub(begin));
+    let (mut head, mut count) = head(LIST, out.len().saturating_sub(begin));
     if let Some(tx_type) = tx_type {
-        head_begin = head_begin.saturating_sub(1);
-        if let Some(first) = head.get_mut(head_begin) {
-            *first = tx_type;
-        }
+        head |= u128::from(tx_type) << (count * 8);
+        count += 1;
     }
-    let head = head.get(head_begin..).unwrap_or_default();
-    let start = begin.saturating_sub(head.len());
-    if let Some(room) = out.get_mut(start..begin) {
-        room.copy_from_slice(head);
+    // The room is as long as the longest head: all of it is written, which takes no call.
+    let bytes = head.to_be_bytes();
+    let room = out.get_mut(..begin).and_then(|before| before.last_chunk_mut::<HEAD_BYTES_MAX>());
+    if let (Some(room), Some(bytes)) = (room, bytes.last_chunk()) {
+        *room = *bytes;
     }
-    start
+    begin.saturating_sub(usize::try_from(count).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -138,6 +150,15 @@ mod tests {
             let mut out = Vec::new();
             put_number(&mut out, &value.to_be_bytes::<32>());
             assert_eq!(out, alloy_rlp::encode(value));
+            let mut out = Vec::new();
+            put_word(&mut out, &value.to_be_bytes());
+            assert_eq!(out, alloy_rlp::encode(value));
+        }
+        for bytes in 0..64 {
+            let value = u64::MAX >> bytes;
+            let mut out = vec![7];
+            put_u64(&mut out, value);
+            assert_eq!(out[1..], alloy_rlp::encode(value));
         }
     }
 
@@ -169,7 +190,7 @@ mod tests {
                 Header { list: true, payload_length: length }.encode(&mut expected);
                 expected.extend_from_slice(&list);
                 assert_eq!(out[start..], expected);
-                assert_eq!(out[..start], vec![0xee; start]);
+                assert_eq!(out[..3], [0xee; 3]);
             }
         }
         // A string in a list, as alloy has it.

@@ -10,14 +10,14 @@
 use alloy_primitives::{Address, B256, Selector, U256};
 use arrayvec::ArrayVec;
 
-use crate::bytes::{Cursor, put_length, put_varint};
-use crate::corrupt::RowFault;
-use crate::page::wide;
-use crate::rlp::put_number;
-use crate::tables::{Census, Codebook, Tables};
+use crate::bytes::{put_length, put_varint};
+use crate::tables::{Census, Codebook};
 
+mod read;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use read::RowReader;
 
 /// Table entries that are cheaper than a reference to what was seen before: one byte either way,
 /// and the same byte in every row.
@@ -191,8 +191,8 @@ fn strip_zeros_wide(value: U256) -> Option<(u128, u8)> {
     }
 }
 
-/// The last different values of a row, the latest first. Values stay where they are: what moves is
-/// the order, a byte each.
+/// The last different values of a row, counted from the latest. Values stay where they are: what
+/// moves is the order, a byte each, the latest last.
 #[derive(Debug)]
 struct Recent<T, const N: usize> {
     values: ArrayVec<T, N>,
@@ -214,13 +214,19 @@ impl<T: Copy + PartialEq, const N: usize> Recent<T, N> {
 
     /// The value at a position in the order.
     fn get(&self, position: usize) -> Option<&T> {
-        self.values.get(usize::from(*self.order.get(position)?))
+        self.values.get(usize::from(*self.order.get(self.place(position)?)?))
+    }
+
+    /// Where in the order a position is.
+    fn place(&self, position: usize) -> Option<usize> {
+        self.order.len().checked_sub(position)?.checked_sub(1)
     }
 
     /// Makes the value at a position the latest.
     fn renew(&mut self, position: usize) {
-        if let Some(newer) = self.order.get_mut(..=position) {
-            newer.rotate_right(1);
+        let place = self.place(position);
+        if let Some(newer) = place.and_then(|place| self.order.get_mut(place..)) {
+            newer.rotate_left(1);
         }
     }
 
@@ -229,10 +235,10 @@ impl<T: Copy + PartialEq, const N: usize> Recent<T, N> {
         let slot = u8::try_from(self.len()).unwrap_or(u8::MAX);
         if self.values.try_push(value).is_ok() {
             let _ = self.order.try_push(slot);
-            return self.renew(usize::from(slot));
+            return;
         }
         self.renew(N.saturating_sub(1));
-        let oldest = self.order.first().copied().map(usize::from);
+        let oldest = self.order.last().copied().map(usize::from);
         if let Some(place) = oldest.and_then(|slot| self.values.get_mut(slot)) {
             *place = value;
         }
@@ -405,200 +411,3 @@ impl Tokens for RowWriter<'_> {
 
 /// In place of a table entry: the selector itself follows.
 const SELECTOR_LITERAL: u8 = 0xff;
-
-/// Reads one row.
-#[derive(Debug)]
-pub(crate) struct RowReader<'a> {
-    pub(crate) cursor: Cursor<'a>,
-    tables: &'a Tables,
-    recent_addresses: Recent<Address, RECENT_ADDRESSES_MAX>,
-    recent_words: Recent<B256, RECENT_WORDS_MAX>,
-}
-
-impl<'a> RowReader<'a> {
-    pub(crate) fn new(row: &'a [u8], tables: &'a Tables) -> Self {
-        let cursor = Cursor::new(row);
-        Self { cursor, tables, recent_addresses: Recent::new(), recent_words: Recent::new() }
-    }
-
-    pub(crate) fn amount_u64(&mut self, what: &'static str) -> Result<u64, RowFault> {
-        let amount = self.amount_u128(what)?;
-        u64::try_from(amount).map_err(|_| RowFault::TooLarge { what })
-    }
-
-    pub(crate) fn amount_u128(&mut self, what: &'static str) -> Result<u128, RowFault> {
-        let tag = self.cursor.byte(what)?;
-        match tag.checked_sub(AMOUNT_BYTES_MAX) {
-            None | Some(0) => {
-                let bytes = self.cursor.take(tag.into(), what)?;
-                let is_wide = |sum: u128| sum >> 120 != 0;
-                bytes.iter().try_fold(0_u128, |sum, byte| {
-                    let sum = Some(sum).filter(|sum| !is_wide(*sum));
-                    sum.map(|sum| sum << 8 | u128::from(*byte)).ok_or(RowFault::TooLarge { what })
-                })
-            }
-            Some(exponent) => {
-                let scaled = self.scaled(exponent, what)?;
-                u128::try_from(scaled).map_err(|_| RowFault::TooLarge { what })
-            }
-        }
-    }
-
-    /// Appends an amount of up to 256 bits as RLP.
-    pub(crate) fn amount_rlp(
-        &mut self,
-        what: &'static str,
-        out: &mut Vec<u8>,
-    ) -> Result<(), RowFault> {
-        let tag = self.cursor.byte(what)?;
-        match tag.checked_sub(AMOUNT_BYTES_MAX) {
-            None | Some(0) => put_number(out, self.cursor.take(tag.into(), what)?),
-            Some(exponent) => {
-                put_number(out, &self.scaled(exponent, what)?.to_be_bytes::<32>());
-            }
-        }
-        Ok(())
-    }
-
-    fn scaled(&mut self, exponent: u8, what: &'static str) -> Result<U256, RowFault> {
-        let mantissa = self.cursor.varint(what)?;
-        let scale = POWERS.get(usize::from(exponent)).ok_or(RowFault::TooLarge { what })?;
-        if let [scale, 0, 0, 0] = scale.as_limbs() {
-            let product = u128::from(mantissa).wrapping_mul(u128::from(*scale));
-            return Ok(U256::from(product));
-        }
-        U256::from(mantissa).checked_mul(*scale).ok_or(RowFault::TooLarge { what })
-    }
-
-    pub(crate) fn address(&mut self, what: &'static str) -> Result<Address, RowFault> {
-        let reference = self.cursor.varint(what)?;
-        if let Some(entry) = reference.checked_sub(ADDRESS_TABLE) {
-            let address = find(&self.tables.addresses, entry, what)?;
-            if entry >= HOT_ADDRESSES {
-                // The writer would have referred to one that was seen before.
-                self.recent_addresses.add(address);
-            }
-            return Ok(address);
-        }
-        if let Some(position) = reference.checked_sub(1) {
-            let place = usize::try_from(position).unwrap_or(usize::MAX);
-            let address = *self.recent_addresses.get(place).ok_or(RowFault::NoEntry {
-                what,
-                found: position,
-                count: self.recent_addresses.len(),
-            })?;
-            self.recent_addresses.renew(place);
-            return Ok(address);
-        }
-        let address = Address::from(self.cursor.array::<20>(what)?);
-        self.recent_addresses.add(address);
-        Ok(address)
-    }
-
-    pub(crate) fn selector(&mut self) -> Result<[u8; 4], RowFault> {
-        match self.cursor.byte("selector")? {
-            SELECTOR_LITERAL => self.cursor.array("selector"),
-            entry => find(&self.tables.selectors, entry.into(), "selector"),
-        }
-    }
-
-    /// Reads words until `out` has grown by `length` bytes.
-    pub(crate) fn words(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), RowFault> {
-        let end = out.len().saturating_add(length);
-        while out.len() < end {
-            let tag = self.cursor.byte("word")?;
-            if tag == WORD_ZEROS {
-                let zeros = self.cursor.length("zero words")?.saturating_mul(32);
-                let grown = out.len().saturating_add(zeros);
-                if grown > end {
-                    return Err(RowFault::TooLarge { what: "zero words" });
-                }
-                out.resize(grown, 0);
-            } else {
-                out.extend_from_slice(&self.word(tag)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads one word.
-    pub(crate) fn single_word(&mut self) -> Result<[u8; 32], RowFault> {
-        let tag = self.cursor.byte("word")?;
-        self.word(tag)
-    }
-
-    fn word(&mut self, tag: u8) -> Result<[u8; 32], RowFault> {
-        let what = "word";
-        let mut word = [0; 32];
-        let significant_bytes = match tag {
-            WORD_SMALL..=0xff => {
-                if let Some(last) = word.last_mut() {
-                    *last = tag - WORD_SMALL;
-                }
-                return Ok(word);
-            }
-            WORD_ADDRESS => return Ok(self.address(what)?.into_word().0),
-            WORD_TABLE => {
-                let entry = self.cursor.varint(what)?;
-                return find(&self.tables.words, entry, what).map(|word| word.0);
-            }
-            WORD_RECENT..WORD_SMALL => {
-                let position = usize::from(tag.saturating_sub(WORD_RECENT));
-                let word = *self.recent_words.get(position).ok_or(RowFault::NoEntry {
-                    what,
-                    found: wide(position),
-                    count: self.recent_words.len(),
-                })?;
-                self.recent_words.renew(position);
-                return Ok(word.0);
-            }
-            WORD_DECIMAL => {
-                let exponent = self.cursor.byte(what)?;
-                word = self.scaled(exponent, what)?.to_be_bytes();
-                word.len()
-            }
-            1..=WORD_FULL => self.padded(&mut word, tag, Side::Right)?,
-            _ if tag > WORD_NEGATIVE && tag < WORD_DECIMAL => {
-                word = [0xff; 32];
-                self.padded(&mut word, tag - WORD_NEGATIVE, Side::Right)?
-            }
-            _ if tag > WORD_LEFT && tag <= WORD_NEGATIVE => {
-                self.padded(&mut word, tag - WORD_LEFT, Side::Left)?
-            }
-            _ => return Err(RowFault::Tag { what, found: tag }),
-        };
-        if significant_bytes >= WORD_BYTES_MIN {
-            self.recent_words.add(B256::from(word));
-        }
-        Ok(word)
-    }
-
-    /// Reads so many bytes into one side of a word that holds its padding.
-    fn padded(&mut self, word: &mut [u8; 32], count: u8, side: Side) -> Result<usize, RowFault> {
-        let bytes = self.cursor.take(count.into(), "word")?;
-        let start = match side {
-            Side::Right => word.len().saturating_sub(bytes.len()),
-            Side::Left => 0,
-        };
-        if let Some(place) = word.get_mut(start..start.saturating_add(bytes.len())) {
-            place.copy_from_slice(bytes);
-        }
-        Ok(bytes.len())
-    }
-}
-
-/// Where in a word its bytes stand.
-#[derive(Clone, Copy)]
-enum Side {
-    Left,
-    Right,
-}
-
-fn find<T: Copy>(entries: &[T], entry: u64, what: &'static str) -> Result<T, RowFault> {
-    let position = usize::try_from(entry).unwrap_or(usize::MAX);
-    entries.get(position).copied().ok_or(RowFault::NoEntry {
-        what,
-        found: entry,
-        count: entries.len(),
-    })
-}

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::corrupt::RowFault;
 use crate::rlp::{
-    HEAD_BYTES_MAX, fill_list_head, put_list_head, put_number, put_string_head, put_u64, put_u128,
+    HEAD_BYTES_MAX, fill_list_head, put_address, put_list_head, put_number, put_string_head,
+    put_u64, put_u128, put_word,
 };
 use crate::row_set::{LogEntry, ReceiptEntry, RowBuffers, RowEntry};
 use crate::tables::Tables;
@@ -65,7 +66,7 @@ pub(crate) fn decode_row(
     };
     match reader.cursor.rest().len() {
         left if left > 0 && context.is_whole => Err(RowFault::Rest { left }),
-        _ => Ok(RowEntry { encoded, sender, receipt }),
+        _ => Ok(RowEntry { encoded, sender: Address::from(*sender), receipt }),
     }
 }
 
@@ -89,8 +90,7 @@ fn read_transaction(
     let fee = reader.amount_u128("fee")?;
     let tip = if tx_type >= 2 { Some(reader.amount_u128("tip")?) } else { None };
     // Room for the type and the longest head.
-    out.resize(out.len().saturating_add(HEAD_BYTES_MAX), 0);
-    let payload_begin = out.len();
+    let payload_begin = begin_list(out);
     if tx_type > 0 {
         put_u64(out, context.chain_id.unwrap_or_default());
     }
@@ -100,18 +100,28 @@ fn read_transaction(
     }
     put_u128(out, fee);
     put_u64(out, gas_limit);
-    put_address(out, to);
-    reader.amount_rlp("value", out)?;
-    // Lists come before the call data in tokens and after it in RLP.
-    let lists_begin = out.len();
-    if tx_type > 0 {
-        read_lists(reader, tx_type, is_set(CHAIN_OR_ACCESS), out)?;
+    match to {
+        Some(to) => put_address(out, to),
+        None => put_string_head(out, 0),
     }
-    let lists_bytes = out.len().saturating_sub(lists_begin);
+    reader.amount_rlp("value", out)?;
+    // Lists come before the call data in tokens and after it in RLP. Most have no other than an
+    // access list that is empty: that is written where it belongs.
     let part = if is_creation { Part::Plain } else { Part::Call };
-    read_bytes(reader, part, payload, out, Form::Rlp)?;
-    if let Some(both) = out.get_mut(lists_begin..) {
-        both.rotate_left(lists_bytes.min(both.len()));
+    let has_access_list = is_set(CHAIN_OR_ACCESS);
+    if tx_type > 0 && (has_access_list || tx_type > 2) {
+        let begin = out.len();
+        read_lists(reader, tx_type, has_access_list, out)?;
+        let lists_bytes = out.len().saturating_sub(begin);
+        read_bytes(reader, part, payload, out, Form::Rlp)?;
+        if let Some(both) = out.get_mut(begin..) {
+            both.rotate_left(lists_bytes.min(both.len()));
+        }
+    } else {
+        read_bytes(reader, part, payload, out, Form::Rlp)?;
+        if tx_type > 0 {
+            put_list_head(out, 0);
+        }
     }
     let parity = u128::from(is_set(ODD_PARITY));
     let chain_id = context.chain_id.filter(|_| is_set(CHAIN_OR_ACCESS));
@@ -122,20 +132,10 @@ fn read_transaction(
         _ => parity,
     };
     put_u128(out, v);
-    let (r, s) = context.signature.split_at(32);
-    put_number(out, r);
-    put_number(out, s);
-    Ok(fill_list_head(out, payload_begin, Some(tx_type).filter(|it| *it > 0)))
-}
-
-fn put_address(out: &mut Vec<u8>, address: Option<Address>) {
-    match address {
-        Some(address) => {
-            out.push(0x80 + 20);
-            out.extend_from_slice(address.as_slice());
-        }
-        None => out.push(0x80),
+    for word in context.signature.as_chunks().0 {
+        put_word(out, word);
     }
+    Ok(fill_list_head(out, payload_begin, Some(tx_type).filter(|it| *it > 0)))
 }
 
 /// What typed transactions have between call data and signature.
@@ -167,12 +167,12 @@ fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(),
     let list = begin_list(out);
     for _ in 0..count {
         let item = begin_list(out);
-        put_address(out, Some(reader.address("access list")?));
+        put_address(out, reader.address("access list")?);
         let key_count = reader.cursor.count("storage keys")?;
         put_list_head(out, key_count.saturating_mul(KEY_BYTES));
         for _ in 0..key_count {
             out.push(0x80 + 32);
-            out.extend_from_slice(&reader.single_word()?);
+            reader.single_word(out)?;
         }
         end_list(out, item);
     }
@@ -198,11 +198,11 @@ fn read_authorizations(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<
     for _ in 0..count {
         let item = begin_list(out);
         reader.amount_rlp(what, out)?;
-        put_address(out, Some(reader.address(what)?));
+        put_address(out, reader.address(what)?);
         put_u64(out, reader.cursor.varint(what)?);
         put_number(out, &[reader.cursor.byte(what)?]);
-        put_number(out, &reader.cursor.array::<32>(what)?);
-        put_number(out, &reader.cursor.array::<32>(what)?);
+        put_word(out, &reader.cursor.array(what)?);
+        put_word(out, &reader.cursor.array(what)?);
         end_list(out, item);
     }
     end_list(out, list);
@@ -211,7 +211,7 @@ fn read_authorizations(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<
 
 /// Leaves room for the head of a list whose length is not known yet.
 fn begin_list(out: &mut Vec<u8>) -> usize {
-    out.resize(out.len().saturating_add(HEAD_BYTES_MAX), 0);
+    out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
     out.len()
 }
 
@@ -245,11 +245,11 @@ fn read_receipt(
     let first_log = logs.len();
     logs.reserve(log_count);
     for _ in 0..log_count {
-        let address = reader.address("log")?;
+        let address = Address::from(*reader.address("log")?);
         let topic_count = reader.cursor.count("topics")?;
         let begin = bytes.len();
         for _ in 0..topic_count {
-            bytes.extend_from_slice(&reader.single_word()?);
+            reader.single_word(bytes)?;
         }
         let topics_end = bytes.len();
         read_bytes(reader, Part::Words, payload, bytes, Form::Bare)?;
