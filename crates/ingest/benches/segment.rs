@@ -168,20 +168,15 @@ impl Stored {
         inflater: &mut Inflater,
         place: &PagePlace,
         plain: &'a mut Vec<u8>,
+        wanted: Wanted,
     ) -> Rows<'a> {
         let bytes = slice(&self.bytes, &place.range);
-        self.segment.open_rows(inflater, place, bytes, plain).expect("a sound page")
+        self.segment.open_rows(inflater, place, bytes, plain, wanted).expect("a sound page")
     }
 
-    fn row(
-        &self,
-        inflater: &mut Inflater,
-        place: &RowPlace,
-        rows: &Rows<'_>,
-        wanted: Wanted,
-    ) -> segment::Row {
+    fn row(&self, inflater: &mut Inflater, place: &RowPlace, rows: &Rows<'_>) -> segment::Row {
         let payloads = slice(&self.bytes, &self.segment.find_payloads(place, rows));
-        self.segment.read_row(inflater, place, rows, payloads, wanted).expect("a sound row")
+        self.segment.read_row(inflater, place, rows, payloads).expect("a sound row")
     }
 
     fn place(&self, ordinal: u64) -> RowPlace {
@@ -217,8 +212,8 @@ fn report_reads(stored: &Stored, count: u64) {
     let by_position = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut plain);
-            std::hint::black_box(stored.row(inflater, &place, &rows, Wanted::Transaction));
+            let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Transaction);
+            std::hint::black_box(stored.row(inflater, &place, &rows));
         }
     });
     println!("  read by position           {:>8.2} us", micros(by_position, READS));
@@ -230,8 +225,8 @@ fn report_reads(stored: &Stored, count: u64) {
             let found = stored.run.probe(hash, bucket).expect("a sound bucket");
             let is_proven = found.iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
-                let rows = stored.rows(inflater, &place.page, &mut plain);
-                let row = stored.row(inflater, &place, &rows, Wanted::Transaction);
+                let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Transaction);
+                let row = stored.row(inflater, &place, &rows);
                 keccak256(row.view().encoded) == *hash
             });
             assert!(is_proven, "every hash is found");
@@ -241,8 +236,8 @@ fn report_reads(stored: &Stored, count: u64) {
     let with_bloom = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut plain);
-            let row = stored.row(inflater, &place, &rows, Wanted::Receipt);
+            let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Receipt);
+            let row = stored.row(inflater, &place, &rows);
             std::hint::black_box(stored.segment.position_of(&place, &rows).expect("a row"));
             std::hint::black_box(row.view().receipt.expect("a receipt").bloom());
         }

@@ -5,14 +5,14 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
-use store::{Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
+use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
 use crate::cache::{AnswerCache, Key, Subject};
 use crate::health::CatchingUp;
 use crate::json::block::{
     Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
 };
-use crate::json::receipt::{Before, put_receipt};
+use crate::json::receipt::put_receipt;
 use crate::json::transaction::{Place, put_transaction};
 use crate::json::{Object, put_data, put_list, put_quantity, put_text, try_put_list};
 use crate::methods::Method;
@@ -339,11 +339,10 @@ impl Context<'_> {
         found: &StoredTransaction,
     ) -> Answered {
         let row = found.row.view();
-        let Some(receipt) = row.receipt else {
+        let (Some(receipt), Some(before)) = (row.receipt, found.before) else {
             return Err(self.receipts_not_held(found.block.number));
         };
         let place = Place { block: &found.block, index: found.index, hash };
-        let before = Before { gas: found.gas_before, logs: found.logs_before };
         Ok(put_receipt(out, self.spec, row, (receipt, &receipt.bloom()), place, before)?)
     }
 
@@ -374,7 +373,7 @@ impl Context<'_> {
         let header = decode_header(&block.header.rlp).map_err(|_| Failure::NotABlock)?;
         let facts = facts_of(&block.header, &header);
         let hashes = block.rows.hashes();
-        let mut before = Before { gas: 0, logs: 0 };
+        let mut before = Before::default();
         // Every row has its receipt: the block is one whose receipts are held.
         let blooms = block.rows.blooms();
         let rows = block.rows.iter().zip(hashes).zip(blooms).zip(0..);

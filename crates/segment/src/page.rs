@@ -184,8 +184,8 @@ impl Inflater {
     /// Opens a page whose bytes are all compressed or stored.
     pub(crate) fn open(&mut self, page: &[u8]) -> Result<Vec<u8>, PageFault> {
         let mut buffer = Vec::new();
-        let (plain, _) = self.open_into(page, &mut buffer)?;
-        Ok(plain.to_vec())
+        let (stored, _) = self.take_apart(page, &mut buffer)?;
+        Ok(stored.map_or(buffer, <[u8]>::to_vec))
     }
 
     /// Opens a page: what it holds, and what lies beside that. A stored page is read where it is,
@@ -195,6 +195,16 @@ impl Inflater {
         page: &'a [u8],
         buffer: &'a mut Vec<u8>,
     ) -> Result<(&'a [u8], &'a [u8]), PageFault> {
+        let (stored, beside) = self.take_apart(page, buffer)?;
+        Ok((stored.unwrap_or(buffer), beside))
+    }
+
+    /// What a page holds if that is stored, or else is inflated to the buffer; and what lies beside.
+    fn take_apart<'a>(
+        &mut self,
+        page: &'a [u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Option<&'a [u8]>, &'a [u8]), PageFault> {
         let mut cursor = Cursor::new(page);
         let expected = u32::from_le_bytes(cursor.array("page checksum")?);
         let found = crc32fast::hash(cursor.rest());
@@ -208,7 +218,7 @@ impl Inflater {
         }
         if compressed_bytes == 0 {
             let plain = cursor.take(plain_bytes, "stored page")?;
-            return Ok((plain, cursor.rest()));
+            return Ok((Some(plain), cursor.rest()));
         }
         let compressed = cursor.take(compressed_bytes, "page")?;
         buffer.clear();
@@ -217,26 +227,26 @@ impl Inflater {
         if buffer.len() != plain_bytes {
             return Err(PageFault::Length { found: buffer.len(), expected: plain_bytes });
         }
-        Ok((buffer, cursor.rest()))
+        Ok((None, cursor.rest()))
     }
 }
 
-/// A row of an opened page.
-#[derive(Clone, Debug)]
-struct Place {
-    /// Of its tokens, in the plain bytes.
-    tokens: Range<usize>,
-    /// Which of the page's payloads are its own.
-    payloads: Range<usize>,
-    gas_used: u64,
-    log_count: usize,
+/// Where a row of an opened page ends; it begins where the one before does.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    /// In the page's tokens.
+    tokens: usize,
+    /// In the page's payloads.
+    payloads: usize,
 }
 
 /// Gas used and logs in a block before one of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
-    pub(crate) gas: u64,
-    pub(crate) logs: u64,
+pub struct Before {
+    /// Gas used.
+    pub gas: u64,
+    /// Logs.
+    pub logs: u64,
 }
 
 /// A transaction page, opened.
@@ -247,9 +257,11 @@ pub struct Rows<'a> {
     ordinals: Range<u64>,
     /// Gas used and logs in the first row's block before it.
     before: Before,
-    places: Vec<Place>,
+    ends: Vec<End>,
+    /// What the head says of every receipt; `None` if there is none, or none is wanted.
+    receipts: Option<Vec<ReceiptHead>>,
     has_receipts: bool,
-    plain: &'a [u8],
+    tokens: &'a [u8],
     signatures: &'a [[u8; SIGNATURE_BYTES]],
 }
 
@@ -262,6 +274,7 @@ impl<'a> Rows<'a> {
         buffer: &'a mut Vec<u8>,
         ordinals: Range<u64>,
         has_receipts: bool,
+        wanted: Wanted,
     ) -> Result<Self, PageFault> {
         let (plain, beside) = inflater.open_into(page, buffer)?;
         let mut cursor = Cursor::new(plain);
@@ -279,31 +292,34 @@ impl<'a> Rows<'a> {
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
         }
-        let mut places = read_places(&mut cursor, row_count, has_receipts)?;
-        let mut start = plain.len().saturating_sub(cursor.rest().len());
-        for place in &mut places {
-            let bytes = place.tokens.end;
-            cursor.take(bytes, "row")?;
-            place.tokens = start..start.saturating_add(bytes);
-            start = place.tokens.end;
-        }
+        let ends = read_ends(&mut cursor, row_count)?;
+        let receipts = match wanted {
+            Wanted::Receipt if has_receipts => Some(read_receipt_heads(&mut cursor, row_count)?),
+            Wanted::Transaction if has_receipts => {
+                cursor.skip_varints(row_count.saturating_mul(2), "receipts")?;
+                None
+            }
+            Wanted::Receipt | Wanted::Transaction => None,
+        };
+        let token_bytes = ends.last().map_or(0, |end| end.tokens);
+        let tokens = cursor.take(token_bytes, "rows")?;
         let (signatures, cut) = beside.as_chunks::<SIGNATURE_BYTES>();
         if !cursor.is_empty() || signatures.len() != row_count || !cut.is_empty() {
             return Err(RowFault::Rest { left: cursor.rest().len() }.into());
         }
-        Ok(Self { chain_id, ordinals, before, places, has_receipts, plain, signatures })
+        Ok(Self { chain_id, ordinals, before, ends, receipts, has_receipts, tokens, signatures })
     }
 
     /// How many rows are here.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.ends.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.ends.is_empty()
     }
 
     /// Which rows of the segment these are.
@@ -311,20 +327,28 @@ impl<'a> Rows<'a> {
         &self.ordinals
     }
 
-    /// What came before a row in its block, whose first row here is `first`.
+    /// What came before a row in its block, whose first row here is `first`; `None` if receipts are
+    /// not wanted.
     pub(crate) fn before(&self, first: usize, row: usize) -> Option<Before> {
         // What the page says is of the block of its first row.
         let begin = if first == 0 { self.before } else { Before::default() };
-        let rows = self.places.get(first..row)?;
-        Some(rows.iter().fold(begin, |sum, place| Before {
-            gas: sum.gas.wrapping_add(place.gas_used),
-            logs: sum.logs.saturating_add(wide(place.log_count)),
+        let receipts = self.receipts.as_ref()?.get(first..row)?;
+        Some(receipts.iter().fold(begin, |sum, receipt| Before {
+            gas: sum.gas.wrapping_add(receipt.gas_used),
+            logs: sum.logs.saturating_add(wide(receipt.log_count)),
         }))
+    }
+
+    /// Where a row begins and where it ends.
+    fn bounds(&self, row: usize) -> Option<(End, End)> {
+        let end = *self.ends.get(row)?;
+        let before = row.checked_sub(1).and_then(|before| self.ends.get(before));
+        Some((before.copied().unwrap_or_default(), end))
     }
 
     /// Which of the page's payloads a row needs.
     pub(crate) fn payloads_of(&self, row: usize) -> Range<usize> {
-        self.places.get(row).map_or(0..0, |place| place.payloads.clone())
+        self.bounds(row).map_or(0..0, |(begin, end)| begin.payloads..end.payloads)
     }
 
     /// Decodes a row into the buffers; `payload` gives its long bytes in order.
@@ -332,53 +356,55 @@ impl<'a> Rows<'a> {
         &self,
         row: usize,
         tables: &Tables,
-        wanted: Wanted,
         payload: &mut dyn FnMut() -> Option<Bytes>,
         buffers: &mut RowBuffers,
     ) -> Result<RowEntry, RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
-        let (Some(place), Some(signature)) = (self.places.get(row), self.signatures.get(row))
+        let (Some((begin, end)), Some(signature)) = (self.bounds(row), self.signatures.get(row))
         else {
             return Err(missing);
         };
-        let tokens = self.plain.get(place.tokens.clone()).ok_or(missing)?;
-        let receipt = ReceiptHead { gas_used: place.gas_used, log_count: place.log_count };
+        let tokens = self.tokens.get(begin.tokens..end.tokens).ok_or(missing)?;
+        let receipt = self.receipts.as_ref().and_then(|receipts| receipts.get(row));
         let context = RowContext {
             tables,
             chain_id: self.chain_id,
-            receipt: Some(receipt).filter(|_| self.has_receipts && wanted == Wanted::Receipt),
-            is_whole: !self.has_receipts || wanted == Wanted::Receipt,
+            receipt: receipt.copied(),
+            is_whole: !self.has_receipts || receipt.is_some(),
             signature,
         };
         decode_row(tokens, context, payload, buffers)
     }
 }
 
-/// What the head says of every row; of its tokens only how many bytes they take.
-fn read_places(
-    cursor: &mut Cursor<'_>,
-    row_count: usize,
-    has_receipts: bool,
-) -> Result<Vec<Place>, RowFault> {
-    let mut places = Vec::with_capacity(row_count);
-    let mut first_payload = 0_usize;
+/// What the head says of every row's tokens and payloads.
+fn read_ends(cursor: &mut Cursor<'_>, row_count: usize) -> Result<Vec<End>, RowFault> {
+    let mut ends = Vec::with_capacity(row_count);
+    let mut end = End::default();
     for _ in 0..row_count {
         let (bytes, [has_payloads]) = read_marked(cursor, "row length")?;
         let payload_count = if has_payloads { cursor.length("payloads")? } else { 0 };
-        let next_payload = first_payload.saturating_add(payload_count);
-        let payloads = first_payload..next_payload;
-        places.push(Place { tokens: 0..bytes, payloads, gas_used: 0, log_count: 0 });
-        first_payload = next_payload;
+        end.tokens = end.tokens.saturating_add(bytes);
+        end.payloads = end.payloads.saturating_add(payload_count);
+        ends.push(end);
     }
-    if has_receipts {
-        for place in &mut places {
-            place.gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
-        }
-        for place in &mut places {
-            place.log_count = cursor.length("logs")?;
-        }
+    Ok(ends)
+}
+
+/// What the head says of every receipt.
+fn read_receipt_heads(
+    cursor: &mut Cursor<'_>,
+    row_count: usize,
+) -> Result<Vec<ReceiptHead>, RowFault> {
+    let mut heads = Vec::with_capacity(row_count);
+    for _ in 0..row_count {
+        let gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
+        heads.push(ReceiptHead { gas_used, log_count: 0 });
     }
-    Ok(places)
+    for head in &mut heads {
+        head.log_count = cursor.length("logs")?;
+    }
+    Ok(heads)
 }
 
 pub(crate) fn wide(length: usize) -> u64 {
@@ -404,15 +430,21 @@ mod tests {
             };
             let bytes = page.encode(&mut Deflater::new(Version::CURRENT).unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
-            let plain = &mut Vec::new();
-            let rows = Rows::open(inflater, &bytes, plain, 7..8, true).unwrap();
+            let mut opened = [Vec::new(), Vec::new(), Vec::new()];
+            let [first, second, third] = &mut opened;
+            let mut open = |plain, ordinals, wanted| {
+                Rows::open(inflater, &bytes, plain, ordinals, true, wanted)
+            };
+            let rows = open(first, 7..8, Wanted::Receipt).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, Some(before)));
             assert_eq!(rows.ordinals(), &(7..8));
-            let place = &rows.places[0];
-            assert_eq!((place.gas_used, place.log_count), (u64::MAX, 5));
+            let receipt = ReceiptHead { gas_used: u64::MAX, log_count: 5 };
+            assert_eq!(rows.receipts, Some(vec![receipt]));
             assert_eq!(rows.payloads_of(0), 0..2);
-            let plain = &mut Vec::new();
-            let fault = Rows::open(inflater, &bytes, plain, 7..7, true).unwrap_err();
+            let rows = open(second, 7..8, Wanted::Transaction).unwrap();
+            assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, None));
+            assert_eq!((rows.tokens, rows.payloads_of(0)), (&[0][..], 0..2));
+            let fault = open(third, 7..7, Wanted::Receipt).unwrap_err();
             assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }

@@ -32,7 +32,7 @@ pub use segment::{
     groups, is_counted,
 };
 // What reads ask for and give back.
-pub use segment::{LogView, Others, ReceiptView, Row, RowSet, RowView, Wanted};
+pub use segment::{Before, LogView, Others, ReceiptView, Row, RowSet, RowView, Wanted};
 
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};
 pub use error::StoreError;

@@ -461,15 +461,15 @@ impl View {
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
         let Reader { inflater, page, plain, payloads, .. } = reader;
         fetch(&*open.bytes, place.page.range.clone(), page).await?;
-        let rows = open.segment.open_rows(inflater, &place.page, page, plain).map_err(corrupt)?;
+        let rows =
+            open.segment.open_rows(inflater, &place.page, page, plain, wanted).map_err(corrupt)?;
         // Most rows have none of these, and the page is all that is read.
         let payload_range = open.segment.find_payloads(&place, &rows);
         payloads.clear();
         if !payload_range.is_empty() {
             fetch(&*open.bytes, payload_range, payloads).await?;
         }
-        let row =
-            open.segment.read_row(inflater, &place, &rows, payloads, wanted).map_err(corrupt)?;
+        let row = open.segment.read_row(inflater, &place, &rows, payloads).map_err(corrupt)?;
         let position = open.segment.position_of(&place, &rows);
         Ok(position.map(|position| StoredTransaction::of_row(position, row)))
     }

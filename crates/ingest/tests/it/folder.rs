@@ -11,7 +11,7 @@ use ingest::import::{ImportError, Importer, Outcome, Settings};
 use ingest::prove::Unwatched;
 use store::disk::Folder;
 use store::read::{Inline, block_on};
-use store::{Limits, Reader, Store, View, Wanted, Writer};
+use store::{Before, Limits, Reader, Store, View, Wanted, Writer};
 use tempfile::TempDir;
 
 use crate::made::threads;
@@ -104,7 +104,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         let found = block_on(view.find_transaction(reader, hash, Wanted::Receipt)).unwrap();
         assert!(found.as_ref() == Some(&read), "block {number}, transaction {index}");
         if let Some(receipts) = &block.receipts {
-            assert_eq!((read.gas_before, read.logs_before), (gas_before, logs_before));
+            assert_eq!(read.before, Some(Before { gas: gas_before, logs: logs_before }));
             let fields = &receipts[index as usize].fields;
             assert!(row.receipt.unwrap().to_fields(gas_before) == *fields);
             gas_before = fields.cumulative_gas_used;

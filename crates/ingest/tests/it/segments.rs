@@ -92,20 +92,21 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
     for (index, ordinal) in ordinals.enumerate() {
         let place = segment.find_row(ordinal).unwrap();
         let (page, plain) = (slice(bytes, &place.page.range), &mut Vec::new());
-        let rows = segment.open_rows(inflater, &place.page, page, plain)?;
+        let rows = segment.open_rows(inflater, &place.page, page, plain, Wanted::Receipt)?;
         let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
-        let row = segment.read_row(inflater, &place, &rows, payloads, Wanted::Receipt)?;
+        let row = segment.read_row(inflater, &place, &rows, payloads)?;
         let row = row.view();
         assert!(Some(row) == whole.get(index), "a row of its block is the row alone");
         let position = segment.position_of(&place, &rows).unwrap();
         assert_eq!((position.number, position.index), (number, index as u64));
         assert_eq!(Some(position.hash), segment.find_hash(number));
-        assert_eq!(position.logs_before, logs_before);
+        assert_eq!(position.before.is_some(), row.receipt.is_some());
         said.push(row.encoded.to_vec());
         said.push(row.sender.to_vec());
-        if let Some(receipt) = row.receipt {
+        if let (Some(receipt), Some(before)) = (row.receipt, position.before) {
+            assert_eq!(before.logs, logs_before);
             logs_before += receipt.log_count() as u64;
-            said.push(format!("{:?}", receipt.to_fields(position.gas_before)).into_bytes());
+            said.push(format!("{:?}", receipt.to_fields(before.gas)).into_bytes());
         }
     }
     Ok(said)

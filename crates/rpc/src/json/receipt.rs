@@ -4,18 +4,11 @@ use alloy_consensus::Eip658Value;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::Bloom;
 use chain::{ChainSpec, TxFields};
-use store::{LogView, ReceiptView, RowView};
+use store::{Before, LogView, ReceiptView, RowView};
 
 use super::block::NotABlock;
 use super::transaction::Place;
 use super::{Object, put_data, put_list};
-
-/// What of its block came before a transaction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
-    pub(crate) gas: u64,
-    pub(crate) logs: u64,
-}
 
 /// Appends the receipt of a mined transaction.
 pub(crate) fn put_receipt(

@@ -62,7 +62,7 @@ impl Segment {
         let mut plain = Vec::new();
         for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {
             let own = part(bytes, offset, &page.range).map_err(|fault| corrupt(&page, fault))?;
-            let rows = self.open_rows(inflater, &page, own, &mut plain)?;
+            let rows = self.open_rows(inflater, &page, own, &mut plain, wanted)?;
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };
@@ -74,9 +74,7 @@ impl Segment {
                 } else {
                     part(bytes, offset, &payloads).map_err(|fault| corrupt(&place.page, fault))?
                 };
-                set.read(|buffers| {
-                    self.read_into(inflater, &place, &rows, payloads, wanted, buffers)
-                })?;
+                set.read(|buffers| self.read_into(inflater, &place, &rows, payloads, buffers))?;
             }
         }
         Ok(set)

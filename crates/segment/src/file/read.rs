@@ -12,7 +12,7 @@ use super::shape::{GROUP_BLOCKS, groups};
 use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{Inflater, Rows, wide};
+use crate::page::{Before, Inflater, Rows, wide};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowBuffers, RowEntry};
 use crate::tables::Tables;
@@ -47,7 +47,9 @@ struct RowPageEntry {
     start: u64,
     end: u64,
     /// Which page it is.
-    page: usize,
+    page: u32,
+    /// The position of the block that its first row belongs to.
+    block: u32,
 }
 
 /// A page and the bytes to read for it.
@@ -84,10 +86,8 @@ pub struct RowPosition {
     pub excess_blob_gas: Option<u64>,
     /// Position in the block.
     pub index: u64,
-    /// Gas used in the block before it.
-    pub gas_before: u64,
-    /// Logs in the block before it.
-    pub logs_before: u64,
+    /// Gas used and logs in the block before it, where receipts are held and wanted.
+    pub before: Option<Before>,
 }
 
 /// What the bytes of a segment are for.
@@ -180,13 +180,20 @@ impl Segment {
             self.kinds.push(*kind);
             match kind {
                 Kind::Rows => {
-                    let group = self.group_of(ordinal);
+                    let fault = Corrupt::Group { page, ordinal, count: *count };
                     let last = ordinal.saturating_add(count.saturating_sub(1));
-                    if *count == 0 || group.is_none() || self.group_of(last) != group {
-                        return Err(Corrupt::Group { page, ordinal, count: *count });
+                    let (Some(first), Some(last)) = (self.block_of(ordinal), self.block_of(last))
+                    else {
+                        return Err(fault);
+                    };
+                    if *count == 0 || self.group_of(first) != self.group_of(last) {
+                        return Err(fault);
                     }
+                    let (Ok(page), Ok(block)) = (u32::try_from(page), u32::try_from(first)) else {
+                        return Err(fault);
+                    };
                     let (first_ordinal, end) = (ordinal, offset);
-                    self.row_pages.push(RowPageEntry { first_ordinal, start, end, page });
+                    self.row_pages.push(RowPageEntry { first_ordinal, start, end, page, block });
                     ordinal = ordinal.saturating_add(*count);
                 }
                 Kind::Payload => {}
@@ -203,10 +210,17 @@ impl Segment {
         if after == self.first_ordinals.len() { None } else { after.checked_sub(1) }
     }
 
-    /// The group that a row belongs to.
-    fn group_of(&self, ordinal: u64) -> Option<u64> {
-        let position = u64::try_from(self.block_of(ordinal)?).ok()?;
-        Some(self.footer.facts.range.first().checked_add(position)? / GROUP_BLOCKS)
+    /// The same of a row that is in one of the pages: their blocks are at most a group apart, and a
+    /// search over all would touch memory that no read before it did.
+    fn block_in(&self, row_page: usize, ordinal: u64) -> Option<usize> {
+        let first = usize::try_from(self.row_pages.get(row_page)?.block).ok()?;
+        let ends = self.first_ordinals.get(first.checked_add(1)?..)?;
+        first.checked_add(ends.iter().position(|end| *end > ordinal)?)
+    }
+
+    /// The group that a block belongs to, by its position.
+    fn group_of(&self, position: usize) -> u64 {
+        self.footer.facts.range.first().saturating_add(wide(position)) / GROUP_BLOCKS
     }
 
     /// Where in its block a row stands, and what answers need of that block.
@@ -214,10 +228,9 @@ impl Segment {
     pub fn position_of(&self, place: &RowPlace, rows: &Rows<'_>) -> Option<RowPosition> {
         let page_first = rows.ordinals().start;
         let ordinal = page_first.checked_add(wide(place.row))?;
-        let position = self.block_of(ordinal)?;
+        let position = self.block_in(place.page.row_page?, ordinal)?;
         let (block, first) = (self.blocks.get(position)?, *self.first_ordinals.get(position)?);
         let first_here = usize::try_from(first.saturating_sub(page_first)).ok()?;
-        let before = rows.before(first_here, place.row)?;
         Some(RowPosition {
             number: self.footer.facts.range.first().saturating_add(wide(position)),
             hash: block.hash,
@@ -225,8 +238,7 @@ impl Segment {
             base_fee: block.base_fee,
             excess_blob_gas: block.excess_blob_gas,
             index: ordinal.checked_sub(first)?,
-            gas_before: before.gas,
-            logs_before: before.logs,
+            before: rows.before(first_here, place.row),
         })
     }
 
@@ -337,8 +349,9 @@ impl Segment {
 
     /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
     pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
-        let RowPageEntry { first_ordinal, start, end, page } = *self.row_pages.get(row_page)?;
-        let place = PagePlace { number: page, row_page: Some(row_page), range: start..end };
+        let RowPageEntry { first_ordinal, start, end, page, .. } = *self.row_pages.get(row_page)?;
+        let number = usize::try_from(page).ok()?;
+        let place = PagePlace { number, row_page: Some(row_page), range: start..end };
         Some((place, first_ordinal))
     }
 
@@ -363,6 +376,7 @@ impl Segment {
         place: &PagePlace,
         bytes: &'a [u8],
         plain: &'a mut Vec<u8>,
+        wanted: Wanted,
     ) -> Result<Rows<'a>, Corrupt> {
         let first = |at: usize| self.row_pages.get(at).map(|page| page.first_ordinal);
         let end_of_all = self.footer.facts.transaction_count;
@@ -372,7 +386,7 @@ impl Segment {
         };
         let ordinals = ordinal.unwrap_or(end_of_all)..end.unwrap_or(end_of_all);
         let has_receipts = self.footer.facts.has_receipts;
-        Rows::open(inflater, bytes, plain, ordinals, has_receipts)
+        Rows::open(inflater, bytes, plain, ordinals, has_receipts, wanted)
             .map_err(|fault| corrupt(place, fault))
     }
 
@@ -408,9 +422,8 @@ impl Segment {
         place: &RowPlace,
         rows: &Rows<'_>,
         payloads: &[u8],
-        wanted: Wanted,
     ) -> Result<Row, Corrupt> {
-        Row::read(|buffers| self.read_into(inflater, place, rows, payloads, wanted, buffers))
+        Row::read(|buffers| self.read_into(inflater, place, rows, payloads, buffers))
     }
 
     /// Reads one row to the end of the buffers.
@@ -420,7 +433,6 @@ impl Segment {
         place: &RowPlace,
         rows: &Rows<'_>,
         payloads: &[u8],
-        wanted: Wanted,
         buffers: &mut RowBuffers,
     ) -> Result<RowEntry, Corrupt> {
         let mut long_bytes = Vec::new();
@@ -437,7 +449,7 @@ impl Segment {
             long_bytes.push(Bytes::from(opened));
         }
         let mut given = long_bytes.into_iter();
-        rows.decode(place.row, &self.tables, wanted, &mut || given.next(), buffers)
+        rows.decode(place.row, &self.tables, &mut || given.next(), buffers)
             .map_err(|fault| corrupt(&place.page, fault.into()))
     }
 

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::trust::Status;
 use chain::{Block, BlockRange, Verified};
-use segment::{Others, Row, RowSet, Wanted};
+use segment::{Before, Others, Row, RowSet, Wanted};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -285,8 +285,10 @@ fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
             excess_blob_gas: block.header.excess_blob_gas,
         },
         index,
-        gas_before,
-        logs_before: before.iter().map(|it| u64::try_from(it.fields.logs.len()).unwrap()).sum(),
+        before: receipt.map(|_| Before {
+            gas: gas_before,
+            logs: before.iter().map(|it| u64::try_from(it.fields.logs.len()).unwrap()).sum(),
+        }),
         row: Row::new(&transaction.encoded, transaction.sender, receipt),
     }
 }

@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use chain::{Body, Candidate, Receipt};
-use segment::{HeaderRecord, Others, Row, RowPosition, RowSet, RowView};
+use segment::{Before, HeaderRecord, Others, Row, RowPosition, RowSet, RowView};
 
 use crate::head::HeadBlock;
 
@@ -57,10 +57,8 @@ pub struct StoredTransaction {
     pub block: BlockFacts,
     /// Its position there.
     pub index: u64,
-    /// Gas used in the block before it.
-    pub gas_before: u64,
-    /// Logs in the block before it.
-    pub logs_before: u64,
+    /// Gas used and logs in the block before it, where its receipt is held and wanted.
+    pub before: Option<Before>,
     /// The transaction itself.
     pub row: Row,
 }
@@ -140,8 +138,7 @@ impl StoredTransaction {
                 excess_blob_gas: position.excess_blob_gas,
             },
             index: position.index,
-            gas_before: position.gas_before,
-            logs_before: position.logs_before,
+            before: position.before,
             row,
         }
     }
@@ -151,12 +148,15 @@ impl StoredTransaction {
         let place = usize::try_from(index).ok()?;
         let transaction = block.transactions.get(place)?;
         let receipts = block.receipts.as_deref().unwrap_or_default();
-        let before = receipts.get(..place).unwrap_or_default();
-        let gas_before = before.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used);
-        let logs_before = before.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
+        let earlier = receipts.get(..place).unwrap_or_default();
+        let log_count = earlier.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
+        let before = Before {
+            gas: earlier.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used),
+            logs: u64::try_from(log_count).unwrap_or(u64::MAX),
+        };
         let receipt = receipts.get(place).map(|receipt| {
             let fields = &receipt.fields;
-            let gas_used = fields.cumulative_gas_used.wrapping_sub(gas_before);
+            let gas_used = fields.cumulative_gas_used.wrapping_sub(before.gas);
             (fields.status, gas_used, fields.logs.as_slice())
         });
         Some(Self {
@@ -168,8 +168,7 @@ impl StoredTransaction {
                 excess_blob_gas: block.header.excess_blob_gas,
             },
             index,
-            gas_before,
-            logs_before: u64::try_from(logs_before).unwrap_or(u64::MAX),
+            before: receipt.is_some().then_some(before),
             row: Row::new(&transaction.encoded, transaction.sender, receipt),
         })
     }
