@@ -15,10 +15,8 @@ use alloy_primitives::{U256, hex};
 const PREFIX: &[u8; 3] = b"\"0x";
 /// Digits of a number of 64 bits.
 const DIGITS_U64: usize = 16;
-/// A quantity of 64 bits as text, with its prefix and its last quote.
-const TEXT_U64: usize = PREFIX.len() + DIGITS_U64 + 1;
-/// Data of 32 bytes likewise.
-const TEXT_WORD: usize = PREFIX.len() + 64 + 1;
+/// Digits of data of 32 bytes.
+const WORD_DIGITS: usize = 64;
 
 /// Appends `"0x..."`: two lower-case digits a byte.
 pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -38,33 +36,30 @@ pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_word(out: &mut Vec<u8>, word: &[u8; 32]) {
-    let mut text = [b'"'; TEXT_WORD];
-    if let Some((prefix, rest)) = text.split_first_chunk_mut() {
-        *prefix = *PREFIX;
-        if let Some((digits, _)) = rest.split_first_chunk_mut::<64>() {
-            let _ = hex::encode_to_slice(word, digits);
-        }
+    // Digits are written where they stay: copied from elsewhere, in pieces of other sizes than they
+    // were written in, they would be waited for. The same holds for quantities.
+    out.extend_from_slice(PREFIX);
+    let begin = out.len();
+    out.extend_from_slice(&[b'"'; WORD_DIGITS + 1]);
+    let digits = out.get_mut(begin..).and_then(|text| text.first_chunk_mut::<WORD_DIGITS>());
+    if let Some(digits) = digits {
+        let _ = hex::encode_to_slice(word, digits);
     }
-    out.extend_from_slice(&text);
 }
 
 /// Appends a quantity: as few digits as it takes, and `0x0` for zero.
 pub(crate) fn put_quantity(out: &mut Vec<u8>, value: u64) {
     let leading = (value | 1).leading_zeros() / 4;
     let [high, low] = [value << (4 * leading) >> 32, value << (4 * leading) & 0xffff_ffff];
-    let mut text = [0; TEXT_U64];
-    if let Some((prefix, rest)) = text.split_first_chunk_mut() {
-        *prefix = *PREFIX;
-        let (digits, _) = rest.as_chunks_mut::<8>();
-        for (place, half) in digits.iter_mut().zip([high, low]) {
-            *place = eight_digits(half);
-        }
-    }
-    // All of it, whatever is too much: a length that is known is written without a loop.
-    let begin = out.len();
-    out.extend_from_slice(&text);
+    out.extend_from_slice(PREFIX);
     let digits = DIGITS_U64.saturating_sub(usize::try_from(leading).unwrap_or_default());
-    out.truncate(begin.saturating_add(PREFIX.len()).saturating_add(digits));
+    let end = out.len().saturating_add(digits);
+    // All of them, whatever is too much: a length that is known is written without a loop.
+    out.extend_from_slice(&eight_digits(high));
+    if digits > 8 {
+        out.extend_from_slice(&eight_digits(low));
+    }
+    out.truncate(end);
     out.push(b'"');
 }
 
@@ -126,16 +121,19 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     out: &'a mut Vec<u8>,
-    is_empty: bool,
+    /// What comes before the next member.
+    before: u8,
 }
 
 impl<'a> Object<'a> {
     pub(crate) fn begin(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out, is_empty: true }
+        Self { out, before: b'{' }
     }
 
     pub(crate) fn end(self) {
+        if self.before == b'{' {
+            self.out.push(b'{');
+        }
         self.out.push(b'}');
     }
 
@@ -143,8 +141,7 @@ impl<'a> Object<'a> {
     #[expect(clippy::inline_always, reason = "names are known: each is a move, not a call")]
     #[inline(always)]
     pub(crate) fn member(&mut self, name: &str) -> &mut Vec<u8> {
-        self.out.extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
-        self.is_empty = false;
+        self.out.extend_from_slice(&[std::mem::replace(&mut self.before, b','), b'"']);
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
         self.out

@@ -34,6 +34,11 @@ pub trait SegmentBytes: fmt::Debug + Send + Sync {
     /// Fills the buffer with exactly the range if that takes no waiting, or leaves it empty.
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError>;
 
+    /// The range where it lies, if that is in memory.
+    fn resident(&self, _range: &Range<u64>) -> Option<&[u8]> {
+        None
+    }
+
     /// The range, later. Dropping the future gives it up.
     fn read(&self, range: Range<u64>) -> Reading<'_>;
 }

@@ -369,8 +369,13 @@ impl View {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        fetch(&*open.bytes, range, &mut reader.bucket).await?;
-        open.run.probe(&hash, &reader.bucket).map_err(|cause| file.corrupt(cause))
+        let bucket = if let Some(bucket) = open.bytes.resident(&range) {
+            bucket
+        } else {
+            fetch(&*open.bytes, range, &mut reader.bucket).await?;
+            &reader.bucket
+        };
+        open.run.probe(&hash, bucket).map_err(|cause| file.corrupt(cause))
     }
 
     /// Where in a slot a hash may be, by the run that covers the slot.

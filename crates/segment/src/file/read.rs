@@ -435,6 +435,10 @@ impl Segment {
         payloads: &[u8],
         buffers: &mut RowBuffers,
     ) -> Result<RowEntry, Corrupt> {
+        let faulty = |fault: RowFault| corrupt(&place.page, fault.into());
+        if rows.payloads_of(place.row).is_empty() {
+            return rows.decode(place.row, &self.tables, &mut || None, buffers).map_err(faulty);
+        }
         let mut long_bytes = Vec::new();
         let mut rest = Cursor::new(payloads);
         for page in self.payload_pages(place, rows) {
@@ -449,8 +453,7 @@ impl Segment {
             long_bytes.push(Bytes::from(opened));
         }
         let mut given = long_bytes.into_iter();
-        rows.decode(place.row, &self.tables, &mut || given.next(), buffers)
-            .map_err(|fault| corrupt(&place.page, fault.into()))
+        rows.decode(place.row, &self.tables, &mut || given.next(), buffers).map_err(faulty)
     }
 
     /// Where a block's header lies.

@@ -69,14 +69,18 @@ impl SegmentBytes for Resident {
     }
 
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
-        let place = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let Some(bytes) = place.and_then(|(start, end)| self.bytes.get(start..end)) else {
+        let Some(bytes) = self.resident(&range) else {
             // Not in the file: it says so as any file does.
             return self.file.read_now(range, buffer);
         };
         buffer.clear();
         buffer.extend_from_slice(bytes);
         Ok(Now::Ready)
+    }
+
+    fn resident(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+        self.bytes.get(start..end)
     }
 
     fn read(&self, range: Range<u64>) -> Reading<'_> {
@@ -109,10 +113,13 @@ mod tests {
             assert_eq!(file.file_bytes(), 10);
             block_on(fetch(&**file, 3..6, &mut buffer)).unwrap();
             assert_eq!(buffer, b"345");
+            assert_eq!(file.resident(&(8..11)), None);
             block_on(fetch(&**file, 0..10, &mut buffer)).unwrap();
             assert_eq!(buffer, b"0123456789");
             assert!(block_on(fetch(&**file, 8..11, &mut buffer)).is_err());
         }
+        assert_eq!(first.resident(&(3..6)), Some(&b"345"[..]));
+        assert_eq!(second.resident(&(3..6)), None);
         drop(first);
         assert_eq!(room.bytes_left.load(Ordering::Relaxed), 15);
     }
