@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
-use store::{Reader, Store, StoreError, View, Watcher};
+use store::{CurrentView, Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::error;
@@ -104,7 +104,7 @@ enum Said {
 /// What the calls of one body share.
 #[derive(Debug)]
 struct Asked<'a> {
-    view: Arc<View>,
+    view: CurrentView,
     time: Duration,
     /// The end of that time, from when something was first waited for.
     until: OnceLock<Option<Instant>>,
@@ -202,7 +202,8 @@ impl Service {
         body: &[u8],
         time: Duration,
     ) -> Option<Reply> {
-        let asked = Asked { view: self.store.view(), time, until: OnceLock::new(), channel };
+        let asked =
+            Asked { view: self.store.current_view(), time, until: OnceLock::new(), channel };
         let mut out = Vec::with_capacity(2048);
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
@@ -335,7 +336,7 @@ impl Service {
                 return Said::Whole;
             }
             if newer.is_none() && self.is_gone(&failure) {
-                newer = Some(self.store.view());
+                newer = Some(self.store.current_view());
                 continue;
             }
             put_refusal(out, call.id, &refusal_of(failure, row.name));

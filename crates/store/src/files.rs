@@ -239,7 +239,10 @@ impl Files {
         file: &Arc<SegmentFile>,
     ) -> Result<Arc<OpenSegment>, StoreError> {
         if let Some(open) = file.open.load_full() {
-            file.is_used.store(true, Ordering::Relaxed);
+            // Written by every read, it would be taken from one core to another each time.
+            if !file.is_used.load(Ordering::Relaxed) {
+                file.is_used.store(true, Ordering::Relaxed);
+            }
             return Ok(open);
         }
         let open = Arc::new(self.open_segment(reader, file).await?);

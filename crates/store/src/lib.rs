@@ -40,6 +40,6 @@ pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
-pub use store::{Limits, Store, Watcher};
+pub use store::{CurrentView, Limits, Store, Watcher};
 pub use view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
 pub use writer::{Drafting, Told, Writer};

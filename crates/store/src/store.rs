@@ -43,6 +43,9 @@ pub trait Watcher: fmt::Debug + Send + Sync {
     fn view_changed(&self);
 }
 
+/// A view that is held while something is answered.
+pub type CurrentView = arc_swap::Guard<Arc<View>>;
+
 /// A data folder, open for reading. Any number of them, in any number of processes, read beside one
 /// writer.
 #[derive(Debug)]
@@ -70,6 +73,12 @@ impl Store {
     #[must_use]
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()
+    }
+
+    /// The same for a short while: nothing that other threads share is written to.
+    #[must_use]
+    pub fn current_view(&self) -> CurrentView {
+        self.view.load()
     }
 
     /// Has someone told whenever another view is shown, for as long as the store is open.

@@ -27,6 +27,8 @@ use crate::reply::Reply;
 
 /// Bytes of a head at the most; hyper tells the client of more.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Of a head that is remembered: ten thousand connections remember one each.
+const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
 /// Room for the next read.
@@ -101,6 +103,32 @@ struct Connection<'a> {
     unread: Vec<u8>,
     /// The head of an answer, kept for its room.
     head: Vec<u8>,
+    last_request: LastRequest,
+}
+
+/// The head of the last request and what it is: most clients send the same one again and again, and
+/// comparing it takes less than reading it.
+#[derive(Debug, Default)]
+struct LastRequest {
+    head: Vec<u8>,
+    post: Option<Post>,
+}
+
+impl LastRequest {
+    /// What the bytes so far are.
+    fn read_head(&mut self, bytes: &[u8], settings: &HttpSettings) -> Head {
+        if let Some(post) = self.post.filter(|_| bytes.starts_with(&self.head)) {
+            return Head::Post(post);
+        }
+        let head = read_head(bytes, settings);
+        if let Head::Post(post) = head {
+            let own = bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
+            self.post = own.map(|_| post);
+            self.head.clear();
+            self.head.extend_from_slice(own.unwrap_or_default());
+        }
+        head
+    }
 }
 
 /// Serves a connection for as long as its requests are of this kind.
@@ -109,28 +137,27 @@ pub(super) async fn serve(
     stream: TcpStream,
     stopping: &mut watch::Receiver<bool>,
 ) -> Outcome {
-    let mut connection = Connection { server, stream, unread: Vec::new(), head: Vec::new() };
+    let (unread, head, last_request) = (Vec::new(), Vec::new(), LastRequest::default());
+    let mut connection = Connection { server, stream, unread, head, last_request };
     let mut timer = pin!(sleep_until(Instant::now()));
     // One future for all waits: it is asked only when there is nothing to read.
     let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
     let mut is_stopping = false;
     let settings = &server.settings;
     loop {
-        let mut since = Instant::now();
-        let mut is_new = false;
+        // When what is waited for now began to be, once that is asked: most requests come whole.
+        let mut since = None;
         let mut known = None;
         let post = loop {
-            match known.map_or_else(|| read_head(&connection.unread, settings), Head::Post) {
+            let Connection { unread, last_request, .. } = &mut connection;
+            match known.map_or_else(|| last_request.read_head(unread, settings), Head::Post) {
                 Head::Other => return Outcome::Other(connection.stream, connection.unread),
                 Head::Post(post) if post.is_whole(&connection.unread) => break post,
                 Head::Post(post) if known.is_none() => {
                     known = Some(post);
-                    since = Instant::now();
+                    since = None;
                 }
                 Head::Post(_) | Head::Partial => {}
-            }
-            if std::mem::take(&mut is_new) {
-                since = Instant::now();
             }
             let patience = match known {
                 Some(_) => settings.body_timeout,
@@ -143,10 +170,10 @@ pub(super) async fn serve(
                 // What has begun is finished.
                 is_stopping && was_empty
             };
-            let deadline = since.checked_add(patience);
-            match connection.read_more(timer.as_mut(), deadline, &mut stopped).await {
-                // Most requests come whole, and are not waited for any more.
-                Ok(()) => is_new = was_empty,
+            let mut deadline = || since.get_or_insert_with(Instant::now).checked_add(patience);
+            match connection.read_more(timer.as_mut(), &mut deadline, &mut stopped).await {
+                Ok(()) if was_empty => since = None,
+                Ok(()) => {}
                 Err(Lost::Late) if known.is_some() => {
                     let late = refused(StatusCode::REQUEST_TIMEOUT, "request body took too long");
                     connection.write_last(late).await;
@@ -177,7 +204,7 @@ impl Connection<'_> {
     async fn read_more(
         &mut self,
         mut timer: Pin<&mut Sleep>,
-        deadline: Option<Instant>,
+        deadline: &mut impl FnMut() -> Option<Instant>,
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
         poll_fn(|context| {
@@ -189,7 +216,7 @@ impl Connection<'_> {
                 return Poll::Ready(Err(Lost::Stopping));
             }
             // A time past the end of all clocks never comes.
-            let Some(deadline) = deadline else { return Poll::Pending };
+            let Some(deadline) = deadline() else { return Poll::Pending };
             // A timer that fires too early is set again: most requests never move it.
             if deadline < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(deadline);
@@ -423,6 +450,25 @@ mod tests {
             ("Length: 2", "Length: 6000000"),
         ] {
             assert_eq!(head(&USUAL.replace(usual, other)), Head::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_comes_again_is_known_and_another_is_read() {
+        let (settings, mut last) = (HttpSettings::default(), LastRequest::default());
+        let request = |fields: &str| format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n{{}}");
+        let longer = USUAL.replace("Length: 2", "Length: 20");
+        let gzip = format!("{USUAL}\r\nAccept-Encoding: gzip");
+        let huge = format!("{USUAL}\r\nx: {}", "y".repeat(HEAD_BYTES_KEPT_MAX));
+        let other = format!("{USUAL}\r\norigin: http://a");
+        for fields in [USUAL, USUAL, &longer, &gzip, &gzip, &huge, &huge, USUAL, &other, USUAL] {
+            let text = request(fields);
+            // Whatever came before, and as it comes in.
+            for end in 0..=text.len() {
+                let bytes = text.as_bytes().get(..end).unwrap_or_default();
+                let expected = read_head(bytes, &settings);
+                assert_eq!(last.read_head(bytes, &settings), expected, "{fields} {end}");
+            }
         }
     }
 
