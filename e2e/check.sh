@@ -78,6 +78,8 @@ json() {
 starts_demo() {
     local said=$work/demo.said
     mkdir -p "$work/demo.temporary"
+    # Here, not when the process that is started comes to it: it is read at once.
+    : >"$said"
     TMPDIR=$work/demo.temporary "$quipu" demo --listen 127.0.0.1:0 "$@" >"$said" 2>&1 &
     demo=$!
     started+=("$demo")

@@ -29,6 +29,8 @@ cd "$tools"
 starts() {
     local name=$1 pattern=$2 log=$work/$1.log
     shift 2
+    # Here, not when the process that is started comes to it: it is read at once.
+    : >"$log"
     "$@" >"$log" 2>&1 &
     process=$!
     started+=("$process")
