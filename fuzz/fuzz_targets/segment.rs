@@ -33,8 +33,7 @@ fuzz_target!(|data: &[u8]| {
     for number in (facts.range.first()..facts.range.end()).take(64) {
         if let Some(place) = segment.find_block(number) {
             let bytes = slice(data, &place.range);
-            if let Ok(rows) = segment.read_block(inflater, &place, bytes, Wanted::Receipt)
-            {
+            if let Ok(rows) = segment.read_block(inflater, &place, bytes, Wanted::Receipt) {
                 let _ = rows.blooms();
             }
         }
