@@ -13,6 +13,9 @@ use crate::served::Served;
 /// A server that passes on what is asked, and what comes back as it sees fit.
 struct Double {
     url: String,
+    /// The server whose answers it changes. Threads are never joined: in one of theirs it would be
+    /// left behind when the process ends.
+    _served: Option<Arc<Served>>,
 }
 
 impl Double {
@@ -28,17 +31,20 @@ impl Double {
                 std::thread::spawn(move || reply(stream.unwrap(), &*answer));
             }
         });
-        Self { url }
+        Self { url, _served: None }
     }
 
     /// One that changes the answers of a real server.
     fn altering(served: Served, alter: fn(&str, &mut Value)) -> Self {
-        Self::start(move |request| {
-            let mut answer = served.post(request).json();
+        let served = Arc::new(served);
+        let asked_served = Arc::downgrade(&served);
+        let double = Self::start(move |request| {
+            let mut answer = asked_served.upgrade().unwrap().post(request).json();
             let asked: Value = serde_json::from_str(request).unwrap();
             alter(asked["method"].as_str().unwrap(), &mut answer["result"]);
             ("200 OK".to_owned(), answer.to_string())
-        })
+        });
+        Self { _served: Some(served), ..double }
     }
 }
 
