@@ -81,7 +81,7 @@ fn inside(token: Token<'_>, kind: Kind) -> &str {
 
 /// How many bytes from the front may stand in a string as they are.
 fn plain_length(bytes: &[u8]) -> usize {
-    // Eight bytes are looked at together: the high bit of each that is none of them.
+    // Eight bytes are looked at together, up to the first that may not.
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let special = special_bytes(u64::from_le_bytes(*word));

@@ -85,6 +85,7 @@ pub(crate) fn put_list_head(out: &mut Vec<u8>, length: usize) {
 }
 
 fn put_head(out: &mut Vec<u8>, kind: u8, length: usize) {
+    // Nearly all heads have one byte or two, and are written without a call.
     match u8::try_from(length) {
         Ok(length) if length <= SHORT_MAX => return out.push(kind + length),
         Ok(length) => return out.extend_from_slice(&[kind + SHORT_MAX + 1, length]),
