@@ -61,6 +61,40 @@ fn requests_that_come_together_are_answered_in_turn_whoever_answers_them() {
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 5, "{answers}");
 }
 
+#[test]
+fn clients_that_read_late_get_every_short_answer_in_order() {
+    // Answers of about 12 MB: more than the sockets between us take.
+    const COUNT: usize = 60_000;
+    let hosted = hosted(HttpSettings::default());
+    let asked = |id: usize| request(&ASKED.replace("\"id\":1", &format!("\"id\":{id}")));
+    let all: String = (0..COUNT).map(asked).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (mut stream, all) = (hosted.connect(), &all);
+            let mut writer = stream.try_clone().unwrap();
+            let written = scope.spawn(move || writer.write_all(all.as_bytes()).unwrap());
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                let mut found = Vec::new();
+                let last = format!("\"id\":{},\"result\":\"0x63\"}}", COUNT - 1);
+                while !found.ends_with(last.as_bytes()) {
+                    let mut part = vec![0; 1 << 20];
+                    let count = stream.read(&mut part).unwrap();
+                    assert!(count > 0, "closed after {} bytes", found.len());
+                    found.extend_from_slice(&part[..count]);
+                }
+                written.join().unwrap();
+                let text = String::from_utf8(found).unwrap();
+                let mut bodies = text.split("\r\n\r\n").skip(1);
+                for id in 0..COUNT {
+                    let body = ANSWER.replace("\"id\":1", &format!("\"id\":{id}"));
+                    assert!(bodies.next().is_some_and(|it| it.starts_with(&body)), "{id}");
+                }
+            });
+        }
+    });
+}
+
 /// Whether nothing comes, and the connection stays, for so long.
 fn is_kept_for(stream: &mut TcpStream, time: Duration) -> bool {
     stream.set_read_timeout(Some(time)).unwrap();

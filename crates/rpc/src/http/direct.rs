@@ -9,18 +9,21 @@
 
 use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use httparse::Status;
 use hyper::StatusCode;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::encoding::{self, Coding};
+use super::outbox::{self, Wire};
 use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
 use crate::in_time::in_time;
 use crate::reply::Reply;
@@ -92,13 +95,16 @@ enum Lost {
     Stopping,
     /// It took too long.
     Late,
+    /// The last answer has to be sent first.
+    Stuck,
 }
 
 /// A connection.
 #[derive(Debug)]
 struct Connection<'a> {
     server: &'a Server,
-    stream: TcpStream,
+    reader: OwnedReadHalf,
+    wire: Arc<Wire>,
     /// What was read and not yet answered.
     unread: Vec<u8>,
     /// The head of an answer, kept for its room.
@@ -137,54 +143,80 @@ pub(super) async fn serve(
     stream: TcpStream,
     stopping: &mut watch::Receiver<bool>,
 ) -> Outcome {
-    let (unread, head, last_request) = (Vec::new(), Vec::new(), LastRequest::default());
-    let mut connection = Connection { server, stream, unread, head, last_request };
-    let mut timer = pin!(sleep_until(Instant::now()));
-    // One future for all waits: it is asked only when there is nothing to read.
-    let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
-    let mut is_stopping = false;
-    let settings = &server.settings;
-    loop {
-        // When what is waited for now began to be, once that is asked: most requests come whole.
-        let mut since = None;
-        let mut known = None;
-        let post = loop {
-            let Connection { unread, last_request, .. } = &mut connection;
-            match known.map_or_else(|| last_request.read_head(unread, settings), Head::Post) {
-                Head::Other => return Outcome::Other(connection.stream, connection.unread),
-                Head::Post(post) if post.is_whole(&connection.unread) => break post,
-                Head::Post(post) if known.is_none() => {
-                    known = Some(post);
-                    since = None;
+    let mut connection = Connection::new(server, stream);
+    let is_other = connection.serve(stopping).await;
+    if connection.settle().await.is_ok() && is_other {
+        connection.into_other()
+    } else {
+        Outcome::Ended
+    }
+}
+
+impl<'a> Connection<'a> {
+    fn new(server: &'a Server, stream: TcpStream) -> Self {
+        let (reader, writer) = stream.into_split();
+        let wire = Arc::new(Wire::new(writer));
+        let (unread, head, last_request) = (Vec::new(), Vec::new(), LastRequest::default());
+        Connection { server, reader, wire, unread, head, last_request }
+    }
+
+    /// The connection for hyper, once nothing of it waits to be sent.
+    fn into_other(self) -> Outcome {
+        let writer = Arc::into_inner(self.wire).map(Wire::into_half);
+        let stream = writer.and_then(|writer| self.reader.reunite(writer).ok());
+        stream.map_or(Outcome::Ended, |stream| Outcome::Other(stream, self.unread))
+    }
+
+    /// Serves requests of our kind, and tells whether it ended with one of another.
+    async fn serve(&mut self, stopping: &mut watch::Receiver<bool>) -> bool {
+        let mut timer = pin!(sleep_until(Instant::now()));
+        // One future for all waits: it is asked only when there is nothing to read.
+        let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
+        let mut is_stopping = false;
+        let settings = &self.server.settings;
+        loop {
+            // When what is waited for now began to be, once that is asked: most requests come whole.
+            let mut since = None;
+            let mut known = None;
+            let post = loop {
+                let Connection { unread, last_request, .. } = self;
+                match known.map_or_else(|| last_request.read_head(unread, settings), Head::Post) {
+                    Head::Other => return true,
+                    Head::Post(post) if post.is_whole(unread) => break post,
+                    Head::Post(post) if known.is_none() => {
+                        known = Some(post);
+                        since = None;
+                    }
+                    Head::Post(_) | Head::Partial => {}
                 }
-                Head::Post(_) | Head::Partial => {}
-            }
-            let patience = match known {
-                Some(_) => settings.body_timeout,
-                None if connection.unread.is_empty() => settings.idle_timeout,
-                None => settings.header_timeout,
-            };
-            let was_empty = connection.unread.is_empty();
-            let mut stopped = |context: &mut Context<'_>| {
-                is_stopping = is_stopping || stop.as_mut().poll(context).is_ready();
-                // What has begun is finished.
-                is_stopping && was_empty
-            };
-            let mut deadline = || since.get_or_insert_with(Instant::now).checked_add(patience);
-            match connection.read_more(timer.as_mut(), &mut deadline, &mut stopped).await {
-                Ok(()) if was_empty => since = None,
-                Ok(()) => {}
-                Err(Lost::Late) if known.is_some() => {
-                    let late = refused(StatusCode::REQUEST_TIMEOUT, "request body took too long");
-                    connection.write_last(late).await;
-                    return Outcome::Ended;
+                let was_empty = unread.is_empty();
+                let patience = match known {
+                    Some(_) => settings.body_timeout,
+                    None if was_empty => settings.idle_timeout,
+                    None => settings.header_timeout,
+                };
+                let mut stopped = |context: &mut Context<'_>| {
+                    is_stopping = is_stopping || stop.as_mut().poll(context).is_ready();
+                    // What has begun is finished.
+                    is_stopping && was_empty
+                };
+                let mut deadline = || since.get_or_insert_with(Instant::now).checked_add(patience);
+                match self.read_more(timer.as_mut(), &mut deadline, &mut stopped).await {
+                    Ok(()) if was_empty => since = None,
+                    Ok(()) => {}
+                    Err(Lost::Stuck) if self.settle().await.is_ok() => since = None,
+                    Err(Lost::Late) if known.is_some() => {
+                        let late = "request body took too long";
+                        self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
+                        return false;
+                    }
+                    Err(Lost::Ended | Lost::Stopping | Lost::Late | Lost::Stuck) => return false,
                 }
-                Err(Lost::Ended | Lost::Stopping | Lost::Late) => return Outcome::Ended,
+            };
+            let is_last = is_stopping;
+            if self.answer(post, is_last).await.is_err() || is_last {
+                return false;
             }
-        };
-        let is_last = is_stopping;
-        if connection.answer(post, is_last).await.is_err() || is_last {
-            return Outcome::Ended;
         }
     }
 }
@@ -208,6 +240,9 @@ impl Connection<'_> {
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
         poll_fn(|context| {
+            if self.wire.is_stuck(context) {
+                return Poll::Ready(Err(Lost::Stuck));
+            }
             if let Poll::Ready(read) = self.poll_read(context) {
                 let is_more = read.is_ok_and(|count| count > 0);
                 return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
@@ -233,14 +268,14 @@ impl Connection<'_> {
     }
 
     /// Reads what is there, with room taken only then.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
-        ready!(self.stream.poll_read_ready(context))?;
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        ready!(self.reader.as_ref().poll_read_ready(context))?;
         if self.unread.is_empty() {
             self.unread = take_buffer();
         } else {
             self.unread.reserve(READ_BYTES);
         }
-        let read = pin!(self.stream.read_buf(&mut self.unread)).poll(context);
+        let read = pin!(self.reader.read_buf(&mut self.unread)).poll(context);
         self.leave_buffer();
         read
     }
@@ -292,7 +327,8 @@ impl Connection<'_> {
         let _ = self.write(&reply, true).await;
     }
 
-    /// Ends the head and writes the answer, without copying what it is made of.
+    /// Ends the head and writes the answer: a short one with those of others, a long one without
+    /// copying what it is made of.
     async fn write(&mut self, reply: &Reply, is_last: bool) -> Result<(), Lost> {
         let mut digits = itoa::Buffer::new();
         put_header(&mut self.head, "content-length", digits.format(reply.len()));
@@ -301,23 +337,48 @@ impl Connection<'_> {
         }
         clock::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
+        // A client that asks before it was answered has its answers in order.
+        if !self.wire.is_clear() {
+            self.settle().await?;
+        }
         let [begin, middle, end] = reply.parts();
-        let mut slices = [
-            IoSlice::new(&self.head),
-            IoSlice::new(begin),
-            IoSlice::new(middle),
-            IoSlice::new(end),
-        ];
-        let mut left = &mut slices[..];
+        let parts = [&self.head[..], begin, middle, end];
+        let is_short = reply.len() <= outbox::SHORT_BYTES_MAX && !is_last;
+        if is_short && outbox::put(&self.wire, &parts) {
+            return Ok(());
+        }
+        // The short ones have waited for this one to be made; that is enough.
+        outbox::flush();
+        self.write_parts(&mut parts.map(IoSlice::new)).await
+    }
+
+    /// Sends what is left of earlier answers.
+    async fn settle(&mut self) -> Result<(), Lost> {
+        let unsent = self.wire.take_unsent();
+        self.write_parts(&mut [IoSlice::new(&unsent)]).await
+    }
+
+    /// Writes all of it, for as long as the client takes some of it now and then.
+    async fn write_parts(&self, mut left: &mut [IoSlice<'_>]) -> Result<(), Lost> {
         while left.iter().any(|slice| !slice.is_empty()) {
             let idle = self.server.settings.idle_timeout;
-            let writing = self.stream.write_vectored(left);
+            let writing = write_some(self.wire.stream(), left);
             match in_time(writing, || Instant::now().checked_add(idle)).await {
                 Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
                 Some(Ok(count)) => IoSlice::advance_slices(&mut left, count),
             }
         }
         Ok(())
+    }
+}
+
+/// Writes as much as the socket takes, once it takes any.
+async fn write_some(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    loop {
+        match stream.try_write_vectored(parts) {
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
+            written => return written,
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+use super::outbox;
+
 /// The threads. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Workers {
@@ -49,6 +51,7 @@ impl Worker {
     fn start() -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
+        handle.spawn(outbox::send_in_turns());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name("serve".to_owned()).spawn(move || {
             // Nothing is ever sent: this ends when the sender goes.
