@@ -110,6 +110,8 @@ struct Connection<'a> {
     /// The head of an answer, kept for its room.
     head: Vec<u8>,
     last_request: LastRequest,
+    /// The timer and the server's stop know that this connection waits.
+    is_armed: bool,
 }
 
 /// The head of the last request and what it is: most clients send the same one again and again, and
@@ -156,8 +158,15 @@ impl<'a> Connection<'a> {
     fn new(server: &'a Server, stream: TcpStream) -> Self {
         let (reader, writer) = stream.into_split();
         let wire = Arc::new(Wire::new(writer));
-        let (unread, head, last_request) = (Vec::new(), Vec::new(), LastRequest::default());
-        Connection { server, reader, wire, unread, head, last_request }
+        Connection {
+            server,
+            reader,
+            wire,
+            unread: Vec::new(),
+            head: Vec::new(),
+            last_request: LastRequest::default(),
+            is_armed: false,
+        }
     }
 
     /// The connection for hyper, once nothing of it waits to be sent.
@@ -169,6 +178,7 @@ impl<'a> Connection<'a> {
 
     /// Serves requests of our kind, and tells whether it ended with one of another.
     async fn serve(&mut self, stopping: &mut watch::Receiver<bool>) -> bool {
+        let news = stopping.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
         let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
@@ -201,7 +211,7 @@ impl<'a> Connection<'a> {
                     is_stopping && was_empty
                 };
                 let mut deadline = || since.get_or_insert_with(Instant::now).checked_add(patience);
-                match self.read_more(timer.as_mut(), &mut deadline, &mut stopped).await {
+                match self.read_more(timer.as_mut(), &news, &mut deadline, &mut stopped).await {
                     Ok(()) if was_empty => since = None,
                     Ok(()) => {}
                     Err(Lost::Stuck) if self.settle().await.is_ok() => since = None,
@@ -236,6 +246,7 @@ impl Connection<'_> {
     async fn read_more(
         &mut self,
         mut timer: Pin<&mut Sleep>,
+        news: &watch::Receiver<bool>,
         deadline: &mut impl FnMut() -> Option<Instant>,
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
@@ -246,6 +257,13 @@ impl Connection<'_> {
             if let Poll::Ready(read) = self.poll_read(context) {
                 let is_more = read.is_ok_and(|count| count > 0);
                 return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
+            }
+            // Both have been asked before, know whom to wake and have nothing to say, as between
+            // most requests. How long an idle wait is, is asked when the timer ends: such a wait
+            // ends after its time and before twice that.
+            let is_news = news.has_changed().unwrap_or(true) || timer.is_elapsed();
+            if self.is_armed && self.unread.is_empty() && !is_news {
+                return Poll::Pending;
             }
             if stopped(context) {
                 return Poll::Ready(Err(Lost::Stopping));
@@ -262,6 +280,7 @@ impl Connection<'_> {
                 }
                 timer.as_mut().reset(deadline);
             }
+            self.is_armed = true;
             Poll::Pending
         })
         .await
