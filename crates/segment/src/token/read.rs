@@ -7,6 +7,11 @@
 //! goes: copied from result to result, in pieces of other sizes than it was written in, each would
 //! stall for longer than all else that is done with it. *Measured:* half of the time of an address.
 
+#![expect(
+    clippy::inline_always,
+    reason = "called for every field of every row: as calls they took 3 % of a block's time more"
+)]
+
 use alloy_primitives::{B256, U256};
 
 use super::{
@@ -49,11 +54,13 @@ impl<'a> RowReader<'a> {
         Self { cursor, tables, recent_addresses: Recent::new(), recent_words: Recent::new() }
     }
 
+    #[inline(always)]
     pub(crate) fn amount_u64(&mut self, what: &'static str) -> Result<u64, RowFault> {
         let amount = self.amount_u128(what)?;
         u64::try_from(amount).map_err(|_| RowFault::TooLarge { what })
     }
 
+    #[inline(always)]
     pub(crate) fn amount_u128(&mut self, what: &'static str) -> Result<u128, RowFault> {
         match self.amount(what)? {
             Amount::Narrow(number) => Ok(number),
@@ -74,6 +81,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     fn amount(&mut self, what: &'static str) -> Result<Amount, RowFault> {
         let tag = self.cursor.byte(what)?;
         if let Some(exponent) = tag.checked_sub(AMOUNT_BYTES_MAX).filter(|it| *it > 0) {
@@ -88,6 +96,7 @@ impl<'a> RowReader<'a> {
 
     /// A number of so many bytes, if it is not wide and followed by more than it could take: what is
     /// too much is shifted out, and no byte is asked for by itself.
+    #[inline(always)]
     fn narrow(&mut self, count: u8) -> Option<u128> {
         let bytes = *self.cursor.rest().first_chunk()?;
         let excess = 16_u32.checked_sub(count.into()).filter(|_| count > 0)?;
@@ -105,6 +114,7 @@ impl<'a> RowReader<'a> {
         Ok(Amount::of(product.ok_or(RowFault::TooLarge { what })?))
     }
 
+    #[inline(always)]
     pub(crate) fn address(&mut self, what: &'static str) -> Result<&'a [u8; 20], RowFault> {
         let reference = self.cursor.varint(what)?;
         if let Some(entry) = reference.checked_sub(ADDRESS_TABLE) {
