@@ -10,12 +10,14 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
+use tracing::debug;
 
 use super::ring::{Message, Ring, Sent};
 
@@ -126,6 +128,14 @@ enum Way {
     OneByOne,
 }
 
+impl Way {
+    /// What is left where the other does not work, as in many containers.
+    fn one_by_one(cause: &io::Error) -> Self {
+        debug!(%cause, "no io_uring for us: answers are sent one by one");
+        Self::OneByOne
+    }
+}
+
 thread_local! {
     static OUTBOX: RefCell<Outbox> = RefCell::default();
 }
@@ -187,16 +197,18 @@ impl Outbox {
 
     fn send_together(&mut self) {
         if let Way::Unknown = self.way {
-            self.way =
-                Ring::open(TOGETHER_MAX).map_or(Way::OneByOne, |ring| Way::Ring(ring.into()));
+            self.way = match Ring::open(TOGETHER_MAX) {
+                Ok(ring) => Way::Ring(ring.into()),
+                Err(cause) => Way::one_by_one(&cause),
+            };
         }
         let Way::Ring(ring) = &mut self.way else { return };
         let messages = self.parcels.iter().map(|Parcel { wire, bytes }| {
             let socket = wire.stream().as_fd();
             Message { socket, bytes }
         });
-        if ring.send(messages, &mut self.sent).is_err() {
-            self.way = Way::OneByOne;
+        if let Err(cause) = ring.send(messages, &mut self.sent) {
+            self.way = Way::one_by_one(&cause);
         }
     }
 }

@@ -26,13 +26,12 @@ pub(super) struct Ring(io_uring::IoUring);
 
 #[cfg(target_os = "linux")]
 impl Ring {
-    /// Opens one for so many messages at a time; `None` where the system has none for us, as in
-    /// many containers.
-    pub(super) fn open(messages_max: u32) -> Option<Self> {
+    /// Opens one for so many messages at a time, where the system has one for us.
+    pub(super) fn open(messages_max: u32) -> io::Result<Self> {
         let mut builder = io_uring::IoUring::builder();
         // One message that fails must not hold up the rest, and only this thread ever sends.
         builder.setup_submit_all().setup_coop_taskrun().setup_single_issuer();
-        builder.build(messages_max).ok().map(Self)
+        builder.build(messages_max).map(Self)
     }
 
     /// Sends every message, as much of it as its socket takes at once. `sent` tells of each, in
@@ -103,8 +102,8 @@ pub(super) enum Ring {}
 
 #[cfg(not(target_os = "linux"))]
 impl Ring {
-    pub(super) fn open(_messages_max: u32) -> Option<Self> {
-        None
+    pub(super) fn open(_messages_max: u32) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     pub(super) fn send<'a>(
