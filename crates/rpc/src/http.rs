@@ -60,7 +60,8 @@ pub struct HttpSettings {
     pub connections_per_client_max: Option<usize>,
     /// For a request's head to arrive, from its first byte.
     pub header_timeout: Duration,
-    /// For the first request, and for the next one on a connection that is kept.
+    /// For the first request, and for the next one on a connection that is kept: one that is silent
+    /// for longer is closed before twice this time.
     pub idle_timeout: Duration,
     /// For a request's body to arrive.
     pub body_timeout: Duration,

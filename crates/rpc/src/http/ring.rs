@@ -4,7 +4,8 @@
 //! Never knows: what is sent, or what becomes of what could not be.
 //!
 //! One entry is not about its own cost. A client on the same machine is woken by the first of our
-//! sends and takes the core away from the next one; within one entry it cannot. See "Short answers
+//! sends and takes the core away from the next one; not within one entry, unless the kernel is
+//! preemptible. See "Short answers
 //! leave together" in ARCHITECTURE.md for what that measured.
 
 use std::io;
@@ -56,7 +57,9 @@ impl Ring {
                 entered => break entered,
             }
         };
+        let mut told = 0_usize;
         for completion in self.0.completion() {
+            told = told.saturating_add(1);
             let place = usize::try_from(completion.user_data()).ok();
             if let Some(outcome) = place.and_then(|place| sent.get_mut(place)) {
                 let result = completion.result();
@@ -64,7 +67,13 @@ impl Ring {
                 *outcome = Some(usize::try_from(result).map_err(failed));
             }
         }
-        entered.map(|_| ())
+        entered?;
+        // What the kernel had no room to take would be sent at the next entry, from bytes that are
+        // others' by then: the ring goes, and that with it.
+        if told < pushed {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Ok(())
     }
 
     /// Whether there was room for the message.
@@ -81,7 +90,8 @@ impl Ring {
         #[expect(
             unsafe_code,
             reason = "`send` borrows socket and bytes until the entry ends, and with it every message: \
-                      a send that may not wait is never left to the kernel"
+                      a send that may not wait is never left to the kernel, and one that was not \
+                      taken goes with the ring"
         )]
         let pushed = unsafe { self.0.submission().push(&send) };
         pushed.is_ok()
