@@ -7,6 +7,7 @@
 //! the transport alone, and carry a JSON-RPC error too, for clients that look.
 
 mod clock;
+mod cores;
 mod direct;
 mod encoding;
 mod headers;

@@ -20,7 +20,7 @@ fn hosted(settings: HttpSettings) -> Hosted {
     Hosted::start(service(&data_folder("gap"), Settings::default()), settings)
 }
 
-fn request(body: &str) -> String {
+pub(crate) fn request(body: &str) -> String {
     format!(
         "POST / HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()

@@ -38,6 +38,8 @@ mod shared_data;
 mod socket;
 mod stat;
 mod stores;
+#[cfg(target_os = "linux")]
+mod threads;
 mod upstream;
 mod verify;
 mod websocket;

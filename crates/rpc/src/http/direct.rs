@@ -24,6 +24,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::encoding::{self, Coding};
 use super::outbox::{self, Wire};
+use super::workers::Seat;
 use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
 use crate::in_time::in_time;
 use crate::reply::Reply;
@@ -65,6 +66,15 @@ pub(super) enum Outcome {
     Ended,
     /// It is hyper's now, with what has come of the next request.
     Other(TcpStream, Vec<u8>),
+    /// It goes on on another thread, with what has come of the next request.
+    Elsewhere(TcpStream, Vec<u8>, Seat),
+}
+
+/// Why we serve it no longer.
+enum End {
+    Over,
+    Other,
+    Elsewhere(Seat),
 }
 
 /// What the bytes so far are.
@@ -143,41 +153,51 @@ impl LastRequest {
 pub(super) async fn serve(
     server: &Server,
     stream: TcpStream,
+    unread: Vec<u8>,
+    seat: &mut Seat,
     stopping: &mut watch::Receiver<bool>,
 ) -> Outcome {
-    let mut connection = Connection::new(server, stream);
-    let is_other = connection.serve(stopping).await;
-    if connection.settle().await.is_ok() && is_other {
-        connection.into_other()
-    } else {
-        Outcome::Ended
+    let mut connection = Connection::new(server, stream, unread);
+    let end = connection.serve(seat, stopping).await;
+    if connection.settle().await.is_err() {
+        return Outcome::Ended;
     }
+    let outcome = match end {
+        End::Over => None,
+        End::Other => {
+            connection.into_parts().map(|(stream, unread)| Outcome::Other(stream, unread))
+        }
+        End::Elsewhere(seat) => {
+            connection.into_parts().map(|(stream, unread)| Outcome::Elsewhere(stream, unread, seat))
+        }
+    };
+    outcome.unwrap_or(Outcome::Ended)
 }
 
 impl<'a> Connection<'a> {
-    fn new(server: &'a Server, stream: TcpStream) -> Self {
+    fn new(server: &'a Server, stream: TcpStream, unread: Vec<u8>) -> Self {
         let (reader, writer) = stream.into_split();
         let wire = Arc::new(Wire::new(writer));
         Connection {
             server,
             reader,
             wire,
-            unread: Vec::new(),
+            unread,
             head: Vec::new(),
             last_request: LastRequest::default(),
             is_armed: false,
         }
     }
 
-    /// The connection for hyper, once nothing of it waits to be sent.
-    fn into_other(self) -> Outcome {
-        let writer = Arc::into_inner(self.wire).map(Wire::into_half);
-        let stream = writer.and_then(|writer| self.reader.reunite(writer).ok());
-        stream.map_or(Outcome::Ended, |stream| Outcome::Other(stream, self.unread))
+    /// The connection for others, once nothing of it waits to be sent.
+    fn into_parts(self) -> Option<(TcpStream, Vec<u8>)> {
+        let writer = Wire::into_half(Arc::into_inner(self.wire)?);
+        let stream = self.reader.reunite(writer).ok()?;
+        Some((stream, self.unread))
     }
 
-    /// Serves requests of our kind, and tells whether it ended with one of another.
-    async fn serve(&mut self, stopping: &mut watch::Receiver<bool>) -> bool {
+    /// Serves requests of our kind, until one of another comes or this is the wrong place for it.
+    async fn serve(&mut self, seat: &mut Seat, stopping: &mut watch::Receiver<bool>) -> End {
         let news = stopping.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
@@ -191,7 +211,7 @@ impl<'a> Connection<'a> {
             let post = loop {
                 let Connection { unread, last_request, .. } = self;
                 match known.map_or_else(|| last_request.read_head(unread, settings), Head::Post) {
-                    Head::Other => return true,
+                    Head::Other => return End::Other,
                     Head::Post(post) if post.is_whole(unread) => break post,
                     Head::Post(post) if known.is_none() => {
                         known = Some(post);
@@ -218,14 +238,19 @@ impl<'a> Connection<'a> {
                     Err(Lost::Late) if known.is_some() => {
                         let late = "request body took too long";
                         self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
-                        return false;
+                        return End::Over;
                     }
-                    Err(Lost::Ended | Lost::Stopping | Lost::Late | Lost::Stuck) => return false,
+                    Err(Lost::Ended | Lost::Stopping | Lost::Late | Lost::Stuck) => {
+                        return End::Over;
+                    }
                 }
             };
+            if let Some(better) = seat.better(self.wire.stream()) {
+                return End::Elsewhere(better);
+            }
             let is_last = is_stopping;
             if self.answer(post, is_last).await.is_err() || is_last {
-                return false;
+                return End::Over;
             }
         }
     }

@@ -23,9 +23,9 @@ use tracing::{debug, warn};
 
 use super::direct::{self, Outcome};
 use super::patience::{Deadlines, Patience, Watched};
-use super::room::{Full, Room};
+use super::room::{Full, Place, Room};
 use super::upgrade::Handover;
-use super::workers::Workers;
+use super::workers::{Seat, Workers};
 use super::{RETRY_AFTER_SECONDS, Server, socket};
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
@@ -99,14 +99,12 @@ impl Listener {
             let _ = stream.set_nodelay(true);
             match room.enter(client) {
                 Ok(place) => {
-                    let taken = Taken { server: Arc::clone(&server), client };
-                    let mut stopping = stopping.subscribe();
-                    workers.spawn(async move {
-                        taken.serve(stream, &mut stopping).await;
-                        drop(place);
-                    });
+                    let taken = Taken { server: Arc::clone(&server), client, _place: place };
+                    taken.begin(stream, Vec::new(), workers.seat(), stopping.subscribe());
                 }
-                Err(full) => workers.spawn(turn_away(stream, client, full)),
+                Err(full) => {
+                    workers.seat().thread().spawn(turn_away(stream, client, full));
+                }
             }
         }
         drop(self.listener);
@@ -124,15 +122,39 @@ impl Listener {
 struct Taken {
     server: Arc<Server>,
     client: IpAddr,
+    _place: Place,
 }
 
 impl Taken {
+    /// Serves a connection on the thread of its seat, beginning with what was read of it elsewhere.
+    fn begin(
+        self,
+        stream: std::net::TcpStream,
+        unread: Vec<u8>,
+        seat: Seat,
+        stopping: watch::Receiver<bool>,
+    ) {
+        let thread = seat.thread();
+        thread.spawn(self.serve(stream, unread, seat, stopping));
+    }
+
     /// Serves a connection to its end: what most clients ask directly, all else by hyper, and
     /// perhaps as a WebSocket at last.
-    async fn serve(self, stream: std::net::TcpStream, stopping: &mut watch::Receiver<bool>) {
+    async fn serve(
+        self,
+        stream: std::net::TcpStream,
+        unread: Vec<u8>,
+        mut seat: Seat,
+        mut stopping: watch::Receiver<bool>,
+    ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        match direct::serve(&self.server, stream, stopping).await {
+        match direct::serve(&self.server, stream, unread, &mut seat, &mut stopping).await {
             Outcome::Ended => {}
+            Outcome::Elsewhere(stream, unread, seat) => {
+                if let Ok(stream) = stream.into_std() {
+                    self.begin(stream, unread, seat, stopping);
+                }
+            }
             Outcome::Other(stream, unread) => {
                 let patience = Patience::new(Deadlines {
                     head: self.server.settings.header_timeout,
@@ -140,7 +162,7 @@ impl Taken {
                 });
                 let stream = Watched::new(stream, unread, Arc::clone(&patience));
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
-                Box::pin(self.serve_any(stream, patience, stopping)).await;
+                Box::pin(self.serve_any(stream, patience, &mut stopping)).await;
             }
         }
     }

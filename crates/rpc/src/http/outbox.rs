@@ -140,9 +140,11 @@ thread_local! {
     static OUTBOX: RefCell<Outbox> = RefCell::default();
 }
 
-/// Sends what waits on this thread, each time that all who were ready have been served.
-pub(super) async fn send_in_turns() -> Infallible {
+/// Sends what waits on this thread, each time that all who were ready have been served; `at_turn` is
+/// called each time, too.
+pub(super) async fn send_in_turns(at_turn: impl Fn()) -> Infallible {
     poll_fn(|context| {
+        at_turn();
         OUTBOX.with_borrow_mut(|outbox| {
             outbox.flush();
             if !outbox.sender.as_ref().is_some_and(|sender| sender.will_wake(context.waker())) {
@@ -230,7 +232,7 @@ mod tests {
         for way in [Way::Unknown, Way::OneByOne] {
             OUTBOX.with_borrow_mut(|outbox| outbox.way = way);
             runtime.block_on(async {
-                let sender = tokio::spawn(send_in_turns());
+                let sender = tokio::spawn(send_in_turns(|| ()));
                 turn().await;
                 test().await;
                 sender.abort();
