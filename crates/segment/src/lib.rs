@@ -7,6 +7,7 @@
 mod bytes;
 mod corrupt;
 mod file;
+mod late;
 pub mod lookup;
 mod page;
 mod rlp;

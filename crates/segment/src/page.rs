@@ -15,6 +15,7 @@ use zstd::zstd_safe::{CParameter, DParameter, FrameFormat, ParamSwitch};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
+use crate::late::Late;
 use crate::row::{ReceiptHead, RowContext, Wanted, decode_row};
 use crate::row_set::{RowBuffers, RowEntry};
 use crate::tables::Tables;
@@ -351,13 +352,14 @@ impl<'a> Rows<'a> {
         self.bounds(row).map_or(0..0, |(begin, end)| begin.payloads..end.payloads)
     }
 
-    /// Decodes a row into the buffers; `payload` gives its long bytes in order.
+    /// Decodes a row into the buffers, but for what is late; `payload` gives its long bytes in order.
     pub(crate) fn decode(
         &self,
         row: usize,
-        tables: &Tables,
+        tables: &'a Tables,
         payload: &mut dyn FnMut() -> Option<Bytes>,
         buffers: &mut RowBuffers,
+        late: &mut Late<'a>,
     ) -> Result<RowEntry, RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
         let (Some((begin, end)), Some(signature)) = (self.bounds(row), self.signatures.get(row))
@@ -373,7 +375,7 @@ impl<'a> Rows<'a> {
             is_whole: !self.has_receipts || receipt.is_some(),
             signature,
         };
-        decode_row(tokens, context, payload, buffers)
+        decode_row(tokens, context, payload, buffers, late)
     }
 }
 

@@ -8,6 +8,8 @@ use std::ops::Range;
 use alloy_consensus::{Eip658Value, TxType};
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, LogData};
 
+use crate::late::Late;
+
 /// Most transactions are shorter.
 const ROW_BYTES_USUAL: usize = 1024;
 
@@ -28,7 +30,7 @@ pub struct Row {
 /// What rows lie in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuffers {
-    /// Encoded transactions, topics and log data.
+    /// Encoded transactions, topics and log data, and the addresses of senders and logs.
     pub(crate) bytes: Vec<u8>,
     pub(crate) logs: Vec<LogEntry>,
 }
@@ -37,7 +39,8 @@ pub(crate) struct RowBuffers {
 #[derive(Clone, Debug)]
 pub(crate) struct RowEntry {
     pub(crate) encoded: Range<usize>,
-    pub(crate) sender: Address,
+    /// Where the address is.
+    pub(crate) sender: usize,
     pub(crate) receipt: Option<ReceiptEntry>,
 }
 
@@ -51,7 +54,7 @@ pub(crate) struct ReceiptEntry {
 /// Where a log lies.
 #[derive(Clone, Debug)]
 pub(crate) struct LogEntry {
-    pub(crate) address: Address,
+    pub(crate) address: usize,
     pub(crate) topics: Range<usize>,
     pub(crate) data: Range<usize>,
 }
@@ -105,12 +108,17 @@ impl RowSet {
         Ok(())
     }
 
+    /// Copies what is late of the rows so far.
+    pub(crate) fn fill(&mut self, late: &mut Late<'_>) {
+        late.fill(&mut self.buffers.bytes);
+    }
+
     /// Adds a row of a block that is not in any segment.
     pub fn push(&mut self, row: &Row) {
         let (logs, bytes) = (self.buffers.logs.len(), self.buffers.bytes.len());
         self.buffers.bytes.extend_from_slice(&row.buffers.bytes);
         let moved = row.buffers.logs.iter().map(|log| LogEntry {
-            address: log.address,
+            address: log.address.saturating_add(bytes),
             topics: shifted(&log.topics, bytes),
             data: shifted(&log.data, bytes),
         });
@@ -118,7 +126,8 @@ impl RowSet {
         let RowEntry { encoded, sender, receipt } = row.row.clone();
         let receipt =
             receipt.map(|receipt| ReceiptEntry { logs: shifted(&receipt.logs, logs), ..receipt });
-        self.rows.push(RowEntry { encoded: shifted(&encoded, bytes), sender, receipt });
+        let (encoded, sender) = (shifted(&encoded, bytes), sender.saturating_add(bytes));
+        self.rows.push(RowEntry { encoded, sender, receipt });
     }
 
     /// How many rows there are.
@@ -158,6 +167,11 @@ impl RowSet {
         let receipts: Vec<_> = self.iter().filter_map(|row| row.receipt).collect();
         chain::bloom_each(receipts.iter().map(ReceiptView::bloom_items))
     }
+}
+
+/// The address that was put there.
+fn address_at(bytes: &[u8], place: usize) -> &[u8; 20] {
+    bytes.get(place..).and_then(|rest| rest.first_chunk()).unwrap_or(&[0; 20])
 }
 
 fn shifted(range: &Range<usize>, by: usize) -> Range<usize> {
@@ -204,12 +218,14 @@ impl Eq for RowSet {}
 
 impl Row {
     /// A row that lies in the buffers that `read` is given.
-    pub(crate) fn read<E>(
-        read: impl FnOnce(&mut RowBuffers) -> Result<RowEntry, E>,
+    pub(crate) fn read<'a, E>(
+        read: impl FnOnce(&mut RowBuffers, &mut Late<'a>) -> Result<RowEntry, E>,
     ) -> Result<Self, E> {
         let mut buffers =
             RowBuffers { bytes: Vec::with_capacity(ROW_BYTES_USUAL), logs: Vec::new() };
-        let row = read(&mut buffers)?;
+        let mut late = Late::default();
+        let row = read(&mut buffers, &mut late)?;
+        late.fill(&mut buffers.bytes);
         Ok(Self { buffers, row })
     }
 
@@ -220,7 +236,8 @@ impl Row {
         sender: Address,
         receipt: Option<(Eip658Value, u64, &[Log])>,
     ) -> Self {
-        let mut buffers = RowBuffers { bytes: encoded.to_vec(), logs: Vec::new() };
+        let bytes = [encoded, sender.as_slice()].concat();
+        let (mut buffers, sender) = (RowBuffers { bytes, logs: Vec::new() }, encoded.len());
         let receipt = receipt.map(|(outcome, gas_used, logs)| {
             for log in logs {
                 buffers.put_log(log);
@@ -254,10 +271,12 @@ impl RowBuffers {
             bytes: &self.bytes,
         });
         let encoded = self.bytes.get(row.encoded.clone()).unwrap_or_default();
-        RowView { encoded, sender: row.sender, receipt }
+        RowView { encoded, sender: address_at(&self.bytes, row.sender).into(), receipt }
     }
 
     fn put_log(&mut self, log: &Log) {
+        let address = self.bytes.len();
+        self.bytes.extend_from_slice(log.address.as_slice());
         let begin = self.bytes.len();
         for topic in log.data.topics() {
             self.bytes.extend_from_slice(topic.as_slice());
@@ -265,7 +284,7 @@ impl RowBuffers {
         let topics_end = self.bytes.len();
         self.bytes.extend_from_slice(&log.data.data);
         let (topics, data) = (begin..topics_end, topics_end..self.bytes.len());
-        self.logs.push(LogEntry { address: log.address, topics, data });
+        self.logs.push(LogEntry { address, topics, data });
     }
 }
 
@@ -293,7 +312,7 @@ impl<'a> ReceiptView<'a> {
     pub fn logs(&self) -> impl ExactSizeIterator<Item = LogView<'a>> + use<'a> {
         let bytes = self.bytes;
         self.logs.iter().map(move |log| LogView {
-            address: log.address,
+            address: address_at(bytes, log.address).into(),
             topics: bytes.get(log.topics.clone()).unwrap_or_default().as_chunks().0,
             data: bytes.get(log.data.clone()).unwrap_or_default(),
         })
@@ -310,7 +329,8 @@ impl<'a> ReceiptView<'a> {
         let bytes = self.bytes;
         self.logs.iter().flat_map(move |log| {
             let topics = bytes.get(log.topics.clone()).unwrap_or_default().as_chunks::<32>().0;
-            std::iter::once(log.address.as_slice()).chain(topics.iter().map(<[u8; 32]>::as_slice))
+            let address = address_at(bytes, log.address).as_slice();
+            std::iter::once(address).chain(topics.iter().map(<[u8; 32]>::as_slice))
         })
     }
 

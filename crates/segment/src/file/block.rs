@@ -9,6 +9,7 @@ use super::Kind;
 use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
+use crate::late::Late;
 use crate::page::Inflater;
 use crate::row::Wanted;
 use crate::row_set::RowSet;
@@ -66,6 +67,7 @@ impl Segment {
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };
+            let mut late = Late::default();
             for row in (0..rows.len()).skip(first).take(wanted_count) {
                 place.row = row;
                 let payloads = self.find_payloads(&place, &rows);
@@ -74,8 +76,11 @@ impl Segment {
                 } else {
                     part(bytes, offset, &payloads).map_err(|fault| corrupt(&place.page, fault))?
                 };
-                set.read(|buffers| self.read_into(inflater, &place, &rows, payloads, buffers))?;
+                set.read(|buffers| {
+                    self.read_into(inflater, &place, &rows, payloads, buffers, &mut late)
+                })?;
             }
+            set.fill(&mut late);
         }
         Ok(set)
     }

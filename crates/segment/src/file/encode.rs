@@ -237,7 +237,8 @@ impl GroupMaker<'_> {
                 encode_row(&mut tokens, codebook, source, &mut payloads, is_raw);
             let mut given = payloads.iter().map(|payload| payload.bytes.clone());
             let mut next = || given.next();
-            let read = Row::read(|buffers| decode_row(&tokens, context, &mut next, buffers));
+            let read =
+                Row::read(|buffers, late| decode_row(&tokens, context, &mut next, buffers, late));
             if read.is_ok_and(|read| is_same(read.view(), source)) {
                 return Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature });
             }

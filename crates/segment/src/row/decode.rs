@@ -8,7 +8,7 @@
 //! back through this before it keeps it, and compares.
 
 use alloy_consensus::Eip658Value;
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::Bytes;
 use chain::TxFields;
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     PAYLOAD_BYTES_MIN, POST_STATE, Part, ReceiptHead, SUCCESS, TYPE_MASK, TYPE_RAW,
 };
 use crate::corrupt::RowFault;
+use crate::late::Late;
 use crate::rlp::{
     HEAD_BYTES_MAX, fill_list_head, put_address, put_list_head, put_number, put_string_head,
     put_u64, put_u128, put_word,
@@ -39,20 +40,23 @@ pub(crate) struct RowContext<'a> {
 /// The row's long bytes, one after the other.
 pub(crate) type Payloads<'a> = dyn FnMut() -> Option<Bytes> + 'a;
 
-/// Reads a row to the end of the buffers.
-pub(crate) fn decode_row(
-    row: &[u8],
-    context: RowContext<'_>,
+/// Reads a row to the end of the buffers, but for what is late.
+pub(crate) fn decode_row<'a>(
+    row: &'a [u8],
+    context: RowContext<'a>,
     payload: &mut Payloads<'_>,
     buffers: &mut RowBuffers,
+    late: &mut Late<'a>,
 ) -> Result<RowEntry, RowFault> {
-    let mut reader = RowReader::new(row, context.tables);
+    let mut reader = RowReader::new(row, context.tables, late);
     let flags = reader.cursor.byte("flags")?;
     let sender = reader.address("sender")?;
     let out = &mut buffers.bytes;
+    let sender = reader.late.put_address(out, sender);
     let begin = if flags & TYPE_MASK == TYPE_RAW {
         let begin = out.len();
         read_bytes(&mut reader, Part::Plain, payload, out, Form::Bare)?;
+        reader.late.fill(out);
         let encoded = out.get(begin..).unwrap_or_default();
         TxFields::read(encoded).map_err(|_| RowFault::Raw)?;
         begin
@@ -66,13 +70,13 @@ pub(crate) fn decode_row(
     };
     match reader.cursor.rest().len() {
         left if left > 0 && context.is_whole => Err(RowFault::Rest { left }),
-        _ => Ok(RowEntry { encoded, sender: Address::from(*sender), receipt }),
+        _ => Ok(RowEntry { encoded, sender, receipt }),
     }
 }
 
 /// Appends the transaction; gives back where it begins.
 fn read_transaction(
-    reader: &mut RowReader<'_>,
+    reader: &mut RowReader<'_, '_>,
     flags: u8,
     context: RowContext<'_>,
     payload: &mut Payloads<'_>,
@@ -101,7 +105,10 @@ fn read_transaction(
     put_u128(out, fee);
     put_u64(out, gas_limit);
     match to {
-        Some(to) => put_address(out, to),
+        Some(to) => {
+            put_string_head(out, to.len());
+            reader.late.put_address(out, to);
+        }
         None => put_string_head(out, 0),
     }
     reader.amount_rlp("value", out)?;
@@ -114,6 +121,7 @@ fn read_transaction(
         read_lists(reader, tx_type, has_access_list, out)?;
         let lists_bytes = out.len().saturating_sub(begin);
         read_bytes(reader, part, payload, out, Form::Rlp)?;
+        reader.late.fill(out);
         if let Some(both) = out.get_mut(begin..) {
             both.rotate_left(lists_bytes.min(both.len()));
         }
@@ -140,7 +148,7 @@ fn read_transaction(
 
 /// What typed transactions have between call data and signature.
 fn read_lists(
-    reader: &mut RowReader<'_>,
+    reader: &mut RowReader<'_, '_>,
     tx_type: u8,
     has_access_list: bool,
     out: &mut Vec<u8>,
@@ -162,7 +170,7 @@ fn read_lists(
 /// A 32-byte word with its head.
 const KEY_BYTES: usize = 33;
 
-fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_access_list(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let count = reader.cursor.count("access list")?;
     let list = begin_list(out);
     for _ in 0..count {
@@ -174,13 +182,15 @@ fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(),
             out.push(0x80 + 32);
             reader.single_word(out)?;
         }
+        // What follows moves it.
+        reader.late.fill(out);
         end_list(out, item);
     }
     end_list(out, list);
     Ok(())
 }
 
-fn read_blobs(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_blobs(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     put_u128(out, reader.amount_u128("blob fee")?);
     let count = reader.cursor.count("blob hashes")?;
     put_list_head(out, count.saturating_mul(KEY_BYTES));
@@ -191,7 +201,7 @@ fn read_blobs(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFa
     Ok(())
 }
 
-fn read_authorizations(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_authorizations(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let what = "authorization";
     let count = reader.cursor.count("authorizations")?;
     let list = begin_list(out);
@@ -224,7 +234,7 @@ fn end_list(out: &mut Vec<u8>, begin: usize) {
 }
 
 fn read_receipt(
-    reader: &mut RowReader<'_>,
+    reader: &mut RowReader<'_, '_>,
     flags: u8,
     head: ReceiptHead,
     payload: &mut Payloads<'_>,
@@ -245,7 +255,8 @@ fn read_receipt(
     let first_log = logs.len();
     logs.reserve(log_count);
     for _ in 0..log_count {
-        let address = Address::from(*reader.address("log")?);
+        let address = reader.address("log")?;
+        let address = reader.late.put_address(bytes, address);
         let topic_count = reader.cursor.count("topics")?;
         let begin = bytes.len();
         for _ in 0..topic_count {
@@ -267,7 +278,7 @@ enum Form {
 }
 
 fn read_bytes(
-    reader: &mut RowReader<'_>,
+    reader: &mut RowReader<'_, '_>,
     part: Part,
     payload: &mut Payloads<'_>,
     out: &mut Vec<u8>,

@@ -44,7 +44,8 @@ fn check(own: Option<u64>, page: Option<u64>, is_raw: bool) -> usize {
         is_whole: true,
         signature: &signature,
     };
-    let read = Row::read(|buffers| decode_row(&row, context, &mut || None, buffers)).unwrap();
+    let read =
+        Row::read(|buffers, late| decode_row(&row, context, &mut || None, buffers, late)).unwrap();
     let read = read.view();
     assert_eq!(*read.encoded, *transaction.encoded);
     assert_eq!((read.sender, read.receipt), (transaction.sender, None));

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::bytes::Cursor;
 use crate::corrupt::RowFault;
+use crate::late::Late;
 use crate::page::wide;
 use crate::rlp::{put_number, put_u128};
 use crate::tables::Tables;
@@ -29,9 +30,11 @@ const WORD_BYTES: usize = 32;
 
 /// Reads one row.
 #[derive(Debug)]
-pub(crate) struct RowReader<'a> {
+pub(crate) struct RowReader<'a, 'l> {
     pub(crate) cursor: Cursor<'a>,
     pub(super) tables: &'a Tables,
+    /// What is written to where it goes, but not yet.
+    pub(crate) late: &'l mut Late<'a>,
     recent_addresses: Recent<&'a [u8; 20], RECENT_ADDRESSES_MAX>,
     recent_words: Recent<B256, RECENT_WORDS_MAX>,
 }
@@ -48,10 +51,11 @@ impl Amount {
     }
 }
 
-impl<'a> RowReader<'a> {
-    pub(crate) fn new(row: &'a [u8], tables: &'a Tables) -> Self {
+impl<'a, 'l> RowReader<'a, 'l> {
+    pub(crate) fn new(row: &'a [u8], tables: &'a Tables, late: &'l mut Late<'a>) -> Self {
         let cursor = Cursor::new(row);
-        Self { cursor, tables, recent_addresses: Recent::new(), recent_words: Recent::new() }
+        let (recent_addresses, recent_words) = (Recent::new(), Recent::new());
+        Self { cursor, tables, late, recent_addresses, recent_words }
     }
 
     #[inline(always)]
@@ -147,7 +151,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// Appends words until `out` has grown by `length` bytes.
+    /// Appends words, some of them late, until `out` has grown by `length` bytes.
     pub(crate) fn words(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), RowFault> {
         let end = out.len().saturating_add(length);
         while out.len() < end {
@@ -166,7 +170,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Appends one word.
+    /// Appends one word, or late.
     pub(crate) fn single_word(&mut self, out: &mut Vec<u8>) -> Result<(), RowFault> {
         let tag = self.cursor.byte("word")?;
         self.put_word(tag, out)
@@ -182,12 +186,13 @@ impl<'a> RowReader<'a> {
             }
             WORD_ADDRESS => {
                 out.extend_from_slice(&[0; WORD_BYTES - 20]);
-                out.extend_from_slice(self.address(what)?);
+                let address = self.address(what)?;
+                self.late.put_address(out, address);
                 return Ok(());
             }
             WORD_TABLE => {
                 let entry = self.cursor.varint(what)?;
-                out.extend_from_slice(&find(&self.tables.words, entry, what)?.0);
+                self.late.put_word(out, &find(&self.tables.words, entry, what)?.0);
                 return Ok(());
             }
             WORD_RECENT..WORD_SMALL => {
