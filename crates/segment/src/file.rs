@@ -10,6 +10,7 @@
 pub(crate) mod block;
 pub(crate) mod encode;
 pub(crate) mod footer;
+mod parts;
 pub(crate) mod read;
 pub(crate) mod shape;
 mod tail;

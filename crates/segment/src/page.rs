@@ -19,7 +19,7 @@ use crate::late::Late;
 use crate::row::{ReceiptHead, RowContext, Wanted, decode_row};
 use crate::row_set::{RowBuffers, RowEntry};
 use crate::tables::Tables;
-use crate::version::{RowPageRules, Version};
+use crate::version::{Compression, PageRules, Version};
 
 /// The one zstd level of all format versions so far: another would give other bytes.
 const ZSTD_LEVEL: i32 = 3;
@@ -57,7 +57,7 @@ pub(crate) struct RowPage {
 }
 
 impl RowPage {
-    pub(crate) fn is_full_for(&self, row_bytes: usize, rules: RowPageRules) -> bool {
+    pub(crate) fn is_full_for(&self, row_bytes: usize, rules: PageRules) -> bool {
         !self.rows.is_empty()
             && (self.rows.len() == rules.rows_max
                 || self.tokens.len().saturating_add(row_bytes) > rules.tokens_max)
@@ -101,9 +101,15 @@ impl RowPage {
 
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
 pub(crate) struct Deflater {
-    rules: RowPageRules,
-    rows: Compressor<'static>,
-    others: Compressor<'static>,
+    rows: Method,
+    parts: Method,
+    others: Method,
+}
+
+/// A way of compressing.
+struct Method {
+    rule: Compression,
+    compressor: Compressor<'static>,
 }
 
 impl std::fmt::Debug for Deflater {
@@ -114,41 +120,51 @@ impl std::fmt::Debug for Deflater {
 
 impl Deflater {
     pub(crate) fn new(version: Version) -> Result<Self, PageFault> {
-        let rules = version.rules();
-        let mut rows = compressor()?;
-        if rules.has_plain_literals {
-            rows.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Disable))?;
-        }
-        Ok(Self { rules, rows, others: compressor()? })
+        let PageRules { rows, parts, .. } = version.rules();
+        let [rows, parts, others] = [rows, parts, Compression::WITH_CODES].map(Method::new);
+        Ok(Self { rows: rows?, parts: parts?, others: others? })
     }
 
     /// A page of rows: `plain` is compressed, `signatures` are not.
     fn frame_rows(&mut self, plain: &[u8], signatures: &[u8]) -> Result<Vec<u8>, PageFault> {
-        let compressed = self.rows.compress(plain)?;
-        let worth = self.rules.saved_share.and_then(|share| plain.len().checked_div(share));
-        let is_stored = compressed.len().saturating_add(worth.unwrap_or(0)) >= plain.len();
-        Ok(framed(plain, if is_stored { &[] } else { &compressed }, signatures))
+        self.rows.frame(plain, signatures)
+    }
+
+    /// A page of headers, or of what else some blocks have.
+    pub(crate) fn frame_parts(&mut self, plain: &[u8]) -> Result<Vec<u8>, PageFault> {
+        self.parts.frame(plain, &[])
     }
 
     /// A page of anything else.
     pub(crate) fn frame(&mut self, plain: &[u8]) -> Result<Vec<u8>, PageFault> {
-        let compressed = self.others.compress(plain)?;
-        let is_stored = compressed.len() >= plain.len();
-        Ok(framed(plain, if is_stored { &[] } else { &compressed }, &[]))
+        self.others.frame(plain, &[])
     }
 }
 
-fn compressor() -> Result<Compressor<'static>, PageFault> {
-    let mut compressor = Compressor::new(ZSTD_LEVEL)?;
-    for parameter in [
-        CParameter::Format(FrameFormat::Magicless),
-        CParameter::ContentSizeFlag(false),
-        CParameter::ChecksumFlag(false),
-        CParameter::DictIdFlag(false),
-    ] {
-        compressor.set_parameter(parameter)?;
+impl Method {
+    fn new(rule: Compression) -> Result<Self, PageFault> {
+        let mut compressor = Compressor::new(ZSTD_LEVEL)?;
+        for parameter in [
+            CParameter::Format(FrameFormat::Magicless),
+            CParameter::ContentSizeFlag(false),
+            CParameter::ChecksumFlag(false),
+            CParameter::DictIdFlag(false),
+        ] {
+            compressor.set_parameter(parameter)?;
+        }
+        if rule.has_plain_literals {
+            compressor.set_parameter(CParameter::LiteralCompressionMode(ParamSwitch::Disable))?;
+        }
+        Ok(Self { rule, compressor })
     }
-    Ok(compressor)
+
+    /// A page: `plain` is compressed if that is worth it, `beside` is not.
+    fn frame(&mut self, plain: &[u8], beside: &[u8]) -> Result<Vec<u8>, PageFault> {
+        let compressed = self.compressor.compress(plain)?;
+        let worth = self.rule.saved_share.and_then(|share| plain.len().checked_div(share));
+        let is_stored = compressed.len().saturating_add(worth.unwrap_or(0)) >= plain.len();
+        Ok(framed(plain, if is_stored { &[] } else { &compressed }, beside))
+    }
 }
 
 /// Puts checksum and lengths around bytes. Without compressed ones, the plain ones are stored.

@@ -155,6 +155,7 @@ fn rlp_of(block: &Block) -> Vec<u8> {
 
 fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
     check_as(Version::One, blocks);
+    check_as(Version::Two, blocks);
     check_as(Version::CURRENT, blocks)
 }
 
@@ -188,6 +189,37 @@ fn every_block_of_the_sample_chain_comes_back_to_the_byte() {
         assert!(parts.transactions > 0 && parts.receipts > 0 && parts.headers > 0);
         // From the middle of a group.
         check(&blocks[5..90]);
+    }
+}
+
+#[test]
+fn headers_share_a_page_until_their_blocks_have_512_transactions() {
+    for txs_per_block in [600, 150, 1] {
+        let settings =
+            Settings { seed: 5, block_count: 40, txs_per_block, payload: Payload::Small };
+        let blocks = verified(&settings);
+        let segment = open(&check(&blocks)).unwrap();
+        let (mut first, mut sum, mut page_count) = (0, 0, 0);
+        for block in &blocks {
+            let number = block.header.number;
+            if sum >= 512 || number % 16 == 0 {
+                (first, sum, page_count) = (number, 0, page_count + 1);
+                let before = number.checked_sub(1);
+                assert_ne!(
+                    before.and_then(|it| segment.find_header(it)),
+                    segment.find_header(first)
+                );
+                assert_ne!(
+                    before.and_then(|it| segment.find_others(it)),
+                    segment.find_others(first)
+                );
+            }
+            sum += block.transactions.len();
+            assert_eq!(segment.find_header(number), segment.find_header(first));
+            assert_eq!(segment.find_others(number), segment.find_others(first));
+        }
+        println!("{txs_per_block} transactions a block: {page_count} pages of headers");
+        assert!((3..=40).contains(&page_count));
     }
 }
 

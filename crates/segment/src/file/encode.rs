@@ -60,8 +60,9 @@ pub struct EncodedGroup {
     /// Pages of rows and of payloads, one after the other.
     pub(super) pages: Vec<u8>,
     pub(super) page_entries: Vec<PageEntry>,
-    pub(super) header_page: Vec<u8>,
-    pub(super) other_page: Vec<u8>,
+    /// Pages of headers and of what else blocks have, and how many blocks each holds.
+    pub(super) header_pages: Vec<(Vec<u8>, u64)>,
+    pub(super) other_pages: Vec<(Vec<u8>, u64)>,
 }
 
 impl EncodedGroup {
@@ -74,8 +75,8 @@ impl EncodedGroup {
     /// How many bytes its pages take.
     #[must_use]
     pub fn bytes_count(&self) -> usize {
-        let parts = [&self.pages, &self.header_page, &self.other_page];
-        parts.iter().fold(0, |sum, part| part.len().saturating_add(sum))
+        let parts = self.header_pages.iter().chain(&self.other_pages).map(|(page, _)| page);
+        parts.fold(self.pages.len(), |sum, part| part.len().saturating_add(sum))
     }
 }
 
@@ -112,8 +113,11 @@ impl Encoder {
         }
         maker.close_rows()?;
         let mut group = maker.group;
-        group.header_page = deflater.frame(&header_parts(blocks))?;
-        group.other_page = deflater.frame(&other_parts(blocks))?;
+        for blocks in in_parts(blocks, self.version.rules().part_transactions) {
+            let count = wide(blocks.len());
+            group.header_pages.push((deflater.frame_parts(&header_parts(blocks))?, count));
+            group.other_pages.push((deflater.frame_parts(&other_parts(blocks))?, count));
+        }
         self.idle().push(deflater);
         Ok(group)
     }
@@ -162,8 +166,8 @@ impl Encoder {
             receipt_payload_bytes: 0,
             pages: Vec::new(),
             page_entries: Vec::new(),
-            header_page: Vec::new(),
-            other_page: Vec::new(),
+            header_pages: Vec::new(),
+            other_pages: Vec::new(),
         }
     }
 }
@@ -316,6 +320,22 @@ fn entry(block: &Block) -> BlockEntry {
         base_fee: block.header.base_fee_per_gas,
         excess_blob_gas: block.header.excess_blob_gas,
     }
+}
+
+/// The blocks of each page of headers, and of others.
+fn in_parts(
+    blocks: &[Verified<Block>],
+    transactions: Option<usize>,
+) -> impl Iterator<Item = &[Verified<Block>]> {
+    let mut sum = 0_usize;
+    blocks.split_inclusive(move |block| {
+        sum = sum.saturating_add(block.transactions.len());
+        let is_last = transactions.is_some_and(|enough| sum >= enough);
+        if is_last {
+            sum = 0;
+        }
+        is_last
+    })
 }
 
 /// Raw headers, and the length of each block's RLP.

@@ -8,7 +8,8 @@ use std::ops::Range;
 use alloy_primitives::{B256, Bytes};
 
 use super::footer::{Facts, Footer};
-use super::shape::{GROUP_BLOCKS, groups};
+use super::parts::PartPages;
+use super::shape::GROUP_BLOCKS;
 use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
@@ -34,8 +35,8 @@ pub struct Segment {
     row_pages: Vec<RowPageEntry>,
     /// For every so many ordinals, which of the row pages has the first of them.
     row_pages_near: Vec<u32>,
-    header_pages: Vec<usize>,
-    other_pages: Vec<usize>,
+    header_pages: PartPages,
+    other_pages: PartPages,
     blocks: Vec<BlockEntry>,
     /// Ordinal of every block's first transaction, and of the end.
     first_ordinals: Vec<u64>,
@@ -145,8 +146,8 @@ impl Segment {
             kinds: Vec::with_capacity(tail.pages.len()),
             row_pages: Vec::new(),
             row_pages_near: Vec::new(),
-            header_pages: Vec::new(),
-            other_pages: Vec::new(),
+            header_pages: PartPages::default(),
+            other_pages: PartPages::default(),
             blocks: tail.blocks,
             first_ordinals: vec![0],
         };
@@ -156,12 +157,11 @@ impl Segment {
             segment.first_ordinals.push(ordinal);
         }
         let row_count = segment.add_pages(&tail.pages)?;
-        let group_count = groups(facts.range).count();
         for (what, found, expected) in [
             ("rows", row_count, facts.transaction_count),
             ("transactions", ordinal, facts.transaction_count),
-            ("header pages", wide(segment.header_pages.len()), wide(group_count)),
-            ("pages of ommers", wide(segment.other_pages.len()), wide(group_count)),
+            ("headers", wide(segment.header_pages.block_count()), facts.range.count()),
+            ("lists of ommers", wide(segment.other_pages.block_count()), facts.range.count()),
         ] {
             if found != expected {
                 return Err(Corrupt::Directory { what, found, expected });
@@ -198,8 +198,8 @@ impl Segment {
                     ordinal = ordinal.saturating_add(*count);
                 }
                 Kind::Payload => {}
-                Kind::Headers => self.header_pages.push(page),
-                Kind::Others => self.other_pages.push(page),
+                Kind::Headers => self.header_pages.push(page, *count),
+                Kind::Others => self.other_pages.push(page, *count),
             }
         }
         Ok(ordinal)
@@ -280,8 +280,8 @@ impl Segment {
             .saturating_add(size_of_val(&*self.kinds))
             .saturating_add(size_of_val(&*self.row_pages))
             .saturating_add(size_of_val(&*self.row_pages_near))
-            .saturating_add(size_of_val(&*self.header_pages))
-            .saturating_add(size_of_val(&*self.other_pages))
+            .saturating_add(self.header_pages.memory_bytes())
+            .saturating_add(self.other_pages.memory_bytes())
             .saturating_add(size_of_val(&*self.first_ordinals))
             .saturating_add(self.tables.memory_bytes());
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -463,7 +463,7 @@ impl Segment {
     /// Where a block's header lies.
     #[must_use]
     pub fn find_header(&self, number: u64) -> Option<PagePlace> {
-        self.find_group(&self.header_pages, number)
+        self.find_part(&self.header_pages, number)
     }
 
     /// Reads a header out of its page.
@@ -474,7 +474,8 @@ impl Segment {
         bytes: &[u8],
         number: u64,
     ) -> Result<HeaderRecord, Corrupt> {
-        let (plain, skipped) = self.open_parts(inflater, place, bytes, number)?;
+        let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
+        let (plain, skipped) = (Bytes::from(opened), self.skipped(&self.header_pages, number));
         let mut cursor = Cursor::new(&plain);
         let mut read = || Ok((read_part(&mut cursor)?, cursor.varint("block bytes")?));
         let (rlp, block_bytes) = nth(skipped, &mut read).map_err(|fault| corrupt(place, fault))?;
@@ -487,7 +488,7 @@ impl Segment {
     /// Where a block's ommers and withdrawals lie.
     #[must_use]
     pub fn find_others(&self, number: u64) -> Option<PagePlace> {
-        self.find_group(&self.other_pages, number)
+        self.find_part(&self.other_pages, number)
     }
 
     /// Reads a block's ommers and withdrawals out of their page.
@@ -498,7 +499,8 @@ impl Segment {
         bytes: &[u8],
         number: u64,
     ) -> Result<Others, Corrupt> {
-        let (plain, skipped) = self.open_parts(inflater, place, bytes, number)?;
+        let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
+        let (plain, skipped) = (Bytes::from(opened), self.skipped(&self.other_pages, number));
         let mut cursor = Cursor::new(&plain);
         let mut read = || Ok((read_part(&mut cursor)?, read_part(&mut cursor)?));
         let (ommers, withdrawals) =
@@ -526,30 +528,20 @@ impl Segment {
         usize::try_from(position).ok().filter(|_| range.contains(number))
     }
 
-    fn find_group(&self, pages: &[usize], number: u64) -> Option<PagePlace> {
-        self.position(number)?;
-        let first_group = self.footer.facts.range.first() / GROUP_BLOCKS;
-        let group = (number / GROUP_BLOCKS).checked_sub(first_group)?;
-        self.place(*pages.get(usize::try_from(group).ok()?)?)
+    /// The page of these that a block has a part in.
+    fn find_part(&self, pages: &PartPages, number: u64) -> Option<PagePlace> {
+        let (page, _) = pages.find(self.position(number)?)?;
+        self.place(page)
     }
 
-    /// Opens a page with parts of a group's blocks, and tells how many blocks come before one.
-    fn open_parts(
-        &self,
-        inflater: &mut Inflater,
-        place: &PagePlace,
-        bytes: &[u8],
-        number: u64,
-    ) -> Result<(Bytes, u64), Corrupt> {
-        let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
-        let group_first = number.saturating_sub(number % GROUP_BLOCKS);
-        let skipped = number.saturating_sub(group_first.max(self.footer.facts.range.first()));
-        Ok((opened.into(), skipped))
+    /// How many blocks have their parts before a block's in its page.
+    fn skipped(&self, pages: &PartPages, number: u64) -> usize {
+        self.position(number).and_then(|at| pages.find(at)).map_or(0, |(_, skipped)| skipped)
     }
 }
 
 /// Reads what comes after `skipped` of the same.
-fn nth<T>(skipped: u64, read: &mut impl FnMut() -> Result<T, RowFault>) -> Result<T, PageFault> {
+fn nth<T>(skipped: usize, read: &mut impl FnMut() -> Result<T, RowFault>) -> Result<T, PageFault> {
     for _ in 0..skipped {
         read()?;
     }

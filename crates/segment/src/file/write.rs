@@ -156,9 +156,8 @@ impl SegmentWriter {
         }
         self.blocks.extend(group.blocks);
         self.pages.extend(group.page_entries);
-        let block_count = group.range.count();
-        self.header_pages.push((group.header_page, block_count));
-        self.other_pages.push((group.other_page, block_count));
+        self.header_pages.extend(group.header_pages);
+        self.other_pages.extend(group.other_pages);
         self.next = group.range.end();
         self.hasher.update(&group.pages);
         Ok(group.pages)
