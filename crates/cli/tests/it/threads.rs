@@ -16,8 +16,8 @@ use crate::served::Served;
 use crate::stores::data_folder;
 
 const CONNECTIONS: usize = 32;
-/// Requests of each connection on each core: more than pass between two looks.
-const ROUNDS: usize = 40;
+/// Rounds of two requests on each core: more than it takes to be followed there.
+const ROUNDS: usize = 60;
 
 /// Makes a thread, or this one, run on these cores alone.
 fn bind(thread: Option<Pid>, cores: &[usize]) {

@@ -20,9 +20,12 @@ use tracing::debug;
 
 use super::{cores, outbox};
 
-/// Requests of a connection between two looks at where its packets come in: the threads that a busy
-/// client runs on are found within milliseconds, and a look takes less than a hundredth of an answer.
+/// Requests of a connection between two looks at where its packets come in: a look takes less than a
+/// hundredth of an answer.
 const REQUESTS_A_LOOK: u32 = 16;
+/// Looks in a row that must have found the same core: a client whose connections change threads all the
+/// time is left alone, and one that stays on its cores is followed within milliseconds.
+const LOOKS_ALIKE: u32 = 4;
 /// A thread may take a connection from one that has as many, and then has up to this part of them more.
 /// With so few that one more would be a larger part, none is moved but to make the threads even.
 const UNEVEN_PART: usize = 8;
@@ -65,6 +68,8 @@ pub(super) struct Seat {
     worker: Arc<Worker>,
     /// Since the last look.
     requests: u32,
+    /// What the last looks found, and how many of them in a row.
+    found: (usize, u32),
 }
 
 impl Workers {
@@ -99,7 +104,8 @@ impl Crew {
 
     fn take(self: &Arc<Self>, worker: &Arc<Worker>) -> Seat {
         worker.connections.fetch_add(1, Ordering::Relaxed);
-        Seat { crew: Arc::clone(self), worker: Arc::clone(worker), requests: 0 }
+        let found = (cores::NOWHERE, 0);
+        Seat { crew: Arc::clone(self), worker: Arc::clone(worker), requests: 0, found }
     }
 }
 
@@ -118,9 +124,17 @@ impl Seat {
         }
         self.requests = 0;
         let core = cores::of_packets(stream)?;
-        let better = self.better_at(core)?;
+        let better = self.better_after(core)?;
         debug!(core, "a connection goes to the thread where its packets come in");
         Some(better)
+    }
+
+    /// The same, after a look that found packets to come in there.
+    fn better_after(&mut self, core: usize) -> Option<Self> {
+        let (before, looks) = self.found;
+        let looks = if core == before { looks.saturating_add(1) } else { 1 };
+        self.found = (core, looks);
+        if looks < LOOKS_ALIKE { None } else { self.better_at(core) }
     }
 
     /// A place on a thread that runs there, if this one does not and it has room.
@@ -204,7 +218,8 @@ mod tests {
         std::iter::once(&crew.first).chain(&crew.others).map(|worker| worker.has()).collect()
     }
 
-    /// Every connection looks, so many times in turn, with its packets at the core that it is given.
+    /// Every connection looks, so often that it may move that many times, with its packets at the core
+    /// that it is given.
     fn look(seats: &mut [Seat], times: usize, core: impl Fn(usize) -> usize) {
         for _ in 0..times {
             for (place, seat) in seats.iter_mut().enumerate() {
@@ -251,6 +266,19 @@ mod tests {
             look(&mut seats, 1, |place| if place == 0 { 99 } else { core(place) });
             assert_eq!(shares(&crew), before);
         }
+    }
+
+    #[test]
+    fn packets_that_come_in_here_and_there_move_nothing() {
+        let runtime = runtime();
+        let crew = crew(&runtime, 2);
+        let mut seats: Vec<Seat> = (0..32).map(|_| crew.seat()).collect();
+        let seat = &mut seats[0];
+        for look in 0..100 {
+            // Three times there, once here.
+            assert!(seat.better_after(usize::from(look % 4 > 0)).is_none(), "{look}");
+        }
+        assert!((0..4).any(|_| seat.better_after(1).is_some()));
     }
 
     #[test]
