@@ -27,6 +27,9 @@ use crate::server::Server;
 
 /// Answers of a question that are looked at to find one of the usual length.
 const LOOKED_AT: usize = 200;
+/// Turns at a fixed rate are so many times as long as others: one wait in a hundred is what they
+/// tell, and a second that went badly for the whole machine would be all of it.
+const TURNS_OF_WAITS: u32 = 3;
 /// What is asked of Quipu alone, or in more than one way.
 const OTHERS: [&str; 6] = ["cold", "import", "memory", "scaling", "rivals", "reorgs"];
 
@@ -231,13 +234,14 @@ impl<'a> Asking<'a> {
     pub(crate) fn rules(&self, question: &Question) -> Result<Rules<'a>> {
         let bodies = self.work.join(format!("{}.bodies", question.name));
         fs::write(&bodies, question.bodies.join("\n")).context("a file of bodies")?;
+        let turns = if matches!(question.driver, Driver::Oha(_)) { TURNS_OF_WAITS } else { 1 };
         let load = Load {
             bodies,
             body_count: question.bodies.len(),
             headers: question.headers.clone(),
             connections: question.connections,
             threads: self.request.threads,
-            time: self.request.time,
+            time: self.request.time.saturating_mul(turns),
         };
         let (driver, rounds) = (question.driver, self.request.rounds);
         Ok(Rules { driver, load, rounds, folder: self.work })
