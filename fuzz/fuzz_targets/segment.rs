@@ -33,8 +33,10 @@ fuzz_target!(|data: &[u8]| {
     for number in (facts.range.first()..facts.range.end()).take(64) {
         if let Some(place) = segment.find_block(number) {
             let bytes = slice(data, &place.range);
+            let hashes = segment.read_hashes(inflater, &place, bytes);
             if let Ok(rows) = segment.read_block(inflater, &place, bytes, Wanted::Receipt) {
                 let _ = rows.blooms();
+                assert_eq!(hashes.expect("less is read for them"), rows.hashes());
             }
         }
         if let Some(place) = segment.find_header(number) {

@@ -10,7 +10,7 @@ use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wa
 use crate::cache::{AnswerCache, Key, Subject};
 use crate::health::CatchingUp;
 use crate::json::block::{
-    Detail, NotABlock, facts_of, list_items, put_block, put_header, put_uncle,
+    NotABlock, facts_of, list_items, put_full_block, put_hashed_block, put_header, put_uncle,
 };
 use crate::json::receipt::put_receipt;
 use crate::json::transaction::{Place, put_transaction};
@@ -185,11 +185,8 @@ impl Context<'_> {
         out: &mut Vec<u8>,
     ) -> Result<Option<Shared>, Failure> {
         let block = self.asked_block(method, params, reader).await?;
-        let detail = if params.flag()? { Detail::Full } else { Detail::Hashes };
-        let subject = match detail {
-            Detail::Full => Subject::FullBlock,
-            Detail::Hashes => Subject::Block,
-        };
+        let is_full = params.flag()?;
+        let subject = if is_full { Subject::FullBlock } else { Subject::Block };
         let Some(number) = block.found()? else { return null(out).map(|()| None) };
         let hash = self.view.read_hash(reader, number).await?;
         let key = hash.map(|hash| Key::new(subject, hash));
@@ -200,8 +197,13 @@ impl Context<'_> {
             return Ok(Some(Shared { key, kept }));
         }
         let begin = out.len();
-        let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
-        with(out, block, |out, block| Ok(put_block(out, &block, detail)?))?;
+        if is_full {
+            let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+            with(out, block, |out, block| Ok(put_full_block(out, &block)?))?;
+        } else {
+            let block = self.view.read_hashes(reader, number).await?;
+            with(out, block, |out, block| Ok(put_hashed_block(out, &block)?))?;
+        }
         if let (Some(key), Some(hash)) = (key, hash) {
             self.cache.offer(key, number, hash, out.get(begin..).unwrap_or_default());
         }

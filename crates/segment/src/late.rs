@@ -14,6 +14,8 @@
 
 use arrayvec::ArrayVec;
 
+use crate::bytes::put_array;
+
 /// Addresses that wait at the most: some of every row of a page.
 const ADDRESSES_MAX: usize = 64;
 /// Words, the same: few rows have any.
@@ -39,7 +41,15 @@ impl<'a> Late<'a> {
         put(&mut self.words, out, word);
     }
 
-    /// Copies all that waits. Nothing in the buffer may have moved since it was put.
+    /// Tells that two neighbours in the buffer have changed places: what lay from `begin` to `middle`
+    /// now ends at `end`, and what lay from there to `end` now begins at `begin`. Nothing that was put
+    /// later lies before `begin`.
+    pub(crate) fn swap(&mut self, begin: usize, middle: usize, end: usize) {
+        swap(&mut self.addresses, begin, middle, end);
+        swap(&mut self.words, begin, middle, end);
+    }
+
+    /// Copies all that waits. Nothing in the buffer may have moved since, but for what was told.
     pub(crate) fn fill(&mut self, out: &mut [u8]) {
         fill(&mut self.addresses, out);
         fill(&mut self.words, out);
@@ -53,12 +63,22 @@ fn put<'a, const N: usize, const MAX: usize>(
     value: &'a [u8; N],
 ) -> usize {
     let place = out.len();
-    out.extend_from_slice(&[0; N]);
+    put_array(out, [0; N]);
     if late.is_full() {
         fill(late, out);
     }
     late.push((place, value));
     place
+}
+
+fn swap<T>(late: &mut [(usize, T)], begin: usize, middle: usize, end: usize) {
+    for (place, _) in late.iter_mut().rev().take_while(|(place, _)| *place >= begin) {
+        *place = if *place < middle {
+            place.saturating_add(end.saturating_sub(middle))
+        } else {
+            place.saturating_sub(middle.saturating_sub(begin))
+        };
+    }
 }
 
 fn fill<const N: usize, const MAX: usize>(
@@ -93,5 +113,27 @@ mod tests {
         out.fill(0);
         late.fill(&mut out);
         assert_eq!(out, vec![0; expected.len()]);
+    }
+
+    #[test]
+    fn what_changes_places_before_it_is_copied_comes_to_its_new_one() {
+        let words: Vec<[u8; 32]> = (1..6).map(|byte| [byte; 32]).collect();
+        let [before, one, two, three, after] = words.as_slice() else { unreachable!() };
+        let (mut late, mut out) = (Late::default(), Vec::new());
+        late.put_word(&mut out, before);
+        let begin = out.len();
+        late.put_word(&mut out, one);
+        out.push(0xaa);
+        late.put_word(&mut out, two);
+        let middle = out.len();
+        out.push(0xbb);
+        late.put_word(&mut out, three);
+        let end = out.len();
+        out[begin..].rotate_left(middle - begin);
+        late.swap(begin, middle, end);
+        late.put_word(&mut out, after);
+        late.fill(&mut out);
+        let expected = [&before[..], &[0xbb], three, one, &[0xaa], two, after].concat();
+        assert_eq!(out, expected);
     }
 }

@@ -15,9 +15,8 @@ use zstd::zstd_safe::{CParameter, DParameter, FrameFormat, ParamSwitch};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
 use crate::corrupt::{PageFault, RowFault};
-use crate::late::Late;
-use crate::row::{ReceiptHead, RowContext, Wanted, decode_row};
-use crate::row_set::{RowBuffers, RowEntry};
+use crate::row::{ReceiptHead, RowContext, Senders, Wanted, decode_row};
+use crate::row_set::RowSlot;
 use crate::tables::Tables;
 use crate::version::{Compression, PageRules, Version};
 
@@ -278,6 +277,7 @@ pub struct Rows<'a> {
     /// What the head says of every receipt; `None` if there is none, or none is wanted.
     receipts: Option<Vec<ReceiptHead>>,
     has_receipts: bool,
+    senders: Senders,
     tokens: &'a [u8],
     signatures: &'a [[u8; SIGNATURE_BYTES]],
 }
@@ -324,7 +324,22 @@ impl<'a> Rows<'a> {
         if !cursor.is_empty() || signatures.len() != row_count || !cut.is_empty() {
             return Err(RowFault::Rest { left: cursor.rest().len() }.into());
         }
-        Ok(Self { chain_id, ordinals, before, ends, receipts, has_receipts, tokens, signatures })
+        Ok(Self {
+            chain_id,
+            ordinals,
+            before,
+            ends,
+            receipts,
+            has_receipts,
+            senders: Senders::Told,
+            tokens,
+            signatures,
+        })
+    }
+
+    /// The same, but for the senders if they are left out.
+    pub(crate) fn with_senders(self, senders: Senders) -> Self {
+        Self { senders, ..self }
     }
 
     /// How many rows are here.
@@ -368,15 +383,14 @@ impl<'a> Rows<'a> {
         self.bounds(row).map_or(0..0, |(begin, end)| begin.payloads..end.payloads)
     }
 
-    /// Decodes a row into the buffers, but for what is late; `payload` gives its long bytes in order.
+    /// Decodes a row; `payload` gives its long bytes in order.
     pub(crate) fn decode(
         &self,
         row: usize,
         tables: &'a Tables,
         payload: &mut dyn FnMut() -> Option<Bytes>,
-        buffers: &mut RowBuffers,
-        late: &mut Late<'a>,
-    ) -> Result<RowEntry, RowFault> {
+        slot: RowSlot<'_, 'a>,
+    ) -> Result<(), RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
         let (Some((begin, end)), Some(signature)) = (self.bounds(row), self.signatures.get(row))
         else {
@@ -390,8 +404,9 @@ impl<'a> Rows<'a> {
             receipt: receipt.copied(),
             is_whole: !self.has_receipts || receipt.is_some(),
             signature,
+            senders: self.senders,
         };
-        decode_row(tokens, context, payload, buffers, late)
+        decode_row(tokens, context, payload, slot)
     }
 }
 

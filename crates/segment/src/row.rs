@@ -47,6 +47,13 @@ pub enum Wanted {
     Receipt,
 }
 
+/// Whether senders are copied to where rows go: the hash of a transaction needs none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Senders {
+    Told,
+    LeftOut,
+}
+
 /// What a row is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowSource<'a> {

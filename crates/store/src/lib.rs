@@ -41,5 +41,5 @@ pub use finality::Finality;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
 pub use store::{CurrentView, Limits, Store, Watcher};
-pub use view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
+pub use view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
 pub use writer::{Drafting, Told, Writer};

@@ -15,7 +15,7 @@ use alloy_primitives::{B256, U256, keccak256};
 use chain::trust::Status;
 use chain::{BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Subject};
-use segment::{SLOT_BLOCKS, Wanted};
+use segment::{BlockPlace, Others, SLOT_BLOCKS, Wanted};
 
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
@@ -26,7 +26,7 @@ use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
 
-pub use records::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction};
+pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
 
 /// What can be read, as it is at one moment.
 #[derive(Debug)]
@@ -43,6 +43,15 @@ pub struct View {
     finality: Finality,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<u64>>,
+}
+
+/// A block of a segment whose rows are still to be read.
+struct FetchedBlock {
+    header: StoredHeader,
+    others: Others,
+    file: Arc<SegmentFile>,
+    open: Arc<OpenSegment>,
+    rows: BlockPlace,
 }
 
 /// Where each segment begins: its slot, and the ordinal of its first transaction there.
@@ -229,6 +238,37 @@ impl View {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredBlock::of_head(block)));
         }
+        let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
+        let FetchedBlock { header, others, file, open, rows } = block;
+        let Reader { inflater, page, .. } = reader;
+        let rows = open.segment.read_block(inflater, &rows, page, wanted);
+        let rows = rows.map_err(|cause| file.corrupt(cause))?;
+        Ok(Some(StoredBlock { header, others, rows }))
+    }
+
+    /// A whole block with the hashes of its transactions.
+    pub async fn read_hashes(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<HashedBlock>, StoreError> {
+        if let Some(block) = self.head_block(number) {
+            return Ok(Some(HashedBlock::of_head(block)));
+        }
+        let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
+        let FetchedBlock { header, others, file, open, rows } = block;
+        let Reader { inflater, page, .. } = reader;
+        let hashes = open.segment.read_hashes(inflater, &rows, page);
+        let hashes = hashes.map_err(|cause| file.corrupt(cause))?;
+        Ok(Some(HashedBlock { header, others, hashes }))
+    }
+
+    /// A block of a segment, but for its rows, whose bytes are then the reader's page.
+    async fn fetch_block(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<FetchedBlock>, StoreError> {
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
         let Some(header) = self.header_in(reader, &file, &open, number).await? else {
             return Ok(None);
@@ -238,16 +278,13 @@ impl View {
         else {
             return Ok(None);
         };
-        let corrupt = |cause| file.corrupt(cause);
         self.fetch(reader, &open, others.range.clone()).await?;
         let others = open
             .segment
             .read_others(&mut reader.inflater, &others, &reader.page, number)
-            .map_err(corrupt)?;
+            .map_err(|cause| file.corrupt(cause))?;
         self.fetch(reader, &open, rows.range.clone()).await?;
-        let Reader { inflater, page, .. } = reader;
-        let rows = open.segment.read_block(inflater, &rows, page, wanted).map_err(corrupt)?;
-        Ok(Some(StoredBlock { header, others, rows }))
+        Ok(Some(FetchedBlock { header, others, file, open, rows }))
     }
 
     /// A block as a source would give it, to be proven again or handed on.

@@ -5,58 +5,66 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable as _;
 use chain::decode_header;
-use store::{BlockFacts, StoredBlock, StoredHeader};
+use store::{BlockFacts, HashedBlock, Others, StoredBlock, StoredHeader};
 
 use super::transaction::{Place, put_transaction};
 use super::{Object, put_data, put_list, try_put_list};
 
 /// What a transaction as JSON has beside the digits of its own bytes, about.
 const TRANSACTION_NAMES_BYTES: usize = 640;
+/// What a hash takes as JSON in a list.
+const HASH_BYTES: usize = "\"0x\",".len() + 64;
+/// What all else of a block does, about. Room for all is made at once: growing a long answer copies
+/// it each time.
+const HEADER_BYTES: usize = 3072;
 
 /// Stored bytes that cannot be what a verified block had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotABlock;
 
-/// How much of each transaction a block shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
-    Hashes,
-    Full,
+/// Appends a block with the hashes of its transactions.
+pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result<(), NotABlock> {
+    let HashedBlock { header, others, hashes } = block;
+    put_block(out, header, others, |out, _| {
+        out.reserve(hashes.len().saturating_mul(HASH_BYTES).saturating_add(HEADER_BYTES));
+        put_list(out, hashes, |out, hash| put_data(out, hash.as_slice()));
+        Ok(())
+    })
 }
 
-/// Appends a block.
-pub(crate) fn put_block(
+/// Appends a block with its transactions.
+pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(), NotABlock> {
+    let StoredBlock { header, others, rows } = block;
+    put_block(out, header, others, |out, decoded| {
+        // Two digits a byte, and the names of members.
+        let names = rows.len().saturating_mul(TRANSACTION_NAMES_BYTES);
+        let bytes = usize::try_from(header.block_bytes).unwrap_or_default();
+        out.reserve(bytes.saturating_mul(2).saturating_add(names));
+        let facts = facts_of(header, decoded);
+        let rows = rows.iter().zip(rows.hashes()).zip(0..);
+        try_put_list(out, rows, |out, ((row, hash), index)| {
+            put_transaction(out, row, Place { block: &facts, index, hash })
+        })
+    })
+}
+
+/// Appends a block; its transactions are for `put_transactions`.
+fn put_block(
     out: &mut Vec<u8>,
-    block: &StoredBlock,
-    detail: Detail,
+    stored: &StoredHeader,
+    others: &Others,
+    put_transactions: impl FnOnce(&mut Vec<u8>, &Header) -> Result<(), NotABlock>,
 ) -> Result<(), NotABlock> {
-    let header = decode_header(&block.header.rlp).map_err(|_| NotABlock)?;
+    let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
-    put_header_members(&mut object, &header, block.header.hash);
-    object.quantity("size", block.header.block_bytes);
-    let uncles = list_items(&block.others.ommers)?;
+    put_header_members(&mut object, &header, stored.hash);
+    object.quantity("size", stored.block_bytes);
+    let uncles = list_items(&others.ommers)?;
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
-    let hashes = block.rows.hashes();
-    let transactions = object.member("transactions");
-    match detail {
-        Detail::Hashes => {
-            put_list(transactions, &hashes, |out, hash| put_data(out, hash.as_slice()));
-        }
-        Detail::Full => {
-            // Two digits a byte, and the names of members: growing a long answer copies it each time.
-            let names = block.rows.len().saturating_mul(TRANSACTION_NAMES_BYTES);
-            let bytes = usize::try_from(block.header.block_bytes).unwrap_or_default();
-            transactions.reserve(bytes.saturating_mul(2).saturating_add(names));
-            let facts = facts_of(&block.header, &header);
-            let rows = block.rows.iter().zip(&hashes).zip(0..);
-            try_put_list(transactions, rows, |out, ((row, hash), index)| {
-                put_transaction(out, row, Place { block: &facts, index, hash: *hash })
-            })?;
-        }
-    }
-    if let Some(withdrawals) = &block.others.withdrawals {
+    put_transactions(object.member("transactions"), &header)?;
+    if let Some(withdrawals) = &others.withdrawals {
         let list = Vec::<Withdrawal>::decode(&mut withdrawals.as_ref()).map_err(|_| NotABlock)?;
         put_list(object.member("withdrawals"), &list, put_withdrawal);
     }

@@ -5,13 +5,15 @@
 
 use std::ops::Range;
 
+use alloy_primitives::B256;
+
 use super::Kind;
 use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::late::Late;
 use crate::page::Inflater;
-use crate::row::Wanted;
+use crate::row::{Senders, Wanted};
 use crate::row_set::RowSet;
 
 /// Where all rows of a block lie.
@@ -57,6 +59,29 @@ impl Segment {
         bytes: &[u8],
         wanted: Wanted,
     ) -> Result<RowSet, Corrupt> {
+        self.read_rows(inflater, place, bytes, wanted, Senders::Told)
+    }
+
+    /// The hashes of a block's transactions in order; `bytes` are those of the place's range.
+    pub fn read_hashes(
+        &self,
+        inflater: &mut Inflater,
+        place: &BlockPlace,
+        bytes: &[u8],
+    ) -> Result<Vec<B256>, Corrupt> {
+        let wanted = Wanted::Transaction;
+        let rows = self.read_rows(inflater, place, bytes, wanted, Senders::LeftOut)?;
+        Ok(rows.hashes())
+    }
+
+    fn read_rows(
+        &self,
+        inflater: &mut Inflater,
+        place: &BlockPlace,
+        bytes: &[u8],
+        wanted: Wanted,
+        senders: Senders,
+    ) -> Result<RowSet, Corrupt> {
         let offset = place.range.start;
         let mut set = RowSet::with_capacity(place.row_count, bytes.len());
         let mut skipped = place.skipped;
@@ -64,6 +89,7 @@ impl Segment {
         for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {
             let own = part(bytes, offset, &page.range).map_err(|fault| corrupt(&page, fault))?;
             let rows = self.open_rows(inflater, &page, own, &mut plain, wanted)?;
+            let rows = rows.with_senders(senders);
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };
@@ -76,9 +102,8 @@ impl Segment {
                 } else {
                     part(bytes, offset, &payloads).map_err(|fault| corrupt(&place.page, fault))?
                 };
-                set.read(|buffers| {
-                    self.read_into(inflater, &place, &rows, payloads, buffers, &mut late)
-                })?;
+                let slot = set.add(&mut late);
+                self.read_into(inflater, &place, &rows, payloads, slot)?;
             }
             set.fill(&mut late);
         }

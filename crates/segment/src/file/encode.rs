@@ -17,7 +17,9 @@ use super::{BlockEntry, Kind, PageEntry};
 use crate::bytes::{put_length, put_varint};
 use crate::corrupt::PageFault;
 use crate::page::{Deflater, RowHead, RowPage, wide};
-use crate::row::{Payload, ReceiptHead, RowContext, RowSource, count_row, decode_row, encode_row};
+use crate::row::{
+    Payload, ReceiptHead, RowContext, RowSource, Senders, count_row, decode_row, encode_row,
+};
 use crate::row_set::{LogView, ReceiptView, Row, RowView};
 use crate::tables::{Census, Codebook, Tables};
 use crate::version::Version;
@@ -233,6 +235,7 @@ impl GroupMaker<'_> {
             receipt,
             is_whole: true,
             signature: &signature,
+            senders: Senders::Told,
         };
         let codebook = &self.encoder.codebook;
         for is_raw in [!source.says_chain(), true] {
@@ -241,8 +244,7 @@ impl GroupMaker<'_> {
                 encode_row(&mut tokens, codebook, source, &mut payloads, is_raw);
             let mut given = payloads.iter().map(|payload| payload.bytes.clone());
             let mut next = || given.next();
-            let read =
-                Row::read(|buffers, late| decode_row(&tokens, context, &mut next, buffers, late));
+            let read = Row::read(|slot| decode_row(&tokens, context, &mut next, slot));
             if read.is_ok_and(|read| is_same(read.view(), source)) {
                 return Ok(ExactRow { tokens, receipt_token_bytes, receipt, payloads, signature });
             }

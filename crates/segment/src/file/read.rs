@@ -13,10 +13,9 @@ use super::shape::GROUP_BLOCKS;
 use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::late::Late;
 use crate::page::{Before, Inflater, Rows, wide};
 use crate::row::Wanted;
-use crate::row_set::{Row, RowBuffers, RowEntry};
+use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
 use crate::version::Version;
 
@@ -424,24 +423,21 @@ impl Segment {
         rows: &Rows<'_>,
         payloads: &[u8],
     ) -> Result<Row, Corrupt> {
-        Row::read(|buffers, late| self.read_into(inflater, place, rows, payloads, buffers, late))
+        Row::read(|slot| self.read_into(inflater, place, rows, payloads, slot))
     }
 
-    /// Reads one row to the end of the buffers, but for what is late.
+    /// Reads one row to where it goes.
     pub(super) fn read_into<'a>(
         &'a self,
         inflater: &mut Inflater,
         place: &RowPlace,
         rows: &Rows<'a>,
         payloads: &[u8],
-        buffers: &mut RowBuffers,
-        late: &mut Late<'a>,
-    ) -> Result<RowEntry, Corrupt> {
+        slot: RowSlot<'_, 'a>,
+    ) -> Result<(), Corrupt> {
         let faulty = |fault: RowFault| corrupt(&place.page, fault.into());
         if rows.payloads_of(place.row).is_empty() {
-            return rows
-                .decode(place.row, &self.tables, &mut || None, buffers, late)
-                .map_err(faulty);
+            return rows.decode(place.row, &self.tables, &mut || None, slot).map_err(faulty);
         }
         let mut long_bytes = Vec::new();
         let mut rest = Cursor::new(payloads);
@@ -457,7 +453,7 @@ impl Segment {
             long_bytes.push(Bytes::from(opened));
         }
         let mut given = long_bytes.into_iter();
-        rows.decode(place.row, &self.tables, &mut || given.next(), buffers, late).map_err(faulty)
+        rows.decode(place.row, &self.tables, &mut || given.next(), slot).map_err(faulty)
     }
 
     /// Where a block's header lies.

@@ -13,15 +13,16 @@ use chain::TxFields;
 
 use super::{
     BYTES_KINDS, BYTES_OUTSIDE, BYTES_PLAIN, CHAIN_OR_ACCESS, CREATION, ODD_PARITY,
-    PAYLOAD_BYTES_MIN, POST_STATE, Part, ReceiptHead, SUCCESS, TYPE_MASK, TYPE_RAW,
+    PAYLOAD_BYTES_MIN, POST_STATE, Part, ReceiptHead, SUCCESS, Senders, TYPE_MASK, TYPE_RAW,
 };
+use crate::bytes::put_array;
 use crate::corrupt::RowFault;
 use crate::late::Late;
 use crate::rlp::{
-    HEAD_BYTES_MAX, fill_list_head, put_address, put_list_head, put_number, put_string_head,
+    HEAD_BYTES_MAX, fill_list_head, list_head_bytes, put_list_head, put_number, put_string_head,
     put_u64, put_u128, put_word,
 };
-use crate::row_set::{LogEntry, ReceiptEntry, RowBuffers, RowEntry};
+use crate::row_set::{LogEntry, ReceiptEntry, RowBuffers, RowSlot};
 use crate::tables::Tables;
 use crate::token::RowReader;
 
@@ -35,24 +36,27 @@ pub(crate) struct RowContext<'a> {
     /// Whether nothing may be left over; a receipt that nobody wants is.
     pub(crate) is_whole: bool,
     pub(crate) signature: &'a [u8; 64],
+    pub(crate) senders: Senders,
 }
 
 /// The row's long bytes, one after the other.
 pub(crate) type Payloads<'a> = dyn FnMut() -> Option<Bytes> + 'a;
 
-/// Reads a row to the end of the buffers, but for what is late.
+/// Reads a row.
 pub(crate) fn decode_row<'a>(
     row: &'a [u8],
     context: RowContext<'a>,
     payload: &mut Payloads<'_>,
-    buffers: &mut RowBuffers,
-    late: &mut Late<'a>,
-) -> Result<RowEntry, RowFault> {
+    slot: RowSlot<'_, 'a>,
+) -> Result<(), RowFault> {
+    let RowSlot { buffers, late, entry } = slot;
     let mut reader = RowReader::new(row, context.tables, late);
     let flags = reader.cursor.byte("flags")?;
     let sender = reader.address("sender")?;
     let out = &mut buffers.bytes;
-    let sender = reader.late.put_address(out, sender);
+    if context.senders == Senders::Told {
+        entry.sender = reader.late.put_address(out, sender);
+    }
     let begin = if flags & TYPE_MASK == TYPE_RAW {
         let begin = out.len();
         read_bytes(&mut reader, Part::Plain, payload, out, Form::Bare)?;
@@ -63,14 +67,14 @@ pub(crate) fn decode_row<'a>(
     } else {
         read_transaction(&mut reader, flags, context, payload, out)?
     };
-    let encoded = begin..out.len();
-    let receipt = match context.receipt {
+    entry.encoded = begin..out.len();
+    entry.receipt = match context.receipt {
         Some(head) => Some(read_receipt(&mut reader, flags, head, payload, buffers)?),
         None => None,
     };
     match reader.cursor.rest().len() {
         left if left > 0 && context.is_whole => Err(RowFault::Rest { left }),
-        _ => Ok(RowEntry { encoded, sender, receipt }),
+        _ => Ok(()),
     }
 }
 
@@ -105,10 +109,7 @@ fn read_transaction(
     put_u128(out, fee);
     put_u64(out, gas_limit);
     match to {
-        Some(to) => {
-            put_string_head(out, to.len());
-            reader.late.put_address(out, to);
-        }
+        Some(to) => put_address(out, to, reader.late),
         None => put_string_head(out, 0),
     }
     reader.amount_rlp("value", out)?;
@@ -119,12 +120,9 @@ fn read_transaction(
     if tx_type > 0 && (has_access_list || tx_type > 2) {
         let begin = out.len();
         read_lists(reader, tx_type, has_access_list, out)?;
-        let lists_bytes = out.len().saturating_sub(begin);
+        let middle = out.len();
         read_bytes(reader, part, payload, out, Form::Rlp)?;
-        reader.late.fill(out);
-        if let Some(both) = out.get_mut(begin..) {
-            both.rotate_left(lists_bytes.min(both.len()));
-        }
+        swap(out, begin, middle, reader.late);
     } else {
         read_bytes(reader, part, payload, out, Form::Rlp)?;
         if tx_type > 0 {
@@ -169,24 +167,25 @@ fn read_lists(
 
 /// A 32-byte word with its head.
 const KEY_BYTES: usize = 33;
+/// An address with its head.
+const ADDRESS_BYTES: usize = 21;
 
 fn read_access_list(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let count = reader.cursor.count("access list")?;
     let list = begin_list(out);
     for _ in 0..count {
-        let item = begin_list(out);
-        put_address(out, reader.address("access list")?);
+        let address = reader.address("access list")?;
         let key_count = reader.cursor.count("storage keys")?;
-        put_list_head(out, key_count.saturating_mul(KEY_BYTES));
+        let keys_bytes = key_count.saturating_mul(KEY_BYTES);
+        put_list_head(out, keys_bytes.saturating_add(ADDRESS_BYTES + list_head_bytes(keys_bytes)));
+        put_address(out, address, reader.late);
+        put_list_head(out, keys_bytes);
         for _ in 0..key_count {
             out.push(0x80 + 32);
             reader.single_word(out)?;
         }
-        // What follows moves it.
-        reader.late.fill(out);
-        end_list(out, item);
     }
-    end_list(out, list);
+    end_list(out, list, reader.late);
     Ok(())
 }
 
@@ -196,7 +195,7 @@ fn read_blobs(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     put_list_head(out, count.saturating_mul(KEY_BYTES));
     for _ in 0..count {
         out.push(0x80 + 32);
-        out.extend_from_slice(&reader.cursor.array::<32>("blob hash")?);
+        put_array(out, reader.cursor.array::<32>("blob hash")?);
     }
     Ok(())
 }
@@ -208,29 +207,46 @@ fn read_authorizations(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Res
     for _ in 0..count {
         let item = begin_list(out);
         reader.amount_rlp(what, out)?;
-        put_address(out, reader.address(what)?);
+        let address = reader.address(what)?;
+        put_address(out, address, reader.late);
         put_u64(out, reader.cursor.varint(what)?);
         put_number(out, &[reader.cursor.byte(what)?]);
         put_word(out, &reader.cursor.array(what)?);
         put_word(out, &reader.cursor.array(what)?);
-        end_list(out, item);
+        end_list(out, item, reader.late);
     }
-    end_list(out, list);
+    end_list(out, list, reader.late);
     Ok(())
 }
 
 /// Leaves room for the head of a list whose length is not known yet.
 fn begin_list(out: &mut Vec<u8>) -> usize {
-    out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
+    put_array(out, [0; HEAD_BYTES_MAX]);
     out.len()
 }
 
 /// Puts the head before a list that began there, and closes the gap.
-fn end_list(out: &mut Vec<u8>, begin: usize) {
+fn end_list(out: &mut Vec<u8>, begin: usize, late: &mut Late<'_>) {
     let head = fill_list_head(out, begin, None);
     let room = begin.saturating_sub(HEAD_BYTES_MAX);
-    out.copy_within(head.., room);
+    swap(out, room, head, late);
     out.truncate(out.len().saturating_sub(head.saturating_sub(room)));
+}
+
+/// Changes the places of what lies between `begin` and `middle` and what comes after.
+fn swap(out: &mut [u8], begin: usize, middle: usize, late: &mut Late<'_>) {
+    let end = out.len();
+    if let Some(both) = out.get_mut(begin..) {
+        both.rotate_left(middle.saturating_sub(begin).min(both.len()));
+    }
+    late.swap(begin, middle, end);
+}
+
+/// Appends an address with its head.
+#[inline]
+fn put_address<'a>(out: &mut Vec<u8>, address: &'a [u8; 20], late: &mut Late<'a>) {
+    put_string_head(out, address.len());
+    late.put_address(out, address);
 }
 
 fn read_receipt(
@@ -302,7 +318,7 @@ fn read_bytes(
         _ => {
             let mut rest = length;
             if part == Part::Call && length >= 4 {
-                out.extend_from_slice(&reader.selector()?);
+                put_array(out, reader.selector()?);
                 rest = rest.saturating_sub(4);
             }
             reader.words(rest / 32 * 32, out)?;

@@ -43,9 +43,9 @@ fn check(own: Option<u64>, page: Option<u64>, is_raw: bool) -> usize {
         receipt: None,
         is_whole: true,
         signature: &signature,
+        senders: Senders::Told,
     };
-    let read =
-        Row::read(|buffers, late| decode_row(&row, context, &mut || None, buffers, late)).unwrap();
+    let read = Row::read(|slot| decode_row(&row, context, &mut || None, slot)).unwrap();
     let read = read.view();
     assert_eq!(*read.encoded, *transaction.encoded);
     assert_eq!((read.sender, read.receipt), (transaction.sender, None));

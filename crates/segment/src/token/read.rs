@@ -19,7 +19,7 @@ use super::{
     Recent, SELECTOR_LITERAL, WORD_ADDRESS, WORD_BYTES_MIN, WORD_DECIMAL, WORD_FULL, WORD_LEFT,
     WORD_NEGATIVE, WORD_RECENT, WORD_SMALL, WORD_TABLE, WORD_ZEROS,
 };
-use crate::bytes::Cursor;
+use crate::bytes::{Cursor, put_array};
 use crate::corrupt::RowFault;
 use crate::late::Late;
 use crate::page::wide;
@@ -98,16 +98,21 @@ impl<'a, 'l> RowReader<'a, 'l> {
         Ok(Amount::of(number.ok_or(RowFault::TooLarge { what })?))
     }
 
-    /// A number of so many bytes, if it is not wide and followed by more than it could take: what is
-    /// too much is shifted out, and no byte is asked for by itself.
+    /// A number of so many bytes, if it is not wide. Where it is followed by more than it could take,
+    /// what is too much is shifted out, and no byte is asked for by itself.
     #[inline(always)]
     fn narrow(&mut self, count: u8) -> Option<u128> {
-        let bytes = *self.cursor.rest().first_chunk()?;
         let excess = 16_u32.checked_sub(count.into()).filter(|_| count > 0)?;
-        self.cursor.take(count.into(), "number").ok()?;
-        Some(u128::from_be_bytes(bytes) >> (excess * 8))
+        let rest = self.cursor.rest();
+        let own = self.cursor.take(count.into(), "number").ok()?;
+        Some(match rest.first_chunk() {
+            Some(bytes) => u128::from_be_bytes(*bytes) >> (excess * 8),
+            // The last one of a row.
+            None => own.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte)),
+        })
     }
 
+    #[inline(always)]
     fn scaled(&mut self, exponent: u8, what: &'static str) -> Result<Amount, RowFault> {
         let mantissa = self.cursor.varint(what)?;
         let scale = POWERS.get(usize::from(exponent)).ok_or(RowFault::TooLarge { what })?;
@@ -180,12 +185,12 @@ impl<'a, 'l> RowReader<'a, 'l> {
         let what = "word";
         let significant_bytes = match tag {
             WORD_SMALL..=0xff => {
-                out.extend_from_slice(&[0; WORD_BYTES - 1]);
+                put_array(out, [0; WORD_BYTES - 1]);
                 out.push(tag - WORD_SMALL);
                 return Ok(());
             }
             WORD_ADDRESS => {
-                out.extend_from_slice(&[0; WORD_BYTES - 20]);
+                put_array(out, [0; WORD_BYTES - 20]);
                 let address = self.address(what)?;
                 self.late.put_address(out, address);
                 return Ok(());
@@ -202,7 +207,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                     found: wide(position),
                     count: self.recent_words.len(),
                 })?;
-                out.extend_from_slice(&word.0);
+                put_array(out, word.0);
                 self.recent_words.renew(position);
                 return Ok(());
             }
@@ -210,7 +215,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                 let exponent = self.cursor.byte(what)?;
                 match self.scaled(exponent, what)? {
                     Amount::Narrow(number) => put_narrow(out, number),
-                    Amount::Wide(number) => out.extend_from_slice(&number.to_be_bytes::<32>()),
+                    Amount::Wide(number) => put_array(out, number.to_be_bytes::<32>()),
                 }
                 WORD_BYTES
             }
@@ -252,8 +257,8 @@ impl<'a, 'l> RowReader<'a, 'l> {
 
 /// Appends a number as a word.
 fn put_narrow(out: &mut Vec<u8>, number: u128) {
-    out.extend_from_slice(&[0; 16]);
-    out.extend_from_slice(&number.to_be_bytes());
+    put_array(out, [0; 16]);
+    put_array(out, number.to_be_bytes());
 }
 
 /// What fills a word up.

@@ -17,7 +17,7 @@ use crate::layout::join_ranges;
 use crate::manifest::SegmentEntry;
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::view::{BlockFacts, StoredBlock, StoredHeader, StoredTransaction, View};
+use crate::view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
 
 /// A block that can be read: its hash, and whether its receipts can be read too.
 type Shown = BTreeMap<u64, (B256, bool)>;
@@ -140,8 +140,10 @@ fn compare_number(
     ensure!(block_on(view.read_hash(reader, number))? == expected.map(|it| it.hash), "hash");
     let header = block_on(view.read_header(reader, number))?;
     let candidate = block_on(view.read_candidate(reader, number))?;
+    let with_hashes = block_on(view.read_hashes(reader, number))?;
     let Some(block) = expected else {
         ensure!(stored.is_none() && header.is_none() && candidate.is_none(), "is held");
+        ensure!(with_hashes.is_none(), "its hashes are held");
         ensure!(
             block_on(view.read_transaction(reader, number, 0, Wanted::Receipt))?.is_none(),
             "has a row"
@@ -160,6 +162,10 @@ fn compare_number(
         stored.as_ref().map(brief),
         brief(&expected)
     );
+    let hashes = block.transactions.iter().map(|it| keccak256(&it.encoded)).collect();
+    let StoredBlock { header, others, .. } = expected;
+    let expected = HashedBlock { header, others, hashes };
+    ensure!(with_hashes == Some(expected), "with hashes: {with_hashes:?}");
     let has_receipts = candidate.as_ref().is_some_and(|it| it.receipts.is_some());
     ensure!(has_receipts == block.receipts.is_some(), "receipts are told to be {has_receipts}");
     ensure!(candidate == Some(block.to_candidate()), "candidate");

@@ -35,6 +35,17 @@ pub struct StoredBlock {
     pub rows: RowSet,
 }
 
+/// A whole block, of its transactions the hashes alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashedBlock {
+    /// Its header.
+    pub header: StoredHeader,
+    /// Ommers and withdrawals.
+    pub others: Others,
+    /// The hashes of its transactions in order.
+    pub hashes: Vec<B256>,
+}
+
 /// What a transaction's answer says of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFacts {
@@ -116,15 +127,21 @@ impl StoredBlock {
         for transaction in (0..count).filter_map(|index| StoredTransaction::of_head(head, index)) {
             rows.push(&transaction.row);
         }
-        Self {
-            header: StoredHeader::of_head(head),
-            others: Others {
-                ommers: block.ommers_rlp.clone(),
-                withdrawals: block.withdrawals_rlp.clone(),
-            },
-            rows,
-        }
+        Self { header: StoredHeader::of_head(head), others: others_of_head(head), rows }
     }
+}
+
+impl HashedBlock {
+    pub(super) fn of_head(head: &HeadBlock) -> Self {
+        let transactions = &head.block().transactions;
+        let hashes = transactions.iter().map(|it| *it.envelope.tx_hash()).collect();
+        Self { header: StoredHeader::of_head(head), others: others_of_head(head), hashes }
+    }
+}
+
+fn others_of_head(head: &HeadBlock) -> Others {
+    let block = head.block();
+    Others { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
 }
 
 impl StoredTransaction {
