@@ -173,7 +173,14 @@ fn absorb<const LANES: usize>(state: &mut State<LANES>, lane: usize, input: &[u8
     }
     if rest.len() < RATE {
         // The padding begins with a one after the last byte, and ends with one in the last bit.
-        let last = cut.iter().rev().fold(1, |sum: u64, byte| sum << 8 | u64::from(*byte));
+        let last = match input.last_chunk() {
+            // What is too much of the last eight bytes is shifted out: no byte is asked for by itself.
+            Some(bytes) => {
+                let bits = 8 * (rest.len() % 8);
+                u64::from_le_bytes(*bytes) >> 8 >> (56 - bits) | 1 << bits
+            }
+            None => cut.iter().rev().fold(1, |sum: u64, byte| sum << 8 | u64::from(*byte)),
+        };
         add(words.len(), last);
         add(RATE_WORDS - 1, 1 << 63);
     }

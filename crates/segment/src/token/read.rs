@@ -256,6 +256,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
 }
 
 /// Appends a number as a word.
+#[inline(always)]
 fn put_narrow(out: &mut Vec<u8>, number: u128) {
     put_array(out, [0; 16]);
     put_array(out, number.to_be_bytes());
