@@ -21,13 +21,13 @@ use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::FolderChain;
 use crate::output::print_lines;
-use crate::priority::give_way;
+use crate::priority::take_leftovers;
 use crate::progress::Watch;
 
 use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    give_way();
+    take_leftovers();
     let settings = Settings {
         is_unanchored_allowed: args.unanchored,
         is_without_receipts_allowed: args.without_receipts,
