@@ -14,9 +14,9 @@ use super::{Object, put_data, put_list, try_put_list};
 const TRANSACTION_NAMES_BYTES: usize = 640;
 /// What a hash takes as JSON in a list.
 const HASH_BYTES: usize = "\"0x\",".len() + 64;
-/// What all else of a block does, about. Room for all is made at once: growing a long answer copies
-/// it each time.
-const HEADER_BYTES: usize = 3072;
+/// What may follow the hashes, withdrawals most of all, about. Room for all is made at once: growing a
+/// long answer copies it each time.
+const REST_BYTES: usize = 3072;
 
 /// Stored bytes that cannot be what a verified block had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct NotABlock;
 pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result<(), NotABlock> {
     let HashedBlock { header, others, hashes } = block;
     put_block(out, header, others, |out, _| {
-        out.reserve(hashes.len().saturating_mul(HASH_BYTES).saturating_add(HEADER_BYTES));
+        out.reserve(hashes.len().saturating_mul(HASH_BYTES).saturating_add(REST_BYTES));
         put_list(out, hashes, |out, hash| put_data(out, hash.as_slice()));
         Ok(())
     })
