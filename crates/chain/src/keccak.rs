@@ -47,7 +47,12 @@ fn width() -> Width {
 #[must_use]
 pub fn keccak256_each<T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> {
     let inputs: Vec<&[u8]> = inputs.iter().map(AsRef::as_ref).collect();
-    hash_each(width(), &inputs)
+    keccak256_slices(&inputs)
+}
+
+/// The same of inputs that are slices already.
+pub(crate) fn keccak256_slices(inputs: &[&[u8]]) -> Vec<B256> {
+    hash_each(width(), inputs)
 }
 
 fn hash_each(width: Width, inputs: &[&[u8]]) -> Vec<B256> {
@@ -128,8 +133,12 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
 /// begins a short one last is waited for no longer than that takes.
 fn longest_first(inputs: &[&[u8]]) -> Vec<usize> {
     let length = |at: &usize| inputs.get(*at).map_or(0, |it| it.len());
+    let all = 0..inputs.len();
+    if inputs.iter().all(|input| input.len() <= SHORT_BYTES_MAX) {
+        return all.collect();
+    }
     let (mut order, short): (Vec<usize>, Vec<usize>) =
-        (0..inputs.len()).partition(|at| length(at) > SHORT_BYTES_MAX);
+        all.partition(|at| length(at) > SHORT_BYTES_MAX);
     order.sort_unstable_by_key(|at| std::cmp::Reverse(length(at)));
     order.extend(short);
     order

@@ -21,6 +21,7 @@ mod refusal;
 mod reply;
 mod scan;
 mod service;
+mod spare;
 mod subscription;
 
 pub use answer::UnknownHash;

@@ -13,6 +13,7 @@ use crate::cache::{Kept, Key};
 use crate::envelope::Id;
 use crate::json::{Object, put_list, put_text};
 use crate::refusal::Refusal;
+use crate::spare;
 
 /// A body in three parts: the middle one may be shared with other answers.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +67,11 @@ impl Reply {
     /// Whether nothing is said.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// It has been written: its own buffer is for the next one.
+    pub(crate) fn give_back(self) {
+        spare::give(self.begin);
     }
 
     /// One piece of all parts.

@@ -29,6 +29,7 @@ use crate::params::Params;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
 use crate::reply::{Reply, Shared, put_envelope, put_refusal};
+use crate::spare;
 use crate::subscription::{Channel, SubscriptionIds};
 
 /// The one thing that can be subscribed to.
@@ -204,7 +205,7 @@ impl Service {
     ) -> Option<Reply> {
         let asked =
             Asked { view: self.store.current_view(), time, until: OnceLock::new(), channel };
-        let mut out = Vec::with_capacity(2048);
+        let mut out = spare::take();
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
             Ok(Request::Single(item)) => match self.put_item(&asked, &item, &mut out).await {

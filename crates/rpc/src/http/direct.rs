@@ -7,7 +7,6 @@
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! "Most requests go past hyper" in ARCHITECTURE.md for what going past it measured.
 
-use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -28,6 +27,7 @@ use super::workers::Seat;
 use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
 use crate::in_time::in_time;
 use crate::reply::Reply;
+use crate::spare;
 
 /// Bytes of a head at the most; hyper tells the client of more.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -35,30 +35,6 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
-/// Room for the next read.
-const READ_BYTES: usize = 4096;
-/// Buffers that a thread keeps for the next requests.
-const SPARES_MAX: usize = 256;
-
-thread_local! {
-    /// Most connections of a busy server wait: room to read is taken when there is something to read,
-    /// and ten thousand of them have it in turn.
-    static SPARES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn take_buffer() -> Vec<u8> {
-    SPARES.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(READ_BYTES))
-}
-
-/// Keeps an empty buffer for others, unless it has grown or there are enough.
-fn give_buffer(buffer: Vec<u8>) {
-    SPARES.with_borrow_mut(|spares| {
-        if buffer.capacity() == READ_BYTES && spares.len() < SPARES_MAX {
-            spares.push(buffer);
-        }
-    });
-}
-
 /// How a connection went.
 #[derive(Debug)]
 pub(super) enum Outcome {
@@ -315,9 +291,9 @@ impl Connection<'_> {
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         ready!(self.reader.as_ref().poll_read_ready(context))?;
         if self.unread.is_empty() {
-            self.unread = take_buffer();
+            self.unread = spare::take();
         } else {
-            self.unread.reserve(READ_BYTES);
+            self.unread.reserve(spare::BYTES);
         }
         let read = pin!(self.reader.read_buf(&mut self.unread)).poll(context);
         self.leave_buffer();
@@ -327,7 +303,7 @@ impl Connection<'_> {
     /// Gives room back that nothing is in.
     fn leave_buffer(&mut self) {
         if self.unread.is_empty() {
-            give_buffer(std::mem::take(&mut self.unread));
+            spare::give(std::mem::take(&mut self.unread));
         }
     }
 
@@ -354,7 +330,9 @@ impl Connection<'_> {
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
-        self.write(&reply, is_last).await
+        let written = self.write(&reply, is_last).await;
+        reply.give_back();
+        written
     }
 
     /// Answers with a refusal of the transport, after which the connection ends.
