@@ -1,11 +1,11 @@
-//! A lookup run of arbitrary bytes is refused, or every probe of it is answered or refused; what
-//! can be merged with itself beside it does not panic either.
+//! A lookup run of arbitrary bytes is refused, or every probe of it is answered or refused, and alike
+//! whether its bytes are kept or not; what can be merged with itself beside it does not panic either.
 
 #![no_main]
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{Footer, Run, merge_files};
+use segment::lookup::{Believed, Footer, Run, merge_files};
 
 fuzz_target!(|data: &[u8]| {
     let file_bytes = data.len() as u64;
@@ -13,11 +13,16 @@ fuzz_target!(|data: &[u8]| {
     let tail = footer.tail();
     let tail = data.get(tail.start as usize..tail.end as usize).unwrap_or_default();
     let Ok(run) = Run::parse(tail, file_bytes) else { return };
+    let believed = Believed::none_of(&run);
     for byte in 0..=255 {
         let hash = B256::repeat_byte(byte);
         let range = run.bucket_range(&hash);
         let bucket = data.get(range.start as usize..range.end as usize).unwrap_or_default();
-        let _ = run.probe(&hash, bucket);
+        let found = run.probe(&hash, bucket);
+        for _ in 0..2 {
+            let kept = run.probe_kept(&hash, bucket, &believed);
+            assert_eq!(kept.ok(), found.as_ref().ok().cloned());
+        }
     }
     let _ = merge_files(data, data);
 });

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use segment::{FOOTER_BYTES, Footer, Inflater, Segment, Wanted};
+use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, Wanted};
 
 fuzz_target!(|data: &[u8]| {
     let Some(start) = data.len().checked_sub(FOOTER_BYTES) else { return };
@@ -18,10 +18,10 @@ fuzz_target!(|data: &[u8]| {
     for ordinal in 0..facts.transaction_count.min(64) {
         let Some(place) = segment.find_row(ordinal) else { continue };
         let page = slice(data, &place.page.range);
-        let plain = &mut Vec::new();
+        let room = &mut RowsRoom::default();
         // Receipts of every other row are passed over.
         let wanted = if ordinal % 2 == 0 { Wanted::Receipt } else { Wanted::Transaction };
-        let opened = segment.open_rows(inflater, &place.page, page, plain, wanted);
+        let opened = segment.open_rows(inflater, &place.page, page, room, wanted);
         let Ok(rows) = opened else { continue };
         let _ = segment.position_of(&place, &rows);
         let payloads = slice(data, &segment.find_payloads(&place, &rows));

@@ -99,7 +99,7 @@ fn find(runs: &[Opened<'_>], hash: &B256, wanted: Option<Position>) -> Result<bo
     for Opened { file, run } in runs {
         let bucket = slice(file, run.bucket_range(hash))?;
         let positions = run.probe(hash, bucket)?;
-        if wanted.is_some_and(|wanted| positions.contains(&wanted)) {
+        if wanted.is_some_and(|wanted| positions.into_iter().any(|it| it == wanted)) {
             return Ok(true);
         }
     }

@@ -22,7 +22,7 @@ use ingest::prove::{NO_POINTS, Prover, Unwatched};
 use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
-    Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, Segment,
+    Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, RowsRoom, Segment,
     SegmentWriter, Tables, Wanted, count_block, groups, is_counted,
 };
 
@@ -167,11 +167,11 @@ impl Stored {
         &'a self,
         inflater: &mut Inflater,
         place: &PagePlace,
-        plain: &'a mut Vec<u8>,
+        room: &'a mut RowsRoom,
         wanted: Wanted,
     ) -> Rows<'a> {
         let bytes = slice(&self.bytes, &place.range);
-        self.segment.open_rows(inflater, place, bytes, plain, wanted).expect("a sound page")
+        self.segment.open_rows(inflater, place, bytes, room, wanted).expect("a sound page")
     }
 
     fn row(&self, inflater: &mut Inflater, place: &RowPlace, rows: &Rows<'_>) -> segment::Row {
@@ -206,13 +206,13 @@ fn report_bytes(stored: &Stored, archive_bytes: u64, count: u64) {
 }
 
 fn report_reads(stored: &Stored, count: u64) {
-    let mut plain = Vec::new();
+    let mut room = RowsRoom::default();
     let inflater = &mut Inflater::new().expect("zstd");
     let ordinals = || (0..READS).map(|read| read * STRIDE % count);
     let by_position = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Transaction);
+            let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Transaction);
             std::hint::black_box(stored.row(inflater, &place, &rows));
         }
     });
@@ -223,9 +223,9 @@ fn report_reads(stored: &Stored, count: u64) {
             let hash = stored.hashes.get(position).expect("a hash");
             let bucket = slice(&stored.run_bytes, &stored.run.bucket_range(hash));
             let found = stored.run.probe(hash, bucket).expect("a sound bucket");
-            let is_proven = found.iter().any(|position| {
+            let is_proven = found.into_iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
-                let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Transaction);
+                let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Transaction);
                 let row = stored.row(inflater, &place, &rows);
                 keccak256(row.view().encoded) == *hash
             });
@@ -236,7 +236,7 @@ fn report_reads(stored: &Stored, count: u64) {
     let with_bloom = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut plain, Wanted::Receipt);
+            let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Receipt);
             let row = stored.row(inflater, &place, &rows);
             std::hint::black_box(stored.segment.position_of(&place, &rows).expect("a row"));
             std::hint::black_box(row.view().receipt.expect("a receipt").bloom());

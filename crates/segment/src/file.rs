@@ -12,6 +12,7 @@ pub(crate) mod encode;
 pub(crate) mod footer;
 mod parts;
 pub(crate) mod read;
+mod row_pages;
 pub(crate) mod shape;
 mod tail;
 pub(crate) mod write;

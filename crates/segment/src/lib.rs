@@ -26,7 +26,7 @@ pub use file::shape::{
     GROUP_BLOCKS, SLOT_BLOCKS, SegmentShape, YOUNG_SLOT_BLOCKS, counted_blocks, groups, is_counted,
 };
 pub use file::write::{SegmentWriter, WriteFault};
-pub use page::{Before, Inflater, Rows};
+pub use page::{Before, Inflater, Rows, RowsRoom};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};

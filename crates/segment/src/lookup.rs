@@ -33,6 +33,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod believed;
 mod bits;
 mod bucket;
 mod error;
@@ -46,6 +47,7 @@ mod writer;
 
 use std::fmt;
 
+pub use believed::Believed;
 pub use error::{BuildError, Corrupt, MergeError};
 pub use geometry::{Geometry, KEY_COUNT_MAX};
 pub use merge::{Merge, MergeStep, Side, merge_files};
@@ -97,6 +99,32 @@ pub struct Position {
     pub slot: u64,
     /// Counted from 0 at the beginning of the slot.
     pub ordinal: u32,
+}
+
+/// Where a hash may be: nearly always nowhere, or at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Positions {
+    first: Option<Position>,
+    /// What only prefixes that are equal by chance need.
+    others: Vec<Position>,
+}
+
+impl Positions {
+    fn push(&mut self, position: Position) {
+        match self.first {
+            None => self.first = Some(position),
+            Some(_) => self.others.push(position),
+        }
+    }
+}
+
+impl IntoIterator for Positions {
+    type Item = Position;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Position>, std::vec::IntoIter<Position>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.others)
+    }
 }
 
 /// What a run holds of one hash.

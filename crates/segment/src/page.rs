@@ -265,6 +265,15 @@ pub struct Before {
     pub logs: u64,
 }
 
+/// Room for an opened page of rows, to be used for the next one too.
+#[derive(Debug, Default)]
+pub struct RowsRoom {
+    /// What the page inflates to.
+    plain: Vec<u8>,
+    ends: Vec<End>,
+    receipts: Vec<ReceiptHead>,
+}
+
 /// A transaction page, opened.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
@@ -273,9 +282,9 @@ pub struct Rows<'a> {
     ordinals: Range<u64>,
     /// Gas used and logs in the first row's block before it.
     before: Before,
-    ends: Vec<End>,
+    ends: &'a [End],
     /// What the head says of every receipt; `None` if there is none, or none is wanted.
-    receipts: Option<Vec<ReceiptHead>>,
+    receipts: Option<&'a [ReceiptHead]>,
     has_receipts: bool,
     senders: Senders,
     tokens: &'a [u8],
@@ -283,17 +292,17 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Opens a transaction page; `ordinals` are the rows that the directory puts there, `buffer` is
-    /// where it is inflated to.
+    /// Opens a transaction page; `ordinals` are the rows that the directory puts there.
     pub(crate) fn open(
         inflater: &mut Inflater,
         page: &'a [u8],
-        buffer: &'a mut Vec<u8>,
+        room: &'a mut RowsRoom,
         ordinals: Range<u64>,
         has_receipts: bool,
         wanted: Wanted,
     ) -> Result<Self, PageFault> {
-        let (plain, beside) = inflater.open_into(page, buffer)?;
+        let RowsRoom { plain, ends, receipts } = room;
+        let (plain, beside) = inflater.open_into(page, plain)?;
         let mut cursor = Cursor::new(plain);
         let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
         let expected = ordinals.end.saturating_sub(ordinals.start);
@@ -309,9 +318,12 @@ impl<'a> Rows<'a> {
         if row_count > cursor.rest().len() {
             return Err(RowFault::TooLarge { what: "rows" }.into());
         }
-        let ends = read_ends(&mut cursor, row_count)?;
+        read_ends(&mut cursor, row_count, ends)?;
         let receipts = match wanted {
-            Wanted::Receipt if has_receipts => Some(read_receipt_heads(&mut cursor, row_count)?),
+            Wanted::Receipt if has_receipts => {
+                read_receipt_heads(&mut cursor, row_count, receipts)?;
+                Some(receipts.as_slice())
+            }
             Wanted::Transaction if has_receipts => {
                 cursor.skip_varints(row_count.saturating_mul(2), "receipts")?;
                 None
@@ -364,7 +376,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn before(&self, first: usize, row: usize) -> Option<Before> {
         // What the page says is of the block of its first row.
         let begin = if first == 0 { self.before } else { Before::default() };
-        let receipts = self.receipts.as_ref()?.get(first..row)?;
+        let receipts = self.receipts?.get(first..row)?;
         Some(receipts.iter().fold(begin, |sum, receipt| Before {
             gas: sum.gas.wrapping_add(receipt.gas_used),
             logs: sum.logs.saturating_add(wide(receipt.log_count)),
@@ -397,7 +409,7 @@ impl<'a> Rows<'a> {
             return Err(missing);
         };
         let tokens = self.tokens.get(begin.tokens..end.tokens).ok_or(missing)?;
-        let receipt = self.receipts.as_ref().and_then(|receipts| receipts.get(row));
+        let receipt = self.receipts.and_then(|receipts| receipts.get(row));
         let context = RowContext {
             tables,
             chain_id: self.chain_id,
@@ -411,8 +423,13 @@ impl<'a> Rows<'a> {
 }
 
 /// What the head says of every row's tokens and payloads.
-fn read_ends(cursor: &mut Cursor<'_>, row_count: usize) -> Result<Vec<End>, RowFault> {
-    let mut ends = Vec::with_capacity(row_count);
+fn read_ends(
+    cursor: &mut Cursor<'_>,
+    row_count: usize,
+    ends: &mut Vec<End>,
+) -> Result<(), RowFault> {
+    ends.clear();
+    ends.reserve(row_count);
     let mut end = End::default();
     for _ in 0..row_count {
         let (bytes, [has_payloads]) = read_marked(cursor, "row length")?;
@@ -421,23 +438,25 @@ fn read_ends(cursor: &mut Cursor<'_>, row_count: usize) -> Result<Vec<End>, RowF
         end.payloads = end.payloads.saturating_add(payload_count);
         ends.push(end);
     }
-    Ok(ends)
+    Ok(())
 }
 
 /// What the head says of every receipt.
 fn read_receipt_heads(
     cursor: &mut Cursor<'_>,
     row_count: usize,
-) -> Result<Vec<ReceiptHead>, RowFault> {
-    let mut heads = Vec::with_capacity(row_count);
+    heads: &mut Vec<ReceiptHead>,
+) -> Result<(), RowFault> {
+    heads.clear();
+    heads.reserve(row_count);
     for _ in 0..row_count {
         let gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
         heads.push(ReceiptHead { gas_used, log_count: 0 });
     }
-    for head in &mut heads {
+    for head in heads {
         head.log_count = cursor.length("logs")?;
     }
-    Ok(heads)
+    Ok(())
 }
 
 pub(crate) fn wide(length: usize) -> u64 {
@@ -463,16 +482,15 @@ mod tests {
             };
             let bytes = page.encode(&mut Deflater::new(Version::CURRENT).unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
-            let mut opened = [Vec::new(), Vec::new(), Vec::new()];
+            let mut opened = [(); 3].map(|()| RowsRoom::default());
             let [first, second, third] = &mut opened;
-            let mut open = |plain, ordinals, wanted| {
-                Rows::open(inflater, &bytes, plain, ordinals, true, wanted)
-            };
+            let mut open =
+                |room, ordinals, wanted| Rows::open(inflater, &bytes, room, ordinals, true, wanted);
             let rows = open(first, 7..8, Wanted::Receipt).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, Some(before)));
             assert_eq!(rows.ordinals(), &(7..8));
             let receipt = ReceiptHead { gas_used: u64::MAX, log_count: 5 };
-            assert_eq!(rows.receipts, Some(vec![receipt]));
+            assert_eq!(rows.receipts, Some(&[receipt][..]));
             assert_eq!(rows.payloads_of(0), 0..2);
             let rows = open(second, 7..8, Wanted::Transaction).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, None));

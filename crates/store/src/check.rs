@@ -236,7 +236,7 @@ impl<'a> SegmentCheck<'a> {
         let own = (Subject::Blocks, block.hash, number % SLOT_BLOCKS);
         for (subject, hash, ordinal) in transactions.chain([own]) {
             let found = block_on(self.view.probe_slot(reader, subject, slot, hash))?;
-            if !found.contains(&position(ordinal)) {
+            if found.into_iter().all(|found| found != position(ordinal)) {
                 let what = format!("place of {hash}, a hash of block {number},");
                 let file = format!("lookup of {subject}");
                 expect_equal(

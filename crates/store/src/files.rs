@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use alloy_primitives::B256;
 use arc_swap::ArcSwapOption;
-use segment::lookup::{self, Run};
+use segment::lookup::{self, Believed, Run};
 use segment::{FOOTER_BYTES, Footer, Segment};
 
 use crate::disk::{Disk, DiskError};
@@ -125,6 +125,8 @@ pub(crate) struct RunFile {
 pub(crate) struct OpenRun {
     pub(crate) bytes: Arc<dyn SegmentBytes>,
     pub(crate) run: Run,
+    /// Buckets that were found right, if the run is in memory as a whole.
+    pub(crate) believed: Believed,
 }
 
 impl SegmentFile {
@@ -174,7 +176,8 @@ impl RunFile {
             return Err(StoreError::NotListed { file, what: "content", found, expected });
         }
         let bytes = reside(&files.run_room, bytes).await?;
-        Ok(self.open.get_or_init(|| OpenRun { bytes, run }))
+        let believed = Believed::none_of(&run);
+        Ok(self.open.get_or_init(|| OpenRun { bytes, run, believed }))
     }
 
     fn check_length(&self, found: u64) -> Result<u64, StoreError> {

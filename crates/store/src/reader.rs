@@ -1,14 +1,13 @@
 //! What one read needs at hand: kept from read to read, because it is dearer to make than to use.
 
-use segment::{Inflater, PageFault};
+use segment::{Inflater, PageFault, RowsRoom};
 
 /// Buffers and a decompressor for one read at a time.
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) inflater: Inflater,
     pub(crate) page: Vec<u8>,
-    /// What a page of rows inflates to.
-    pub(crate) plain: Vec<u8>,
+    pub(crate) rows: RowsRoom,
     /// Long bytes of a row.
     pub(crate) payloads: Vec<u8>,
     pub(crate) bucket: Vec<u8>,
@@ -18,7 +17,7 @@ impl Reader {
     /// One for as many reads as you like, one after the other.
     pub fn new() -> Result<Self, PageFault> {
         let inflater = Inflater::new()?;
-        let [page, plain, payloads, bucket] = [const { Vec::new() }; 4];
-        Ok(Self { inflater, page, plain, payloads, bucket })
+        let [page, payloads, bucket] = [const { Vec::new() }; 3];
+        Ok(Self { inflater, page, rows: RowsRoom::default(), payloads, bucket })
     }
 }

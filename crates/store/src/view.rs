@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{B256, U256, keccak256};
 use chain::trust::Status;
 use chain::{BlockRange, Candidate, decode_header};
-use segment::lookup::{Position, Subject};
+use segment::lookup::{Position, Positions, Subject};
 use segment::{BlockPlace, Others, SLOT_BLOCKS, Wanted};
 
 use crate::error::StoreError;
@@ -400,19 +400,19 @@ impl View {
         reader: &mut Reader,
         file: &RunFile,
         hash: B256,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> Result<Positions, StoreError> {
         let open = file.opened(&self.files).await?;
         let range = open.run.bucket_range(&hash);
         if range.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Positions::default());
         }
-        let bucket = if let Some(bucket) = open.bytes.resident(&range) {
-            bucket
+        let positions = if let Some(bucket) = open.bytes.resident(&range) {
+            open.run.probe_kept(&hash, bucket, &open.believed)
         } else {
             fetch(&*open.bytes, range, &mut reader.bucket).await?;
-            &reader.bucket
+            open.run.probe(&hash, &reader.bucket)
         };
-        open.run.probe(&hash, bucket).map_err(|cause| file.corrupt(cause))
+        positions.map_err(|cause| file.corrupt(cause))
     }
 
     /// Where in a slot a hash may be, by the run that covers the slot.
@@ -422,10 +422,10 @@ impl View {
         subject: Subject,
         slot: u64,
         hash: B256,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> Result<Positions, StoreError> {
         match self.runs_of(subject).find(|run| run.entry.span.contains(slot)) {
             Some(run) => self.probe(reader, run, hash).await,
-            None => Ok(Vec::new()),
+            None => Ok(Positions::default()),
         }
     }
 
@@ -501,10 +501,10 @@ impl View {
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
-        let Reader { inflater, page, plain, payloads, .. } = reader;
+        let Reader { inflater, page, rows: room, payloads, .. } = reader;
         fetch(&*open.bytes, place.page.range.clone(), page).await?;
         let rows =
-            open.segment.open_rows(inflater, &place.page, page, plain, wanted).map_err(corrupt)?;
+            open.segment.open_rows(inflater, &place.page, page, room, wanted).map_err(corrupt)?;
         // Most rows have none of these, and the page is all that is read.
         let payload_range = open.segment.find_payloads(&place, &rows);
         payloads.clear();

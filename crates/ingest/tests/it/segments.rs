@@ -8,8 +8,8 @@ use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
 use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
-    Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, Segment, SegmentWriter, Tables,
-    Version, Wanted, WriteFault, count_block, groups, is_counted,
+    Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, SegmentWriter,
+    Tables, Version, Wanted, WriteFault, count_block, groups, is_counted,
 };
 
 use crate::made::{blocks, proven_blocks, spec};
@@ -91,8 +91,8 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
     let mut logs_before = 0;
     for (index, ordinal) in ordinals.enumerate() {
         let place = segment.find_row(ordinal).unwrap();
-        let (page, plain) = (slice(bytes, &place.page.range), &mut Vec::new());
-        let rows = segment.open_rows(inflater, &place.page, page, plain, Wanted::Receipt)?;
+        let (page, room) = (slice(bytes, &place.page.range), &mut RowsRoom::default());
+        let rows = segment.open_rows(inflater, &place.page, page, room, Wanted::Receipt)?;
         let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
         let row = segment.read_row(inflater, &place, &rows, payloads)?;
         let row = row.view();

@@ -12,7 +12,7 @@ use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::late::Late;
-use crate::page::Inflater;
+use crate::page::{Inflater, RowsRoom};
 use crate::row::{Senders, Wanted};
 use crate::row_set::RowSet;
 
@@ -85,10 +85,10 @@ impl Segment {
         let offset = place.range.start;
         let mut set = RowSet::with_capacity(place.row_count, bytes.len());
         let mut skipped = place.skipped;
-        let mut plain = Vec::new();
+        let mut room = RowsRoom::default();
         for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {
             let own = part(bytes, offset, &page.range).map_err(|fault| corrupt(&page, fault))?;
-            let rows = self.open_rows(inflater, &page, own, &mut plain, wanted)?;
+            let rows = self.open_rows(inflater, &page, own, &mut room, wanted)?;
             let rows = rows.with_senders(senders);
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());

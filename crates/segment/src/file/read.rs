@@ -9,18 +9,16 @@ use alloy_primitives::{B256, Bytes};
 
 use super::footer::{Facts, Footer};
 use super::parts::PartPages;
+use super::row_pages::{RowPage, RowPages};
 use super::shape::GROUP_BLOCKS;
 use super::{BlockEntry, Kind, PageEntry, Tail};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{Before, Inflater, Rows, wide};
+use crate::page::{Before, Inflater, Rows, RowsRoom, wide};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
 use crate::version::Version;
-
-/// One of so many ordinals is kept with its page.
-const NEAR_ORDINALS: u64 = 64;
 
 /// A segment whose footer and tail are in memory.
 #[derive(Clone, Debug)]
@@ -30,27 +28,12 @@ pub struct Segment {
     /// Where every page begins, and where the last one ends.
     offsets: Vec<u64>,
     kinds: Vec<Kind>,
-    /// Pages of rows in order, each with all that a read of one row needs.
-    row_pages: Vec<RowPageEntry>,
-    /// For every so many ordinals, which of the row pages has the first of them.
-    row_pages_near: Vec<u32>,
+    row_pages: RowPages,
     header_pages: PartPages,
     other_pages: PartPages,
     blocks: Vec<BlockEntry>,
     /// Ordinal of every block's first transaction, and of the end.
     first_ordinals: Vec<u64>,
-}
-
-/// A page of rows.
-#[derive(Clone, Copy, Debug)]
-struct RowPageEntry {
-    first_ordinal: u64,
-    start: u64,
-    end: u64,
-    /// Which page it is.
-    page: u32,
-    /// The position of the block that its first row belongs to.
-    block: u32,
 }
 
 /// A page and the bytes to read for it.
@@ -143,8 +126,7 @@ impl Segment {
             tables: tail.tables,
             offsets: vec![0],
             kinds: Vec::with_capacity(tail.pages.len()),
-            row_pages: Vec::new(),
-            row_pages_near: Vec::new(),
+            row_pages: RowPages::default(),
             header_pages: PartPages::default(),
             other_pages: PartPages::default(),
             blocks: tail.blocks,
@@ -155,9 +137,9 @@ impl Segment {
             ordinal = ordinal.saturating_add(wide(block.transaction_count));
             segment.first_ordinals.push(ordinal);
         }
-        let row_count = segment.add_pages(&tail.pages)?;
+        segment.add_pages(&tail.pages)?;
         for (what, found, expected) in [
-            ("rows", row_count, facts.transaction_count),
+            ("rows", segment.row_pages.row_count(), facts.transaction_count),
             ("transactions", ordinal, facts.transaction_count),
             ("headers", wide(segment.header_pages.block_count()), facts.range.count()),
             ("lists of ommers", wide(segment.other_pages.block_count()), facts.range.count()),
@@ -166,13 +148,12 @@ impl Segment {
                 return Err(Corrupt::Directory { what, found, expected });
             }
         }
-        segment.index_row_pages();
         Ok(segment)
     }
 
-    /// Takes over the directory and counts its rows. No page has rows of two groups.
-    fn add_pages(&mut self, pages: &[PageEntry]) -> Result<u64, Corrupt> {
-        let (mut offset, mut ordinal) = (0_u64, 0_u64);
+    /// Takes over the directory. No page has rows of two groups.
+    fn add_pages(&mut self, pages: &[PageEntry]) -> Result<(), Corrupt> {
+        let mut offset = 0_u64;
         for (page, PageEntry { kind, bytes, count }) in pages.iter().enumerate() {
             let start = offset;
             offset = offset.saturating_add(*bytes);
@@ -180,6 +161,7 @@ impl Segment {
             self.kinds.push(*kind);
             match kind {
                 Kind::Rows => {
+                    let ordinal = self.row_pages.row_count();
                     let fault = Corrupt::Group { page, ordinal, count: *count };
                     let last = ordinal.saturating_add(count.saturating_sub(1));
                     let (Some(first), Some(last)) = (self.block_of(ordinal), self.block_of(last))
@@ -189,19 +171,14 @@ impl Segment {
                     if *count == 0 || self.group_of(first) != self.group_of(last) {
                         return Err(fault);
                     }
-                    let (Ok(page), Ok(block)) = (u32::try_from(page), u32::try_from(first)) else {
-                        return Err(fault);
-                    };
-                    let (first_ordinal, end) = (ordinal, offset);
-                    self.row_pages.push(RowPageEntry { first_ordinal, start, end, page, block });
-                    ordinal = ordinal.saturating_add(*count);
+                    self.row_pages.push(page, start, first, *count).ok_or(fault)?;
                 }
                 Kind::Payload => {}
                 Kind::Headers => self.header_pages.push(page, *count),
                 Kind::Others => self.other_pages.push(page, *count),
             }
         }
-        Ok(ordinal)
+        Ok(())
     }
 
     /// The position of the block that a row belongs to.
@@ -213,7 +190,7 @@ impl Segment {
     /// The same of a row that is in one of the pages: their blocks are at most a group apart, and a
     /// search over all would touch memory that no read before it did.
     fn block_in(&self, row_page: usize, ordinal: u64) -> Option<usize> {
-        let first = usize::try_from(self.row_pages.get(row_page)?.block).ok()?;
+        let first = self.row_pages.get(row_page)?.block;
         let ends = self.first_ordinals.get(first.checked_add(1)?..)?;
         first.checked_add(ends.iter().position(|end| *end > ordinal)?)
     }
@@ -277,8 +254,7 @@ impl Segment {
     pub fn memory_bytes(&self) -> u64 {
         let bytes = size_of_val(&*self.offsets)
             .saturating_add(size_of_val(&*self.kinds))
-            .saturating_add(size_of_val(&*self.row_pages))
-            .saturating_add(size_of_val(&*self.row_pages_near))
+            .saturating_add(self.row_pages.memory_bytes())
             .saturating_add(self.header_pages.memory_bytes())
             .saturating_add(self.other_pages.memory_bytes())
             .saturating_add(size_of_val(&*self.first_ordinals))
@@ -337,56 +313,39 @@ impl Segment {
 
     /// Which of the pages of rows has a row.
     pub(super) fn find_row_page(&self, ordinal: u64) -> Option<usize> {
-        if ordinal >= self.footer.facts.transaction_count {
-            return None;
-        }
-        let near = *self.row_pages_near.get(usize::try_from(ordinal / NEAR_ORDINALS).ok()?)?;
-        let near = usize::try_from(near).ok()?;
-        let pages = self.row_pages.get(near..)?;
-        let begun = pages.iter().take_while(|page| page.first_ordinal <= ordinal).count();
-        near.checked_add(begun.checked_sub(1)?)
+        self.row_pages.find(ordinal)
     }
 
     /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
     pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
-        let RowPageEntry { first_ordinal, start, end, page, .. } = *self.row_pages.get(row_page)?;
-        let number = usize::try_from(page).ok()?;
-        let place = PagePlace { number, row_page: Some(row_page), range: start..end };
+        let RowPage { page, start, first_ordinal, .. } = self.row_pages.get(row_page)?;
+        let after = page.checked_add(1)?;
+        // Where the next one follows at once, its entry lies beside this one and tells the end.
+        let next = row_page.checked_add(1).and_then(|next| self.row_pages.get(next));
+        let end = match next.filter(|next| next.page == after) {
+            Some(next) => next.start,
+            None => *self.offsets.get(after)?,
+        };
+        let place = PagePlace { number: page, row_page: Some(row_page), range: start..end };
         Some((place, first_ordinal))
     }
 
-    /// Fills [`Self::row_pages_near`]: a search over all pages of a full segment would touch a
-    /// dozen lines of memory that no read before it did.
-    fn index_row_pages(&mut self) {
-        let count = self.footer.facts.transaction_count.div_ceil(NEAR_ORDINALS);
-        let mut page = 0_usize;
-        for ordinal in (0..count).map(|near| near.saturating_mul(NEAR_ORDINALS)) {
-            let begins = |page: usize| self.row_pages.get(page).map(|page| page.first_ordinal);
-            while begins(page.saturating_add(1)).is_some_and(|first| first <= ordinal) {
-                page = page.saturating_add(1);
-            }
-            self.row_pages_near.push(u32::try_from(page).unwrap_or(u32::MAX));
-        }
-    }
-
-    /// Opens a page of rows; `plain` is where it is inflated to.
+    /// Opens a page of rows.
     pub fn open_rows<'a>(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,
         bytes: &'a [u8],
-        plain: &'a mut Vec<u8>,
+        room: &'a mut RowsRoom,
         wanted: Wanted,
     ) -> Result<Rows<'a>, Corrupt> {
-        let first = |at: usize| self.row_pages.get(at).map(|page| page.first_ordinal);
-        let end_of_all = self.footer.facts.transaction_count;
-        let (ordinal, end) = match place.row_page {
-            Some(at) => (first(at), first(at.saturating_add(1))),
-            None => (None, None),
-        };
-        let ordinals = ordinal.unwrap_or(end_of_all)..end.unwrap_or(end_of_all);
+        let ordinals = place.row_page.and_then(|number| {
+            let first = self.row_pages.get(number)?.first_ordinal;
+            Some(first..self.row_pages.end_ordinal(number))
+        });
+        let ordinals = ordinals.unwrap_or_default();
         let has_receipts = self.footer.facts.has_receipts;
-        Rows::open(inflater, bytes, plain, ordinals, has_receipts, wanted)
+        Rows::open(inflater, bytes, room, ordinals, has_receipts, wanted)
             .map_err(|fault| corrupt(place, fault))
     }
 

@@ -7,6 +7,7 @@
 //! bits never falls from key to key, so it is written in unary, as zeros counted up before each
 //! key's one; then come all low bits, then all values.
 
+use std::hint::black_box;
 use std::ops::Range;
 
 use super::bits::{Packer, find_zero, mask, read, words};
@@ -66,12 +67,14 @@ fn checksum(number: u64, body: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A bucket whose checksum is right.
+/// A bucket and its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<'a> {
     geometry: &'a Geometry,
     number: u64,
     key_count: u64,
+    /// Where it is in its file; for errors only.
+    offset: u64,
     bytes: &'a [u8],
     prefix_min: u64,
     /// Where the unary part ends and low bits begin, in bits.
@@ -81,26 +84,32 @@ pub(super) struct Bucket<'a> {
 }
 
 impl<'a> Bucket<'a> {
-    /// Believes `bytes` if their checksum is right; `offset` is for the error only.
+    /// A bucket with all of its bytes; [`Self::check`] tells whether they are to be believed.
     #[inline]
-    pub(super) fn open(
+    pub(super) fn new(
         geometry: &'a Geometry,
         number: u64,
         key_count: u64,
         offset: u64,
         bytes: &'a [u8],
-    ) -> Result<Self, Corrupt> {
-        let (body, expected) = bytes.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
-        let expected = u32::from_le_bytes(*expected);
-        let found = checksum(number, body);
-        if found != expected {
-            return Err(Corrupt::BucketChecksum { bucket: number, offset, expected, found });
-        }
+    ) -> Self {
         let low_at = key_count.saturating_add(geometry.zero_count());
         let low_length = key_count.saturating_mul(u64::from(geometry.low_bits()));
         let value_at = low_at.saturating_add(low_length);
         let prefix_min = geometry.bucket_prefix_min(number);
-        Ok(Self { geometry, number, key_count, bytes, prefix_min, low_at, value_at })
+        Self { geometry, number, key_count, offset, bytes, prefix_min, low_at, value_at }
+    }
+
+    /// Whether the checksum is right.
+    pub(super) fn check(&self) -> Result<(), Corrupt> {
+        let (body, expected) = self.bytes.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
+        let expected = u32::from_le_bytes(*expected);
+        let found = checksum(self.number, body);
+        if found == expected {
+            return Ok(());
+        }
+        let (bucket, offset) = (self.number, self.offset);
+        Err(Corrupt::BucketChecksum { bucket, offset, expected, found })
     }
 
     /// Which keys of the bucket have this prefix.
@@ -109,6 +118,7 @@ impl<'a> Bucket<'a> {
         let distance = prefix.saturating_sub(self.prefix_min);
         let low_sought = distance & mask(self.geometry.low_bits());
         let quotient = distance.checked_shr(self.geometry.low_bits()).unwrap_or(0);
+        self.expect(quotient);
         let mut at = match quotient.checked_sub(1) {
             None => 0,
             Some(rank) => match find_zero(self.bytes, rank) {
@@ -130,6 +140,15 @@ impl<'a> Bucket<'a> {
             index = index.saturating_add(1);
         }
         Ok(first.unwrap_or(index)..index)
+    }
+
+    /// Asks for the memory where a key with this quotient probably lies, while its place is still
+    /// being counted: keys are spread evenly.
+    #[inline]
+    fn expect(&self, quotient: u64) {
+        let index = quotient.saturating_mul(self.key_count).checked_div(self.geometry.zero_count());
+        let index = index.unwrap_or(0).min(self.key_count.saturating_sub(1));
+        let _ = black_box((self.low(index), self.value(index)));
     }
 
     /// The value of a key.

@@ -7,13 +7,14 @@ use std::ops::Range;
 
 use alloy_primitives::B256;
 
+use super::believed::Believed;
 use super::bucket::{Bucket, Pair};
 use super::error::Corrupt;
 use super::geometry::Geometry;
 use super::prefix::HashPrefix;
 use super::span::RunSpan;
 use super::tail::{Head, Tail};
-use super::{Entry, Position, Subject};
+use super::{Entry, Position, Positions, Subject};
 
 /// A run whose tail is in memory and holds together. Buckets are supplied by the caller and
 /// believed one by one.
@@ -62,8 +63,7 @@ impl Run {
     /// The bytes of the file that a probe for `hash` needs: one bucket.
     #[must_use]
     pub fn bucket_range(&self, hash: &B256) -> Range<u64> {
-        let bucket = self.tail.geometry.bucket_of(HashPrefix::of(hash));
-        self.place(bucket).map_or(0..0, |place| place.range)
+        self.place(self.bucket_of(hash)).map_or(0..0, |place| place.range)
     }
 
     /// The bytes of a run of whole buckets; `None` where there are none.
@@ -77,11 +77,25 @@ impl Run {
     /// Every position whose hash begins as `hash` does, given the bytes of
     /// [`Self::bucket_range`]: none if the hash is surely not in the run, and nearly always one if
     /// it is. Hash what a position points at before you believe it.
-    pub fn probe(&self, hash: &B256, bucket_bytes: &[u8]) -> Result<Vec<Position>, Corrupt> {
-        let prefix = HashPrefix::of(hash);
-        let bucket = self.open(self.tail.geometry.bucket_of(prefix), bucket_bytes)?;
-        let found = bucket.find(prefix.number())?;
-        found.map(|index| self.position(&bucket, index, bucket.value(index)?)).collect()
+    pub fn probe(&self, hash: &B256, bucket_bytes: &[u8]) -> Result<Positions, Corrupt> {
+        let bucket = self.open(self.bucket_of(hash), bucket_bytes)?;
+        self.find(hash, &bucket)
+    }
+
+    /// The same for bytes that are always the same: they are checked once.
+    pub fn probe_kept(
+        &self,
+        hash: &B256,
+        bucket_bytes: &[u8],
+        believed: &Believed,
+    ) -> Result<Positions, Corrupt> {
+        let number = self.bucket_of(hash);
+        let bucket = self.lay_out(number, bucket_bytes)?;
+        if !believed.contains(number) {
+            bucket.check()?;
+            believed.insert(number);
+        }
+        self.find(hash, &bucket)
     }
 
     /// Everything in one bucket, in order.
@@ -105,9 +119,30 @@ impl Run {
         self.tail.value_bases.last().copied().unwrap_or(0)
     }
 
+    fn bucket_of(&self, hash: &B256) -> u64 {
+        self.tail.geometry.bucket_of(HashPrefix::of(hash))
+    }
+
+    #[inline]
+    fn find(&self, hash: &B256, bucket: &Bucket<'_>) -> Result<Positions, Corrupt> {
+        let mut positions = Positions::default();
+        for index in bucket.find(HashPrefix::of(hash).number())? {
+            positions.push(self.position(bucket, index, bucket.value(index)?)?);
+        }
+        Ok(positions)
+    }
+
     /// Believes the bytes of a bucket.
     #[inline]
     pub(super) fn open<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, Corrupt> {
+        let bucket = self.lay_out(bucket, bytes)?;
+        bucket.check()?;
+        Ok(bucket)
+    }
+
+    /// A bucket that is not believed yet.
+    #[inline]
+    fn lay_out<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, Corrupt> {
         let bucket_count = self.bucket_count();
         let place = self.place(bucket).ok_or(Corrupt::NoBucket { bucket, bucket_count })?;
         let offset = place.range.start;
@@ -116,7 +151,7 @@ impl Run {
         if found != expected {
             return Err(Corrupt::BucketLength { bucket, offset, expected, found });
         }
-        Bucket::open(&self.tail.geometry, bucket, place.key_count, offset, bytes)
+        Ok(Bucket::new(&self.tail.geometry, bucket, place.key_count, offset, bytes))
     }
 
     #[inline]

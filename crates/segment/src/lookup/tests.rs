@@ -63,7 +63,8 @@ fn open(file: &[u8]) -> Result<Run, Corrupt> {
 }
 
 fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, Corrupt> {
-    run.probe(hash, slice(file, run.bucket_range(hash)))
+    let found = run.probe(hash, slice(file, run.bucket_range(hash)))?;
+    Ok(found.into_iter().collect())
 }
 
 /// Builds the span at once and by merging halves of halves down to `level_min` slots.
@@ -294,6 +295,38 @@ fn a_file_that_is_cut_short_or_extended_is_refused() {
     }
     let longer = [&[0], file.as_slice()].concat();
     assert!(matches!(open(&longer), Err(Corrupt::Length { part: "buckets", .. })));
+}
+
+#[test]
+fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
+    let all = entries(0, &[2000], &mut Chance(10));
+    let mut file = build(0, 1, &all);
+    let run = open(&file).unwrap();
+    let damaged = run.bucket_range(&all[0].0);
+    file[usize::try_from(damaged.start).unwrap()] ^= 1;
+    let (believed, mut refusals) = (Believed::none_of(&run), 0);
+    for _ in 0..2 {
+        for (hash, position) in &all {
+            let bucket = slice(&file, run.bucket_range(hash));
+            let found = run.probe_kept(hash, bucket, &believed);
+            match &found {
+                Ok(found) => assert!(found.clone().into_iter().any(|it| it == *position)),
+                Err(_) => refusals += 1,
+            }
+            let checked = run.probe(hash, bucket);
+            assert_eq!(format!("{found:?}"), format!("{checked:?}"));
+        }
+    }
+    let own = all.iter().filter(|(hash, _)| run.bucket_range(hash) == damaged).count();
+    assert_eq!(refusals, 2 * own);
+    // What was found right is not looked at again: it cannot change where it is kept.
+    let other = all.iter().find(|(hash, _)| run.bucket_range(hash) != damaged).unwrap();
+    let range = run.bucket_range(&other.0);
+    let checksum = usize::try_from(range.end).unwrap() - 1;
+    file[checksum] ^= 1;
+    let bucket = slice(&file, range);
+    assert!(run.probe(&other.0, bucket).is_err());
+    assert!(run.probe_kept(&other.0, bucket, &believed).is_ok());
 }
 
 #[test]
