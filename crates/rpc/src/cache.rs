@@ -5,10 +5,12 @@
 //! looks at the view.
 //!
 //! A result is kept when it is made for the second time in a short while: those that are asked for
-//! once, as a scan over history does, cost nothing and drive nothing out.
+//! once, as a scan over history does, cost next to nothing and drive nothing out. They take no lock:
+//! its memory would go from core to core with each.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as Place;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
@@ -17,8 +19,10 @@ use hyper::body::Bytes;
 
 /// Parts with a lock of their own: threads seldom meet in one.
 const SHARDS: usize = 8;
-/// Results made lately, remembered in each part.
-const RECENT: usize = 1024;
+/// Results made lately that are remembered.
+const RECENT: usize = 8192;
+/// Counts of what is kept, at the most.
+const COUNTS_MAX: usize = 65_536;
 /// What a kept result takes beside its bytes.
 const ENTRY_BYTES: usize = 256;
 
@@ -68,7 +72,16 @@ pub(crate) struct AnswerCache {
     shards: Vec<Mutex<Shard>>,
     /// Of each part.
     bytes_max: usize,
+    counts: Counts,
+    /// A few bits of what was made lately, at places that others of their bits tell. Threads that
+    /// write at once lose one word or the other: then a result is kept a little later.
+    recent: Vec<AtomicU32>,
 }
+
+/// How many kept results have some of their bits in common: where none has, none has to be looked for.
+/// A count that overflows is a result that is made again, or looked for in vain.
+#[derive(Debug)]
+struct Counts(Vec<AtomicU16>);
 
 #[derive(Debug, Default)]
 struct Shard {
@@ -76,8 +89,6 @@ struct Shard {
     /// All that is kept, in the order in which it came or was last spared.
     queue: VecDeque<Key>,
     bytes: usize,
-    /// A few bits of what was made lately, at places that others of their bits tell.
-    recent: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -90,11 +101,17 @@ struct Slot {
 impl AnswerCache {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, bytes_max: bytes_max / SHARDS }
+        let entries_max = bytes_max / ENTRY_BYTES;
+        let counts = Counts::new(entries_max.clamp(1, COUNTS_MAX));
+        let recent = (0..RECENT).map(|_| AtomicU32::new(0)).collect();
+        Self { shards, bytes_max: bytes_max / SHARDS, counts, recent }
     }
 
     /// A result that is kept.
     pub(crate) fn find(&self, key: Key) -> Option<Kept> {
+        if !self.counts.is_any(key) {
+            return None;
+        }
         let mut shard = self.shard(key)?;
         let slot = shard.kept.get_mut(&key)?;
         slot.is_used = true;
@@ -103,24 +120,29 @@ impl AnswerCache {
 
     /// Tells of a result that was made, and keeps it if it was made lately.
     pub(crate) fn offer(&self, key: Key, number: u64, block_hash: B256, result: &[u8]) {
-        if !self.has_room(result.len()) {
-            return;
-        }
-        let Some(mut shard) = self.shard(key) else { return };
-        if shard.was_recent(key) {
+        if self.has_room(result.len()) && self.was_recent(key) {
             let result = Bytes::copy_from_slice(result);
-            shard.keep(key, Kept { number, block_hash, result }, self.bytes_max);
+            self.keep(key, Kept { number, block_hash, result });
         }
     }
 
-    /// Keeps another form of a result that is kept.
+    /// Keeps a result, or another form of one.
     pub(crate) fn keep(&self, key: Key, kept: Kept) {
         if !self.has_room(kept.result.len()) {
             return;
         }
         if let Some(mut shard) = self.shard(key) {
-            shard.keep(key, kept, self.bytes_max);
+            shard.keep(key, kept, self.bytes_max, &self.counts);
         }
+    }
+
+    /// Whether it was made lately; from now on it was.
+    fn was_recent(&self, key: Key) -> bool {
+        let (place, bits) = key.bits();
+        let Some(seen) = self.recent.get(place) else { return false };
+        let was = seen.load(Ordering::Relaxed) == bits;
+        seen.store(bits, Ordering::Relaxed);
+        was
     }
 
     /// None may drive out everything else.
@@ -160,15 +182,36 @@ impl Key {
     }
 }
 
-impl Shard {
-    /// Whether it was made lately; from now on it was.
-    fn was_recent(&mut self, key: Key) -> bool {
-        self.recent.resize(RECENT, 0);
-        let (place, bits) = key.bits();
-        self.recent.get_mut(place).is_some_and(|seen| std::mem::replace(seen, bits) == bits)
+impl Counts {
+    fn new(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicU16::new(0)).collect())
     }
 
-    fn keep(&mut self, key: Key, kept: Kept, bytes_max: usize) {
+    fn of(&self, key: Key) -> Option<&AtomicU16> {
+        let [.., a, b, c, _] = key.hash.0;
+        let bits = usize::try_from(u32::from_le_bytes([a, b, c, 0])).ok()?;
+        self.0.get(bits.checked_rem(self.0.len())?)
+    }
+
+    fn is_any(&self, key: Key) -> bool {
+        self.of(key).is_some_and(|count| count.load(Ordering::Relaxed) != 0)
+    }
+
+    fn add(&self, key: Key) {
+        if let Some(count) = self.of(key) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn remove(&self, key: Key) {
+        if let Some(count) = self.of(key) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Shard {
+    fn keep(&mut self, key: Key, kept: Kept, bytes_max: usize, counts: &Counts) {
         let bytes = kept.result.len().saturating_add(ENTRY_BYTES);
         let slot = Slot { kept, is_used: false };
         match self.kept.entry(key) {
@@ -180,14 +223,15 @@ impl Shard {
             Place::Vacant(place) => {
                 place.insert(slot);
                 self.queue.push_back(key);
+                counts.add(key);
             }
         }
         self.bytes = self.bytes.saturating_add(bytes);
-        self.shrink(bytes_max);
+        self.shrink(bytes_max, counts);
     }
 
     /// Removes what was not taken for the longest time.
-    fn shrink(&mut self, bytes_max: usize) {
+    fn shrink(&mut self, bytes_max: usize, counts: &Counts) {
         while self.bytes > bytes_max {
             let Some(key) = self.queue.pop_front() else { return };
             match self.kept.get_mut(&key) {
@@ -199,6 +243,7 @@ impl Shard {
                     let bytes = slot.kept.result.len().saturating_add(ENTRY_BYTES);
                     self.bytes = self.bytes.saturating_sub(bytes);
                     self.kept.remove(&key);
+                    counts.remove(key);
                 }
                 None => {}
             }
@@ -251,6 +296,8 @@ mod tests {
             let sum: usize =
                 shard.kept.values().map(|slot| slot.kept.result.len() + ENTRY_BYTES).sum();
             assert_eq!(shard.bytes, sum);
+            let counted = |count: &AtomicU16| usize::from(count.load(Ordering::Relaxed));
+            assert_eq!(cache.counts.0.iter().map(counted).sum::<usize>(), shard.kept.len());
         }
         assert!(cache.find(key(2)).is_none() && cache.find(key(100)).is_some());
     }
