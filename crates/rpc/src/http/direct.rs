@@ -35,6 +35,7 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
+
 /// How a connection went.
 #[derive(Debug)]
 pub(super) enum Outcome {
