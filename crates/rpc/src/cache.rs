@@ -5,8 +5,8 @@
 //! looks at the view.
 //!
 //! A result is kept when it is made for the second time in a short while: those that are asked for
-//! once, as a scan over history does, cost next to nothing and drive nothing out. They take no lock:
-//! its memory would go from core to core with each.
+//! once, as a scan over history does, cost next to nothing and drive nothing out. They take no
+//! lock, unless a kept one has the same bits: its memory would go from core to core with each.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as Place;
