@@ -46,20 +46,14 @@ fn width() -> Width {
 /// The hash of every input, in order; the same as [`keccak256`] of each.
 #[must_use]
 pub fn keccak256_each<T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> {
-    let inputs: Vec<&[u8]> = inputs.iter().map(AsRef::as_ref).collect();
-    keccak256_slices(&inputs)
-}
-
-/// The same of inputs that are slices already.
-pub(crate) fn keccak256_slices(inputs: &[&[u8]]) -> Vec<B256> {
     hash_each(width(), inputs)
 }
 
-fn hash_each(width: Width, inputs: &[&[u8]]) -> Vec<B256> {
+fn hash_each<T: AsRef<[u8]>>(width: Width, inputs: &[T]) -> Vec<B256> {
     match width {
         // Little is gained where most lanes would stay empty.
-        Width::Eight if inputs.len() > 2 => hash_in_lanes::<8>(inputs),
-        Width::Four | Width::Eight if inputs.len() > 1 => hash_in_lanes::<4>(inputs),
+        Width::Eight if inputs.len() > 2 => hash_in_lanes::<8, T>(inputs),
+        Width::Four | Width::Eight if inputs.len() > 1 => hash_in_lanes::<4, T>(inputs),
         Width::One | Width::Four | Width::Eight => inputs.iter().map(keccak256).collect(),
     }
 }
@@ -76,10 +70,10 @@ struct Lane<'a> {
 }
 
 /// Hashes side by side: every lane takes the next input when it has ended one.
-fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
+fn hash_in_lanes<const LANES: usize, T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> {
     let mut hashes = vec![B256::ZERO; inputs.len()];
     let order = longest_first(inputs);
-    let blocks = |at: &usize| inputs.get(*at).map_or(0, |input| input.len() / RATE + 1);
+    let blocks = |at: &usize| inputs.get(*at).map_or(0, |input| input.as_ref().len() / RATE + 1);
     let sum: usize = order.iter().map(blocks).sum();
     let mut lengths = order.iter().map(blocks);
     let (first, second) = (lengths.next().unwrap_or(0), lengths.next().unwrap_or(0));
@@ -89,7 +83,7 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
     }
     let rest = order.into_iter().skip(usize::from(longest.is_some()));
     let mut waiting = rest.filter_map(|position| {
-        let input = *inputs.get(position)?;
+        let input = inputs.get(position)?.as_ref();
         Some(Lane { position, input, next: 0, count: input.len() / RATE + 1 })
     });
     let mut state = State([[0; LANES]; 25]);
@@ -131,10 +125,10 @@ fn hash_in_lanes<const LANES: usize>(inputs: &[&[u8]]) -> Vec<B256> {
 
 /// The positions of long inputs, the longest first, then of all others as they come: a lane that
 /// begins a short one last is waited for no longer than that takes.
-fn longest_first(inputs: &[&[u8]]) -> Vec<usize> {
-    let length = |at: &usize| inputs.get(*at).map_or(0, |it| it.len());
+fn longest_first<T: AsRef<[u8]>>(inputs: &[T]) -> Vec<usize> {
+    let length = |at: &usize| inputs.get(*at).map_or(0, |it| it.as_ref().len());
     let all = 0..inputs.len();
-    if inputs.iter().all(|input| input.len() <= SHORT_BYTES_MAX) {
+    if inputs.iter().all(|input| input.as_ref().len() <= SHORT_BYTES_MAX) {
         return all.collect();
     }
     let (mut order, short): (Vec<usize>, Vec<usize>) =

@@ -13,7 +13,7 @@ use alloy_primitives::{Address, B256, Bloom, BloomInput, Log};
 use alloy_rlp::{BufMut, EMPTY_LIST_CODE, Header};
 use thiserror::Error;
 
-use crate::keccak::keccak256_slices;
+use crate::keccak::keccak256_each;
 use crate::rlp::whole_list;
 
 /// One receipt without its bloom, which is recomputed from the logs wherever it is needed.
@@ -124,7 +124,7 @@ pub fn logs_bloom(logs: &[Log]) -> Bloom {
 pub fn bloom_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Bloom {
     let items: Vec<&[u8]> = items.into_iter().collect();
     let mut bloom = Bloom::ZERO;
-    for hash in keccak256_slices(&items) {
+    for hash in keccak256_each(&items) {
         bloom.accrue(BloomInput::Hash(hash));
     }
     bloom
@@ -142,7 +142,7 @@ where
         uses.extend(receipt.into_iter().map(|item| distinct.position_of(item)));
         ends.push(uses.len());
     }
-    let hashes = keccak256_slices(&distinct.items);
+    let hashes = keccak256_each(&distinct.items);
     let mut begin = 0;
     let bloom = |end: usize| {
         let mut bloom = Bloom::ZERO;
