@@ -8,7 +8,7 @@ use alloy_consensus::constants::EMPTY_WITHDRAWALS;
 use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip7594::MAX_BLOBS_PER_TX_FUSAKA;
 use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
-use alloy_eips::eip7840::BLOB_BASE_COST;
+use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
 use alloy_eips::eip7892::BlobScheduleBlobParams;
 use alloy_genesis::{ChainConfig, Genesis};
 use alloy_primitives::B256;
@@ -66,8 +66,7 @@ pub fn genesis_header(genesis: &Genesis) -> Result<Header, GenesisError> {
     let is_london = is_active(Fork::London);
     // A fork with a time counts only on top of London.
     let is_cancun = is_london && is_active(Fork::Cancun);
-    let is_amsterdam =
-        is_london && genesis.config.amsterdam_time.is_some_and(|first| genesis.timestamp >= first);
+    let is_amsterdam = is_london && is_active(Fork::Amsterdam);
     let base_fee_given = genesis
         .base_fee_per_gas
         .map(|found| u64::try_from(found).map_err(|_| GenesisError::BaseFee { found }))
@@ -121,6 +120,8 @@ pub(crate) fn forks(config: &ChainConfig) -> Result<Vec<(Fork, Activation)>, Gen
         (Fork::Bpo3, config.bpo3_time),
         (Fork::Bpo4, config.bpo4_time),
         (Fork::Bpo5, config.bpo5_time),
+        (Fork::Amsterdam, config.amsterdam_time),
+        (Fork::Bogota, config.bogota_time),
     ];
     forks.extend(
         times.into_iter().filter_map(|(fork, first)| Some((fork, Activation::Time(first?)))),
@@ -193,16 +194,25 @@ fn check_order(forks: &[(Fork, Activation)]) -> Result<(), GenesisError> {
 /// them all and are still about, so for Cancun and Prague mainnet's parameters stand in, and a BPO
 /// fork without an entry changes nothing, which is how geth reads a schedule once it has it.
 /// Osaka brings limits of its own and otherwise keeps Prague's numbers unless it has an entry.
+/// Amsterdam and Bogota bring no numbers: without an entry they keep those before them.
 pub(crate) fn blob_schedule(config: &ChainConfig) -> Option<BlobScheduleBlobParams> {
     config.cancun_time?;
     let mut schedule = config.blob_schedule_blob_params();
     if !config.blob_schedule.contains_key("osaka") {
-        schedule.osaka = schedule
-            .prague
-            .with_max_blobs_per_tx(MAX_BLOBS_PER_TX_FUSAKA)
-            .with_blob_base_cost(BLOB_BASE_COST);
+        schedule.osaka = of_osaka(schedule.prague);
     }
+    // Alloy reads the entries of these forks only under capitalised names, which no client writes.
+    for (name, first) in [("amsterdam", config.amsterdam_time), ("bogota", config.bogota_time)] {
+        let entry = first.zip(config.blob_schedule.get(name));
+        schedule.scheduled.extend(entry.map(|(first, params)| (first, of_osaka(*params))));
+    }
+    schedule.scheduled.sort_by_key(|(first, _)| *first);
     Some(schedule)
+}
+
+/// Numbers of an entry, with the limits that Osaka brought.
+fn of_osaka(params: BlobParams) -> BlobParams {
+    params.with_max_blobs_per_tx(MAX_BLOBS_PER_TX_FUSAKA).with_blob_base_cost(BLOB_BASE_COST)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, keccak256};
-use alloy_rlp::Decodable;
+use alloy_rlp::{Decodable, Encodable};
 use thiserror::Error;
 
 use crate::rlp::whole_list;
@@ -49,6 +49,11 @@ pub fn decode_header(rlp: &[u8]) -> Result<Header, HeaderError> {
     Ok(Header::decode(&mut shortened.as_slice())?)
 }
 
+/// Whether the raw RLP has fields beyond those of the header that was decoded from it.
+pub(crate) fn has_unknown_fields(header: &Header, rlp: &[u8]) -> bool {
+    header.length() < rlp.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +90,8 @@ mod tests {
         let rlp = with_appended_field(&header, &[0x83, 1, 2, 3]);
         assert_eq!(decode_header(&rlp).unwrap(), header);
         assert_ne!(hash_header(&rlp), header.hash_slow());
+        assert!(has_unknown_fields(&header, &rlp));
+        assert!(!has_unknown_fields(&header, &alloy_rlp::encode(&header)));
     }
 
     #[test]

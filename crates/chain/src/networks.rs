@@ -70,6 +70,7 @@ pub(crate) static NETWORKS: &[Network] = &[
             (Fork::Osaka, 1_760_427_360),
             (Fork::Bpo1, 1_761_017_184),
             (Fork::Bpo2, 1_761_607_008),
+            (Fork::Amsterdam, 1_791_294_816),
         ],
     },
     Network {

@@ -41,6 +41,8 @@ pub enum Fork {
     Bpo3,
     Bpo4,
     Bpo5,
+    Amsterdam,
+    Bogota,
 }
 
 impl Fork {
@@ -72,6 +74,8 @@ impl Fork {
             Self::Bpo3 => "BPO3",
             Self::Bpo4 => "BPO4",
             Self::Bpo5 => "BPO5",
+            Self::Amsterdam => "Amsterdam",
+            Self::Bogota => "Bogota",
         }
     }
 }
@@ -294,6 +298,11 @@ mod tests {
         check("mainnet", 24_000_000, 1_767_747_671, Fork::Bpo2);
         check("sepolia", 1_450_408, 0, Fork::London);
         check("sepolia", 1_450_409, 0, Fork::Paris);
+        check("sepolia", 10_000_000, 1_791_294_815, Fork::Bpo2);
+        check("sepolia", 10_000_000, 1_791_294_816, Fork::Amsterdam);
+        // These two have not said when.
+        check("mainnet", u64::MAX, u64::MAX, Fork::Bpo2);
+        check("hoodi", u64::MAX, u64::MAX, Fork::Bpo2);
         check("hoodi", 0, 1_742_213_400, Fork::Cancun);
         check("holesky", 0, 1_695_902_100, Fork::Paris);
     }
@@ -317,6 +326,14 @@ mod tests {
         assert_eq!(max_at(1_764_798_551), Some(9));
         assert_eq!(max_at(1_765_290_071), Some(15));
         assert_eq!(max_at(1_767_747_671), Some(21));
+    }
+
+    #[test]
+    fn amsterdam_keeps_the_blob_parameters_before_it() {
+        let sepolia = ChainSpec::known("sepolia").unwrap();
+        let before = sepolia.blob_params_at(1_791_294_815);
+        assert_eq!(before.map(|it| it.update_fraction), Some(11_684_671));
+        assert_eq!(sepolia.blob_params_at(1_791_294_816), before);
     }
 
     #[test]

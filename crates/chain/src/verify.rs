@@ -13,7 +13,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 
 use crate::body::{Body, wrapped_length};
-use crate::header::{decode_header, hash_header};
+use crate::header::{decode_header, has_unknown_fields, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
 use crate::rlp::{take_list, whole_list};
 use crate::spec::ChainSpec;
@@ -197,7 +197,7 @@ impl<'a> Verifier<'a> {
         let withdrawals = check_withdrawals(&header, &body)?;
         let transactions = self.check_transactions(&header, &body)?;
         if let Some(receipts) = &receipts {
-            check_receipts(&header, &transactions, receipts)?;
+            check_receipts(&header, &header_rlp, &transactions, receipts)?;
         }
         Ok(Block {
             hash,
@@ -310,6 +310,7 @@ fn check_withdrawals(header: &Header, body: &Body) -> Result<Option<Vec<Withdraw
 
 fn check_receipts(
     header: &Header,
+    header_rlp: &[u8],
     transactions: &[Transaction],
     receipts: &[Receipt],
 ) -> Result<(), Fault> {
@@ -344,8 +345,23 @@ fn check_receipts(
         let (found, expected) = (Box::new(block_bloom), Box::new(header.logs_bloom));
         return Err(Fault::LogsBloom { found, expected });
     }
-    if gas_used != header.gas_used {
-        return Err(Fault::GasUsed { found: gas_used, expected: header.gas_used });
+    check_gas_used(header, header_rlp, gas_used)
+}
+
+/// Holds the receipts' sum against the header's gas. Up to Amsterdam they are equal. Amsterdam
+/// parts them: the header has the larger of execution gas and state gas, of which receipts pay both
+/// (EIP-8037), and refunds, a fifth at most, lower the receipts alone (EIP-7778). The header's own
+/// fields tell the fork, because the chain's forks may not be known; of a fork that appended more
+/// fields than this build knows the rule is not known either.
+fn check_gas_used(header: &Header, header_rlp: &[u8], sum: u64) -> Result<(), Fault> {
+    let (found, expected) = (sum, header.gas_used);
+    if header.block_access_list_hash.is_none() && header.slot_number.is_none() {
+        return if found == expected { Ok(()) } else { Err(Fault::GasUsed { found, expected }) };
     }
-    Ok(())
+    let (sum, of_header) = (u128::from(sum), u128::from(header.gas_used));
+    let is_within = sum * 5 >= of_header * 4 && sum <= of_header * 2;
+    if is_within || has_unknown_fields(header, header_rlp) {
+        return Ok(());
+    }
+    Err(Fault::GasBounds { found, expected })
 }

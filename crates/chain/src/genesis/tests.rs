@@ -58,12 +58,30 @@ fn the_sample_chains_genesis_has_its_published_hash() {
 }
 
 #[test]
+fn the_genesis_of_a_chain_that_crosses_amsterdam_has_its_published_hash() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let Ok(json) = std::fs::read_to_string(data.join("amsterdam/genesis.json")) else {
+        println!("skipped: no ../shared/data");
+        return;
+    };
+    println!("reading ../shared/data");
+    let spec = ChainSpec::from_genesis("amsterdam", &parse(&json)).unwrap();
+    let hash = "0x592b8bb3a0c9a0206f1dd49c79971eaa0c01802a728e6e79263ef71fb2ee178b";
+    assert_eq!(spec.genesis_hash().unwrap().to_string(), hash);
+    assert_eq!(spec.fork_at(10, 1_790_000_143), Some(Fork::Bpo2));
+    assert_eq!(spec.fork_at(11, 1_790_000_144), Some(Fork::Amsterdam));
+    let fraction = spec.blob_params_at(1_790_000_144).map(|params| params.update_fraction);
+    assert_eq!(fraction, Some(11_684_671));
+}
+
+#[test]
 fn block_0_has_the_fields_of_the_forks_active_in_it() {
     let check = |config: &str, expected: &[&str]| {
         assert_eq!(fields(&genesis_header(&with_config(config)).unwrap()), expected, "{config}");
     };
     let cancun = ["base fee", "withdrawals", "blob gas used", "excess blob gas", "beacon root"];
     let amsterdam = format!(r#"{ALL_AT_ZERO}, "amsterdamTime": 0"#);
+    let bogota = format!(r#"{ALL_AT_ZERO}, "amsterdamTime": 0, "bogotaTime": 0"#);
     check(r#""homesteadBlock": 0"#, &[]);
     check(r#""londonBlock": 1"#, &[]);
     check(r#""londonBlock": 0"#, &["base fee"]);
@@ -71,7 +89,9 @@ fn block_0_has_the_fields_of_the_forks_active_in_it() {
     check(r#""londonBlock": 0, "shanghaiTime": 1"#, &["base fee"]);
     check(r#""londonBlock": 0, "cancunTime": 0"#, &cancun);
     check(ALL_AT_ZERO, &[&cancun[..], &["requests"]].concat());
-    check(&amsterdam, &[&cancun[..], &["requests", "access list", "slot"]].concat());
+    let of_amsterdam = [&cancun[..], &["requests", "access list", "slot"]].concat();
+    check(&amsterdam, &of_amsterdam);
+    check(&bogota, &of_amsterdam);
 }
 
 #[test]
@@ -127,6 +147,10 @@ fn what_is_not_a_genesis_is_refused_with_both_values() {
         with_config(r#""londonBlock": 0, "shanghaiTime": 5, "cancunTime": 4"#),
         "genesis: Cancun begins at time 4, before Shanghai at time 5",
     );
+    check(
+        with_config(r#""londonBlock": 0, "amsterdamTime": 5, "bogotaTime": 4"#),
+        "genesis: Bogota begins at time 4, before Amsterdam at time 5",
+    );
 }
 
 #[test]
@@ -176,4 +200,16 @@ fn a_blob_schedule_fills_what_the_file_leaves_out() {
     check(&custom, 3, Some((40, BLOB_BASE_COST)));
     check(&custom, 4, Some((40, BLOB_BASE_COST)));
     check(&custom, 5, Some((50, BLOB_BASE_COST)));
+    let later = format!(r#"{custom}, "amsterdamTime": 6, "bogotaTime": 7"#);
+    check(&later, 6, Some((50, BLOB_BASE_COST)));
+    check(&later, 7, Some((50, BLOB_BASE_COST)));
+    let entries = format!(
+        r#"{timed}, {bpo}, "amsterdamTime": 6, "bogotaTime": 6,
+        "blobSchedule": {{"bpo2": {}, "amsterdam": {}, "bogota": {}}}"#,
+        entry(50),
+        entry(60),
+        entry(70)
+    );
+    check(&entries, 5, Some((50, BLOB_BASE_COST)));
+    check(&entries, 6, Some((70, BLOB_BASE_COST)));
 }

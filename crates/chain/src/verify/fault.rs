@@ -85,6 +85,11 @@ pub enum Fault {
     LogsBloom { found: Box<Bloom>, expected: Box<Bloom> },
     #[error("receipts sum up to {found} gas used, header says {expected}")]
     GasUsed { found: u64, expected: u64 },
+    #[error(
+        "receipts sum up to {found} gas used, header says {expected}: from Amsterdam on the sum is \
+         at least 4/5 of the header's and at most twice it"
+    )]
+    GasBounds { found: u64, expected: u64 },
 }
 
 impl Fault {
@@ -113,7 +118,8 @@ impl Fault {
             | Self::GasOrder { .. }
             | Self::ReceiptsRoot { .. }
             | Self::LogsBloom { .. }
-            | Self::GasUsed { .. } => Part::Receipts,
+            | Self::GasUsed { .. }
+            | Self::GasBounds { .. } => Part::Receipts,
         }
     }
 }

@@ -294,6 +294,47 @@ fn a_header_that_the_receipts_do_not_add_up_to_is_refused() {
     check(unbloomed, Part::Receipts, "logs give bloom");
 }
 
+/// A block whose header says `gas_used` and has Amsterdam's fields; its receipts sum up to 50,000.
+fn amsterdam(gas_used: u64) -> Made {
+    let mut made = made();
+    let header = &mut made.header;
+    header.gas_used = gas_used;
+    header.blob_gas_used = Some(0);
+    header.excess_blob_gas = Some(0);
+    header.parent_beacon_block_root = Some(B256::ZERO);
+    header.requests_hash = Some(B256::repeat_byte(3));
+    header.block_access_list_hash = Some(B256::repeat_byte(4));
+    header.slot_number = Some(5);
+    made
+}
+
+#[test]
+fn from_amsterdam_on_the_receipts_may_pay_more_or_less_than_the_header_says() {
+    for gas_used in [25_000, 40_000, 50_000, 62_500] {
+        let block = verify(amsterdam(gas_used).with_header(|_| {})).unwrap();
+        assert_eq!(block.header.gas_used, gas_used);
+    }
+    for gas_used in [0, 24_999, 62_501, u64::MAX] {
+        let text = format!("receipts sum up to 50000 gas used, header says {gas_used}: from");
+        check(amsterdam(gas_used).with_header(|_| {}), Part::Receipts, &text);
+    }
+}
+
+#[test]
+fn the_gas_rule_of_a_fork_with_unknown_fields_is_not_guessed() {
+    let mut candidate = amsterdam(1).with_header(|_| {});
+    let payload = whole_list(&candidate.header).unwrap();
+    let mut rlp = Vec::new();
+    let payload_length = payload.len() + 1;
+    alloy_rlp::Header { list: true, payload_length }.encode(&mut rlp);
+    rlp.extend_from_slice(payload);
+    rlp.push(7);
+    candidate.header = rlp.into();
+    assert_eq!(verify(candidate.clone()).unwrap().header.gas_used, 1);
+    candidate.receipts.as_mut().unwrap()[1].fields.cumulative_gas_used += 1;
+    check(candidate, Part::Receipts, "receipts give root");
+}
+
 #[test]
 fn a_block_before_byzantium_keeps_its_post_state_roots() {
     let root = Eip658Value::PostState(B256::repeat_byte(6));
