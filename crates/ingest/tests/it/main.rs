@@ -10,6 +10,7 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+mod amsterdam;
 mod check;
 mod damage;
 mod fixtures;
