@@ -130,6 +130,15 @@ pub(crate) fn forks(config: &ChainConfig) -> Result<Vec<(Fork, Activation)>, Gen
     Ok(forks)
 }
 
+/// Whether the chain follows Ethereum's own rules of headers: a file of a chain with another
+/// consensus, or without a base fee, says so.
+pub(crate) fn has_ethereum_consensus(config: &ChainConfig) -> bool {
+    let other = ["aura", "bor", "ibft", "ibft2", "optimism", "qbft", "zeroBaseFee"];
+    config.clique.is_none()
+        && config.parlia.is_none()
+        && other.iter().all(|name| !config.extra_fields.contains_key(*name))
+}
+
 fn block_forks(config: &ChainConfig) -> impl Iterator<Item = (Fork, u64)> {
     let dao = config.dao_fork_block.filter(|_| config.dao_fork_support);
     let (required, optional) = (true, false);

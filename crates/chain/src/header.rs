@@ -12,7 +12,7 @@ use crate::rlp::whole_list;
 
 /// How many fields [`Header`] can hold: 15 of Frontier and 8 that forks appended. A header with
 /// more is from a fork newer than this build; what follows is kept in its raw RLP.
-const FIELDS_KNOWN: usize = 23;
+pub(crate) const FIELDS_KNOWN: usize = 23;
 
 /// Why bytes are not a header.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod networks;
 mod range;
 mod receipt;
 mod rlp;
+mod rules;
 mod spec;
 mod trie;
 pub mod trust;
@@ -33,5 +34,6 @@ pub use receipt::{
     Receipt, ReceiptError, bloom_each, bloom_of, decode_receipts, encode_receipts, logs_bloom,
 };
 pub use rlp::whole_list;
+pub use rules::{RuleFault, StepFields, check_step};
 pub use spec::{Activation, ChainSpec, Fork};
 pub use verify::{Block, Candidate, Fault, Mismatch, Part, Start, Transaction, Verified, Verifier};

@@ -124,6 +124,7 @@ pub struct ChainSpec {
     genesis_hash: Option<B256>,
     forks: Option<Vec<(Fork, Activation)>>,
     blob_schedule: Option<BlobScheduleBlobParams>,
+    is_described: bool,
 }
 
 impl ChainSpec {
@@ -153,6 +154,7 @@ impl ChainSpec {
             genesis_hash: Some(genesis::genesis_header(genesis)?.hash_slow()),
             forks: Some(genesis::forks(&genesis.config)?),
             blob_schedule: genesis::blob_schedule(&genesis.config),
+            is_described: genesis::has_ethereum_consensus(&genesis.config),
         })
     }
 
@@ -164,7 +166,8 @@ impl ChainSpec {
         let network = chain_id.and_then(Self::known_by_chain_id);
         let (forks, blob_schedule) =
             network.map_or((None, None), |network| (network.forks, network.blob_schedule));
-        Self { name: name.to_owned(), chain_id, genesis_hash, forks, blob_schedule }
+        let name = name.to_owned();
+        Self { name, chain_id, genesis_hash, forks, blob_schedule, is_described: false }
     }
 
     /// What the chain is called here.
@@ -189,6 +192,19 @@ impl ChainSpec {
     #[must_use]
     pub fn forks(&self) -> Option<&[(Fork, Activation)]> {
         self.forks.as_deref()
+    }
+
+    /// Whether headers are held to the rules of the chain's forks: the network is compiled in, or
+    /// a genesis file of a chain with Ethereum's consensus describes it. The forks that come with a
+    /// mere chain id may be those of another chain.
+    #[must_use]
+    pub fn is_described(&self) -> bool {
+        self.is_described
+    }
+
+    /// The last of the forks that are known.
+    pub(crate) fn newest_fork(&self) -> Option<Fork> {
+        self.forks()?.last().map(|(fork, _)| *fork)
     }
 
     /// How many blobs the forks carry.
@@ -270,6 +286,7 @@ impl ChainSpec {
             genesis_hash: Some(network.genesis_hash),
             forks: Some(forks),
             blob_schedule: Some(blob_schedule),
+            is_described: true,
         }
     }
 }
@@ -342,6 +359,7 @@ mod tests {
         assert_eq!(spec.forks(), ChainSpec::known("mainnet").unwrap().forks());
         assert_eq!(spec.genesis_hash(), None);
         assert_eq!(spec.name(), "shadow");
+        assert!(!spec.is_described() && ChainSpec::known("mainnet").unwrap().is_described());
         let unknown = ChainSpec::bare("private", Some(1337), Some(B256::repeat_byte(1)));
         assert_eq!(unknown.fork_at(1, 1), None);
         assert_eq!(unknown.is_active(Fork::Homestead, 1, 1), None);

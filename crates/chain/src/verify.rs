@@ -1,7 +1,8 @@
 //! The one door: a [`Candidate`] becomes a [`Verified<Block>`] here or nowhere.
 //!
-//! Knows: every commitment a header makes to its body and receipts, and the parent link.
-//! Never knows: where a candidate came from, execution, or the rules between parent and child.
+//! Knows: every commitment a header makes to its body and receipts, the parent link, and where the
+//! rules of headers can be held against a block.
+//! Never knows: where a candidate came from, or execution.
 
 use std::ops::Deref;
 
@@ -16,6 +17,7 @@ use crate::body::{Body, wrapped_length};
 use crate::header::{decode_header, has_unknown_fields, hash_header};
 use crate::receipt::{Receipt, logs_bloom};
 use crate::rlp::{take_list, whole_list};
+use crate::rules::{self, RuleFault, StepFields};
 use crate::spec::ChainSpec;
 use crate::trie::ordered_root;
 use crate::trust::Anchors;
@@ -146,6 +148,8 @@ pub struct Verifier<'a> {
     anchors: &'a Anchors,
     next: u64,
     parent_hash: Option<B256>,
+    /// The parent's header, as far as it is known.
+    parent: Option<StepFields>,
     /// Reused for signing payloads, so that a block costs no allocation for them.
     signing_buffer: Vec<u8>,
 }
@@ -159,47 +163,68 @@ impl<'a> Verifier<'a> {
             // A parent numbered u64::MAX has no child: every header then fails its number.
             Start::After { number, hash } => (number.saturating_add(1), Some(hash)),
         };
-        Self { spec, anchors, next, parent_hash, signing_buffer: Vec::new() }
+        Self { spec, anchors, next, parent_hash, parent: None, signing_buffer: Vec::new() }
+    }
+
+    /// The same with the header before the run, against which the first block's is held: steps of
+    /// timestamp, gas limit and fees.
+    #[must_use]
+    pub fn with_parent(self, parent: StepFields) -> Self {
+        Self { parent: Some(parent), ..self }
     }
 
     /// Proves that the candidate is the next block of the run: number and parent link, anchors,
     /// transactions root, ommers hash, withdrawals root, every sender and, where there are
-    /// receipts, receipts root, logs bloom and gas.
+    /// receipts, receipts root, logs bloom and gas. Where the chain's forks are described, its header
+    /// must follow their rules.
     pub fn verify(&mut self, candidate: Candidate) -> Result<Verified<Block>, Mismatch> {
-        let block = self
+        let (block, fields) = self
             .prove(candidate)
             .map_err(|fault| Mismatch { number: self.next, fault: Box::new(fault) })?;
-        self.advance(&block);
+        self.advance(block.hash, fields);
         Ok(Verified(block))
     }
 
-    /// Takes a block that was proven before as the next of the run, if number, parent link and
-    /// anchors allow it.
+    /// Takes a block that was proven before as the next of the run, if number, parent link, anchors
+    /// and the parent's header allow it.
     pub fn follow(&mut self, block: &Verified<Block>) -> Result<(), Mismatch> {
+        let fields = StepFields::of(&block.header, &block.header_rlp);
         self.check_place(&block.header, block.hash)
+            .and_then(|()| Ok(self.check_rules(&block.header, &fields)?))
             .map_err(|fault| Mismatch { number: self.next, fault: Box::new(fault) })?;
-        self.advance(block);
+        self.advance(block.hash, fields);
         Ok(())
     }
 
-    fn advance(&mut self, block: &Block) {
+    fn advance(&mut self, hash: B256, fields: StepFields) {
         self.next = self.next.saturating_add(1);
-        self.parent_hash = Some(block.hash);
+        self.parent_hash = Some(hash);
+        self.parent = Some(fields);
     }
 
-    fn prove(&mut self, candidate: Candidate) -> Result<Block, Fault> {
+    /// Holds a header against the rules of its fork; tells whether all of them are known.
+    fn check_rules(&self, header: &Header, fields: &StepFields) -> Result<bool, RuleFault> {
+        rules::check_header(self.spec, self.parent.as_ref(), header, fields)
+    }
+
+    fn prove(&mut self, candidate: Candidate) -> Result<(Block, StepFields), Fault> {
         // No header commits to the total difficulty, so no block can vouch for it.
         let Candidate { header: header_rlp, body, receipts, total_difficulty: _ } = candidate;
         let hash = hash_header(&header_rlp);
         let header = decode_header(&header_rlp)?;
         self.check_place(&header, hash)?;
+        let fields = StepFields::of(&header, &header_rlp);
+        let are_rules_known = self.check_rules(&header, &fields)?;
         let ommers = check_ommers(&header, &body)?;
         let withdrawals = check_withdrawals(&header, &body)?;
         let transactions = self.check_transactions(&header, &body)?;
+        if are_rules_known {
+            rules::check_blobs(&header, blob_count(&transactions))?;
+        }
         if let Some(receipts) = &receipts {
             check_receipts(&header, &header_rlp, &transactions, receipts)?;
         }
-        Ok(Block {
+        let block = Block {
             hash,
             header_rlp,
             header,
@@ -209,7 +234,8 @@ impl<'a> Verifier<'a> {
             withdrawals_rlp: body.withdrawals,
             withdrawals,
             receipts,
-        })
+        };
+        Ok((block, fields))
     }
 
     fn check_place(&self, header: &Header, hash: B256) -> Result<(), Fault> {
@@ -259,6 +285,11 @@ impl<'a> Verifier<'a> {
         }
         Ok(transactions)
     }
+}
+
+fn blob_count(transactions: &[Transaction]) -> u64 {
+    let counts = transactions.iter().map(|tx| alloy_consensus::Transaction::blob_count(&tx.envelope));
+    counts.map(Option::unwrap_or_default).sum()
 }
 
 fn decode_transaction(

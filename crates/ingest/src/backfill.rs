@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::trust::{Anchor, Anchors, Run, Status};
-use chain::{BlockRange, ChainSpec, decode_header};
+use chain::{BlockRange, ChainSpec, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
 use store::{Drafting, NewSegment, Reader, StoreError, Told};
@@ -151,7 +151,7 @@ impl Backfiller<'_> {
         };
         let order = units::reading_order(part, &targets);
         let (segments, run, transaction_count) = with_source(self, order, |source| {
-            let mut gathered = Gathered::new(source, part, &trust);
+            let mut gathered = Gathered::new(self.spec, source, part, &trust);
             let intake = Intake { drafting: &self.drafting, prover, source, part };
             let segments = intake.build_all(&targets, &mut |facts| gathered.add(facts))?;
             let transaction_count = gathered.transaction_count;
@@ -196,10 +196,11 @@ fn parent_above(view: &store::View, part: BlockRange) -> Result<Option<B256>, St
 
 /// What only the whole unit shows: that its blocks, read one by one, are one chain.
 struct Gathered<'a> {
+    spec: &'a ChainSpec,
     source: &'a UpstreamBlocks<'a>,
     part: BlockRange,
     trust: &'a Trust,
-    before: Option<(u64, B256)>,
+    before: Option<Facts>,
     parent_hash: Option<B256>,
     last_hash: B256,
     hashes: BTreeMap<u64, B256>,
@@ -207,8 +208,14 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn new(source: &'a UpstreamBlocks<'a>, part: BlockRange, trust: &'a Trust) -> Self {
+    fn new(
+        spec: &'a ChainSpec,
+        source: &'a UpstreamBlocks<'a>,
+        part: BlockRange,
+        trust: &'a Trust,
+    ) -> Self {
         Self {
+            spec,
             source,
             part,
             trust,
@@ -221,12 +228,17 @@ impl<'a> Gathered<'a> {
     }
 
     fn add(&mut self, facts: Facts) -> Result<(), ImportError> {
-        let before = self.before.filter(|(number, _)| number.saturating_add(1) == facts.number);
-        if let Some((_, expected)) = before.filter(|(_, hash)| *hash != facts.parent_hash) {
-            let link = Link { number: facts.number, found: facts.parent_hash, expected };
-            return Err(self.source.refuse_link(link).into());
+        let before = self.before.filter(|it| it.number.saturating_add(1) == facts.number);
+        if let Some(before) = before {
+            if before.hash != facts.parent_hash {
+                let (found, expected) = (facts.parent_hash, before.hash);
+                let link = Link { number: facts.number, found, expected };
+                return Err(self.source.refuse_link(link).into());
+            }
+            check_step(self.spec, &before.step, &facts.step)
+                .map_err(|fault| self.source.refuse_step(facts.number, fault))?;
         }
-        self.before = Some((facts.number, facts.hash));
+        self.before = Some(facts);
         if self.part.contains(facts.number) {
             self.parent_hash.get_or_insert(facts.parent_hash);
             self.last_hash = facts.hash;

@@ -11,6 +11,7 @@ mod background;
 mod branch;
 mod error;
 mod finality;
+mod header_rules;
 mod start;
 mod status;
 

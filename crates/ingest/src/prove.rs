@@ -10,10 +10,11 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use chain::trust::{Anchors, Run};
 use chain::{
-    Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, Verified, Verifier, hash_header,
+    Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, StepFields, Verified, Verifier,
+    decode_header, hash_header,
 };
 
 use crate::archive::{Archive, ArchiveError, ArchiveName, Content, Fault, Format, ReadAt};
@@ -105,9 +106,9 @@ pub(crate) trait Blocks: Sync {
     /// What is claimed to be the block of this number, with its total difficulty if that is told.
     fn read_block(&self, number: u64) -> Result<Candidate, Self::Error>;
 
-    /// The hash of a block; `None` if it is not here, or not yet: then whoever joins the pieces holds
-    /// it against its child.
-    fn find_hash(&self, number: u64) -> Result<Option<B256>, Self::Error>;
+    /// The raw header of a block; `None` if it is not here, or not yet: then whoever joins the pieces
+    /// holds it against its child.
+    fn find_header(&self, number: u64) -> Result<Option<Bytes>, Self::Error>;
 
     /// Bytes that the block takes.
     fn block_bytes(&self, number: u64) -> u64;
@@ -128,11 +129,11 @@ impl<S: ReadAt> Blocks for Archive<S> {
         Ok(Candidate { total_difficulty, ..candidate })
     }
 
-    fn find_hash(&self, number: u64) -> Result<Option<B256>, ArchiveError> {
+    fn find_header(&self, number: u64) -> Result<Option<Bytes>, ArchiveError> {
         if !self.range().contains(number) {
             return Ok(None);
         }
-        Ok(Some(hash_header(&self.read_header(number)?)))
+        Ok(Some(self.read_header(number)?.into()))
     }
 
     fn block_bytes(&self, number: u64) -> u64 {
@@ -201,12 +202,19 @@ impl Prover<'_> {
         // The piece before is proven elsewhere at the same time: its last header is read here once
         // more for the link.
         let before = piece.first().checked_sub(1);
-        let hash = before.map_or(Ok(None), |number| source.find_hash(number))?;
-        let start = match before.zip(hash) {
-            Some((number, hash)) => Start::After { number, hash },
-            None => Start::At(piece.first()),
+        let header = before.map_or(Ok(None), |number| source.find_header(number))?;
+        let mut verifier = match before.zip(header.as_deref()) {
+            Some((number, rlp)) => {
+                let start = Start::After { number, hash: hash_header(rlp) };
+                let verifier = Verifier::new(self.spec, self.anchors, start);
+                match decode_header(rlp) {
+                    Ok(header) => verifier.with_parent(StepFields::of(&header, rlp)),
+                    // Whoever proves that block refuses it.
+                    Err(_) => verifier,
+                }
+            }
+            None => Verifier::new(self.spec, self.anchors, Start::At(piece.first())),
         };
-        let mut verifier = Verifier::new(self.spec, self.anchors, start);
         let mut proven = Vec::new();
         for number in piece.first()..piece.end() {
             if let Some((block, facts)) = kept.get(&number) {
@@ -225,6 +233,7 @@ impl Prover<'_> {
                 difficulty: block.header.difficulty,
                 total_difficulty,
                 transaction_count,
+                step: StepFields::of(&block.header, &block.header_rlp),
             };
             proven.push((block, facts));
             self.progress

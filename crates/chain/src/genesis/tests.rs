@@ -167,6 +167,18 @@ fn paris_is_told_by_the_netsplit_block_or_a_terminal_difficulty_of_zero() {
 }
 
 #[test]
+fn a_chain_with_another_consensus_is_not_held_to_ethereums_rules() {
+    let is_described = |config: &str| {
+        ChainSpec::from_genesis("test", &with_config(config)).unwrap().is_described()
+    };
+    assert!(is_described(ALL_AT_ZERO));
+    assert!(is_described(r#""londonBlock": 0, "ethash": {}, "depositContractAddress": null"#));
+    assert!(!is_described(r#""londonBlock": 0, "clique": {"period": 5, "epoch": 30000}"#));
+    assert!(!is_described(r#""londonBlock": 0, "qbft": {"blockperiodseconds": 2}"#));
+    assert!(!is_described(r#""londonBlock": 0, "zeroBaseFee": true"#));
+}
+
+#[test]
 fn a_fork_left_out_begins_with_the_next_one_given() {
     let forks = forks(&with_config(r#""berlinBlock": 4, "daoForkBlock": 1"#).config).unwrap();
     assert_eq!(forks[1], (Fork::Homestead, Activation::Block(4)));

@@ -6,6 +6,7 @@ use alloy_primitives::{B256, Bloom, U256};
 use thiserror::Error;
 
 use crate::header::HeaderError;
+use crate::rules::RuleFault;
 use crate::trust::AnchorKind;
 
 /// A candidate that was refused, and why.
@@ -42,6 +43,8 @@ pub enum Fault {
     ParentHash { found: B256, expected: B256 },
     #[error("hash is {found}, {kind} says {expected}")]
     Anchor { found: B256, expected: B256, kind: AnchorKind },
+    #[error(transparent)]
+    Rule(#[from] RuleFault),
     #[error("transactions give root {found}, header says {expected}")]
     TransactionsRoot { found: B256, expected: B256 },
     #[error("transaction {index} has type {found:#04x}, known are 0x00 to 0x04")]
@@ -100,7 +103,8 @@ impl Fault {
             Self::Header(_)
             | Self::Number { .. }
             | Self::ParentHash { .. }
-            | Self::Anchor { .. } => Part::Header,
+            | Self::Anchor { .. }
+            | Self::Rule(_) => Part::Header,
             Self::TransactionsRoot { .. }
             | Self::TxType { .. }
             | Self::Transaction { .. }

@@ -257,12 +257,12 @@ fn a_signature_without_a_sender_is_refused() {
 fn a_high_s_is_refused_from_homestead_on_and_allowed_before() {
     let candidate = || made_with(|body, _| body.transactions[0] = legacy(true)).candidate;
     // Block 42 of mainnet is Frontier's; of a chain whose forks nobody knows it may be.
-    for spec in [ChainSpec::known("mainnet").unwrap(), ChainSpec::bare("test", None, None)] {
+    for spec in [ChainSpec::bare("test", Some(1), None), ChainSpec::bare("test", None, None)] {
         let block = verify_with(&spec, &Anchors::none(), candidate()).unwrap();
         assert_eq!(block.transactions[0].sender, sender_of_secret());
     }
     // Sepolia began with Homestead's rules.
-    let sepolia = ChainSpec::known("sepolia").unwrap();
+    let sepolia = ChainSpec::bare("test", Some(11_155_111), None);
     let mismatch = verify_with(&sepolia, &Anchors::none(), candidate()).unwrap_err();
     assert!(matches!(*mismatch.fault, Fault::HighS { index: 0, .. }), "{mismatch}");
 }
@@ -350,6 +350,85 @@ fn without_receipts_the_rest_is_still_proven() {
     assert!(verify(candidate.clone()).unwrap().receipts.is_none());
     candidate.body.transactions.swap(0, 1);
     check(candidate, Part::Body, "transactions give root");
+}
+
+/// A chain in which block 42 of these tests is Shanghai's.
+fn described() -> ChainSpec {
+    let text = r#"{"config": {"chainId": 1, "londonBlock": 0, "terminalTotalDifficulty": 0,
+        "shanghaiTime": 100}, "gasLimit": "0x1c9c380", "difficulty": "0x0", "alloc": {}}"#;
+    ChainSpec::from_genesis("test", &serde_json::from_str(text).unwrap()).unwrap()
+}
+
+/// Block `number` with the receipts and transactions of [`made`], as its chain's rules want it.
+fn ruled(number: u64, parent_hash: B256, change: impl FnOnce(&mut Header)) -> Candidate {
+    let empty = |body: &mut Body, _: &mut Vec<Receipt>| body.ommers = Bytes::from_static(&[0xc0]);
+    made_with(empty).with_header(|header| {
+        (header.number, header.parent_hash) = (number, parent_hash);
+        (header.gas_limit, header.timestamp) = (100_000, 100 + number);
+        change(header);
+    })
+}
+
+fn step_fields(candidate: &Candidate) -> StepFields {
+    StepFields::of(&decode_header(&candidate.header).unwrap(), &candidate.header)
+}
+
+#[test]
+fn rules_are_held_against_the_parent_that_was_proven_or_told() {
+    let (spec, anchors) = (described(), Anchors::none());
+    let first = ruled(42, PARENT_HASH, |_| {});
+    let hash = hash_header(&first.header);
+    let second = |timestamp| ruled(43, hash, |header| header.timestamp = timestamp);
+    let text = "block 43: timestamp is 142, the parent's is 142: it must be above";
+
+    let mut verifier = Verifier::new(&spec, &anchors, Start::At(42));
+    let proven = verifier.verify(first.clone()).unwrap();
+    assert_eq!(verifier.verify(second(142)).unwrap_err().to_string(), text);
+    let child = verifier.verify(second(143)).unwrap();
+
+    let after = Start::After { number: 42, hash };
+    let told = || Verifier::new(&spec, &anchors, after).with_parent(step_fields(&first));
+    let mismatch = told().verify(second(142)).unwrap_err();
+    assert_eq!((mismatch.to_string().as_str(), mismatch.fault.part()), (text, Part::Header));
+    told().verify(second(143)).unwrap();
+
+    // What was proven by itself is held against its parent when it takes its place.
+    let early = Verifier::new(&spec, &anchors, after).verify(second(142)).unwrap();
+    let mut verifier = Verifier::new(&spec, &anchors, Start::At(42));
+    verifier.follow(&proven).unwrap();
+    assert_eq!(verifier.follow(&early).unwrap_err().to_string(), text);
+    verifier.follow(&child).unwrap();
+    // Nobody described this chain.
+    let bare = ChainSpec::bare("test", Some(1), None);
+    let verifier = Verifier::new(&bare, &anchors, after);
+    verifier.with_parent(step_fields(&first)).verify(second(1)).unwrap();
+}
+
+#[test]
+fn blobs_of_the_transactions_are_held_against_the_header() {
+    let text = r#"{"config": {"chainId": 1, "londonBlock": 0, "terminalTotalDifficulty": 0,
+        "shanghaiTime": 0, "cancunTime": 100}, "difficulty": "0x0", "alloc": {}}"#;
+    let spec = ChainSpec::from_genesis("test", &serde_json::from_str(text).unwrap()).unwrap();
+    let blob_tx = TxEip4844 { chain_id: 1, ..TxEip4844::default() };
+    let blob_tx =
+        sign(TxEip4844 { blob_versioned_hashes: vec![B256::repeat_byte(1); 2], ..blob_tx }, false);
+    let candidate = |blob_gas_used| {
+        let change = |body: &mut Body, receipts: &mut Vec<Receipt>| {
+            body.ommers = Bytes::from_static(&[0xc0]);
+            body.transactions[1] = blob_tx.clone();
+            receipts[1].tx_type = TxType::Eip4844;
+        };
+        made_with(change).with_header(|header| {
+            (header.gas_limit, header.timestamp) = (100_000, 100);
+            header.blob_gas_used = Some(blob_gas_used);
+            header.excess_blob_gas = Some(0);
+            header.parent_beacon_block_root = Some(B256::ZERO);
+        })
+    };
+    verify_with(&spec, &Anchors::none(), candidate(262_144)).unwrap();
+    let mismatch = verify_with(&spec, &Anchors::none(), candidate(131_072)).unwrap_err();
+    let text = "block 42: blob gas used is 131072, its 2 blobs take 262144";
+    assert_eq!(mismatch.to_string(), text);
 }
 
 #[test]

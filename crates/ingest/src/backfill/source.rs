@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use alloy_primitives::B256;
-use chain::{Candidate, Fault, Mismatch};
+use alloy_primitives::{B256, Bytes};
+use chain::{Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
@@ -222,6 +222,12 @@ impl UpstreamBlocks<'_> {
         own.max(number.checked_sub(1).and_then(|below| state.places.get(&below)).copied())
     }
 
+    /// The same of a header that does not follow from its parent's by the rules.
+    pub(super) fn refuse_step(&self, number: u64, fault: RuleFault) -> SourceFault {
+        let place = self.place_of(number).unwrap_or_default();
+        self.refuse_at(place, Mismatch { number, fault: Box::new(Fault::Rule(fault)) })
+    }
+
     fn refuse_at(&self, place: usize, mismatch: Mismatch) -> SourceFault {
         let name = self.backfiller.upstreams.name(place).to_owned();
         SourceFault::False { name, place, mismatch }
@@ -244,7 +250,7 @@ impl Blocks for UpstreamBlocks<'_> {
     }
 
     /// Links are checked when the pieces are joined: a block is fetched once.
-    fn find_hash(&self, _number: u64) -> Result<Option<B256>, SourceFault> {
+    fn find_header(&self, _number: u64) -> Result<Option<Bytes>, SourceFault> {
         Ok(None)
     }
 

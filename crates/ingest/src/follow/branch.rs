@@ -3,6 +3,7 @@
 //! Knows: how to find where two chains part, and that only blocks which are not here are fetched.
 //! Never knows: which chain is the better one; nodes say that, down to what is final.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -125,12 +126,16 @@ impl Follower {
                 blocks.into_iter().zip(claims).map(|(block, claim)| (place, block, *claim)),
             );
         }
+        let senders: BTreeMap<B256, usize> =
+            fetched.iter().map(|(place, _, claim)| (claim.hash, *place)).collect();
         let mut proven = self.prove(fetched)?.into_iter();
         let mut blocks = Vec::with_capacity(branch.claims.len());
         for claim in &branch.claims {
             let known = self.writer.known_block(&claim.hash);
             blocks.extend(known.or_else(|| proven.next()));
         }
+        let sender_of = |hash: &B256| senders.get(hash).copied();
+        self.check_headers(branch.fork_point, &blocks, sender_of)?;
         Ok(blocks)
     }
 

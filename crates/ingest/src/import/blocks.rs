@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::Bytes;
 use chain::{BlockRange, Candidate, Fault, Mismatch};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
@@ -33,12 +33,13 @@ where
         Ok(held.ok_or(StoreError::NotHeld { number })?)
     }
 
-    fn find_hash(&self, number: u64) -> Result<Option<B256>, ImportError> {
+    fn find_header(&self, number: u64) -> Result<Option<Bytes>, ImportError> {
         if self.part.contains(number) {
-            return Ok(self.source.find_hash(number)?);
+            return Ok(self.source.find_header(number)?);
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        Ok(block_on(self.view.read_hash(&mut reader, number))?)
+        let held = block_on(self.view.read_header(&mut reader, number))?;
+        Ok(held.map(|header| header.rlp))
     }
 
     fn block_bytes(&self, number: u64) -> u64 {
@@ -47,7 +48,7 @@ where
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {
         // What is held was proven before: if it does not descend from what arrives, the latter is false.
-        let is_link = matches!(*mismatch.fault, Fault::ParentHash { .. });
+        let is_link = matches!(*mismatch.fault, Fault::ParentHash { .. } | Fault::Rule(_));
         let is_child = is_link && mismatch.number == self.part.end();
         if is_child || self.part.contains(mismatch.number) {
             return self.source.refuse(mismatch).into();

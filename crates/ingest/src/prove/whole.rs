@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, U256};
 use chain::accumulator::{self, EPOCH_BLOCKS};
 use chain::trust::{Anchors, Epoch, Run};
-use chain::{BlockRange, Part};
+use chain::{BlockRange, Part, StepFields};
 
 use super::Report;
 use crate::archive::{Archive, ArchiveError, Fault, ReadAt};
@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) difficulty: U256,
     pub(crate) total_difficulty: Option<U256>,
     pub(crate) transaction_count: u64,
+    /// What its child is held against.
+    pub(crate) step: StepFields,
 }
 
 /// What only the whole file shows, gathered block by block.
