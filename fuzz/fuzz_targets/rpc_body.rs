@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 /// A data folder that is committed: some blocks of every fork.
 const FOLDER: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/ingest/tests/fixtures/data-folder-1");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/ingest/tests/fixtures/data-folder");
 
 static SERVICE: LazyLock<Service> = LazyLock::new(|| {
     let disk = FaultyDisk::new(1);

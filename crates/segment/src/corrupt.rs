@@ -31,7 +31,7 @@ pub enum RowFault {
         /// How many there are.
         count: usize,
     },
-    /// A tag that no version wrote.
+    /// A tag that no writer writes.
     #[error("{what}: unknown tag {found:#04x}")]
     Tag {
         /// The field.
@@ -107,8 +107,20 @@ pub enum Corrupt {
         /// In the footer.
         expected: u32,
     },
+    /// A format that was never released.
+    #[error(
+        "segment format version {found} was written by a development build: import the archives \
+         again, into another folder"
+    )]
+    Unreleased {
+        /// The file's.
+        found: u32,
+    },
     /// A format that this build does not know.
-    #[error("format version {found}, known is {known}")]
+    #[error(
+        "segment format version {found}, this build reads {known}: the file is damaged, or a newer \
+         build wrote it: upgrade quipu"
+    )]
     Version {
         /// The file's.
         found: u32,

@@ -15,7 +15,6 @@ mod row;
 mod row_set;
 mod tables;
 mod token;
-mod version;
 
 pub use corrupt::{Corrupt, PageFault, RowFault};
 pub use file::block::BlockPlace;
@@ -30,4 +29,3 @@ pub use page::{Before, Inflater, Rows, RowsRoom};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};
-pub use version::Version;

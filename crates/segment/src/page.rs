@@ -18,15 +18,20 @@ use crate::corrupt::{PageFault, RowFault};
 use crate::row::{ReceiptHead, RowContext, Senders, Wanted, decode_row};
 use crate::row_set::RowSlot;
 use crate::tables::Tables;
-use crate::version::{Compression, PageRules, Version};
 
-/// The one zstd level of all format versions so far: another would give other bytes.
+/// Another level would give other bytes, and so another version of the format.
 const ZSTD_LEVEL: i32 = 3;
+/// Rows in a page at the most.
+const ROWS_MAX: usize = 20;
+/// Bytes of tokens in a page of rows, unless a single row has more.
+const TOKEN_BYTES_MAX: usize = 4 * 1024;
 /// What a page may inflate to: as much as an archive entry, from which all long bytes come.
 const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a transfer uses.
 const TRANSFER_GAS: u64 = 21_000;
+/// Gas below this is rotated: see [`gas_code`]. Codes below it take three bytes at the most.
+const ROTATED_GAS: u64 = 1 << 21;
 
 const SIGNATURE_BYTES: usize = 64;
 const CHECKSUM_BYTES: usize = 4;
@@ -56,10 +61,10 @@ pub(crate) struct RowPage {
 }
 
 impl RowPage {
-    pub(crate) fn is_full_for(&self, row_bytes: usize, rules: PageRules) -> bool {
+    pub(crate) fn is_full_for(&self, row_bytes: usize) -> bool {
         !self.rows.is_empty()
-            && (self.rows.len() == rules.rows_max
-                || self.tokens.len().saturating_add(row_bytes) > rules.tokens_max)
+            && (self.rows.len() == ROWS_MAX
+                || self.tokens.len().saturating_add(row_bytes) > TOKEN_BYTES_MAX)
     }
 
     /// The page's bytes.
@@ -85,9 +90,8 @@ impl RowPage {
             }
         }
         if has_receipts {
-            // Many transactions use what a transfer uses: then this is zero.
             for row in &self.rows {
-                put_varint(&mut plain, row.gas_used.wrapping_sub(TRANSFER_GAS));
+                put_varint(&mut plain, gas_code(row.gas_used));
             }
             for row in &self.rows {
                 put_length(&mut plain, row.log_count);
@@ -100,9 +104,25 @@ impl RowPage {
 
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
 pub(crate) struct Deflater {
-    rows: Method,
-    parts: Method,
-    others: Method,
+    /// For rows, headers, and what else blocks have.
+    quick: Method,
+    /// For payloads and the tail.
+    with_codes: Method,
+}
+
+/// How a page is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Compression {
+    /// Whether zstd leaves what it found no match for as it is. Hashes, amounts and
+    /// addresses are most of it: Huffman codes save a hundredth and double the time of a read.
+    has_plain_literals: bool,
+    /// A page is stored as it is unless compression saves one byte of so many; `None`: any byte.
+    saved_share: Option<usize>,
+}
+
+impl Compression {
+    const WITH_CODES: Self = Self { has_plain_literals: false, saved_share: None };
+    const QUICK: Self = Self { has_plain_literals: true, saved_share: Some(16) };
 }
 
 /// A way of compressing.
@@ -118,25 +138,24 @@ impl std::fmt::Debug for Deflater {
 }
 
 impl Deflater {
-    pub(crate) fn new(version: Version) -> Result<Self, PageFault> {
-        let PageRules { rows, parts, .. } = version.rules();
-        let [rows, parts, others] = [rows, parts, Compression::WITH_CODES].map(Method::new);
-        Ok(Self { rows: rows?, parts: parts?, others: others? })
+    pub(crate) fn new() -> Result<Self, PageFault> {
+        let quick = Method::new(Compression::QUICK)?;
+        Ok(Self { quick, with_codes: Method::new(Compression::WITH_CODES)? })
     }
 
     /// A page of rows: `plain` is compressed, `signatures` are not.
     fn frame_rows(&mut self, plain: &[u8], signatures: &[u8]) -> Result<Vec<u8>, PageFault> {
-        self.rows.frame(plain, signatures)
+        self.quick.frame(plain, signatures)
     }
 
     /// A page of headers, or of what else some blocks have.
     pub(crate) fn frame_parts(&mut self, plain: &[u8]) -> Result<Vec<u8>, PageFault> {
-        self.parts.frame(plain, &[])
+        self.quick.frame(plain, &[])
     }
 
     /// A page of anything else.
     pub(crate) fn frame(&mut self, plain: &[u8]) -> Result<Vec<u8>, PageFault> {
-        self.others.frame(plain, &[])
+        self.with_codes.frame(plain, &[])
     }
 }
 
@@ -450,13 +469,30 @@ fn read_receipt_heads(
     heads.clear();
     heads.reserve(row_count);
     for _ in 0..row_count {
-        let gas_used = cursor.varint("gas used")?.wrapping_add(TRANSFER_GAS);
+        let gas_used = gas_of_code(cursor.varint("gas used")?);
         heads.push(ReceiptHead { gas_used, log_count: 0 });
     }
     for head in heads {
         head.log_count = cursor.length("logs")?;
     }
     Ok(())
+}
+
+/// How a page says the gas that a transaction used. Many use what a transfer does: that is zero, and
+/// what is above it is counted from there. Gas below it, which EIP-2780 allows, wraps around within
+/// what three bytes say, instead of within 64 bits, which took ten bytes; it costs a byte where
+/// gas is up to 21,000 above 2^21 or 2^28, which is rare. An alternating sign in the lowest bit would
+/// cost the byte where gas is between 29,192 and 37,383, which token transfers use.
+fn gas_code(gas_used: u64) -> u64 {
+    if gas_used < ROTATED_GAS {
+        gas_used.wrapping_sub(TRANSFER_GAS) % ROTATED_GAS
+    } else {
+        gas_used
+    }
+}
+
+fn gas_of_code(code: u64) -> u64 {
+    if code < ROTATED_GAS { code.wrapping_add(TRANSFER_GAS) % ROTATED_GAS } else { code }
 }
 
 pub(crate) fn wide(length: usize) -> u64 {
@@ -466,6 +502,63 @@ pub(crate) fn wide(length: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gas_comes_back_and_takes_three_bytes_at_the_most_if_it_is_little() {
+        let rotated = ROTATED_GAS;
+        for (gas_used, length) in [
+            (0, 3),
+            (4_500, 3),
+            (12_000, 3),
+            (20_999, 3),
+            (21_000, 1),
+            (21_127, 1),
+            (21_128, 2),
+            (37_383, 2),
+            (37_384, 3),
+            (rotated - 1, 3),
+            (rotated, 4),
+            (rotated + TRANSFER_GAS, 4),
+            (60_000_000, 4),
+            (u64::MAX, 10),
+        ] {
+            let mut out = Vec::new();
+            put_varint(&mut out, gas_code(gas_used));
+            assert_eq!(out.len(), length, "{gas_used}");
+            assert_eq!(gas_of_code(gas_code(gas_used)), gas_used);
+        }
+        // Whatever lies near a bound comes back, and no two amounts have one code.
+        let near = |bound: u64| bound.saturating_sub(30_000)..bound.saturating_add(30_000);
+        let amounts = near(0).chain(near(rotated)).chain(near(u64::MAX));
+        let codes: std::collections::BTreeSet<u64> = amounts
+            .clone()
+            .map(|gas_used| {
+                assert_eq!(gas_of_code(gas_code(gas_used)), gas_used);
+                gas_code(gas_used)
+            })
+            .collect();
+        assert_eq!(codes.len(), amounts.count());
+    }
+
+    /// How long a page's head and tokens are before compression if each row used so much gas.
+    fn plain_bytes(gas: std::ops::Range<u64>) -> usize {
+        let rows = gas.map(|gas_used| RowHead { bytes: 1, gas_used, ..RowHead::default() });
+        let rows: Vec<RowHead> = rows.collect();
+        let (tokens, signatures) = (vec![0; rows.len()], vec![0; rows.len() * SIGNATURE_BYTES]);
+        let page = RowPage { rows, tokens, signatures, ..RowPage::default() };
+        let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
+        let mut buffer = Vec::new();
+        let (plain, _) = Inflater::new().unwrap().open_into(&bytes, &mut buffer).unwrap();
+        plain.len()
+    }
+
+    #[test]
+    fn rows_below_the_gas_of_a_transfer_take_no_more_room_than_others() {
+        let usual = plain_bytes(46_000..46_020);
+        for first in [0, 4_500, 12_000, 20_980] {
+            assert_eq!(plain_bytes(first..first + 20), usual, "from {first}");
+        }
+    }
 
     #[test]
     fn the_largest_numbers_of_a_page_head_come_back() {
@@ -480,7 +573,7 @@ mod tests {
                 tokens: vec![0],
                 signatures: vec![0; SIGNATURE_BYTES],
             };
-            let bytes = page.encode(&mut Deflater::new(Version::CURRENT).unwrap(), true).unwrap();
+            let bytes = page.encode(&mut Deflater::new().unwrap(), true).unwrap();
             let inflater = &mut Inflater::new().unwrap();
             let mut opened = [(); 3].map(|()| RowsRoom::default());
             let [first, second, third] = &mut opened;

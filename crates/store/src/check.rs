@@ -7,7 +7,7 @@
 //! - *digest*: every listed file has the length and the SHA-256 that the manifest says;
 //! - *blocks*: every stored block proves itself and descends from the one before it: roots, bloom,
 //!   gas, senders;
-//! - *rows*: encoded again by the version that wrote it, the blocks give the very file that is stored, so nothing in it, such as a
+//! - *rows*: encoded again, the blocks give the very file that is stored, so nothing in it, such as a
 //!   sender or a running sum, can differ from what the blocks say;
 //! - *lookups*: every hash is found where it is, and the runs hold nothing else.
 
@@ -127,8 +127,8 @@ impl<'a> SegmentCheck<'a> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let open = block_on(view.files().segment(&mut reader, file))?;
         let entry = &file.entry;
-        let (tables, version) = (Arc::new(open.segment.tables().clone()), open.segment.version());
-        let encoder = Encoder::of_version(version, tables, entry.has_receipts);
+        let tables = Arc::new(open.segment.tables().clone());
+        let encoder = Encoder::new(tables, entry.has_receipts);
         let range = entry.range;
         let refused = |cause| StoreError::Write { range, cause };
         let before = view.manifest().segments().iter().take(position);

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use segment::{Corrupt, FOOTER_BYTES, Footer};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
@@ -56,13 +57,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a folder; one without a manifest holds nothing yet.
+    /// Opens a folder; one without a manifest holds nothing yet. One of a development build, whose
+    /// segments no build reads any more, is refused.
     pub fn open(
         disk: Arc<dyn Disk>,
         blocking: Arc<dyn Blocking>,
         limits: Limits,
     ) -> Result<Self, StoreError> {
         let manifest = load(&*disk)?;
+        refuse_unreleased(&*disk, &manifest)?;
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
@@ -106,6 +109,23 @@ impl Store {
         for watcher in self.watchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             watcher.view_changed();
         }
+    }
+}
+
+/// Refuses a folder whose segments have a format that was never released. The first of them speaks
+/// for all: a build that refuses the folder adds nothing to it. What else may be wrong with the
+/// file is told when its blocks are read.
+fn refuse_unreleased(disk: &dyn Disk, manifest: &Manifest) -> Result<(), StoreError> {
+    let Some(entry) = manifest.segments().first() else { return Ok(()) };
+    let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
+    let footer = entry.bytes.saturating_sub(footer_bytes)..entry.bytes;
+    let Ok(footer) = disk.read_range(&entry.file_name, footer) else { return Ok(()) };
+    match Footer::parse(&footer) {
+        Err(cause @ Corrupt::Unreleased { .. }) => {
+            let file = format!("{}/{}", disk.place(), entry.file_name);
+            Err(StoreError::Segment { file, cause })
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -1,16 +1,20 @@
 //! Archives and a data folder that were written once and are read for ever.
 //!
 //! `tests/fixtures` holds the first 136 blocks of the sample chain with seed 7 and one
-//! transaction a block, as this project wrote them on 2026-11-15: the era1 up to the merge, the
-//! ere with all of them, and the data folders that the ere makes: segments of versions 1, 2 and 3,
-//! lookup runs and manifest of version 1. A change of their bytes needs a new version, and a fixture
-//! beside these.
+//! transaction a block, as this project wrote them on 2026-11-16: the era1 up to the merge, the
+//! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup
+//! runs and manifest of version 1. A change of their bytes needs a new version.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ingest::archive::Archive;
 use ingest::prove::check_name;
 use ingest::sample::{Payload, Settings};
+use segment::FOOTER_BYTES;
+use store::disk::Folder;
+use store::read::Inline;
+use store::{Limits, Store};
 
 use crate::check::check;
 use crate::folder::{DataFolder, settings as import_settings};
@@ -26,6 +30,17 @@ fn fixture(extension: &str) -> PathBuf {
     paths.find(|path| path.extension().is_some_and(|found| found == extension)).unwrap()
 }
 
+/// A copy of the committed data folder.
+fn committed() -> DataFolder {
+    let data = DataFolder::new(&spec(&settings()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data-folder");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
+    }
+    data
+}
+
 #[test]
 fn committed_archives_are_proven_and_hold_the_sample_chain() {
     let settings = settings();
@@ -39,23 +54,38 @@ fn committed_archives_are_proven_and_hold_the_sample_chain() {
 }
 
 #[test]
-fn committed_data_folders_of_every_version_are_read_and_checked() {
+fn the_committed_data_folder_is_read_and_checked() {
     let archive = Archive::open(&fixture("ere")).unwrap();
-    let committed = ["data-folder-1", "data-folder-2", "data-folder-3"].map(|name| {
-        let data = DataFolder::new(&spec(&settings()));
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
-        }
-        data.check_holds(&proven_blocks(&archive, &data.spec));
-        assert!(check(&data).1.is_empty(), "{name}");
-        data
-    });
+    let committed = committed();
+    committed.check_holds(&proven_blocks(&archive, &committed.spec));
+    assert!(check(&committed).1.is_empty());
     // The same blocks give the same bytes, today as then.
     let today = DataFolder::new(&spec(&settings()));
     today.import(&fixture("ere"), import_settings()).unwrap();
-    let [older @ .., current] = committed;
-    assert!(today.files() == current.files());
-    assert!(older.iter().all(|older| today.files() != older.files()));
+    assert!(today.files() == committed.files(), "{:?}", today.files().keys());
+}
+
+#[test]
+fn a_folder_of_a_development_build_is_refused_when_it_is_opened() {
+    for version in [1, 2, 3] {
+        let data = committed();
+        let names = data.files().into_keys();
+        let name = names.into_iter().find(|name| name.ends_with(".segment")).unwrap();
+        let path = data.folder.path().join(&name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        // Footers differed by the version alone.
+        let footer = bytes.len() - FOOTER_BYTES;
+        bytes[footer + 8..footer + 12].copy_from_slice(&u32::to_le_bytes(version));
+        let checksum = crc32fast::hash(&bytes[footer..footer + 176]);
+        bytes[footer + 176..footer + 180].copy_from_slice(&checksum.to_le_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        let disk = Arc::new(Folder::open(data.folder.path()).unwrap());
+        let error = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap_err();
+        let expected = format!(
+            "{}: segment format version {version} was written by a development build: import the \
+             archives again, into another folder",
+            path.display()
+        );
+        assert_eq!(error.to_string(), expected);
+    }
 }

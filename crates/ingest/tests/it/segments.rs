@@ -9,7 +9,7 @@ use ingest::archive::Archive;
 use ingest::sample::{Payload, Settings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, SegmentWriter,
-    Tables, Version, Wanted, WriteFault, count_block, groups, is_counted,
+    Tables, Wanted, WriteFault, count_block, groups, is_counted,
 };
 
 use crate::made::{blocks, proven_blocks, spec};
@@ -43,11 +43,7 @@ fn in_groups(blocks: &[Verified<Block>]) -> impl Iterator<Item = &[Verified<Bloc
 }
 
 fn write(blocks: &[Verified<Block>]) -> Vec<u8> {
-    write_as(Version::CURRENT, blocks)
-}
-
-fn write_as(version: Version, blocks: &[Verified<Block>]) -> Vec<u8> {
-    let encoder = Encoder::of_version(version, tables_of(blocks), blocks[0].receipts.is_some());
+    let encoder = Encoder::new(tables_of(blocks), blocks[0].receipts.is_some());
     let mut writer = SegmentWriter::new(range_of(blocks), &encoder).unwrap();
     let mut bytes = Vec::new();
     for group in in_groups(blocks) {
@@ -154,15 +150,8 @@ fn rlp_of(block: &Block) -> Vec<u8> {
 }
 
 fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
-    check_as(Version::One, blocks);
-    check_as(Version::Two, blocks);
-    check_as(Version::CURRENT, blocks)
-}
-
-fn check_as(version: Version, blocks: &[Verified<Block>]) -> Vec<u8> {
-    let bytes = write_as(version, blocks);
+    let bytes = write(blocks);
     let segment = open(&bytes).unwrap();
-    assert_eq!(segment.version(), version);
     let facts = segment.facts();
     assert_eq!(facts.range, range_of(blocks));
     assert_eq!(facts.parent_hash, blocks[0].header.parent_hash);
@@ -260,7 +249,7 @@ fn blocks_that_are_no_whole_group_are_refused() {
     assert!(matches!(refused(&blocks[8..20]), WriteFault::NotGroup { first: 8, last: 19 }));
     let gap = [blocks[1].clone(), blocks[3].clone()];
     assert!(matches!(refused(&gap), WriteFault::NotNext { found: 3, expected: 2 }));
-    let bare = Encoder::new(Arc::clone(&tables), false);
+    let bare = Encoder::new(tables, false);
     let fault = bare.encode_group(&blocks[..2]).unwrap_err();
     assert!(matches!(fault, WriteFault::ReceiptsPresence { number: 0, has_receipts: true }));
 
@@ -268,9 +257,7 @@ fn blocks_that_are_no_whole_group_are_refused() {
     let part = encoder.encode_group(&blocks[..10]).unwrap();
     assert!(matches!(writer.push(part), Err(WriteFault::NotGroup { first: 0, last: 9 })));
     let other = Encoder::new(Arc::default(), true).encode_group(&blocks[..16]).unwrap();
-    assert!(matches!(writer.push(other), Err(WriteFault::OtherEncoder { number: 0 })));
-    let older = Encoder::of_version(Version::One, tables, true).encode_group(&blocks[..16]);
-    assert!(matches!(writer.push(older.unwrap()), Err(WriteFault::OtherEncoder { number: 0 })));
+    assert!(matches!(writer.push(other), Err(WriteFault::OtherTables { number: 0 })));
     writer.push(encoder.encode_group(&blocks[..16]).unwrap()).unwrap();
     assert!(matches!(writer.finish(), Err(WriteFault::Missing { expected: 16, .. })));
     let range = BlockRange::from_ends(200, 300).unwrap();

@@ -22,10 +22,14 @@ use crate::row::{
 };
 use crate::row_set::{LogView, ReceiptView, Row, RowView};
 use crate::tables::{Census, Codebook, Tables};
-use crate::version::Version;
 
 /// Room that is enough for most rows.
 const ROW_BYTES_USUAL: usize = 512;
+
+/// A page of headers, and one of ommers and withdrawals, ends with the block that brings the
+/// transactions of its blocks to so many, or at the end of a group. Small blocks share a page,
+/// since they share much of what is in it; large ones are read without those of others.
+const PART_TRANSACTIONS: usize = 512;
 
 /// First pass: counts what a block's rows would refer to.
 pub fn count_block(census: &mut Census, block: &Block) {
@@ -37,7 +41,6 @@ pub fn count_block(census: &mut Census, block: &Block) {
 /// Second pass: encodes groups of blocks, on as many threads as share it.
 #[derive(Debug)]
 pub struct Encoder {
-    pub(super) version: Version,
     pub(super) tables: Arc<Tables>,
     codebook: Codebook,
     pub(super) has_receipts: bool,
@@ -49,7 +52,6 @@ pub struct Encoder {
 #[derive(Clone, Debug)]
 pub struct EncodedGroup {
     pub(super) range: BlockRange,
-    pub(super) version: Version,
     pub(super) tables: Arc<Tables>,
     pub(super) has_receipts: bool,
     pub(super) parent_hash: B256,
@@ -86,14 +88,8 @@ impl Encoder {
     /// An encoder for the blocks of one segment, whose tables these are.
     #[must_use]
     pub fn new(tables: Arc<Tables>, has_receipts: bool) -> Self {
-        Self::of_version(Version::CURRENT, tables, has_receipts)
-    }
-
-    /// An encoder that writes as an older version did.
-    #[must_use]
-    pub fn of_version(version: Version, tables: Arc<Tables>, has_receipts: bool) -> Self {
         let codebook = Codebook::new(&tables);
-        Self { version, tables, codebook, has_receipts, deflaters: Mutex::default() }
+        Self { tables, codebook, has_receipts, deflaters: Mutex::default() }
     }
 
     /// Encodes consecutive blocks of one group: all that the segment has of it.
@@ -101,7 +97,7 @@ impl Encoder {
         let range = self.check(blocks)?;
         let mut deflater = match self.idle().pop() {
             Some(deflater) => deflater,
-            None => Deflater::new(self.version)?,
+            None => Deflater::new()?,
         };
         let mut maker = GroupMaker {
             encoder: self,
@@ -115,7 +111,7 @@ impl Encoder {
         }
         maker.close_rows()?;
         let mut group = maker.group;
-        for blocks in in_parts(blocks, self.version.rules().part_transactions) {
+        for blocks in in_parts(blocks) {
             let count = wide(blocks.len());
             group.header_pages.push((deflater.frame_parts(&header_parts(blocks))?, count));
             group.other_pages.push((deflater.frame_parts(&other_parts(blocks))?, count));
@@ -156,7 +152,6 @@ impl Encoder {
     fn empty(&self, range: BlockRange, blocks: &[Verified<Block>]) -> EncodedGroup {
         EncodedGroup {
             range,
-            version: self.version,
             tables: Arc::clone(&self.tables),
             has_receipts: self.has_receipts,
             parent_hash: blocks.first().map_or(B256::ZERO, |block| block.header.parent_hash),
@@ -201,7 +196,7 @@ impl GroupMaker<'_> {
             let chain_id_own = source.chain_id;
             source.chain_id = self.page.chain_id.or(chain_id_own);
             let mut row = self.encode_exact(source, number, index)?;
-            if self.page.is_full_for(row.tokens.len(), self.encoder.version.rules()) {
+            if self.page.is_full_for(row.tokens.len()) {
                 self.close_rows()?;
                 if source.chain_id != chain_id_own {
                     source.chain_id = chain_id_own;
@@ -325,14 +320,11 @@ fn entry(block: &Block) -> BlockEntry {
 }
 
 /// The blocks of each page of headers, and of others.
-fn in_parts(
-    blocks: &[Verified<Block>],
-    transactions: Option<usize>,
-) -> impl Iterator<Item = &[Verified<Block>]> {
+fn in_parts(blocks: &[Verified<Block>]) -> impl Iterator<Item = &[Verified<Block>]> {
     let mut sum = 0_usize;
     blocks.split_inclusive(move |block| {
         sum = sum.saturating_add(block.transactions.len());
-        let is_last = transactions.is_some_and(|enough| sum >= enough);
+        let is_last = sum >= PART_TRANSACTIONS;
         if is_last {
             sum = 0;
         }

@@ -11,13 +11,18 @@ use chain::BlockRange;
 use super::shape::SegmentShape;
 use crate::bytes::Cursor;
 use crate::corrupt::Corrupt;
-use crate::version::Version;
 
 /// The footer's length: the last bytes of every segment.
 pub const FOOTER_BYTES: usize = MAGIC.len() + 4 + 4 + NUMBERS * 8 + 32 + 32 + DIGEST_BYTES + 4 + 4;
 const _: () = assert!(FOOTER_BYTES == 184, "docs/format.md draws 184 bytes");
 const DIGEST_BYTES: usize = 32;
 const NUMBERS: usize = 8;
+
+/// The version of the format. Other bytes for the same blocks need another number, one that no file
+/// has ever had.
+const VERSION: u32 = 4;
+/// Development builds wrote these. Their footers differ from today's by the number alone.
+const UNRELEASED_VERSIONS: Range<u32> = 1..VERSION;
 
 const MAGIC: [u8; 8] = *b"QUIPUSEG";
 
@@ -49,8 +54,6 @@ pub struct Facts {
 /// The footer: facts, the tail's length, and the digest that names the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
-    /// By which version of the format the file was written.
-    pub version: Version,
     /// What the segment says about itself. Its range and the digest are the file's name.
     pub facts: Facts,
     /// SHA-256 of everything before the footer.
@@ -60,10 +63,10 @@ pub struct Footer {
 
 impl Footer {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { version, facts, digest, tail_bytes } = self;
+        let Self { facts, digest, tail_bytes } = self;
         let flags = if facts.has_receipts { HAS_RECEIPTS } else { 0 };
         let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&version.number().to_le_bytes());
+        out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
         let numbers: [u64; NUMBERS] = [
             facts.range.first(),
@@ -94,9 +97,11 @@ impl Footer {
         if found != MAGIC {
             return Err(Corrupt::Magic { found, expected: MAGIC });
         }
-        let found = u32::from_le_bytes(cursor.array("version")?);
-        let known = Version::CURRENT.number();
-        let version = Version::of_number(found).ok_or(Corrupt::Version { found, known })?;
+        let version = u32::from_le_bytes(cursor.array("version")?);
+        let is_unreleased = UNRELEASED_VERSIONS.contains(&version);
+        if version != VERSION && !is_unreleased {
+            return Err(Corrupt::Version { found: version, known: VERSION });
+        }
         let flags = u32::from_le_bytes(cursor.array("flags")?);
         let mut numbers = [0_u64; NUMBERS];
         for number in &mut numbers {
@@ -110,6 +115,9 @@ impl Footer {
         let found = crc32fast::hash(bytes.get(..checked).unwrap_or_default());
         if found != expected || cursor.rest() != [0; 4] {
             return Err(Corrupt::FooterChecksum { found, expected });
+        }
+        if is_unreleased {
+            return Err(Corrupt::Unreleased { found: version });
         }
         if flags & !HAS_RECEIPTS != 0 {
             return Err(Corrupt::Flags { found: flags });
@@ -137,7 +145,7 @@ impl Footer {
             receipt_token_bytes,
             receipt_payload_bytes,
         };
-        Ok(Self { version, facts, digest, tail_bytes })
+        Ok(Self { facts, digest, tail_bytes })
     }
 
     /// The blocks: first and last are in the file's name, beside the digest.
@@ -174,7 +182,7 @@ mod tests {
             receipt_token_bytes: 6,
             receipt_payload_bytes: 7,
         };
-        Footer { version: Version::CURRENT, facts, digest: [8; DIGEST_BYTES], tail_bytes: 9 }
+        Footer { facts, digest: [8; DIGEST_BYTES], tail_bytes: 9 }
     }
 
     #[test]
@@ -183,6 +191,37 @@ mod tests {
             let bytes = footer.encode();
             assert_eq!(bytes.len(), FOOTER_BYTES);
             assert_eq!(Footer::parse(&bytes).unwrap(), footer);
+        }
+    }
+
+    /// A footer with another version, and the checksum that belongs to it.
+    fn of_version(version: u32) -> Vec<u8> {
+        let mut bytes = footer(0, 1).encode();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..176]);
+        bytes[176..180].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn files_of_development_builds_and_of_later_builds_are_refused() {
+        assert_eq!(Footer::parse(&of_version(VERSION)).unwrap(), footer(0, 1));
+        for version in [1, 2, 3] {
+            let fault = Footer::parse(&of_version(version)).unwrap_err();
+            let expected = format!(
+                "segment format version {version} was written by a development build: import the \
+                 archives again, into another folder"
+            );
+            assert_eq!(fault.to_string(), expected);
+            // Damage is not taken for the word of an older build.
+            let mut damaged = of_version(version);
+            damaged[20] ^= 1;
+            let fault = Footer::parse(&damaged).unwrap_err();
+            assert!(matches!(fault, Corrupt::FooterChecksum { .. }), "{fault}");
+        }
+        for version in [0, 5, u32::MAX] {
+            let fault = Footer::parse(&of_version(version)).unwrap_err();
+            assert!(matches!(fault, Corrupt::Version { known: 4, .. }), "{fault}");
         }
     }
 

@@ -18,7 +18,6 @@ use crate::page::{Before, Inflater, Rows, RowsRoom, wide};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
-use crate::version::Version;
 
 /// A segment whose footer and tail are in memory.
 #[derive(Clone, Debug)]
@@ -229,12 +228,6 @@ impl Segment {
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.footer.facts
-    }
-
-    /// By which version of the format it was written.
-    #[must_use]
-    pub fn version(&self) -> Version {
-        self.footer.version
     }
 
     /// The footer it was opened with.

@@ -21,7 +21,6 @@ use super::{BlockEntry, Kind, PageEntry, tail};
 use crate::corrupt::PageFault;
 use crate::page::Deflater;
 use crate::tables::Tables;
-use crate::version::Version;
 
 /// Why blocks cannot be written.
 #[derive(Debug, Error)]
@@ -62,9 +61,9 @@ pub enum WriteFault {
         /// Whether it has receipts.
         has_receipts: bool,
     },
-    /// Encoded by other tables, of which readers would see other values, or in another version.
-    #[error("block {number} was encoded with the tables or in the version of another segment")]
-    OtherEncoder {
+    /// Encoded by other tables, of which readers would see other values.
+    #[error("block {number} was encoded with the tables of another segment")]
+    OtherTables {
         /// The group's first block.
         number: u64,
     },
@@ -92,7 +91,6 @@ pub enum WriteFault {
 /// Puts groups in order and ends the file.
 #[derive(Debug)]
 pub struct SegmentWriter {
-    version: Version,
     facts: Facts,
     tables: Arc<Tables>,
     next: u64,
@@ -122,7 +120,6 @@ impl SegmentWriter {
             receipt_payload_bytes: 0,
         };
         Ok(Self {
-            version: encoder.version,
             facts,
             tables: Arc::clone(&encoder.tables),
             next: range.first(),
@@ -183,8 +180,8 @@ impl SegmentWriter {
         }
         let has_same_tables =
             Arc::ptr_eq(&group.tables, &self.tables) || group.tables == self.tables;
-        if group.version != self.version || !has_same_tables {
-            return Err(WriteFault::OtherEncoder { number: first });
+        if !has_same_tables {
+            return Err(WriteFault::OtherTables { number: first });
         }
         Ok(())
     }
@@ -205,12 +202,12 @@ impl SegmentWriter {
             }
         }
         let tail = tail::encode(&self.pages, &self.blocks, &self.tables);
-        let tail = Deflater::new(self.version)?.frame(&tail)?;
+        let tail = Deflater::new()?.frame(&tail)?;
         let tail_bytes = u64::try_from(tail.len()).unwrap_or(u64::MAX);
         out.extend_from_slice(&tail);
         self.hasher.update(&out);
         let digest = self.hasher.finalize().into();
-        let footer = Footer { version: self.version, facts: self.facts, digest, tail_bytes };
+        let footer = Footer { facts: self.facts, digest, tail_bytes };
         out.extend_from_slice(&footer.encode());
         Ok((out, footer))
     }
