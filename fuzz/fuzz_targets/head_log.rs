@@ -33,6 +33,7 @@ fuzz_target!(|data: &[u8]| {
     let hashes =
         |head: &Head| -> Vec<_> { head.view().blocks().iter().map(|block| block.hash()).collect() };
     assert_eq!((again.base(), hashes(&again)), (head.base(), hashes(&head)));
+    assert_eq!(again.finality(), head.finality());
     assert!(recovery.is_clean(), "{recovery:?}");
 });
 
@@ -46,7 +47,7 @@ fn mended(data: &[u8]) -> Vec<u8> {
     let mut log = data.to_vec();
     log.resize(log.len().max(START_BYTES), 0);
     log[..8].copy_from_slice(b"QUIPUHED");
-    log[8..12].copy_from_slice(&1_u32.to_le_bytes());
+    log[8..12].copy_from_slice(&2_u32.to_le_bytes());
     log[12..20].copy_from_slice(&1_u64.to_le_bytes());
     let checksum = crc32fast::hash(&log[..68]).to_le_bytes();
     log[68..START_BYTES].copy_from_slice(&checksum);

@@ -23,7 +23,7 @@ use alloy_primitives::B256;
 use chain::ChainSpec;
 use chain::trust::Anchors;
 use store::read::block_on;
-use store::{Finality, NewSegment, Reader, StoreError, Told, Writer};
+use store::{NewSegment, Reader, StoreError, Told, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -72,8 +72,7 @@ pub struct Follower {
     anchors: Anchors,
     settings: Settings,
     board: Arc<StatusBoard>,
-    /// What is known to be final, if anything is.
-    finality: Finality,
+    /// When nodes were last asked what is final.
     finality_asked: Option<Instant>,
     commits: mpsc::Receiver<CommitRequest>,
     /// The other end, for those who want to commit.
@@ -111,7 +110,6 @@ impl Follower {
             anchors,
             settings,
             board,
-            finality: Finality::default(),
             finality_asked: None,
             commits,
             commits_from,

@@ -16,6 +16,23 @@ pub struct Finality {
     pub finalized: Option<BlockId>,
 }
 
+impl Finality {
+    /// What counts when somebody tells of finality: a final block stays unless a higher one is told.
+    #[must_use]
+    pub fn advanced_by(self, told: Self) -> Self {
+        let held = self.finalized;
+        let is_higher = |told: &BlockId| held.is_none_or(|held| told.number > held.number);
+        let safe = told.safe.or(self.safe);
+        Self { safe, finalized: told.finalized.filter(is_higher).or(held) }
+    }
+
+    /// What is left of it when every block above this one is dropped.
+    pub(crate) fn lowered_to(self, to: BlockId) -> Self {
+        let lowered = |block: BlockId| if block.number > to.number { to } else { block };
+        Self { safe: self.safe.map(lowered), finalized: self.finalized.map(lowered) }
+    }
+}
+
 /// The number of a block if it is canonical here: in the head with this hash, or sealed.
 pub(crate) fn canonical(
     told: Option<BlockId>,

@@ -17,6 +17,8 @@ use chain::{Block, ChainSpec, Verified};
 use thiserror::Error;
 
 use crate::disk::{Disk, DiskError};
+use crate::finality::Finality;
+use crate::stat::BlockId;
 
 #[cfg(test)]
 mod crash_tests;
@@ -31,6 +33,7 @@ mod tree;
 mod view;
 
 use log::Log;
+use recover::Recovered;
 pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, Superseded};
 use tree::{Base, Tree};
 pub use view::{HeadBlock, HeadView, TxPlace};
@@ -112,7 +115,10 @@ pub enum HeadError {
         bytes_max: usize,
     },
     /// A log that another build wrote.
-    #[error("{place}: head log of version {found}, this build reads {expected}")]
+    #[error(
+        "{place}: head log of version {found}, this build reads up to {expected}: use the build that \
+         wrote it, or a newer one"
+    )]
     Version {
         /// The file.
         place: String,
@@ -120,6 +126,18 @@ pub enum HeadError {
         found: u32,
         /// Ours.
         expected: u32,
+    },
+    /// Another block in the place of one that was recorded as final.
+    #[error(
+        "block {number} is {found}, but {expected} was recorded as final; `quipu rewind` takes that back"
+    )]
+    Final {
+        /// Its number.
+        number: u64,
+        /// The block that was to become canonical.
+        found: B256,
+        /// The one that is final.
+        expected: B256,
     },
 }
 
@@ -136,6 +154,8 @@ fn canonical_text(number: Option<u64>, canonical: Option<B256>) -> String {
 pub struct Head {
     tree: Tree,
     view: Arc<HeadView>,
+    /// What is safe and final by the last word that was made durable.
+    finality: Finality,
     log: Log,
     limits: HeadLimits,
 }
@@ -149,10 +169,11 @@ impl Head {
         anchors: &Anchors,
         limits: HeadLimits,
     ) -> Result<(Self, Recovery), HeadError> {
-        let recovered = recover::recover(&*disk, spec, anchors)?;
-        let log = Log::new(disk, recovered.generation, recovered.files);
+        let mut recovered = recover::recover(&*disk, spec, anchors)?;
+        let log = Log::new(disk, recovered.generation, std::mem::take(&mut recovered.files));
         let view = Arc::new(HeadView::new(&recovered.tree));
-        Ok((Self { tree: recovered.tree, view, log, limits }, recovered.recovery))
+        let Recovered { tree, finality, recovery, .. } = recovered;
+        Ok((Self { tree, view, finality, log, limits }, recovery))
     }
 
     /// The canonical chain as it is now; it never changes under its holder.
@@ -166,6 +187,39 @@ impl Head {
     #[must_use]
     pub fn base(&self) -> Option<(u64, B256)> {
         self.view.base()
+    }
+
+    /// What is safe and final, as it was last recorded.
+    #[must_use]
+    pub fn finality(&self) -> Finality {
+        self.finality
+    }
+
+    /// Makes durable what is safe and final. A final block never gives way to a lower one or to another
+    /// of its number: only [`Head::lower_finality_with`] takes it back.
+    pub fn set_finality(&mut self, told: Finality) -> Result<(), HeadError> {
+        let next = self.finality.advanced_by(told);
+        if self.log.is_settled_with(next) {
+            return Ok(());
+        }
+        self.log.add(&self.tree, &[], next)?;
+        self.finality = next;
+        Ok(())
+    }
+
+    /// Makes a change and, in the same batch, lets no block above this one be final any more.
+    pub(crate) fn lower_finality_with(
+        &mut self,
+        to: BlockId,
+        change: impl FnOnce(&mut Self) -> Result<(), HeadError>,
+    ) -> Result<(), HeadError> {
+        let before = self.finality;
+        self.finality = before.lowered_to(to);
+        let changed = change(self);
+        if changed.is_err() {
+            self.finality = before;
+        }
+        changed
     }
 
     /// Whether the head holds this block, canonical or not.
@@ -243,10 +297,23 @@ impl Head {
         self.change(next, &added)
     }
 
+    /// What is final has no other block in its place, also where the head lost it to damage.
+    fn check_final(&self, next: &Tree) -> Result<(), HeadError> {
+        let Some(BlockId { number, hash: expected }) = self.finality.finalized else {
+            return Ok(());
+        };
+        match next.canonical_hash(number) {
+            Some(found) if found != expected => Err(HeadError::Final { number, found, expected }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Makes `next` durable, then visible. `added` are the blocks that the log does not hold yet.
     fn change(&mut self, mut next: Tree, added: &[Arc<HeadBlock>]) -> Result<(), HeadError> {
+        self.check_final(&next)?;
         // While the log may hold a change that failed, even staying is to be made durable.
-        if next.is_same_as(&self.tree) && added.is_empty() && self.log.is_settled() {
+        let is_settled = self.log.is_settled_with(self.finality);
+        if next.is_same_as(&self.tree) && added.is_empty() && is_settled {
             return Ok(());
         }
         let bytes_max = self.limits.bytes_max;
@@ -264,9 +331,9 @@ impl Head {
                     added.iter().filter(|block| self.tree.find(&block.hash()).is_none()).count(),
                 );
         if is_addition {
-            self.log.add(&next, added)?; //     1. durable, or an error and nothing has changed
+            self.log.add(&next, added, self.finality)?; // 1. durable, or an error and nothing has changed
         } else {
-            self.log.replace(&next)?;
+            self.log.replace(&next, self.finality)?;
         }
         self.tree = next; //                    2. what the next change builds upon
         self.view = Arc::new(HeadView::new(&self.tree)); // 3. readers may see it

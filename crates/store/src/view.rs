@@ -84,17 +84,8 @@ impl View {
         Self { finality: self.finality, ..next }
     }
 
-    /// The same with another head.
-    pub(crate) fn with_head(&self, head: Arc<HeadView>) -> Self {
-        self.with(head, self.finality)
-    }
-
-    /// The same with another word on what is final.
-    pub(crate) fn with_finality(&self, finality: Finality) -> Self {
-        self.with(Arc::clone(&self.head), finality)
-    }
-
-    fn with(&self, head: Arc<HeadView>, finality: Finality) -> Self {
+    /// The same with another head, and what is final of it.
+    pub(crate) fn with_head(&self, head: Arc<HeadView>, finality: Finality) -> Self {
         Self {
             files: Arc::clone(&self.files),
             manifest: Arc::clone(&self.manifest),
@@ -131,6 +122,11 @@ impl View {
     #[must_use]
     pub fn head(&self) -> &HeadView {
         &self.head
+    }
+
+    /// What the writer was told of finality.
+    pub(crate) fn finality(&self) -> Finality {
+        self.finality
     }
 
     /// The ranges of blocks that can be read, lowest first.

@@ -1,7 +1,7 @@
 //! What is safe and what is final, and sealing it.
 //!
-//! Knows: that a node's word counts for blocks that are ours, that it never goes back, and that what is
-//! final leaves the head.
+//! Knows: that a node's word counts for blocks that are ours, and that what is final leaves the head.
+//! That it never goes back, also after a restart, is the store's to keep.
 //! Never knows: how a segment is built.
 
 use chain::trust::Anchor;
@@ -29,14 +29,7 @@ impl Follower {
             None => self.by_word(tip.0).await?,
         };
         self.finality_asked = Some(Instant::now());
-        let before = self.finality;
-        self.finality = Finality {
-            safe: told.safe.or(before.safe),
-            finalized: later(before.finalized, told.finalized),
-        };
-        if self.finality != before {
-            self.writer.set_finality(self.finality);
-        }
+        self.writer.set_finality(told)?;
         self.seal()
     }
 
@@ -69,15 +62,15 @@ impl Follower {
     }
 
     fn seal(&mut self) -> Result<(), FollowError> {
-        let Some(finalized) = self.finality.finalized else { return Ok(()) };
         let view = self.writer.view();
+        let Some(finalized) = view.finalized() else { return Ok(()) };
         let first = view.head().blocks().first().map(|block| block.number());
-        let end = finalized.number.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         if first.is_none_or(|first| first >= end) {
             return Ok(());
         }
-        let told = self.told(finalized.number);
-        if let Some(blocks) = self.writer.seal(finalized.number, told)? {
+        let told = self.told(finalized);
+        if let Some(blocks) = self.writer.seal(finalized, told)? {
             info!(%blocks, "sealed");
         }
         Ok(())
@@ -97,9 +90,4 @@ impl Follower {
             ..Told::default()
         }
     }
-}
-
-/// The one with the higher number.
-fn later(one: Option<BlockId>, other: Option<BlockId>) -> Option<BlockId> {
-    [one, other].into_iter().flatten().max_by_key(|id| id.number)
 }

@@ -10,10 +10,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::record::{LogStart, encode_block, encode_tip};
+use super::record::{LogStart, Tip, encode_block, encode_tip};
 use super::tree::{Base, Tree};
 use super::{HeadBlock, HeadError};
 use crate::disk::Disk;
+use crate::finality::Finality;
 
 const STAGED_NAME: &str = "head.staged";
 /// Records are written when so many bytes have come together.
@@ -48,25 +49,33 @@ pub(super) struct Log {
     generation: u64,
     /// The batches of the log, if it can be added to.
     batch_count: Option<u64>,
+    /// What its last tip says is final, if it can be added to.
+    finality: Finality,
     old: OldFiles,
 }
 
 impl Log {
     /// A log after `generation`; the first change begins it.
     pub(super) fn new(disk: Arc<dyn Disk>, generation: u64, old: OldFiles) -> Self {
-        Self { disk, generation, batch_count: None, old }
+        Self { disk, generation, batch_count: None, finality: Finality::default(), old }
     }
 
-    /// Whether the disk is known to hold exactly what the last change left.
-    pub(super) fn is_settled(&self) -> bool {
-        self.batch_count.is_some()
+    /// Whether the disk is known to hold exactly what the last change left, and this of finality.
+    pub(super) fn is_settled_with(&self, finality: Finality) -> bool {
+        self.batch_count.is_some() && self.finality == finality
     }
 
-    /// Makes the tree durable, which is what the log holds, these blocks, and another tip.
-    pub(super) fn add(&mut self, next: &Tree, added: &[Arc<HeadBlock>]) -> Result<(), HeadError> {
+    /// Makes the tree durable, which is what the log holds, these blocks, and another tip; and what
+    /// is final.
+    pub(super) fn add(
+        &mut self,
+        next: &Tree,
+        added: &[Arc<HeadBlock>],
+        finality: Finality,
+    ) -> Result<(), HeadError> {
         let batches = self.batch_count.take().filter(|count| *count < BATCHES_MAX);
         let (Some(batches), Some(base)) = (batches, next.base()) else {
-            return self.replace(next);
+            return self.replace(next, finality);
         };
         let batch = batches.saturating_add(1);
         let mut writer =
@@ -74,15 +83,16 @@ impl Log {
         for block in added {
             writer.block(batch, block)?;
         }
-        writer.tip(batch, next, base)?; //                  1. the batch is in the file
+        writer.tip(batch, tip_of(next, base, finality))?; // 1. the batch is in the file
         writer.flush()?;
         self.disk.fsync_file(&writer.name)?; //             2. it is durable
-        self.batch_count = Some(batch);
+        (self.batch_count, self.finality) = (Some(batch), finality);
         Ok(())
     }
 
-    /// Makes the tree durable in a log of its own, which takes the place of the one before.
-    pub(super) fn replace(&mut self, next: &Tree) -> Result<(), HeadError> {
+    /// Makes the tree and what is final durable in a log of its own, which takes the place of the one
+    /// before.
+    pub(super) fn replace(&mut self, next: &Tree, finality: Finality) -> Result<(), HeadError> {
         self.batch_count = None;
         let Some(base) = next.base() else {
             return Ok(()); // a head that never had a block has no log
@@ -91,19 +101,19 @@ impl Log {
         // A failure after the rename leaves a log of this generation: its number is used up.
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
-        let batches = self.stage(next, base)?; //           1. beside the others, over what a crash left
+        let batches = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
         self.disk.fsync_file(STAGED_NAME)?; //              2. the contents are durable
         self.old.removed.insert(before);
         self.disk.rename(STAGED_NAME, &name)?; //           3. the highest generation counts
         self.disk.fsync_folder()?; //                       4. the name is durable
-        self.batch_count = Some(batches);
+        (self.batch_count, self.finality) = (Some(batches), finality);
         self.sweep(); //                                    5. the others are worthless
         Ok(())
     }
 
     /// Writes the whole tree: each canonical block is a batch, so that damage costs only what is
     /// above it, and one more has the side branches. Returns how many batches there are.
-    fn stage(&self, next: &Tree, base: Base) -> Result<u64, HeadError> {
+    fn stage(&self, next: &Tree, base: Base, finality: Finality) -> Result<u64, HeadError> {
         let canonical = u64::try_from(next.canonical().len()).unwrap_or(u64::MAX);
         let whole_batches = canonical.saturating_add(1);
         let start = LogStart { generation: self.generation, whole_batches, base };
@@ -112,12 +122,12 @@ impl Log {
         let mut writer = Writer { disk: &*self.disk, name, buffer: Vec::new() };
         for (batch, block) in (1..).zip(next.canonical()) {
             writer.block(batch, block)?;
-            encode_tip(batch, block.hash(), &mut writer.buffer);
+            encode_tip(batch, Tip { hash: block.hash(), finality }, &mut writer.buffer);
         }
         for block in next.side_blocks() {
             writer.block(whole_batches, block)?;
         }
-        writer.tip(whole_batches, next, base)?;
+        writer.tip(whole_batches, tip_of(next, base, finality))?;
         writer.flush()?;
         Ok(whole_batches)
     }
@@ -145,6 +155,11 @@ impl Log {
     }
 }
 
+/// What a batch ends with that leaves this tree.
+fn tip_of(tree: &Tree, base: Base, finality: Finality) -> Tip {
+    Tip { hash: tree.tip_hash().unwrap_or(base.parent_hash), finality }
+}
+
 /// Collects records and appends them.
 struct Writer<'a> {
     disk: &'a dyn Disk,
@@ -158,8 +173,8 @@ impl Writer<'_> {
         if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 
-    fn tip(&mut self, batch: u64, tree: &Tree, base: Base) -> Result<(), HeadError> {
-        encode_tip(batch, tree.tip_hash().unwrap_or(base.parent_hash), &mut self.buffer);
+    fn tip(&mut self, batch: u64, tip: Tip) -> Result<(), HeadError> {
+        encode_tip(batch, tip, &mut self.buffer);
         self.flush()
     }
 

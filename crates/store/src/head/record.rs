@@ -9,31 +9,38 @@ use thiserror::Error;
 
 use super::HeadError;
 use super::tree::Base;
+use crate::finality::Finality;
+use crate::stat::BlockId;
 
-/// The version that this build writes and reads.
-pub(super) const VERSION: u32 = 1;
+/// The version that this build writes.
+pub(super) const VERSION: u32 = 2;
+/// An older version, whose tips say nothing of finality. It is read, and the next change writes a log
+/// of today's version in its place.
+const VERSION_WITHOUT_FINALITY: u32 = 1;
 /// The beginning of a log.
 pub(super) const START_BYTES: usize = 8 + 4 + 8 + 8 + 8 + 32 + CHECKSUM_BYTES;
 /// What precedes a record's payload.
 pub(super) const RECORD_HEAD_BYTES: usize = CHECKSUM_BYTES + 4 + 4 + 8;
 /// A whole tip record.
-pub(super) const TIP_BYTES: usize = RECORD_HEAD_BYTES + HASH_BYTES;
+pub(super) const TIP_BYTES: usize = RECORD_HEAD_BYTES + TIP_PAYLOAD_BYTES;
 /// The longest record. Mainnet's blocks are bounded to a few tens of megabytes by their gas.
 pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Where in a record its kind is.
-pub(super) const KIND_AT: usize = CHECKSUM_BYTES + 4;
-pub(super) const TIP_KIND: [u8; 4] = *b"TIP.";
 
+const TIP_KIND: [u8; 4] = *b"TIP.";
 const BLOCK_KIND: [u8; 4] = *b"BLCK";
 const MAGIC: [u8; 8] = *b"QUIPUHED";
 const CHECKSUM_BYTES: usize = 4;
 const HASH_BYTES: usize = 32;
+/// Hash, then flag, number and hash of the safe and of the final block.
+const TIP_PAYLOAD_BYTES: usize = HASH_BYTES + 2 * (1 + 8 + HASH_BYTES);
+/// The hash alone, in logs without finality.
+const TIP_PAYLOAD_BYTES_SHORT: usize = HASH_BYTES;
 /// Hash, flag and three lengths.
 const BLOCK_FIXED_BYTES: usize = HASH_BYTES + 1 + 3 * 4;
 
 const _: () = assert!(START_BYTES == 72, "docs/format-head.md draws 72 bytes");
 const _: () = assert!(RECORD_HEAD_BYTES == 20, "docs/format-head.md draws 20 bytes");
-const _: () = assert!(TIP_BYTES == 52, "docs/format-head.md draws 52 bytes");
+const _: () = assert!(TIP_BYTES == 134, "docs/format-head.md draws 134 bytes");
 const _: () = assert!(BLOCK_FIXED_BYTES == 45, "docs/format-head.md draws 45 bytes");
 
 /// The beginning of a log.
@@ -140,7 +147,7 @@ impl LogStart {
         if found != expected {
             return Err(CutFault::Checksum { found, expected });
         }
-        if version != VERSION {
+        if ![VERSION_WITHOUT_FINALITY, VERSION].contains(&version) {
             return Ok(FoundStart::Version(version));
         }
         if found_generation != generation {
@@ -163,6 +170,13 @@ pub(super) struct RecordHead {
 }
 
 impl RecordHead {
+    /// How long the record is if it is a tip.
+    pub(super) fn tip_bytes(&self) -> Option<usize> {
+        let is_tip = self.kind == TIP_KIND
+            && [TIP_PAYLOAD_BYTES, TIP_PAYLOAD_BYTES_SHORT].contains(&self.payload_bytes);
+        is_tip.then(|| RECORD_HEAD_BYTES.saturating_add(self.payload_bytes))
+    }
+
     pub(super) fn decode(mut bytes: &[u8]) -> Result<Self, CutFault> {
         let checksum = u32::from_le_bytes(take(&mut bytes)?);
         let length = u32::from_le_bytes(take(&mut bytes)?);
@@ -178,7 +192,15 @@ impl RecordHead {
 pub(super) enum Record {
     /// A block and the hash that it was written under.
     Block(B256, Box<Candidate>),
-    Tip(B256),
+    Tip(Tip),
+}
+
+/// The end of a batch: what the head is from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tip {
+    /// The newest canonical block.
+    pub(super) hash: B256,
+    pub(super) finality: Finality,
 }
 
 impl Record {
@@ -190,12 +212,7 @@ impl Record {
         }
         let payload = bytes.slice(RECORD_HEAD_BYTES.min(bytes.len())..);
         match head.kind {
-            TIP_KIND => {
-                let mut input = &payload[..];
-                let hash = B256::from(take::<HASH_BYTES>(&mut input)?);
-                all_taken(input)?;
-                Ok(Self::Tip(hash))
-            }
+            TIP_KIND => decode_tip(&payload).map(Self::Tip),
             BLOCK_KIND => {
                 let (hash, candidate) = decode_block(&payload)?;
                 Ok(Self::Block(hash, Box::new(candidate)))
@@ -206,8 +223,16 @@ impl Record {
 }
 
 /// Writes the record of the batch's tip.
-pub(super) fn encode_tip(batch: u64, hash: B256, out: &mut Vec<u8>) {
-    out.extend_from_slice(&record(batch, TIP_KIND, hash.as_slice()));
+pub(super) fn encode_tip(batch: u64, tip: Tip, out: &mut Vec<u8>) {
+    let mut payload = Vec::with_capacity(TIP_PAYLOAD_BYTES);
+    payload.extend_from_slice(tip.hash.as_slice());
+    for block in [tip.finality.safe, tip.finality.finalized] {
+        let BlockId { number, hash } = block.unwrap_or(BlockId { number: 0, hash: B256::ZERO });
+        payload.push(u8::from(block.is_some()));
+        payload.extend_from_slice(&number.to_le_bytes());
+        payload.extend_from_slice(hash.as_slice());
+    }
+    out.extend_from_slice(&record(batch, TIP_KIND, &payload));
 }
 
 /// Writes the record of a block.
@@ -250,6 +275,30 @@ fn record(batch: u64, kind: [u8; 4], payload: &[u8]) -> Vec<u8> {
 /// Lengths are bounded by [`RECORD_BYTES_MAX`].
 fn length(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn decode_tip(payload: &[u8]) -> Result<Tip, CutFault> {
+    let mut input = payload;
+    let hash = B256::from(take::<HASH_BYTES>(&mut input)?);
+    if payload.len() == TIP_PAYLOAD_BYTES_SHORT {
+        return Ok(Tip { hash, finality: Finality::default() });
+    }
+    let mut take_block = || {
+        let [flag] = take(&mut input)?;
+        let number = u64::from_le_bytes(take(&mut input)?);
+        let hash = B256::from(take::<HASH_BYTES>(&mut input)?);
+        match flag {
+            0 if (number, hash) == (0, B256::ZERO) => Ok(None),
+            1 => Ok(Some(BlockId { number, hash })),
+            found => {
+                let found = u64::from(found);
+                Err(CutFault::Field { field: "flag of a final block", found, expected: 1 })
+            }
+        }
+    };
+    let finality = Finality { safe: take_block()?, finalized: take_block()? };
+    all_taken(input)?;
+    Ok(Tip { hash, finality })
 }
 
 fn decode_block(payload: &Bytes) -> Result<(B256, Candidate), CutFault> {

@@ -19,12 +19,13 @@ use chain::{Candidate, ChainSpec, Mismatch, Start, Verifier, decode_header};
 use super::log::{OldFiles, log_generation};
 pub use super::record::CutFault;
 use super::record::{
-    FoundStart, KIND_AT, LogStart, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, Record, RecordHead,
-    START_BYTES, TIP_BYTES, TIP_KIND, VERSION,
+    FoundStart, LogStart, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, Record, RecordHead, START_BYTES,
+    TIP_BYTES, Tip, VERSION,
 };
 use super::tree::{Base, Tree};
 use super::{HeadBlock, HeadError};
 use crate::disk::{DataFile, Disk, DiskError};
+use crate::finality::Finality;
 
 /// What opening the head found besides the blocks that it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,6 +117,7 @@ pub struct Refused {
 /// A head as its log has it.
 pub(super) struct Recovered {
     pub(super) tree: Tree,
+    pub(super) finality: Finality,
     /// The highest generation of any file.
     pub(super) generation: u64,
     pub(super) files: OldFiles,
@@ -136,7 +138,7 @@ pub(super) fn recover(
     let generation = logs.last().map_or(0, |(generation, _)| *generation);
     let mut files = OldFiles::default();
     let mut recovery = Recovery::default();
-    let mut tree = None;
+    let (mut tree, mut finality) = (None, Finality::default());
     for (generation, name) in logs.into_iter().rev() {
         if tree.is_none() {
             let reader = Reader::open(disk, &name)?;
@@ -145,6 +147,7 @@ pub(super) fn recover(
                     recovery.log = Some(name.clone());
                     let (replay, cut) =
                         reader.replay(start, Replay::new(start.base, spec, anchors))?;
+                    finality = replay.tip.finality;
                     let (replayed, refused) = replay.finish()?;
                     recovery.refused = refused;
                     tree = Some(replayed);
@@ -161,7 +164,7 @@ pub(super) fn recover(
         }
         files.removed.insert(name);
     }
-    Ok(Recovered { tree: tree.unwrap_or_default(), generation, files, recovery })
+    Ok(Recovered { tree: tree.unwrap_or_default(), finality, generation, files, recovery })
 }
 
 /// A log that is read.
@@ -206,7 +209,7 @@ impl Reader {
                     offset = end;
                     continue;
                 }
-                Ok((end, Record::Tip(hash))) => match replay.commit(&mut pending, hash) {
+                Ok((end, Record::Tip(tip))) => match replay.commit(&mut pending, tip) {
                     Ok(()) => {
                         offset = end;
                         (kept, batch) = (end, batch.saturating_add(1));
@@ -270,7 +273,7 @@ impl Reader {
     }
 
     /// How many whole tips of batches after `batch` there are anywhere after `offset`. A tip record
-    /// has one length and a kind of four bytes, so one pass over the bytes finds them all.
+    /// has a kind of four bytes and few lengths, so one pass over the bytes finds them all.
     fn count_batches_after(&self, offset: u64, batch: u64) -> Result<u64, DiskError> {
         const WINDOW_BYTES: usize = 1 << 20;
         let mut count: u64 = 0;
@@ -278,11 +281,9 @@ impl Reader {
         while at < self.file.file_bytes() {
             let window = Bytes::from(self.read_up_to(at, WINDOW_BYTES + TIP_BYTES)?);
             for position in 0..window.len().min(WINDOW_BYTES) {
-                let Some(bytes) = window.get(position..position.saturating_add(TIP_BYTES)) else {
-                    break;
-                };
-                if bytes.get(KIND_AT..).is_some_and(|rest| rest.starts_with(&TIP_KIND))
-                    && let Ok(head) = RecordHead::decode(bytes)
+                let Some(rest) = window.get(position..) else { break };
+                if let Ok(head) = RecordHead::decode(rest)
+                    && let Some(bytes) = head.tip_bytes().and_then(|count| rest.get(..count))
                     && head.batch > batch
                     && Record::decode(head, &window.slice_ref(bytes)).is_ok()
                 {
@@ -308,8 +309,8 @@ impl Reader {
 struct Replay<'a> {
     /// All blocks; which of them are canonical is left to the end.
     tree: Tree,
-    /// The proven block that the last batch ends with.
-    tip: B256,
+    /// The proven block that the last batch ends with, and what that batch says is final.
+    tip: Tip,
     spec: &'a ChainSpec,
     anchors: &'a Anchors,
     refused: Vec<Refused>,
@@ -320,7 +321,8 @@ struct Replay<'a> {
 impl<'a> Replay<'a> {
     fn new(base: Base, spec: &'a ChainSpec, anchors: &'a Anchors) -> Self {
         let (refused, refused_parents) = (Vec::new(), BTreeMap::new());
-        let (tree, tip) = (Tree::on(base), base.parent_hash);
+        let tip = Tip { hash: base.parent_hash, finality: Finality::default() };
+        let tree = Tree::on(base);
         Self { tree, tip, spec, anchors, refused, refused_parents }
     }
 
@@ -329,7 +331,7 @@ impl<'a> Replay<'a> {
     fn commit(
         &mut self,
         pending: &mut Vec<(B256, Box<Candidate>)>,
-        tip: B256,
+        tip: Tip,
     ) -> Result<(), CutFault> {
         for (hash, candidate) in pending.drain(..) {
             let parent_hash = decode_header(&candidate.header).map(|header| header.parent_hash);
@@ -341,20 +343,20 @@ impl<'a> Replay<'a> {
                 }
             }
         }
-        let mut proven = tip;
+        let mut proven = tip.hash;
         while let Some(parent_hash) = self.refused_parents.get(&proven) {
             proven = *parent_hash;
         }
         if self.tree.number_after(&proven).is_none() {
-            return Err(CutFault::Tip { hash: tip });
+            return Err(CutFault::Tip { hash: tip.hash });
         }
-        self.tip = proven;
+        self.tip = Tip { hash: proven, ..tip };
         Ok(())
     }
 
     /// The head after the last batch.
     fn finish(self) -> Result<(Tree, Vec<Refused>), HeadError> {
-        Ok((self.tree.switched_to(self.tip)?, self.refused))
+        Ok((self.tree.switched_to(self.tip.hash)?, self.refused))
     }
 
     fn prove(&self, hash: B256, candidate: Candidate) -> Result<HeadBlock, String> {

@@ -82,7 +82,7 @@ fn going_back_to_an_old_branch_costs_one_small_record() {
     check(&disk, &head, "abb");
     head.reorg(blocks[0].hash, blocks[1..].to_vec()).unwrap();
     check(&disk, &head, "aaaa");
-    assert_eq!(disk.file_bytes("head-1.log").unwrap(), file_bytes + 3 * 52);
+    assert_eq!(disk.file_bytes("head-1.log").unwrap(), file_bytes + 3 * 134);
 }
 
 #[test]
@@ -234,13 +234,108 @@ fn a_block_that_contradicts_an_anchor_is_refused_with_all_above_it() {
 fn a_log_of_another_version_is_refused_and_left_alone() {
     let (disk, _head, _) = head_with("a");
     let mut bytes = disk.read("head-1.log", 1 << 20).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let checksum = crc32fast::hash(&bytes[..68]).to_le_bytes();
     bytes[68..72].copy_from_slice(&checksum);
     disk.write("head-1.log", &bytes).unwrap();
     let error = open(&disk).unwrap_err().to_string();
-    assert_eq!(error, "memory/head-1.log: head log of version 2, this build reads 1");
+    let expected = "memory/head-1.log: head log of version 3, this build reads up to 2: ";
+    assert!(error.starts_with(expected), "{error}");
     assert_eq!(disk.list().unwrap(), ["head-1.log"]);
+}
+
+/// Says that a block is safe and another final.
+fn finality(safe: &Verified<Block>, finalized: &Verified<Block>) -> Finality {
+    let id = |block: &Verified<Block>| BlockId { number: block.header.number, hash: block.hash };
+    Finality { safe: Some(id(safe)), finalized: Some(id(finalized)) }
+}
+
+#[test]
+fn what_is_final_is_there_again_and_goes_back_only_when_it_is_lowered() {
+    let (disk, mut head, blocks) = head_with("aaaaa");
+    let told = finality(&blocks[3], &blocks[2]);
+    head.set_finality(told).unwrap();
+    assert_eq!(open(&disk).unwrap().0.finality(), told);
+    // A lower block, and another one of its number, say nothing.
+    let other = run(id(&blocks[1]), "b");
+    for lower in [&blocks[1], &other[0]] {
+        head.set_finality(finality(&blocks[3], lower)).unwrap();
+        assert_eq!(head.finality(), told);
+    }
+    // Every kind of new log has it.
+    head.seal_below(101, blocks[0].hash).unwrap();
+    assert_eq!(open(&disk).unwrap().0.finality(), told);
+    head.log.pretend_batches(1 << 16);
+    head.rewind(blocks[3].hash).unwrap();
+    let (mut head, _) = open(&disk).unwrap();
+    assert_eq!((head.finality(), disk.list().unwrap()), (told, vec!["head-3.log".to_owned()]));
+    let to = BlockId { number: 102, hash: blocks[1].hash };
+    head.lower_finality_with(to, |head| head.rewind(to.hash)).unwrap();
+    let lowered = Finality { safe: Some(to), finalized: Some(to) };
+    assert_eq!((head.finality(), open(&disk).unwrap().0.finality()), (lowered, lowered));
+}
+
+#[test]
+fn no_block_takes_the_place_of_a_final_one_that_was_lost() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    head.set_finality(finality(&blocks[2], &blocks[2])).unwrap();
+    let other = run(id(&blocks[0]), "bb");
+    let error = head.reorg(blocks[0].hash, other.clone()).unwrap_err().to_string();
+    let (found, expected) = (other[1].hash, blocks[2].hash);
+    let start = format!("block 103 is {found}, but {expected} was recorded as final");
+    assert!(error.starts_with(&start), "{error}");
+    // As damage may leave it: the block is gone, what is known of it is not.
+    head.rewind(blocks[0].hash).unwrap();
+    let (mut head, _) = open(&disk).unwrap();
+    head.extend(other[..1].to_vec()).unwrap();
+    assert!(matches!(head.extend(other[1..].to_vec()), Err(HeadError::Final { .. })));
+    head.reorg(blocks[0].hash, blocks[1..].to_vec()).unwrap();
+    check(&disk, &head, "aaaa");
+}
+
+/// The same log as version 1 had it: tips without finality.
+fn as_version_1(bytes: &[u8]) -> Vec<u8> {
+    let mut old = bytes[..72].to_vec();
+    old[8] = 1;
+    let checksum = crc32fast::hash(&old[..68]).to_le_bytes();
+    old[68..72].copy_from_slice(&checksum);
+    let mut at = 72;
+    while at < bytes.len() {
+        let payload = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        let end = at + 20 + usize::try_from(payload).unwrap();
+        let mut record = bytes[at..end].to_vec();
+        if record[8..12] == *b"TIP." {
+            record.truncate(52);
+            record[4..8].copy_from_slice(&32_u32.to_le_bytes());
+            let checksum = crc32fast::hash(&record[4..]).to_le_bytes();
+            record[..4].copy_from_slice(&checksum);
+        }
+        old.extend(record);
+        at = end;
+    }
+    old
+}
+
+#[test]
+fn a_log_of_the_version_without_finality_is_read_and_rewritten() {
+    let (disk, head, blocks) = head_with("aaa");
+    let old = as_version_1(&disk.read("head-1.log", 1 << 20).unwrap());
+    let is_damaged = |position: usize| {
+        let mut flipped = old.clone();
+        flipped[position] ^= 1;
+        disk.write("head-1.log", &flipped).unwrap();
+        open(&disk).unwrap().1.has_damage()
+    };
+    assert!((0..old.len()).all(is_damaged));
+    disk.write("head-1.log", &old).unwrap();
+    check(&disk, &head, "aaa");
+    let (mut head, _) = open(&disk).unwrap();
+    assert_eq!(head.finality(), Finality::default());
+    head.set_finality(finality(&blocks[1], &blocks[0])).unwrap();
+    assert_eq!(disk.list().unwrap(), ["head-2.log"]);
+    assert_eq!(disk.read("head-2.log", 1 << 20).unwrap()[8], 2);
+    check(&disk, &head, "aaa");
+    assert_eq!(open(&disk).unwrap().0.finality(), finality(&blocks[1], &blocks[0]));
 }
 
 #[test]

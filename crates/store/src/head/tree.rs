@@ -177,8 +177,11 @@ impl Tree {
         Ok(Some(kept))
     }
 
-    fn canonical_hash(&self, number: u64) -> Option<B256> {
-        self.canonical.iter().find(|block| block.number() == number).map(|block| block.hash())
+    /// The hash of the canonical block of a number.
+    pub(super) fn canonical_hash(&self, number: u64) -> Option<B256> {
+        let first = self.canonical.first()?.number();
+        let position = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.canonical.get(position).map(|block| block.hash())
     }
 
     fn rewind(&mut self, to: B256) -> Result<(), HeadError> {

@@ -11,8 +11,10 @@ use super::blocks::{Place, first_place, get, make};
 use super::dice::Dice;
 use super::state::{HeadState, Sealed};
 use crate::error::StoreError;
+use crate::finality::Finality;
 use crate::layout::Held;
 use crate::manifest::Network;
+use crate::stat::BlockId;
 use crate::writer::{Told, Writer};
 
 /// Final blocks by number: nothing ever contradicts them.
@@ -35,6 +37,10 @@ pub(super) enum Act {
     },
     Switch {
         tip: B256,
+    },
+    /// A block is said to be final.
+    Finalize {
+        block: BlockId,
     },
     Seal {
         finalized: u64,
@@ -62,6 +68,7 @@ impl Act {
             Self::Reorg { .. } => "reorg",
             Self::Rewind { .. } => "rewind",
             Self::Switch { .. } => "switch",
+            Self::Finalize { .. } => "finalize",
             Self::Seal { .. } => "seal",
             Self::Import { .. } => "import",
         }
@@ -87,6 +94,9 @@ impl Act {
             }
             Self::Rewind { kept } => writer.rewind(fork_point(*kept)),
             Self::Switch { tip } => writer.switch_to(*tip),
+            Self::Finalize { block } => {
+                writer.set_finality(Finality { safe: None, finalized: Some(*block) })
+            }
             Self::Seal { finalized, told } => return writer.seal(*finalized, told.told()),
             Self::Import { held, told } => import(writer, held, truth, told.told()),
         }?;
@@ -116,6 +126,10 @@ impl Act {
             }
             Self::Rewind { kept } => head.branch_off(*kept, &[], false),
             Self::Switch { tip } => head.switch_to(*tip),
+            Self::Finalize { block } => {
+                let held = head.finalized.filter(|held| held.number >= block.number);
+                head.finalized = held.or(Some(*block));
+            }
             Self::Seal { finalized, told } => {
                 let due = head.due(*finalized);
                 let canonical = head.canonical();
@@ -197,13 +211,14 @@ impl Situation<'_> {
         if self.head.base.is_none() {
             return if dice.one_in(3) { self.import(dice) } else { self.extend(dice) };
         }
-        match dice.below(16) {
+        match dice.below(18) {
             0..=4 => self.extend(dice),
             5 | 6 => self.reorg(dice),
             7 => self.same_with_receipts(dice),
             8 => Act::Rewind { kept: self.kept(dice) },
             9 => self.switch(dice),
             10..=12 => self.seal(dice),
+            13 | 14 => self.finalize(dice),
             _ => self.import(dice),
         }
     }
@@ -274,6 +289,16 @@ impl Situation<'_> {
         match dice.pick(&tips) {
             Some(tip) => Act::Switch { tip: *tip },
             None => Act::Rewind { kept: self.head.chain.len() },
+        }
+    }
+
+    fn finalize(&self, dice: &mut Dice) -> Act {
+        let canonical: Vec<_> = self.head.canonical().into_iter().collect();
+        match dice.pick(&canonical) {
+            Some((number, (hash, _))) => {
+                Act::Finalize { block: BlockId { number: *number, hash: *hash } }
+            }
+            None => self.seal(dice),
         }
     }
 
@@ -353,6 +378,7 @@ impl fmt::Display for Act {
             }
             Self::Rewind { kept } => write!(f, "rewind to {kept} blocks"),
             Self::Switch { tip } => write!(f, "switch to {}", blocks(&[*tip])),
+            Self::Finalize { block } => write!(f, "{} is final", block.number),
             Self::Seal { finalized, told } => write!(f, "seal to {finalized}{told}"),
             Self::Import { held, told } => {
                 f.write_str("import")?;

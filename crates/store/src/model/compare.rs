@@ -49,7 +49,8 @@ pub(super) fn heads(view: &View, head: &HeadState) -> bool {
     let expected: Vec<_> =
         head.canonical().into_iter().map(|(number, (hash, it))| (number, hash, it)).collect();
     let base = head.base.filter(|base| base.number > 0).map(|base| (base.number - 1, base.parent));
-    blocks == expected && view.head().base() == base
+    let finalized = view.finality().finalized;
+    blocks == expected && view.head().base() == base && finalized == head.finalized
 }
 
 /// Asks a view everything.

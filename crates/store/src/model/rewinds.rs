@@ -118,6 +118,31 @@ fn a_head_in_whose_place_another_chain_was_sealed_is_left_and_told() {
 }
 
 #[test]
+fn a_rewind_takes_finality_back_to_the_block_that_stays() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    with_head(&mut shelf);
+    let above = (256..=300).map(|number| get(shelf.truth[&number], true)).collect();
+    shelf.writer.extend(above).unwrap();
+    let id = |shelf: &Shelf, number: u64| BlockId { number, hash: shelf.truth[&number] };
+    let told = Finality { safe: Some(id(&shelf, 299)), finalized: Some(id(&shelf, 290)) };
+    shelf.writer.set_finality(told).unwrap();
+    // Above what is final, below it in the head, and among what is sealed.
+    for (number, expected) in [(295, (295, 290)), (280, (280, 280)), (200, (200, 200))] {
+        shelf.writer.rewind_to(number, shelf.truth[&number]).unwrap();
+        let (safe, finalized) = (id(&shelf, expected.0), id(&shelf, expected.1));
+        let expected = Finality { safe: Some(safe), finalized: Some(finalized) };
+        assert_eq!(shelf.writer.finality(), expected);
+        shelf = shelf.crashed(Crash::default());
+        with_head(&mut shelf);
+        assert_eq!((shelf.writer.finality(), shelf.view().tip()), (expected, Some(number)));
+    }
+    // Another chain may be followed from there.
+    let branch = branch(Place::above(200, shelf.truth[&200]), b'x', 5);
+    shelf.writer.extend(branch.iter().map(|hash| get(*hash, true)).collect()).unwrap();
+}
+
+#[test]
 fn what_is_final_counts_for_the_canonical_chain_and_never_for_less_than_is_sealed() {
     let mut shelf = Shelf::new(range(0, 300));
     shelf.bring(&[whole(0, 255)]).unwrap();
@@ -126,11 +151,12 @@ fn what_is_final_counts_for_the_canonical_chain_and_never_for_less_than_is_seale
     shelf.writer.extend(above).unwrap();
     let id = |number: u64| Some(BlockId { number, hash: shelf.truth[&number] });
     let of = |safe, finalized| Finality { safe: id(safe), finalized: id(finalized) };
-    let finalities = [of(265, 260), of(258, 100)];
+    // What was final once stays so, whatever is told later.
+    let finalities = [of(258, 100), of(265, 260), of(258, 100)];
     let other = Finality { safe: id(265).map(|it| BlockId { number: 264, ..it }), ..of(0, 260) };
-    let expected = [(265, 260), (258, 255), (260, 260)];
+    let expected = [(258, 255), (265, 260), (260, 260), (260, 260)];
     for (finality, expected) in finalities.into_iter().chain([other]).zip(expected) {
-        shelf.writer.set_finality(finality);
+        shelf.writer.set_finality(finality).unwrap();
         let view = shelf.view();
         assert_eq!((view.safe(), view.finalized()), (Some(expected.0), Some(expected.1)));
     }

@@ -8,6 +8,7 @@ use segment::YOUNG_SLOT_BLOCKS;
 
 use super::blocks::Place;
 use crate::layout::{Held, join_ranges};
+use crate::stat::BlockId;
 
 /// What segments hold, and what is known of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +78,8 @@ pub(super) struct HeadState {
     pub(super) chain: Vec<B256>,
     /// All blocks, those of side branches too.
     pub(super) tree: BTreeMap<B256, Node>,
+    /// What was last said to be final.
+    pub(super) finalized: Option<BlockId>,
 }
 
 impl HeadState {

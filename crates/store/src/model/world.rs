@@ -23,6 +23,7 @@ use crate::head::{HeadLimits, Recovery};
 use crate::lock::LockError;
 use crate::names::is_data_name;
 use crate::read::Inline;
+use crate::stat::BlockId;
 use crate::store::{Limits, Store};
 use crate::view::View;
 use crate::writer::Writer;
@@ -245,7 +246,8 @@ impl World {
             Act::Extend { blocks, .. } | Act::Reorg { blocks, .. } => {
                 self.questions.hashes.extend(blocks);
             }
-            Act::Seal { finalized, .. } => {
+            Act::Seal { finalized, .. }
+            | Act::Finalize { block: BlockId { number: finalized, .. } } => {
                 let canonical = self.head.now.canonical();
                 let due = canonical.range(..=finalized).map(|(number, (hash, _))| (*number, *hash));
                 self.truth.extend(due);
@@ -256,9 +258,11 @@ impl World {
 
     fn acknowledge(&mut self, act: &Act, sealed: Sealed, head: HeadState) {
         let (is_of_segments, is_of_head) = match act {
-            Act::Extend { .. } | Act::Reorg { .. } | Act::Rewind { .. } | Act::Switch { .. } => {
-                (false, true)
-            }
+            Act::Extend { .. }
+            | Act::Reorg { .. }
+            | Act::Rewind { .. }
+            | Act::Switch { .. }
+            | Act::Finalize { .. } => (false, true),
             Act::Seal { .. } => [head != self.head.now; 2].into(),
             // What a log holds of changes that failed must not contradict what is sealed.
             Act::Import { .. } => (true, true),
@@ -498,6 +502,7 @@ impl World {
             head.tree.insert(block.hash(), Node { place, has_receipts });
         }
         head.chain = found;
+        head.finalized = view.finality().finalized;
         head.base = view.head().base().map(|(number, hash)| Place::above(number, hash));
         compare_lied(&view, sealed, &head, &self.questions)
     }

@@ -18,6 +18,7 @@ use crate::head::{Head, HeadLimits, Recovery, Superseded};
 use crate::layout::Held;
 use crate::read::block_on;
 use crate::reader::Reader;
+use crate::stat::BlockId;
 
 impl Writer {
     /// Takes up the head that the folder's log holds. Blocks that were sealed before a crash could
@@ -52,9 +53,22 @@ impl Writer {
         self.change_head(|head| head.stand_on(number, hash))
     }
 
-    /// Tells readers what is safe and what is final.
-    pub fn set_finality(&mut self, finality: Finality) {
-        self.store.show(Arc::new(self.store.view().with_finality(finality)));
+    /// What is safe and final, as the folder's log has it.
+    #[must_use]
+    pub fn finality(&self) -> Finality {
+        self.head.as_ref().map(Head::finality).unwrap_or_default()
+    }
+
+    /// Records what is safe and what is final, then shows it to readers. What was final stays so: see
+    /// [`Finality::advanced_by`].
+    pub fn set_finality(&mut self, told: Finality) -> Result<(), StoreError> {
+        let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
+        let before = head.finality();
+        head.set_finality(told)?;
+        if head.finality() != before {
+            self.show_head();
+        }
+        Ok(())
     }
 
     /// Drops the blocks above a canonical one.
@@ -140,7 +154,7 @@ impl Writer {
 
     fn show_head(&self) {
         if let Some(head) = &self.head {
-            let view = self.store.view().with_head(head.view());
+            let view = self.store.view().with_head(head.view(), head.finality());
             self.store.show(Arc::new(view));
         }
     }
@@ -190,7 +204,9 @@ impl Writer {
         if let (Some(sealed), Some(found)) = (listed, found)
             && sealed != found
         {
-            head.stand_on(sealed_range.last(), last)?;
+            // What was final of the other chain is not any more.
+            let to = BlockId { number: sealed_range.last(), hash: last };
+            head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;
             return Ok(Some(Superseded { number: meeting, found, sealed }));
         }
         head.seal_below(sealed_range.last(), last)?;

@@ -15,9 +15,11 @@ use crate::layout::{Held, plan_segments, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::block_on;
 use crate::reader::Reader;
+use crate::stat::BlockId;
 
 impl Writer {
-    /// Drops every block above this one, which must be held, from the head and from the segments.
+    /// Drops every block above this one, which must be held, from the head and from the segments. None
+    /// of them is final any more.
     /// Tells which range of sealed blocks went, if any did.
     pub fn rewind_to(&mut self, number: u64, hash: B256) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
@@ -30,8 +32,9 @@ impl Writer {
         }
         let tip = view.manifest().segments().last().map(|entry| entry.range.last());
         let gone = tip.and_then(|tip| BlockRange::from_ends(number.checked_add(1)?, tip));
+        let to = BlockId { number, hash };
         if view.head().find_block(number).is_some() && gone.is_none() {
-            self.rewind(hash)?;
+            self.change_head(|head| head.lower_finality_with(to, |head| head.rewind(hash)))?;
             return Ok(None);
         }
         let targets = self.targets_below(view.manifest(), number);
@@ -40,7 +43,7 @@ impl Writer {
             segments.push(self.build(target, &|_| None)?);
         }
         // The head goes first: it must not stand on blocks that are not there any more.
-        self.change_head(|head| head.stand_on(number, hash))?;
+        self.change_head(|head| head.lower_finality_with(to, |head| head.stand_on(number, hash)))?;
         self.commit_cut(segments, Told::default(), Some(number))?;
         Ok(gone)
     }

@@ -123,6 +123,36 @@ fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
     followed.end();
 }
 
+/// Seen: block 608, which had been answered as `finalized`, was reorganised away after a restart.
+#[test]
+fn what_was_final_before_a_restart_is_not_reorganised_away_after_it() {
+    let (runtime, trunk) = (runtime(), chain(640));
+    let branch = forked(650, 550, 1);
+    let data = DataFolder::new(&sample_spec());
+    // From genesis, so that the final block lies inside the head.
+    let early = Node::start(runtime.handle(), trunk[..1].to_vec());
+    let first = upstreams(vec![early.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &first, quick(), None);
+    followed.wait_tip(trunk[0].hash());
+    early.switch(trunk.clone(), 608);
+    followed.wait_tip(trunk[639].hash());
+    followed.wait_for("final", |_| followed.view().finalized() == Some(608));
+    followed.end();
+    let later = Node::start(runtime.handle(), branch.clone());
+    later.set_finality(Some(540));
+    let second = upstreams(vec![later.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &second, quick(), None);
+    assert_eq!(followed.view().finalized(), Some(608), "before any node said a word");
+    let is_decided = |status: &ingest::follow::Status| {
+        status.conflict.is_some() || status.tip.is_some_and(|tip| tip.1 == branch[649].hash())
+    };
+    let status = followed.wait_for("a conflict or a reorg", is_decided);
+    let conflict = status.conflict.unwrap_or_else(|| panic!("was reorganised: {status:?}"));
+    assert_eq!((conflict.number, conflict.ours), (608, trunk[608].hash()));
+    assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(639), Some(608)));
+    followed.end();
+}
+
 #[test]
 fn gaps_are_filled_in_the_background_and_the_whole_chain_is_served() {
     let (runtime, chain) = (runtime(), chain(700));
