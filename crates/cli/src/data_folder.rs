@@ -13,6 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use store::disk::{Disk, Folder};
 use store::genesis_file::GENESIS_NAME;
+use store::head::is_head_file;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
 use store::read::Inline;
@@ -20,6 +21,7 @@ use store::{FileSource, Limits, LocalFiles, Store};
 
 use crate::Failure;
 use crate::args::DataArgs;
+use crate::folder_chain::proving_spec_of;
 
 /// A data folder, open.
 #[derive(Debug)]
@@ -47,11 +49,14 @@ fn default_path(data_home: Option<OsString>, home: Option<OsString>) -> Option<P
 }
 
 impl DataFolder {
-    /// Opens a folder that must be there: commands that only read make nothing.
+    /// Opens a folder that must be there, with its head: commands that only read make nothing.
     pub(crate) fn open(args: &DataArgs) -> Result<Self, Failure> {
         let path = locate(args)?;
         match Self::find(&path)? {
-            Some(folder) => Ok(folder),
+            Some(folder) => {
+                folder.store.read_head(proving_spec_of(&folder))?;
+                Ok(folder)
+            }
             None => Err(Failure::Work(anyhow!(
                 "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
                 path.display()
@@ -118,9 +123,7 @@ fn is_left_over(name: &str) -> bool {
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")
         // A folder that began with a node has no manifest until its first blocks are final.
-        || staged == "head"
-        || is_named("head-", ".log")
-        || is_named("head-", ".damaged")
+        || is_head_file(name)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use chain::ChainSpec;
 use ingest::archive::ArchiveName;
 use store::genesis_file::{GENESIS_NAME, forget_genesis, keep_genesis, read_genesis};
+use store::head::has_log;
 use store::manifest::Network;
 use store::read::block_on;
 use store::{Reader, Writer};
@@ -106,6 +107,16 @@ pub(crate) fn spec_of(folder: &DataFolder) -> anyhow::Result<ChainSpec> {
     Ok(held.spec.unwrap_or_else(|| ChainSpec::bare("unknown", chain_id, genesis_hash)))
 }
 
+/// The same to prove blocks of the head by. A genesis.json that cannot be read is for those to tell
+/// who need more of it.
+pub(crate) fn proving_spec_of(folder: &DataFolder) -> ChainSpec {
+    spec_of(folder).unwrap_or_else(|_| {
+        let view = folder.store.view();
+        let Network { chain_id, genesis_hash, .. } = view.manifest().network();
+        ChainSpec::bare("unknown", *chain_id, *genesis_hash)
+    })
+}
+
 /// What a folder says of its chain.
 #[derive(Debug, Default)]
 struct Held {
@@ -139,7 +150,7 @@ impl Held {
         };
         let mut reader = Reader::new()?;
         let first_hash = block_on(view.read_hash(&mut reader, 0))?;
-        let is_empty = view.coverage().is_empty();
+        let is_empty = view.coverage().is_empty() && !has_log(&*folder.disk)?;
         let place = folder.path.display().to_string();
         Ok(Self { place, network, spec, first_hash, is_empty })
     }

@@ -8,6 +8,7 @@ mod chain_choice;
 mod commands;
 mod data_folder;
 mod folder_chain;
+mod head_text;
 mod node;
 mod output;
 mod priority;

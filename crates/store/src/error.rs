@@ -104,6 +104,9 @@ pub enum StoreError {
     /// The head or its log.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// A folder that others change faster than it can be read.
+    #[error("the data folder has changed while it was read: try again")]
+    Changing,
     /// The head was not opened.
     #[error("this writer has no head")]
     NoHead,

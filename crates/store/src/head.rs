@@ -27,6 +27,7 @@ pub(crate) mod fixture;
 mod log;
 mod record;
 mod recover;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -35,8 +36,36 @@ mod view;
 use log::Log;
 use recover::Recovered;
 pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, Superseded};
+pub(crate) use tail::LogTail;
 use tree::{Base, Tree};
 pub use view::{HeadBlock, HeadView, TxPlace};
+
+/// Whether a file of a folder belongs to the head: its log, an unfinished one, or one that was damaged.
+#[must_use]
+pub fn is_head_file(name: &str) -> bool {
+    let rest = name.strip_prefix("head");
+    rest.is_some_and(|rest| {
+        rest == ".staged" || rest.ends_with(".log") || rest.ends_with(".damaged")
+    })
+}
+
+/// Whether a folder has a log of a head.
+pub fn has_log(disk: &dyn Disk) -> Result<bool, DiskError> {
+    Ok(disk.list()?.iter().any(|name| log::log_generation(name).is_some()))
+}
+
+/// How many bytes all files of the head take.
+pub fn file_bytes(disk: &dyn Disk) -> Result<u64, DiskError> {
+    let mut sum: u64 = 0;
+    for name in disk.list()?.iter().filter(|name| is_head_file(name)) {
+        match disk.file_bytes(name) {
+            // A new log has just taken its place.
+            Err(error) if error.is_missing() => {}
+            found => sum = sum.saturating_add(found?),
+        }
+    }
+    Ok(sum)
+}
 
 /// How large a head may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

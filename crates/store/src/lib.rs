@@ -11,6 +11,7 @@ mod files;
 mod finality;
 pub mod genesis_file;
 pub mod head;
+mod head_reader;
 pub mod layout;
 pub mod lock;
 mod lookups;

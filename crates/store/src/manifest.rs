@@ -421,7 +421,13 @@ impl Manifest {
     /// How far the held blocks can be trusted to be canonical, lowest first.
     #[must_use]
     pub fn statuses(&self) -> Vec<(BlockRange, Status)> {
-        let assessed = assess(&self.trust_runs(), &self.trusted());
+        self.statuses_with(None)
+    }
+
+    /// The same with blocks that lie above them.
+    pub(crate) fn statuses_with(&self, above: Option<Run>) -> Vec<(BlockRange, Status)> {
+        let runs: Vec<Run> = self.trust_runs().into_iter().chain(above).collect();
+        let assessed = assess(&runs, &self.trusted());
         let mut joined: Vec<(BlockRange, Status)> = Vec::new();
         for (range, status) in assessed.into_iter().flatten().flatten() {
             let touching =

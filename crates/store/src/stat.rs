@@ -25,7 +25,7 @@ use crate::view::View;
 pub struct Stat {
     /// Which chain it is.
     pub network: Network,
-    /// How far the sealed blocks can be trusted to be canonical, lowest first.
+    /// How far the blocks can be trusted to be canonical, lowest first.
     pub statuses: Vec<(BlockRange, Status)>,
     /// The ranges whose receipts are held.
     pub coverage_receipts: Vec<BlockRange>,
@@ -33,9 +33,11 @@ pub struct Stat {
     pub gaps: Vec<BlockRange>,
     /// The highest block.
     pub tip: Option<BlockId>,
-    /// The highest block that will not change: the last of the highest sealed range, unless nothing
-    /// says that this range is canonical.
+    /// The highest block that will not change: the one that was recorded as final or, if that is higher,
+    /// the last of the highest sealed range, unless nothing says that this range is canonical.
     pub finalized: Option<BlockId>,
+    /// The blocks of the head: they are not sealed yet.
+    pub head: Option<BlockRange>,
     /// How many blocks are held.
     pub block_count: u64,
     /// How many transactions.
@@ -70,6 +72,8 @@ pub struct BytesByPart {
     pub receipts: u64,
     /// From hash to place.
     pub lookups: u64,
+    /// The head's log.
+    pub head: u64,
     /// Ommers and withdrawals, directories and tables of the segments, the manifest, and what the
     /// caller counted beside.
     pub other: u64,
@@ -79,8 +83,9 @@ impl BytesByPart {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { headers, transactions, receipts, lookups, other } = *self;
-        [headers, transactions, receipts, lookups, other].into_iter().fold(0, u64::saturating_add)
+        let Self { headers, transactions, receipts, lookups, head, other } = *self;
+        let parts = [headers, transactions, receipts, lookups, head, other];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Counts one segment of `file_bytes`.
@@ -97,11 +102,12 @@ impl BytesByPart {
 }
 
 impl Stat {
-    /// Looks at everything that a view lists. `source` opens its files; `beside_bytes` is what lies
-    /// in the folder and is listed nowhere.
+    /// Looks at everything that a view lists. `source` opens its files; `head_bytes` is what the files
+    /// of the head take, `beside_bytes` what else lies in the folder and is listed nowhere.
     pub async fn gather(
         view: &View,
         source: Arc<dyn FileSource>,
+        head_bytes: u64,
         beside_bytes: u64,
     ) -> Result<Self, StoreError> {
         let manifest = view.manifest();
@@ -112,6 +118,7 @@ impl Stat {
             u64::try_from(manifest.encode().len()).unwrap_or(u64::MAX)
         };
         let mut bytes = BytesByPart {
+            head: head_bytes,
             other: manifest_bytes.saturating_add(beside_bytes),
             ..BytesByPart::default()
         };
@@ -123,25 +130,17 @@ impl Stat {
         for entry in manifest.runs() {
             bytes.lookups = bytes.lookups.saturating_add(entry.bytes);
         }
-        let tip = match view.tip() {
-            Some(number) => {
-                let hash = view.read_hash(&mut reader, number).await?;
-                hash.map(|hash| BlockId { number, hash })
-            }
-            None => None,
-        };
-        let statuses = manifest.statuses();
-        let is_canonical = |(_, status): &&(BlockRange, Status)| *status != Status::Unanchored;
-        let sealed = manifest.segments().last();
-        let finalized = statuses.last().filter(is_canonical).and(sealed);
+        let tip = block_id(view, &mut reader, view.tip()).await?;
+        let finalized = block_id(view, &mut reader, view.finalized()).await?;
+        let statuses = view.statuses();
         let coverage = view.coverage();
         Ok(Self {
             network: manifest.network().clone(),
             coverage_receipts: view.coverage_receipts(),
             gaps: gaps(&coverage),
             tip,
-            finalized: finalized
-                .map(|entry| BlockId { number: entry.range.last(), hash: entry.last_hash }),
+            finalized,
+            head: view.head_run(u64::MAX).map(|run| run.range),
             block_count: sum(coverage.iter().map(BlockRange::count)),
             transaction_count: sum(manifest.segments().iter().map(|it| it.transaction_count))
                 .saturating_add(head_transactions(view)),
@@ -153,6 +152,17 @@ impl Stat {
             runs: manifest.runs().to_vec(),
         })
     }
+}
+
+/// A block of a view by both its names.
+async fn block_id(
+    view: &View,
+    reader: &mut Reader,
+    number: Option<u64>,
+) -> Result<Option<BlockId>, StoreError> {
+    let Some(number) = number else { return Ok(None) };
+    let hash = view.read_hash(reader, number).await?;
+    Ok(hash.map(|hash| BlockId { number, hash }))
 }
 
 /// What lies between ranges that are in their order and do not touch.

@@ -1,21 +1,27 @@
 //! A data folder, open for reading: one current view, exchanged whole.
 //!
-//! Knows: the folder's manifest, and which view readers get.
+//! Knows: the folder's manifest and its head, and which view readers get.
 //! Never knows: how a change comes about; [`crate::Writer`] makes them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use chain::ChainSpec;
 use segment::{Corrupt, FOOTER_BYTES, Footer};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::{Files, LocalFiles};
-use crate::head::HeadView;
+use crate::finality::Finality;
+use crate::head::{HeadView, Recovery};
+use crate::head_reader::HeadReader;
 use crate::manifest::{Manifest, Network};
 use crate::read::Blocking;
 use crate::view::View;
+
+/// How often a folder is looked at anew that changes while it is looked at.
+const TRIES_MAX: u32 = 16;
 
 /// How much a store may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +59,8 @@ pub type CurrentView = arc_swap::Guard<Arc<View>>;
 pub struct Store {
     disk: Arc<dyn Disk>,
     view: ArcSwap<View>,
+    /// Reads the head that another process writes; `None` if nobody asked for it, or a writer has it.
+    head_reader: Mutex<Option<HeadReader>>,
     watchers: Mutex<Vec<Arc<dyn Watcher>>>,
 }
 
@@ -69,7 +77,23 @@ impl Store {
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
-        Ok(Self { disk, view: ArcSwap::from_pointee(view), watchers: Mutex::default() })
+        let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
+        Ok(Self { disk, view, head_reader, watchers: Mutex::default() })
+    }
+
+    /// Shows the head too, as its log has it: now and at every [`Store::refresh`], until a writer takes
+    /// it over. Each of its blocks is proven once. Nothing is changed or repaired; [`Recovery`] tells
+    /// what of the log was not taken.
+    pub fn read_head(&self, spec: ChainSpec) -> Result<Recovery, StoreError> {
+        *self.lock_reader() = Some(HeadReader::new(spec));
+        self.refresh()?;
+        Ok(self.head_recovery())
+    }
+
+    /// What of the head's log was not taken at the last look, and why.
+    #[must_use]
+    pub fn head_recovery(&self) -> Recovery {
+        self.lock_reader().as_ref().map(HeadReader::recovery).unwrap_or_default()
     }
 
     /// What can be read now: it never changes under whoever holds it.
@@ -91,6 +115,57 @@ impl Store {
 
     /// Looks whether another process has changed the folder; tells whether it has.
     pub fn refresh(&self) -> Result<bool, StoreError> {
+        let mut reader = self.lock_reader();
+        let Some(reader) = reader.as_mut() else { return self.refresh_manifest() };
+        let mut tries = 1;
+        loop {
+            match self.refresh_both(reader) {
+                // A file that the manifest listed has been superseded.
+                Err(StoreError::Disk(error)) if error.is_missing() && tries < TRIES_MAX => {}
+                Err(StoreError::Changing) if tries < TRIES_MAX => {}
+                looked => return looked,
+            }
+            tries += 1;
+        }
+    }
+
+    /// Looks at the manifest, then at the head. A seal lists blocks in the manifest before they leave
+    /// the head, so nothing is missing from the two unless the manifest has changed in between.
+    fn refresh_both(&self, reader: &mut HeadReader) -> Result<bool, StoreError> {
+        let manifest = load(&*self.disk)?;
+        if reader.look(&*self.disk)? && load(&*self.disk)? != manifest {
+            return Err(StoreError::Changing);
+        }
+        let view = self.view();
+        if manifest == *view.manifest() && reader.is_shown() {
+            return Ok(false);
+        }
+        self.show(Arc::new(reader.place_in(&view.with_manifest(manifest))?));
+        Ok(true)
+    }
+
+    /// A view as a writer without a head shows it: with what was read of the head, where that stands
+    /// on what is sealed.
+    pub(crate) fn with_head_read(&self, view: View) -> View {
+        match self.lock_reader().as_mut().map(|reader| reader.place_in(&view)) {
+            None => view,
+            Some(placed) => placed.unwrap_or_else(|_| {
+                // The next look tells why.
+                view.with_head(Arc::new(HeadView::default()), Finality::default())
+            }),
+        }
+    }
+
+    /// Ends reading the head: a writer has it.
+    pub(crate) fn end_reading_head(&self) {
+        *self.lock_reader() = None;
+    }
+
+    fn lock_reader(&self) -> MutexGuard<'_, Option<HeadReader>> {
+        self.head_reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refresh_manifest(&self) -> Result<bool, StoreError> {
         let manifest = load(&*self.disk)?;
         let view = self.view();
         if manifest == *view.manifest() {

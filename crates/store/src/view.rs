@@ -8,11 +8,12 @@
 
 mod records;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256, keccak256};
-use chain::trust::Status;
+use chain::trust::{Run, Status};
 use chain::{BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Positions, Subject};
 use segment::{BlockPlace, Others, SLOT_BLOCKS, Wanted};
@@ -125,6 +126,7 @@ impl View {
     }
 
     /// What the writer was told of finality.
+    #[cfg(test)]
     pub(crate) fn finality(&self) -> Finality {
         self.finality
     }
@@ -146,6 +148,29 @@ impl View {
         let head = self.head.blocks().iter().filter(|block| block.block().receipts.is_some());
         let head = head.filter_map(|block| BlockRange::from_count(block.number(), 1));
         join_ranges(self.manifest.coverage_receipts().into_iter().chain(head))
+    }
+
+    /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<(BlockRange, Status)> {
+        self.manifest.statuses_with(self.head_run(u64::MAX))
+    }
+
+    /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
+    #[must_use]
+    pub fn head_run(&self, last: u64) -> Option<Run> {
+        let blocks = self.head.blocks();
+        let count = blocks.partition_point(|block| block.number() <= last);
+        let blocks = blocks.get(..count)?;
+        let (first, last) = (blocks.first()?, blocks.last()?);
+        Some(Run {
+            range: BlockRange::from_ends(first.number(), last.number())?,
+            parent_hash: first.parent_hash(),
+            last_hash: last.hash(),
+            hashes: BTreeMap::new(),
+            epoch: None,
+            difficulty: None,
+        })
     }
 
     /// The number of the highest block.
@@ -215,6 +240,15 @@ impl View {
         if let Some(block) = self.head.find_block(number) {
             return Ok(Some(block.hash()));
         }
+        self.read_sealed_hash(reader, number).await
+    }
+
+    /// The hash of a block of a segment, whatever the head holds.
+    pub(crate) async fn read_sealed_hash(
+        &self,
+        reader: &mut Reader,
+        number: u64,
+    ) -> Result<Option<B256>, StoreError> {
         // Known without a read where a segment ends.
         let entry = self.manifest.find_segment(number).map(|(_, entry)| entry);
         if let Some(entry) = entry.filter(|entry| entry.range.last() == number) {

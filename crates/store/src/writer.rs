@@ -229,7 +229,9 @@ impl Writer {
             return Err(error.into());
         }
         self.is_settled = true;
-        let shown = Arc::new(view.with_manifest(next));
+        let shown = view.with_manifest(next);
+        let shown = if self.head.is_some() { shown } else { self.store.with_head_read(shown) };
+        let shown = Arc::new(shown);
         view.discard_unlisted(&shown);
         self.store.show(shown);
         Ok(())

@@ -40,17 +40,21 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let finalized = runtime.block_on(args.upstream.fetch_final(&nodes))?;
     let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
     let anchors = runtime.block_on(with_finalized(anchors, &nodes, finalized));
+    if let Some(folder) = &found {
+        folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
+    }
     let wanted = wanted(args, found.as_ref().map(|folder| folder.store.view()).as_deref())?;
     if wanted.last() > finalized.number {
         let (last, finalized) = (wanted.last(), finalized.number);
         return Err(refused(&BackfillError::NotFinal { last, finalized }));
     }
     let folder = DataFolder::create(&path)?;
+    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
     let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
         .map_err(|error| told(&error))?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&folder, &writer)?;
-    let units = plan_units(wanted, &writer.view().manifest().coverage_receipts(), &anchors);
+    let units = plan_units(wanted, &writer.view().coverage_receipts(), &anchors);
     let total = units.iter().map(|unit| unit.range.count()).sum();
     let watch = Watch::blocks("backfilling", total);
     let backfiller = Backfiller {
@@ -94,7 +98,7 @@ fn wanted(args: &BackfillArgs, view: Option<&View>) -> Result<BlockRange, Failur
     if let Some(blocks) = args.blocks {
         return Ok(blocks);
     }
-    let tip = view.and_then(View::tip);
+    let tip = view.and_then(highest_sought);
     let tip = tip.ok_or_else(|| {
         Failure::Usage(anyhow!("nothing is held yet, so there is no gap: give --blocks A..B"))
     })?;
@@ -102,6 +106,13 @@ fn wanted(args: &BackfillArgs, view: Option<&View>) -> Result<BlockRange, Failur
     BlockRange::from_ends(first, tip).ok_or_else(|| {
         Failure::Usage(anyhow!("--backfill-to {first} is above the highest block, {tip}"))
     })
+}
+
+/// The highest block that may be missing: above it there is only the head, which has no gaps and whose
+/// newest blocks are not final.
+fn highest_sought(view: &View) -> Option<u64> {
+    let sealed = view.manifest().segments().last().map(|entry| entry.range.last());
+    sealed.max(view.coverage().last().map(BlockRange::first))
 }
 
 /// What became of a backfill.

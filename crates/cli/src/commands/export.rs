@@ -16,10 +16,25 @@ use crate::progress::{ByBlock, Watch};
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
     let view = folder.store.view();
-    let plan = plan(&held_by(&view), args.blocks);
+    // Whoever names blocks of the head has them; otherwise an archive holds nothing that may change.
+    let last = if args.blocks.is_some() { None } else { view.finalized() };
+    let plan = plan(&held_by(&view, args.blocks.map_or(last, |_| Some(u64::MAX))), args.blocks);
+    let left = view.head_run(u64::MAX).filter(|_| args.blocks.is_none());
+    let left = left.and_then(|run| {
+        let first = last.map_or(run.range.first(), |last| run.range.first().max(last + 1));
+        BlockRange::from_ends(first, run.range.last())
+    });
     let place = folder.path.display();
     if plan.runs.is_empty() {
-        let what = args.blocks.map_or("a block".to_owned(), |it| format!("any of blocks {it}"));
+        let what = match (args.blocks, left) {
+            (Some(blocks), _) => format!("any of blocks {blocks}"),
+            (None, Some(left)) => {
+                format!(
+                    "a final block; --blocks {left} exports those that may still be reorganised"
+                )
+            }
+            (None, None) => "a block".to_owned(),
+        };
         return Err(Failure::Work(anyhow!("{place}: does not hold {what}")));
     }
     let watch = Watch::blocks("exporting", plan.block_count());
@@ -44,7 +59,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         elapsed.as_secs_f64()
     ));
     print_lines(&lines)?;
-    let notes = notes(&exported, &plan.missing);
+    let mut notes = notes(&exported, &plan.missing);
+    notes.extend(left.map(|range| {
+        format!("blocks {range} are not final and were left out; --blocks A..B exports them too")
+    }));
     for note in &notes {
         eprintln!("note: {note}");
     }

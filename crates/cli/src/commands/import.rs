@@ -53,6 +53,7 @@ pub(crate) fn import(
         chain_choice::warn_of_unused_roots(chain_args);
     }
     let folder = DataFolder::create(path)?;
+    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
     let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
         .map_err(|error| told(&error))?;
     refuse_false_anchors(&writer.view(), &anchors)?;

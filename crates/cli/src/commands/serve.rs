@@ -14,6 +14,7 @@ use anyhow::Context;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, Settings, UnknownHash};
+use store::head::Recovery;
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
 use tokio::runtime::Runtime;
@@ -24,6 +25,7 @@ use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::{FolderChain, spec_of};
+use crate::head_text::head_faults;
 use crate::node::Node;
 
 use follow::{Following, Plan};
@@ -166,6 +168,9 @@ impl Bound {
         let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
         let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
         let store = Arc::new(store);
+        if plan.is_none() {
+            warn_of_head(&store.read_head(spec.clone())?);
+        }
         let begin = |plan: &Plan<'_>| Following::begin(plan, folder, &store, self.runtime.handle());
         let following = plan.map(begin).transpose()?;
         let mut service = Service::new(Arc::clone(&store), spec, settings);
@@ -211,12 +216,27 @@ fn told(error: &ServeError) -> Failure {
     Failure::Work(anyhow::anyhow!("{error}{hint}"))
 }
 
-/// Sees what imports in other processes add.
+/// Says what of the head is damaged: what is proven of it is served.
+fn warn_of_head(recovery: &Recovery) {
+    for fault in head_faults(recovery) {
+        warn!(fault, "the head is damaged: serving what is proven of it");
+    }
+}
+
+/// Sees what imports in other processes add, and what a follower in another process does.
 async fn refresh(store: Arc<Store>) {
     loop {
         tokio::time::sleep(REFRESH_EVERY).await;
-        match store.refresh() {
-            Ok(true) => info!(tip = store.view().tip(), "the data folder has changed"),
+        let before = store.head_recovery();
+        // New blocks of the head are proven meanwhile.
+        match tokio::task::block_in_place(|| store.refresh()) {
+            Ok(true) => {
+                info!(tip = store.view().tip(), "the data folder has changed");
+                let recovery = store.head_recovery();
+                if head_faults(&recovery) != head_faults(&before) {
+                    warn_of_head(&recovery);
+                }
+            }
             Ok(false) => {}
             Err(cause) => warn!(%cause, "cannot look at the data folder; serving what was there"),
         }

@@ -11,6 +11,7 @@ use store::stat::Stat;
 use crate::Failure;
 use crate::args::StatArgs;
 use crate::data_folder::DataFolder;
+use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
 
 /// How often a folder that changes under our eyes is looked at again.
@@ -19,6 +20,10 @@ const TRIES_MAX: u32 = 8;
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
     let stat = gather(&folder)?;
+    let recovery = folder.store.head_recovery();
+    for fault in head_faults(&recovery).iter().chain(&head_notes(&recovery)) {
+        eprintln!("note: {fault}");
+    }
     let lines = if args.json { vec![page::json(&stat).to_string()] } else { text(&folder, &stat) };
     Ok(print_lines(&lines)?)
 }
@@ -47,5 +52,6 @@ fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
         Err(DiskError::Missing { .. }) => 0,
         found => found?,
     };
-    block_on(Stat::gather(&folder.store.view(), folder.source(), genesis_bytes))
+    let head_bytes = store::head::file_bytes(&*folder.disk)?;
+    block_on(Stat::gather(&folder.store.view(), folder.source(), head_bytes, genesis_bytes))
 }

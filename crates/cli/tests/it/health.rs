@@ -154,7 +154,7 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
     }
     let view = live.store.view();
     let source = Arc::new(LocalFiles::new(Arc::new(disk), Arc::new(Inline)));
-    let stat = block_on(Stat::gather(&view, source, 0)).unwrap();
+    let stat = block_on(Stat::gather(&view, source, 0, 0)).unwrap();
     let shown = |ranges: &[chain::BlockRange]| {
         ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     };

@@ -40,6 +40,7 @@ mod stat;
 mod stores;
 #[cfg(target_os = "linux")]
 mod threads;
+mod unsealed;
 mod upstream;
 mod verify;
 mod websocket;

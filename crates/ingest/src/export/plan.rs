@@ -22,10 +22,12 @@ impl Plan {
     }
 }
 
-/// What a view holds.
+/// What a view holds: all that is sealed, and of the head the blocks up to a number, if any.
 #[must_use]
-pub fn held_by(view: &View) -> Vec<Held> {
-    let head = view.head().blocks().iter().filter_map(|it| {
+pub fn held_by(view: &View, head_last: Option<u64>) -> Vec<Held> {
+    let head = view.head().blocks().iter();
+    let head = head.take_while(|it| head_last.is_some_and(|last| it.number() <= last));
+    let head = head.filter_map(|it| {
         let range = BlockRange::from_count(it.number(), 1)?;
         Some(Held { range, has_receipts: it.block().receipts.is_some() })
     });

@@ -12,7 +12,7 @@ use crate::survey::describe_claims;
 
 /// What is held, as far as trust is concerned.
 pub(crate) struct Trust {
-    /// The held segments.
+    /// The held segments, and the final blocks of the head.
     runs: Vec<Run>,
     /// What the folder trusts and was told before.
     trusted: Anchors,
@@ -31,7 +31,9 @@ impl Trust {
         anchors: &Anchors,
     ) -> Result<Self, ImportError> {
         let manifest = view.manifest();
-        let mut runs = manifest.trust_runs();
+        // What is final in the head is as good as sealed. What is not gives way to what arrives.
+        let final_head = view.finalized().and_then(|last| view.head_run(last));
+        let mut runs: Vec<Run> = manifest.trust_runs().into_iter().chain(final_head).collect();
         let mut ranges: Vec<BlockRange> = runs.iter().map(|run| run.range).collect();
         ranges.push(part);
         let points = meeting_points(&ranges, anchors);

@@ -45,7 +45,9 @@ impl DataFolder {
     }
 
     pub(crate) fn import(&self, file: &Path, settings: Settings) -> Result<Outcome, ImportError> {
-        let mut writer = Writer::open(self.store(), self.spec.clone()).unwrap();
+        let store = self.store();
+        store.read_head(self.spec.clone()).unwrap();
+        let mut writer = Writer::open(store, self.spec.clone()).unwrap();
         let (spec, anchors, progress) = (&self.spec, &self.anchors, &Unwatched);
         Importer { writer: &mut writer, spec, anchors, settings, progress }.import_file(file)
     }

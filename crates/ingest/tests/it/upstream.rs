@@ -8,3 +8,4 @@ mod followed;
 mod node;
 mod script;
 mod told;
+mod unsealed;

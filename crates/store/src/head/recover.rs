@@ -22,7 +22,7 @@ use super::record::{
     FoundStart, LogStart, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, Record, RecordHead, START_BYTES,
     TIP_BYTES, Tip, VERSION,
 };
-use super::tree::{Base, Tree};
+use super::tree::Tree;
 use super::{HeadBlock, HeadError};
 use crate::disk::{DataFile, Disk, DiskError};
 use crate::finality::Finality;
@@ -130,11 +130,8 @@ pub(super) fn recover(
     spec: &ChainSpec,
     anchors: &Anchors,
 ) -> Result<Recovered, HeadError> {
-    let mut logs: Vec<(u64, String)> = Vec::new();
-    for name in disk.list()? {
-        logs.extend(log_generation(&name).map(|generation| (generation, name)));
-    }
-    logs.sort_unstable();
+    let logs = list_logs(disk)?;
+    let proof = Proof { spec, anchors, known: &Tree::default() };
     let generation = logs.last().map_or(0, |(generation, _)| *generation);
     let mut files = OldFiles::default();
     let mut recovery = Recovery::default();
@@ -145,12 +142,11 @@ pub(super) fn recover(
             let cut = match reader.start(generation)? {
                 Ok(start) => {
                     recovery.log = Some(name.clone());
-                    let (replay, cut) =
-                        reader.replay(start, Replay::new(start.base, spec, anchors))?;
+                    let mut replay = Replay::new(start);
+                    let cut = reader.replay(&mut replay, &proof)?;
                     finality = replay.tip.finality;
-                    let (replayed, refused) = replay.finish()?;
-                    recovery.refused = refused;
-                    tree = Some(replayed);
+                    tree = Some(replay.canonical()?);
+                    recovery.refused = replay.refused;
                     cut
                 }
                 Err(cut) => Some(cut),
@@ -167,18 +163,33 @@ pub(super) fn recover(
     Ok(Recovered { tree: tree.unwrap_or_default(), finality, generation, files, recovery })
 }
 
+/// The folder's logs with their generations, oldest first.
+pub(super) fn list_logs(disk: &dyn Disk) -> Result<Vec<(u64, String)>, DiskError> {
+    let mut logs: Vec<(u64, String)> = Vec::new();
+    for name in disk.list()? {
+        logs.extend(log_generation(&name).map(|generation| (generation, name)));
+    }
+    logs.sort_unstable();
+    Ok(logs)
+}
+
 /// A log that is read.
-struct Reader {
+pub(super) struct Reader {
     file: Arc<dyn DataFile>,
 }
 
 impl Reader {
-    fn open(disk: &dyn Disk, name: &str) -> Result<Self, DiskError> {
+    pub(super) fn open(disk: &dyn Disk, name: &str) -> Result<Self, DiskError> {
         Ok(Self { file: disk.open(name)? })
     }
 
+    /// How long the log was when it was opened.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file.file_bytes()
+    }
+
     /// The log's beginning, or the whole file as a cut.
-    fn start(&self, generation: u64) -> Result<Result<LogStart, Cut>, HeadError> {
+    pub(super) fn start(&self, generation: u64) -> Result<Result<LogStart, Cut>, HeadError> {
         let bytes = self.read_up_to(0, START_BYTES)?;
         let (fault, place) = match LogStart::decode(&bytes, generation) {
             Ok(FoundStart::Ours(start)) => return Ok(Ok(start)),
@@ -193,54 +204,47 @@ impl Reader {
         Ok(Err(Cut { place, offset: 0, bytes, fault, kind: CutKind::Damage { batches_after } }))
     }
 
-    /// Does what the log says, batch after batch, until its end or to where it is not whole.
-    fn replay<'a>(
+    /// Does what the log says, batch after batch, from where it was read to before until its end or
+    /// to where it is not whole.
+    pub(super) fn replay(
         &self,
-        start: LogStart,
-        mut replay: Replay<'a>,
-    ) -> Result<(Replay<'a>, Option<Cut>), HeadError> {
-        let mut offset = length(START_BYTES);
-        let (mut kept, mut batch) = (offset, 1);
+        replay: &mut Replay,
+        proof: &Proof<'_>,
+    ) -> Result<Option<Cut>, HeadError> {
+        let mut offset = replay.kept_bytes;
         let mut pending = Vec::new();
         while offset < self.file.file_bytes() {
-            let fault = match self.record(offset, batch)? {
+            let fault = match self.record(offset, replay.next_batch)? {
                 Ok((end, Record::Block(hash, candidate))) => {
                     pending.push((hash, candidate));
                     offset = end;
                     continue;
                 }
-                Ok((end, Record::Tip(tip))) => match replay.commit(&mut pending, tip) {
+                Ok((end, Record::Tip(tip))) => match replay.commit(&mut pending, tip, proof) {
                     Ok(()) => {
                         offset = end;
-                        (kept, batch) = (end, batch.saturating_add(1));
+                        replay.kept_bytes = end;
+                        replay.next_batch = replay.next_batch.saturating_add(1);
                         continue;
                     }
                     Err(fault) => fault,
                 },
                 Err(fault) => fault,
             };
-            let cut = self.cut(start, fault, offset, kept, batch)?;
-            return Ok((replay, Some(cut)));
+            return Ok(Some(self.cut(replay, fault, offset)?));
         }
         // A log of whole batches is whole only if it has all that its name was given for.
-        let is_whole = pending.is_empty() && batch > start.whole_batches;
-        let fault = CutFault::Unfinished;
-        let cut = if is_whole { None } else { Some(self.cut(start, fault, offset, kept, batch)?) };
-        Ok((replay, cut))
+        if pending.is_empty() && replay.next_batch > replay.start.whole_batches {
+            return Ok(None);
+        }
+        Ok(Some(self.cut(replay, CutFault::Unfinished, offset)?))
     }
 
-    fn cut(
-        &self,
-        start: LogStart,
-        fault: CutFault,
-        offset: u64,
-        kept: u64,
-        batch: u64,
-    ) -> Result<Cut, DiskError> {
-        let batches_after = self.count_batches_after(offset, batch)?;
-        let is_damage = batch <= start.whole_batches || batches_after > 0;
+    fn cut(&self, replay: &Replay, fault: CutFault, offset: u64) -> Result<Cut, DiskError> {
+        let batches_after = self.count_batches_after(offset, replay.next_batch)?;
+        let is_damage = replay.next_batch <= replay.start.whole_batches || batches_after > 0;
         let kind = if is_damage { CutKind::Damage { batches_after } } else { CutKind::TornTail };
-        let bytes = self.file.file_bytes().saturating_sub(kept);
+        let bytes = self.file.file_bytes().saturating_sub(replay.kept_bytes);
         Ok(Cut { place: self.file.place().to_owned(), offset, bytes, fault, kind })
     }
 
@@ -305,25 +309,42 @@ impl Reader {
     }
 }
 
+/// What proves the blocks of a log.
+pub(super) struct Proof<'a> {
+    pub(super) spec: &'a ChainSpec,
+    pub(super) anchors: &'a Anchors,
+    /// Blocks that these have proven before, in an older log.
+    pub(super) known: &'a Tree,
+}
+
 /// The head that comes about batch by batch.
-struct Replay<'a> {
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) start: LogStart,
+    /// Where the last whole batch ends.
+    pub(super) kept_bytes: u64,
+    next_batch: u64,
     /// All blocks; which of them are canonical is left to the end.
     tree: Tree,
     /// The proven block that the last batch ends with, and what that batch says is final.
-    tip: Tip,
-    spec: &'a ChainSpec,
-    anchors: &'a Anchors,
-    refused: Vec<Refused>,
+    pub(super) tip: Tip,
+    pub(super) refused: Vec<Refused>,
     /// The parents of blocks that were refused: the way down to what is proven.
     refused_parents: BTreeMap<B256, B256>,
 }
 
-impl<'a> Replay<'a> {
-    fn new(base: Base, spec: &'a ChainSpec, anchors: &'a Anchors) -> Self {
+impl Replay {
+    pub(super) fn new(start: LogStart) -> Self {
+        let (kept_bytes, next_batch) = (length(START_BYTES), 1);
         let (refused, refused_parents) = (Vec::new(), BTreeMap::new());
-        let tip = Tip { hash: base.parent_hash, finality: Finality::default() };
-        let tree = Tree::on(base);
-        Self { tree, tip, spec, anchors, refused, refused_parents }
+        let tip = Tip { hash: start.base.parent_hash, finality: Finality::default() };
+        let tree = Tree::on(start.base);
+        Self { start, kept_bytes, next_batch, tree, tip, refused, refused_parents }
+    }
+
+    /// All blocks that were proven.
+    pub(super) fn into_blocks(self) -> Tree {
+        self.tree
     }
 
     /// Proves the blocks of a batch. The branch is canonical that ends with `tip`, or as much of it
@@ -332,11 +353,12 @@ impl<'a> Replay<'a> {
         &mut self,
         pending: &mut Vec<(B256, Box<Candidate>)>,
         tip: Tip,
+        proof: &Proof<'_>,
     ) -> Result<(), CutFault> {
         for (hash, candidate) in pending.drain(..) {
             let parent_hash = decode_header(&candidate.header).map(|header| header.parent_hash);
-            match self.prove(hash, *candidate) {
-                Ok(block) => self.tree.insert(Arc::new(block)),
+            match self.prove(hash, *candidate, proof) {
+                Ok(block) => self.tree.insert(block),
                 Err(reason) => {
                     self.refused.push(Refused { hash, reason });
                     self.refused_parents.extend(parent_hash.map(|parent| (hash, parent)));
@@ -355,26 +377,40 @@ impl<'a> Replay<'a> {
     }
 
     /// The head after the last batch.
-    fn finish(self) -> Result<(Tree, Vec<Refused>), HeadError> {
-        Ok((self.tree.switched_to(self.tip.hash)?, self.refused))
+    pub(super) fn canonical(&self) -> Result<Tree, HeadError> {
+        self.tree.switched_to(self.tip.hash)
     }
 
-    fn prove(&self, hash: B256, candidate: Candidate) -> Result<HeadBlock, String> {
+    fn prove(
+        &self,
+        hash: B256,
+        candidate: Candidate,
+        proof: &Proof<'_>,
+    ) -> Result<Arc<HeadBlock>, String> {
         let header = decode_header(&candidate.header).map_err(|error| error.to_string())?;
         let next = self.tree.number_after(&header.parent_hash).ok_or_else(|| {
             format!("block {}: its parent {} is not in the head", header.number, header.parent_hash)
         })?;
+        // The same block: its number follows from its header, which its hash stands for.
+        let is_enough = |known: &&Arc<HeadBlock>| {
+            known.number() == next
+                && known.parent_hash() == header.parent_hash
+                && (known.block().receipts.is_some() || candidate.receipts.is_none())
+        };
+        if let Some(known) = proof.known.find(&hash).filter(is_enough) {
+            return Ok(Arc::clone(known));
+        }
         let start = match next.checked_sub(1) {
             Some(number) => Start::After { number, hash: header.parent_hash },
             None => Start::At(0),
         };
-        let proven = Verifier::new(self.spec, self.anchors, start).verify(candidate);
+        let proven = Verifier::new(proof.spec, proof.anchors, start).verify(candidate);
         let block = proven.map_err(|mismatch: Mismatch| mismatch.to_string())?;
         if block.hash != hash {
             let number = block.header.number;
             return Err(format!("block {number}: its hash is {}, the log says {hash}", block.hash));
         }
-        Ok(HeadBlock::new(block))
+        Ok(Arc::new(HeadBlock::new(block)))
     }
 }
 

@@ -4,10 +4,10 @@
 use chain::trust::Anchors;
 
 use super::blocks::{Place, branch, get};
-use super::shelf::{Shelf, range, truth, whole};
+use super::shelf::{Shelf, open_store, range, truth, whole};
 use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
-use crate::head::fixture::SPARSE;
+use crate::head::fixture::{SPARSE, spec};
 use crate::head::{HeadError, HeadLimits};
 use crate::store::Limits;
 use crate::{Finality, stat::BlockId};
@@ -109,7 +109,15 @@ fn a_head_in_whose_place_another_chain_was_sealed_is_left_and_told() {
     let stale = branch(Place::above(255, shelf.truth[&255]), b'x', 20);
     shelf.writer.extend(stale.iter().map(|hash| get(*hash, true)).collect()).unwrap();
     let mut shelf = shelf.crashed(Crash::default());
+    // A writer that does not follow sees the head, and that it is not of the chain that it brings.
+    shelf.store.read_head(spec()).unwrap();
+    assert_eq!(shelf.view().tip(), Some(275));
     shelf.bring(&[whole(256, 300)]).unwrap();
+    assert_eq!((shelf.view().tip(), shelf.view().head().tip().is_none()), (Some(300), true));
+    let reader = open_store(&shelf.disk, Limits::default()).unwrap();
+    let superseded = reader.read_head(spec()).unwrap().superseded.unwrap();
+    assert_eq!((superseded.number, superseded.found), (275, stale[19]));
+    assert_eq!(reader.view().coverage(), [range(0, 300)]);
     let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
     let superseded = recovery.superseded.unwrap();
     assert_eq!((superseded.number, superseded.sealed), (275, shelf.truth[&275]));

@@ -162,7 +162,7 @@ impl HeadState {
 
     /// What opening makes of it: blocks that segments hold leave.
     pub(super) fn opened_beside(&mut self, sealed: &Sealed) {
-        let first = self.chain.first().map(|hash| self.tree[hash].place.number);
+        let first = self.base.map(|base| base.number);
         let coverage = sealed.coverage();
         let holds = |number| coverage.iter().find(|range| range.contains(number));
         if let Some(range) = first.and_then(holds) {

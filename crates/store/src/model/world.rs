@@ -449,20 +449,29 @@ impl World {
     /// The other process looks.
     pub(super) fn look_as_reader(&mut self) -> Result<()> {
         self.tell(&"another process reads");
-        let (now, before) = (self.sealed.now.clone(), self.sealed_before.clone());
+        let now = self.sealed.now.clone();
+        let (before, heads_before) = (self.sealed_before.clone(), self.heads_before.clone());
+        // A change that failed may be in the log, whole.
+        let heads_now: Vec<HeadState> =
+            self.head.maybe.iter().chain([&self.head.now]).cloned().collect();
         let questions = self.questions.clone();
         let Process { reader, store, .. } = self.process();
         let is_current = reader.view().manifest() == store.view().manifest();
         let view = reader.view();
         let shown = before.iter().find(|sealed| lists(&view, sealed)).context("a whole state")?;
-        let outcome = compare(&view, shown, &HeadState::default(), &questions);
+        let head = shown_head(&view, shown, &heads_before).context("a head that was")?;
+        let outcome = compare(&view, shown, &head, &questions);
         match outcome {
             Err(error) if !is_current && is_missing(&error) => {}
             outcome => outcome.context("in another process")?,
         }
-        ensure!(reader.refresh()? != is_current, "whether there was something new");
-        compare(&reader.view(), &now, &HeadState::default(), &questions)
-            .context("in another process that has looked")
+        ensure!(reader.refresh()? || is_current, "there was something new");
+        ensure!(!reader.refresh()?, "there is nothing new");
+        let recovery = reader.head_recovery();
+        ensure!(!recovery.has_damage() && recovery.superseded.is_none(), "{recovery:?}");
+        let view = reader.view();
+        let head = shown_head(&view, &now, &heads_now).context("a head that is")?;
+        compare(&view, &now, &head, &questions).context("in another process that has looked")
     }
 
     /// All files as they are now.
@@ -508,10 +517,22 @@ impl World {
     }
 }
 
+/// Which of these heads a view shows above what is sealed.
+fn shown_head(view: &View, sealed: &Sealed, heads_of: &[HeadState]) -> Option<HeadState> {
+    let opened = heads_of.iter().map(|head| {
+        let mut opened = head.clone();
+        opened.opened_beside(sealed);
+        opened
+    });
+    let mut opened = opened.filter(|head| heads(view, head));
+    opened.next()
+}
+
 /// Opens the folder, with its head if it has one.
 fn open(disk: &FaultyDisk, limits: Limits, has_head: bool) -> Result<(Process, Recovery)> {
     let open = || Store::open(Arc::new(disk.clone()), Arc::new(Inline), limits);
     let (store, reader) = (Arc::new(open()?), open()?);
+    reader.read_head(spec())?;
     let mut writer = Writer::open(Arc::clone(&store), spec())?;
     let recovery = if has_head {
         writer.open_head(&Anchors::none(), HeadLimits::default())?

@@ -15,6 +15,7 @@ use super::{Told, Writer};
 use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::head::{Head, HeadLimits, Recovery, Superseded};
+use crate::head_reader::{Seam, find_seam};
 use crate::layout::Held;
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -32,6 +33,7 @@ impl Writer {
         let disk = self.store.disk().clone();
         let (mut head, mut recovery) = Head::open(disk, &self.spec, anchors, limits)?;
         recovery.superseded = self.drop_sealed(&mut head)?;
+        self.store.end_reading_head();
         self.head = Some(head);
         self.show_head();
         Ok(recovery)
@@ -187,29 +189,17 @@ impl Writer {
     /// passed. Where others sealed another chain, that one counts: it is told, and the head begins anew
     /// above it.
     fn drop_sealed(&self, head: &mut Head) -> Result<Option<Superseded>, StoreError> {
-        let view = self.view();
-        let head_view = head.view();
-        let Some(next) = head.next_of_base() else { return Ok(None) };
-        let coverage = view.manifest().coverage();
-        let Some(sealed_range) = coverage.iter().find(|range| range.contains(next)) else {
-            return Ok(None);
-        };
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let tip = head_view.tip().map_or(sealed_range.last(), |tip| tip.number());
-        let last = block_on(view.read_hash(&mut reader, sealed_range.last()))?;
-        let last = last.ok_or(StoreError::NotHeld { number: sealed_range.last() })?;
-        let meeting = sealed_range.last().min(tip);
-        let listed = block_on(view.read_hash(&mut reader, meeting))?;
-        let found = head_view.find_block(meeting).map(|block| block.hash());
-        if let (Some(sealed), Some(found)) = (listed, found)
-            && sealed != found
-        {
-            // What was final of the other chain is not any more.
-            let to = BlockId { number: sealed_range.last(), hash: last };
-            head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;
-            return Ok(Some(Superseded { number: meeting, found, sealed }));
+        match find_seam(&self.view(), &head.view())? {
+            Seam::Above => Ok(None),
+            Seam::Passed(BlockId { number, hash }) => {
+                head.seal_below(number, hash)?;
+                Ok(None)
+            }
+            Seam::Superseded(superseded, to) => {
+                // What was final of the other chain is not any more.
+                head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;
+                Ok(Some(superseded))
+            }
         }
-        head.seal_below(sealed_range.last(), last)?;
-        Ok(None)
     }
 }

@@ -77,6 +77,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
         | StoreError::Head(_)
+        | StoreError::Changing
         | StoreError::NoHead
         | StoreError::HeadInUse
         | StoreError::WriterGone
@@ -109,6 +110,7 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         StoreError::Lock(LockError::Held { .. }) => {
             "one process writes at a time: wait for the other, or give another --data-dir"
         }
+        StoreError::Changing => "another process writes to it: run the same command again",
         StoreError::Manifest(ManifestError::Corrupt { .. } | ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }

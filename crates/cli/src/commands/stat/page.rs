@@ -47,6 +47,7 @@ pub(super) fn json(stat: &Stat) -> Value {
         "gaps": ranges(&stat.gaps),
         "tip": block(stat.tip),
         "finalized": block(stat.finalized),
+        "head": stat.head.map(|it| json!({ "first": it.first(), "last": it.last() })),
         "blocks": stat.block_count,
         "transactions": stat.transaction_count,
         "logs": stat.log_count,
@@ -56,6 +57,7 @@ pub(super) fn json(stat: &Stat) -> Value {
             "transactions": bytes.transactions,
             "receipts": bytes.receipts,
             "lookups": bytes.lookups,
+            "head": bytes.head,
             "other": bytes.other,
         },
         "segments": segments.collect::<Vec<_>>(),
@@ -93,6 +95,7 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         Some(block) => format!("finalized  {} {}", block.number, block.hash),
         None => "finalized  none: nothing says that the highest range is canonical".to_owned(),
     });
+    lines.extend(stat.head.map(|range| format!("head       {range}, not sealed yet")));
     lines.extend(table(stat));
     lines.push(format!(
         "{} segments, {} lookup runs",
@@ -157,6 +160,7 @@ fn table(stat: &Stat) -> Vec<String> {
         ("transactions", bytes.transactions),
         ("receipts", bytes.receipts),
         ("lookups", bytes.lookups),
+        ("head", bytes.head),
         ("other", bytes.other),
         ("total", total),
     ];

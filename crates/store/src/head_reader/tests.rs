@@ -1,0 +1,240 @@
+//! A process that reads beside one that writes: it sees the same, or the same a moment ago.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use alloy_primitives::B256;
+use chain::trust::Anchors;
+use chain::{Block, BlockRange, Verified};
+
+use super::*;
+use crate::disk::Folder;
+use crate::disk::faulty::FaultyDisk;
+use crate::head::fixture::{BASE, id, run, spec};
+use crate::head::{CutKind, HeadLimits};
+use crate::read::Inline;
+use crate::store::{Limits, Store};
+use crate::writer::{Told, Writer};
+
+fn open(disk: &(impl Disk + Clone + 'static)) -> Store {
+    Store::open(Arc::new(disk.clone()), Arc::new(Inline), Limits::default()).unwrap()
+}
+
+fn writer(disk: &(impl Disk + Clone + 'static)) -> Writer {
+    let mut writer = Writer::open(Arc::new(open(disk)), spec()).unwrap();
+    writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    writer
+}
+
+fn reader(disk: &(impl Disk + Clone + 'static)) -> Store {
+    let store = open(disk);
+    store.read_head(spec()).unwrap();
+    store
+}
+
+fn finality(safe: &Verified<Block>, finalized: &Verified<Block>) -> Finality {
+    let id = |block: &Verified<Block>| BlockId { number: block.header.number, hash: block.hash };
+    Finality { safe: Some(id(safe)), finalized: Some(id(finalized)) }
+}
+
+/// Every block that can be read, and what is safe and final.
+type Picture = (Vec<(u64, B256)>, Option<u64>, Option<u64>);
+
+fn picture(view: &View) -> Picture {
+    let mut reader = Reader::new().unwrap();
+    let numbers = view.coverage().into_iter().flat_map(|range| range.first()..range.end());
+    let mut read = |number| block_on(view.read_hash(&mut reader, number)).unwrap().unwrap();
+    (numbers.map(|number| (number, read(number))).collect(), view.safe(), view.finalized())
+}
+
+type Step = Box<dyn Fn(&mut Writer)>;
+
+/// One of everything that a follower and a human do.
+fn script() -> Vec<Step> {
+    let main = run(BASE, &"s".repeat(250));
+    let branch = run(id(&main[239]), "bbbbbbbbbbbb");
+    let other = run(id(&main[49]), "ccc");
+    let first = main[..100].to_vec();
+    let rest = main[100..].to_vec();
+    let (low, high) = (finality(&main[120], &main[99]), finality(&main[230], &main[220]));
+    let (fork, cut) = (main[239].hash, id(&main[49]));
+    vec![
+        Box::new(move |writer| writer.extend(first.clone()).unwrap()),
+        Box::new(move |writer| writer.extend(rest.clone()).unwrap()),
+        Box::new(move |writer| writer.set_finality(low).unwrap()),
+        Box::new(move |writer| writer.reorg(fork, branch.clone()).unwrap()),
+        Box::new(move |writer| writer.set_finality(high).unwrap()),
+        Box::new(move |writer| {
+            let sealed = writer.seal(300, Told::default()).unwrap();
+            assert_eq!(sealed, BlockRange::from_ends(101, 255));
+        }),
+        Box::new(move |writer| writer.rewind(fork).unwrap()),
+        Box::new(move |writer| {
+            writer.rewind_to(cut.0, cut.1).unwrap();
+        }),
+        Box::new(move |writer| writer.extend(other.clone()).unwrap()),
+    ]
+}
+
+#[test]
+fn a_reader_sees_what_the_writer_shows_after_every_change_and_changes_nothing() {
+    let disk = FaultyDisk::new(1);
+    let follower = reader(&disk);
+    let mut writer = writer(&disk);
+    for (number, step) in script().iter().enumerate() {
+        step(&mut writer);
+        let files = disk.list().unwrap();
+        assert!(follower.refresh().unwrap(), "step {number} is seen");
+        assert!(!follower.refresh().unwrap(), "step {number} is seen once");
+        let expected = picture(&writer.view());
+        // One that was there before, and one that opens the folder now.
+        assert_eq!(picture(&follower.view()), expected, "step {number}");
+        assert_eq!(picture(&reader(&disk).view()), expected, "step {number}, opened anew");
+        assert_eq!(disk.list().unwrap(), files, "step {number}: looking changes nothing");
+        assert!(follower.head_recovery().is_clean(), "{:?}", follower.head_recovery());
+    }
+    drop(writer);
+    assert_eq!(reader(&disk).view().tip(), Some(153), "also when nobody writes");
+}
+
+#[test]
+fn no_block_is_proven_twice_by_a_reader_that_follows() {
+    let disk = FaultyDisk::new(1);
+    let mut writer = writer(&disk);
+    let blocks = run(BASE, &"s".repeat(200));
+    writer.extend(blocks.clone()).unwrap();
+    let follower = reader(&disk);
+    let before = follower.view();
+    writer.extend(run(id(&blocks[199]), "a")).unwrap();
+    assert!(writer.seal(290, Told::default()).unwrap().is_some());
+    assert_eq!(disk.list().unwrap().iter().filter(|name| name.ends_with(".log")).count(), 1);
+    assert!(follower.refresh().unwrap());
+    let after = follower.view();
+    assert_eq!(after.head().blocks().len(), 46);
+    for block in &after.head().blocks()[..45] {
+        let known = before.head().find_block(block.number()).unwrap();
+        assert!(Arc::ptr_eq(known, block), "block {} was proven again", block.number());
+    }
+}
+
+#[test]
+fn a_change_that_is_being_written_is_passed_over_until_it_is_whole() {
+    let disk = FaultyDisk::new(1);
+    let mut writer = writer(&disk);
+    let blocks = run(BASE, "aaaa");
+    writer.extend(blocks[..2].to_vec()).unwrap();
+    let start = disk.read("head-1.log", 1 << 20).unwrap().len();
+    writer.extend(blocks[2..].to_vec()).unwrap();
+    let bytes = disk.read("head-1.log", 1 << 20).unwrap();
+    let other = FaultyDisk::new(1);
+    other.write("head-1.log", &bytes[..start]).unwrap();
+    let follower = reader(&other);
+    for end in start..bytes.len() {
+        other.write("head-1.log", &bytes[..end]).unwrap();
+        follower.refresh().unwrap();
+        let recovery = follower.head_recovery();
+        assert!(!recovery.has_damage(), "{end} bytes: {recovery:?}");
+        assert_eq!(follower.view().tip(), Some(102), "{end} bytes");
+    }
+    other.write("head-1.log", &bytes).unwrap();
+    assert!(follower.refresh().unwrap());
+    assert_eq!(follower.view().tip(), Some(104));
+    assert!(follower.head_recovery().is_clean());
+}
+
+#[test]
+fn every_flipped_byte_is_told_and_takes_at_most_the_last_change_if_it_is_no_damage() {
+    let disk = FaultyDisk::new(1);
+    let blocks = run(BASE, "aaaaa");
+    writer(&disk).extend(blocks[..2].to_vec()).unwrap();
+    let mut writer = writer(&disk);
+    writer.extend(blocks[2..3].to_vec()).unwrap();
+    writer.set_finality(finality(&blocks[1], &blocks[0])).unwrap();
+    writer.extend(blocks[3..4].to_vec()).unwrap();
+    let before = picture(&writer.view());
+    writer.extend(blocks[4..].to_vec()).unwrap();
+    let whole = picture(&writer.view());
+    let bytes = disk.read("head-2.log", 1 << 20).unwrap();
+    for position in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[position] ^= 1 << (position % 8);
+        let disk = FaultyDisk::new(1);
+        disk.write("head-2.log", &flipped).unwrap();
+        let store = open(&disk);
+        let recovery = store.read_head(spec()).unwrap();
+        let found = picture(&store.view());
+        assert_eq!(recovery.cuts.len(), 1, "byte {position}: {recovery:?}");
+        let text = recovery.cuts[0].to_string();
+        assert!(text.starts_with("memory/head-2.log: byte "), "byte {position}: {text}");
+        assert!(whole.0.starts_with(&found.0), "byte {position}: {found:?}");
+        if recovery.cuts[0].kind == CutKind::TornTail {
+            assert_eq!(found, before, "byte {position}");
+        }
+    }
+}
+
+/// A chain that grows, is reorganised, becomes final and is sealed, as fast as it can.
+fn write_all(folder: &Folder, main: &[Verified<Block>]) {
+    let mut writer = writer(folder);
+    for (number, blocks) in main.chunks(16).enumerate() {
+        let parent = writer.view().head().tip().map_or(BASE, |tip| (tip.number(), tip.hash()));
+        if number % 3 == 1 {
+            writer.extend(run(parent, "x")).unwrap();
+            writer.reorg(parent.1, blocks.to_vec()).unwrap();
+        } else {
+            writer.extend(blocks.to_vec()).unwrap();
+        }
+        let (safe, finalized) = (&blocks[8], &main[(number * 16).saturating_sub(8)]);
+        writer.set_finality(finality(safe, finalized)).unwrap();
+        writer.seal(finalized.header.number, Told::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_beside_a_busy_writer_never_sees_a_hole_or_two_chains() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = Folder::open(directory.path()).unwrap();
+    let main = run(BASE, &"s".repeat(1500));
+    let last = main[1499].header.number;
+    let is_done = AtomicBool::new(false);
+    let follower = reader(&folder);
+    let view_count = thread::scope(|scope| {
+        scope.spawn(|| {
+            write_all(&folder, &main);
+            is_done.store(true, Ordering::Release);
+        });
+        let (mut view_count, mut finalized) = (0, None);
+        loop {
+            let was_done = is_done.load(Ordering::Acquire);
+            if follower.refresh().unwrap() {
+                let view = follower.view();
+                view_count += 1;
+                check_whole(&view, &main);
+                assert!(view.finalized() >= finalized, "{:?}, {finalized:?}", view.finalized());
+                finalized = view.finalized();
+            }
+            if was_done {
+                break view_count;
+            }
+        }
+    });
+    let view = follower.view();
+    assert_eq!((view.tip(), view.coverage().len()), (Some(last), 1));
+    assert!(!view.manifest().segments().is_empty() && view_count > 1, "{view_count} views");
+    assert!(follower.head_recovery().is_clean());
+}
+
+/// All from the first block on is there once, and links.
+fn check_whole(view: &View, main: &[Verified<Block>]) {
+    let coverage = view.coverage();
+    assert!(coverage.len() == 1 && coverage[0].first() == 101, "{coverage:?}");
+    let head = view.head().blocks();
+    if let (Some(entry), Some(first)) = (view.manifest().segments().last(), head.first()) {
+        assert_eq!(entry.range.end(), first.number());
+        assert_eq!(entry.last_hash, first.parent_hash());
+    }
+    for block in head.iter().filter(|block| Some(block.number()) <= view.finalized()) {
+        let place = usize::try_from(block.number() - 101).unwrap();
+        assert_eq!(block.hash(), main[place].hash);
+    }
+}
