@@ -288,7 +288,8 @@ impl<'a> Verifier<'a> {
 }
 
 fn blob_count(transactions: &[Transaction]) -> u64 {
-    let counts = transactions.iter().map(|tx| alloy_consensus::Transaction::blob_count(&tx.envelope));
+    let counts =
+        transactions.iter().map(|tx| alloy_consensus::Transaction::blob_count(&tx.envelope));
     counts.map(Option::unwrap_or_default).sum()
 }
 

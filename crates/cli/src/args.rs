@@ -13,6 +13,7 @@ use ingest::export::Kind;
 use ingest::sample::Payload;
 use rpc::{PassThroughMethod, Settings};
 
+use crate::commands::repair;
 use crate::upstream_args::UpstreamArgs;
 
 const EXAMPLES: &str = "\
@@ -151,6 +152,14 @@ pub(crate) enum Command {
     /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Rebuild the manifest of a damaged data folder from its segments
+    ///
+    /// For when the manifest was lost or cannot be read. Every segment is proven as `quipu check`
+    /// does it, lookups are built anew, and what does not prove is left out and named. Nothing is
+    /// removed, and a folder whose manifest is intact is left as it is. The name of a chain that is
+    /// not built in, anchors and total difficulties above a gap are not in segments: give them again.
+    #[command(after_help = repair::EXAMPLES)]
+    Repair(repair::RepairArgs),
     /// Drop the blocks above one, after a conflict with the node that is followed
     ///
     /// For when blocks were final by a node's word and turn out not to be: everything above the named

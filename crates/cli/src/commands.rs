@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;
 pub(crate) mod serve;

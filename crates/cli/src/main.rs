@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),
+        Command::Repair(repair) => commands::repair::run(&repair),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

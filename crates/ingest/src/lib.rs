@@ -13,6 +13,7 @@ pub mod follow;
 pub mod import;
 pub mod pool;
 pub mod prove;
+pub mod repair;
 pub mod sample;
 pub mod survey;
 pub mod upstream;

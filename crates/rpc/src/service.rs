@@ -161,6 +161,7 @@ impl Service {
     pub(crate) fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> =
             self.health.iter().flat_map(|health| health.troubles()).collect();
+        troubles.extend(self.store.trouble());
         if self.store.view().tip().is_none() {
             troubles.push("no block is held yet".to_owned());
         }

@@ -67,6 +67,8 @@ pub struct SegmentCheck<'a> {
     encoder: Encoder,
     /// Ordinal, in its slot, of the segment's first transaction.
     first_ordinal: u64,
+    /// Whether the runs are there to be asked.
+    has_lookups: bool,
 }
 
 /// The segment as its blocks give it, group by group in order.
@@ -97,6 +99,10 @@ pub struct Examined {
 }
 
 impl Examined {
+    pub(crate) fn blocks(&self) -> &[Verified<Block>] {
+        &self.blocks
+    }
+
     /// How many transactions each of its blocks has.
     pub fn transaction_counts(&self) -> impl Iterator<Item = u64> {
         self.blocks.iter().map(|block| u64::try_from(block.transactions.len()).unwrap_or(u64::MAX))
@@ -145,9 +151,15 @@ impl<'a> SegmentCheck<'a> {
             file: Arc::clone(file),
             encoder,
             first_ordinal: in_slot.map(|it| it.transaction_count).sum(),
+            has_lookups: true,
             open,
         };
         Ok(Some((check, rebuild)))
+    }
+
+    /// The same check where no lookup run is listed yet.
+    pub(crate) fn without_lookups(self) -> Self {
+        Self { has_lookups: false, ..self }
     }
 
     /// The segment's file.
@@ -217,7 +229,9 @@ impl<'a> SegmentCheck<'a> {
                 expect_equal(self.file_name(), &what(), &stored, &transaction.sender)?;
             }
         }
-        self.find_hashes(reader, &block)?;
+        if self.has_lookups {
+            self.find_hashes(reader, &block)?;
+        }
         Ok(block)
     }
 

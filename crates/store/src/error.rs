@@ -132,6 +132,26 @@ pub enum StoreError {
         /// The segment that is missing.
         range: BlockRange,
     },
+    /// A manifest that was lost: a writer writes it before any other file.
+    #[error(
+        "{folder}: the manifest is missing, but {found} are there: the data folder is damaged; \
+         `quipu repair` rebuilds the manifest from the segments"
+    )]
+    ManifestMissing {
+        /// The data folder.
+        folder: String,
+        /// What is there.
+        found: String,
+    },
+    /// A folder that was open, and has no file of ours any more.
+    #[error(
+        "{folder}: the data folder is not there any more: was it moved or removed, or its disk \
+         unmounted?"
+    )]
+    FolderGone {
+        /// The data folder.
+        folder: String,
+    },
     /// A change that the manifest refuses.
     #[error(transparent)]
     Conflict(#[from] Conflict),

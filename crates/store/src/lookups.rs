@@ -45,6 +45,8 @@ impl SegmentKeys {
 pub(crate) struct RunChange {
     pub(crate) built: Vec<RunEntry>,
     pub(crate) gone: Vec<String>,
+    /// Files that were steps on the way to a larger run, which nobody lists.
+    pub(crate) passing: Vec<String>,
 }
 
 /// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
@@ -67,12 +69,9 @@ pub(crate) fn build_runs(
         change.gone.extend(
             held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
         );
-        // Steps on the way to a larger run, which nobody lists.
-        for entry in &task.passing {
-            if !runs.contains(entry) && !held().any(|held| held == entry) {
-                workshop.disk().remove(&entry.file_name)?;
-            }
-        }
+        let is_listed = |entry: &RunEntry| runs.contains(entry) || held().any(|it| it == entry);
+        let passing = task.passing.into_iter().filter(|entry| !is_listed(entry));
+        change.passing.extend(passing.map(|entry| entry.file_name));
         runs.retain(|entry| !held().any(|held| held == entry));
         change.built.extend(runs);
     }

@@ -6,6 +6,7 @@
 use alloy_primitives::{B256, hex};
 use segment::lookup::{RunSpan, Subject};
 
+use crate::genesis_file::GENESIS_NAME;
 use crate::layout::Held;
 
 const SEGMENT_BEGIN: &str = "blocks-";
@@ -14,6 +15,9 @@ const RUN_BEGIN: &str = "lookup-";
 const RUN_END: &str = ".run";
 const BARE: &str = "-bare";
 const PART_END: &str = ".part";
+const HEAD_BEGIN: &str = "head-";
+const LOG_END: &str = ".log";
+const DAMAGED_END: &str = ".damaged";
 /// Bytes of a digest that a name tells: enough that two contents do not meet by chance.
 const DIGEST_BYTES: usize = 8;
 
@@ -54,6 +58,21 @@ pub(crate) fn is_data_name(name: &str) -> bool {
         number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     is_between(SEGMENT_BEGIN, SEGMENT_END) || is_between(RUN_BEGIN, RUN_END) || is_part()
+}
+
+/// Whether a file is a segment.
+pub(crate) fn is_segment_name(name: &str) -> bool {
+    is_data_name(name) && name.ends_with(SEGMENT_END)
+}
+
+/// Whether only a folder that has, or had, a manifest holds a file of this name. What a crash leaves
+/// unfinished and the lock say nothing.
+pub(crate) fn is_lasting_name(name: &str) -> bool {
+    let is_unfinished = name.ends_with(PART_END);
+    let is_of_head = name
+        .strip_prefix(HEAD_BEGIN)
+        .is_some_and(|rest| rest.ends_with(LOG_END) || rest.ends_with(DAMAGED_END));
+    name == GENESIS_NAME || is_of_head || (is_data_name(name) && !is_unfinished)
 }
 
 fn short(digest: B256) -> String {

@@ -16,7 +16,8 @@ use crate::files::{Files, LocalFiles};
 use crate::finality::Finality;
 use crate::head::{HeadView, Recovery};
 use crate::head_reader::HeadReader;
-use crate::manifest::{Manifest, Network};
+use crate::manifest::Manifest;
+use crate::presence::Presence;
 use crate::read::Blocking;
 use crate::view::View;
 
@@ -62,23 +63,25 @@ pub struct Store {
     /// Reads the head that another process writes; `None` if nobody asked for it, or a writer has it.
     head_reader: Mutex<Option<HeadReader>>,
     watchers: Mutex<Vec<Arc<dyn Watcher>>>,
+    presence: Presence,
 }
 
 impl Store {
-    /// Opens a folder; one without a manifest holds nothing yet. One of a development build, whose
-    /// segments no build reads any more, is refused.
+    /// Opens a folder; an empty one holds nothing yet, and one that lost its manifest is refused. So is
+    /// one of a development build, whose segments no build reads any more.
     pub fn open(
         disk: Arc<dyn Disk>,
         blocking: Arc<dyn Blocking>,
         limits: Limits,
     ) -> Result<Self, StoreError> {
-        let manifest = load(&*disk)?;
+        let presence = Presence::default();
+        let manifest = presence.load(&*disk)?;
         refuse_unreleased(&*disk, &manifest)?;
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
-        Ok(Self { disk, view, head_reader, watchers: Mutex::default() })
+        Ok(Self { disk, view, head_reader, watchers: Mutex::default(), presence })
     }
 
     /// Shows the head too, as its log has it: now and at every [`Store::refresh`], until a writer takes
@@ -113,7 +116,8 @@ impl Store {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
     }
 
-    /// Looks whether another process has changed the folder; tells whether it has.
+    /// Looks whether another process has changed the folder; tells whether it has. If the manifest or
+    /// the folder is gone, the view stays as it is.
     pub fn refresh(&self) -> Result<bool, StoreError> {
         let mut reader = self.lock_reader();
         let Some(reader) = reader.as_mut() else { return self.refresh_manifest() };
@@ -132,8 +136,8 @@ impl Store {
     /// Looks at the manifest, then at the head. A seal lists blocks in the manifest before they leave
     /// the head, so nothing is missing from the two unless the manifest has changed in between.
     fn refresh_both(&self, reader: &mut HeadReader) -> Result<bool, StoreError> {
-        let manifest = load(&*self.disk)?;
-        if reader.look(&*self.disk)? && load(&*self.disk)? != manifest {
+        let manifest = self.presence.load(&*self.disk)?;
+        if reader.look(&*self.disk)? && self.presence.load(&*self.disk)? != manifest {
             return Err(StoreError::Changing);
         }
         let view = self.view();
@@ -166,13 +170,29 @@ impl Store {
     }
 
     fn refresh_manifest(&self) -> Result<bool, StoreError> {
-        let manifest = load(&*self.disk)?;
+        let manifest = self.presence.load(&*self.disk)?;
         let view = self.view();
         if manifest == *view.manifest() {
             return Ok(false);
         }
         self.show(Arc::new(view.with_manifest(manifest)));
         Ok(true)
+    }
+
+    /// Looks whether the folder is still there: for whoever has its writer, and knows what it holds.
+    pub fn look(&self) -> Result<(), StoreError> {
+        self.presence.look(&*self.disk)
+    }
+
+    /// Why the folder could not be looked at the last time: readers are shown what was there before.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.presence.trouble()
+    }
+
+    /// Writes the manifest of a folder that has none.
+    pub(crate) fn begin_manifest(&self) -> Result<(), StoreError> {
+        self.presence.begin(&*self.disk)
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -202,8 +222,4 @@ fn refuse_unreleased(disk: &dyn Disk, manifest: &Manifest) -> Result<(), StoreEr
         }
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-fn load(disk: &dyn Disk) -> Result<Manifest, StoreError> {
-    Ok(Manifest::load(disk)?.unwrap_or_else(|| Manifest::new(Network::default())))
 }

@@ -57,7 +57,8 @@ pub struct Told {
 }
 
 impl Writer {
-    /// Takes the folder's lock and removes what a crash has left.
+    /// Takes the folder's lock, begins the manifest of an empty folder, and removes what a crash has
+    /// left: files that a manifest could list, and the one that is there does not.
     pub fn open(store: Arc<Store>, spec: ChainSpec) -> Result<Self, StoreError> {
         let lock = WriterLock::take(&**store.disk())?;
         // Before we had the lock, another writer may have changed the folder.
@@ -66,6 +67,7 @@ impl Writer {
         // A writer that was killed may have left a manifest whose name is not durable: after a crash
         // the one before it would be back, and ask for the files that are removed here.
         disk.fsync_folder()?;
+        store.begin_manifest()?;
         let listed = listed(store.view().manifest());
         for name in disk.list()? {
             if is_data_name(&name) && !listed.contains(&name) {
@@ -194,6 +196,9 @@ impl Writer {
         let runs = build_runs(&self.drafting.workshop, before, &after, &keys)?;
         gone.extend(runs.gone);
         let disk = self.store.disk();
+        for name in &runs.passing {
+            disk.remove(name)?;
+        }
         let built = runs.built.iter().map(|run| run.file_name.clone());
         files.extend(built.map(|name| Unlisted::new(Arc::clone(disk), name, false)));
         let edit = Edit {
@@ -207,6 +212,8 @@ impl Writer {
             cut,
         };
         let next = before.edited(edit)?;
+        // In a folder that is not ours any more nothing is begun.
+        self.store.look()?;
         self.settle_head()?;
         // Even if the next step fails, its manifest may be there after a crash.
         files.into_iter().for_each(Unlisted::keep);

@@ -2,40 +2,37 @@
 
 pub(crate) mod follow;
 mod health;
+mod watch;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::Context;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, Settings, UnknownHash};
-use store::head::Recovery;
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::{FolderChain, spec_of};
-use crate::head_text::head_faults;
 use crate::node::Node;
 
 use follow::{Following, Plan};
+use watch::{warn_of_head, watch_folder};
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
 const READ_THREADS: usize = 16;
 /// Cold reads that wait for one of them.
 const READS_MAX: usize = 1024;
-/// How often the folder is looked at for what another process has added.
-const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     begin_logs(args.log_format == LogFormatArg::Json, "info")?;
@@ -185,10 +182,7 @@ impl Bound {
             let held = store.view().coverage();
             let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
             info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
-            // Whoever follows has the folder's only writer: nobody else changes it.
-            if following.is_none() {
-                tokio::spawn(refresh(store));
-            }
+            tokio::spawn(watch_folder(store, following.is_some()));
             let stop = async {
                 self.stop.wait().await;
                 info!("stopping: requests under way are finished");
@@ -214,33 +208,6 @@ fn told(error: &ServeError) -> Failure {
         String::new()
     };
     Failure::Work(anyhow::anyhow!("{error}{hint}"))
-}
-
-/// Says what of the head is damaged: what is proven of it is served.
-fn warn_of_head(recovery: &Recovery) {
-    for fault in head_faults(recovery) {
-        warn!(fault, "the head is damaged: serving what is proven of it");
-    }
-}
-
-/// Sees what imports in other processes add, and what a follower in another process does.
-async fn refresh(store: Arc<Store>) {
-    loop {
-        tokio::time::sleep(REFRESH_EVERY).await;
-        let before = store.head_recovery();
-        // New blocks of the head are proven meanwhile.
-        match tokio::task::block_in_place(|| store.refresh()) {
-            Ok(true) => {
-                info!(tip = store.view().tip(), "the data folder has changed");
-                let recovery = store.head_recovery();
-                if head_faults(&recovery) != head_faults(&before) {
-                    warn_of_head(&recovery);
-                }
-            }
-            Ok(false) => {}
-            Err(cause) => warn!(%cause, "cannot look at the data folder; serving what was there"),
-        }
-    }
 }
 
 /// Ctrl-C, or what a supervisor sends; heard from the moment it is made.

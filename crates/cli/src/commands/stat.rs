@@ -5,6 +5,7 @@ mod page;
 use store::StoreError;
 use store::disk::DiskError;
 use store::genesis_file::GENESIS_NAME;
+use store::manifest::MANIFEST_NAME;
 use store::read::block_on;
 use store::stat::Stat;
 
@@ -48,10 +49,15 @@ pub(crate) fn gather(folder: &DataFolder) -> Result<Stat, Failure> {
 }
 
 fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
-    let genesis_bytes = match folder.disk.file_bytes(GENESIS_NAME) {
-        Err(DiskError::Missing { .. }) => 0,
-        found => found?,
+    let bytes_of = |name: &str| match folder.disk.file_bytes(name) {
+        Err(DiskError::Missing { .. }) => Ok(0),
+        found => found,
     };
+    let view = folder.store.view();
+    // The manifest is counted with what it lists; one that lists nothing may not be there yet.
+    let is_empty = view.manifest().segments().is_empty();
+    let manifest_bytes = if is_empty { bytes_of(MANIFEST_NAME)? } else { 0 };
+    let beside_bytes = bytes_of(GENESIS_NAME)?.saturating_add(manifest_bytes);
     let head_bytes = store::head::file_bytes(&*folder.disk)?;
-    block_on(Stat::gather(&folder.store.view(), folder.source(), head_bytes, genesis_bytes))
+    block_on(Stat::gather(&view, folder.source(), head_bytes, beside_bytes))
 }

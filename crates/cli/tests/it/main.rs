@@ -24,6 +24,7 @@ mod import;
 mod kill;
 mod limits;
 mod live;
+mod lost_manifest;
 mod new_heads;
 mod openrpc;
 mod packed;

@@ -50,8 +50,7 @@ fn every_flipped_byte_of_an_amsterdam_block_is_refused() {
     let (_, parent) = read_block(&folder.join(format!("{}.json", FLIPPED - 1)));
     let hash: B256 = json["hash"].as_str().unwrap().parse().unwrap();
     let start = Start::After { number: FLIPPED - 1, hash: chain::hash_header(&parent.header) };
-    let anchors =
-        Anchors::none().with_operator(Anchor { number: FLIPPED, hash }).unwrap();
+    let anchors = Anchors::none().with_operator(Anchor { number: FLIPPED, hash }).unwrap();
     for spec in [described(&data), ChainSpec::bare("amsterdam", Some(CHAIN_ID), None)] {
         let verify = |candidate| Verifier::new(&spec, &anchors, start).verify(candidate);
         assert_eq!(verify(sound.clone()).unwrap().hash, hash);
@@ -88,8 +87,7 @@ fn every_flipped_byte_of_an_amsterdam_block_is_refused() {
                 let mut flipped = receipts.clone();
                 flipped[index] = receipt;
                 let decoded = decode_receipts(&listed(&flipped)).ok();
-                let candidate =
-                    decoded.map(|it| Candidate { receipts: Some(it), ..sound.clone() });
+                let candidate = decoded.map(|it| Candidate { receipts: Some(it), ..sound.clone() });
                 refuse(&format!("receipt {index}"), at, candidate);
             });
         }

@@ -348,7 +348,8 @@ fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
         let gone = change.gone.iter().cloned().collect();
         let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
         manifest = manifest.edited(edit).unwrap();
-        change.gone.iter().for_each(|name| disk.remove(name).unwrap());
+        let steps = change.gone.iter().chain(&change.passing);
+        steps.for_each(|name| disk.remove(name).unwrap());
     }
     (manifest.runs().to_vec(), disk.list().unwrap().len())
 }

@@ -148,6 +148,8 @@ impl Writer {
         &mut self,
         change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
     ) -> Result<(), StoreError> {
+        // In a folder that is not ours any more nothing is begun.
+        self.store.look()?;
         let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
         change(head)?;
         self.show_head();

@@ -84,6 +84,8 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Seam { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }
+        | StoreError::ManifestMissing { .. }
+        | StoreError::FolderGone { .. }
         | StoreError::Conflict(
             Conflict::Blocks { .. }
             | Conflict::Lost { .. }
@@ -111,7 +113,12 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
             "one process writes at a time: wait for the other, or give another --data-dir"
         }
         StoreError::Changing => "another process writes to it: run the same command again",
-        StoreError::Manifest(ManifestError::Corrupt { .. } | ManifestError::TooLarge { .. })
+        StoreError::ManifestMissing { .. } => "nothing was changed",
+        StoreError::FolderGone { .. } => "bring it back and run the same command again",
+        StoreError::Manifest(ManifestError::Corrupt { .. }) => {
+            "if another build wrote it, use that one; else `quipu repair` rebuilds it from the segments"
+        }
+        StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
         | StoreError::NotListed { .. }

@@ -1,0 +1,62 @@
+//! The data folder, looked at while it is served: what other processes add, and whether it is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::head::Recovery;
+use store::{Store, StoreError};
+use tracing::{error, info, warn};
+
+use crate::head_text::head_faults;
+
+/// How often the folder is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Sees what imports in other processes add, and says once when the folder or its manifest is gone:
+/// what was there is served on. Whoever follows has the folder's only writer, and nobody else changes
+/// it.
+pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool) {
+    let mut said: Option<String> = None;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let before = store.head_recovery();
+        // New blocks of the head are proven meanwhile.
+        let looked = tokio::task::block_in_place(|| {
+            if is_following { store.look().map(|()| false) } else { store.refresh() }
+        });
+        said = tell(&store, looked, said);
+        let recovery = store.head_recovery();
+        if head_faults(&recovery) != head_faults(&before) {
+            warn_of_head(&recovery);
+        }
+    }
+}
+
+/// Logs what is news, and tells what has been said.
+fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<String>) -> Option<String> {
+    match looked {
+        Ok(is_new) => {
+            if said.is_some() {
+                info!("the data folder is there again");
+            }
+            if is_new {
+                info!(tip = store.view().tip(), "the data folder has changed");
+            }
+            None
+        }
+        Err(cause) => {
+            let cause = cause.to_string();
+            if said.as_ref() != Some(&cause) {
+                error!(cause, "cannot look at the data folder; serving what was there");
+            }
+            Some(cause)
+        }
+    }
+}
+
+/// Says what of the head is damaged: what is proven of it is served.
+pub(super) fn warn_of_head(recovery: &Recovery) {
+    for fault in head_faults(recovery) {
+        warn!(fault, "the head is damaged: serving what is proven of it");
+    }
+}
