@@ -170,6 +170,16 @@ impl ChainSpec {
         Self { name, chain_id, genesis_hash, forks, blob_schedule, is_described: false }
     }
 
+    /// Whether this is one of the compiled-in public networks, as far as is known: it has such a
+    /// chain id, and no other genesis.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        let network = self.chain_id.and_then(Self::known_by_chain_id);
+        network.is_some_and(|network| {
+            self.genesis_hash.is_none_or(|hash| network.genesis_hash == Some(hash))
+        })
+    }
+
     /// What the chain is called here.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -370,6 +380,19 @@ mod tests {
         let max_at = |timestamp| told.blob_params_at(timestamp).map(|it| it.max_blob_count);
         assert_eq!([99, 100, 199, 200].map(max_at), [None, Some(9), Some(9), Some(15)]);
         assert_eq!(unknown.genesis_hash(), Some(B256::repeat_byte(1)));
+    }
+
+    #[test]
+    fn a_chain_is_a_public_network_by_its_chain_id_unless_its_genesis_is_another() {
+        for name in ChainSpec::known_names() {
+            assert!(ChainSpec::known(name).unwrap().is_built_in(), "{name}");
+        }
+        let genesis_hash = ChainSpec::known("mainnet").unwrap().genesis_hash();
+        assert!(ChainSpec::bare("one", Some(1), None).is_built_in());
+        assert!(ChainSpec::bare("one", Some(1), genesis_hash).is_built_in());
+        assert!(!ChainSpec::bare("shadow", Some(1), Some(B256::repeat_byte(1))).is_built_in());
+        assert!(!ChainSpec::bare("private", Some(1337), genesis_hash).is_built_in());
+        assert!(!ChainSpec::bare("unknown", None, genesis_hash).is_built_in());
     }
 
     #[test]

@@ -304,7 +304,8 @@ pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
     pub(crate) listen: SocketAddr,
-    /// What an unknown hash gets while history has gaps [default: refuse]
+    /// What an unknown hash gets that may exist and not be held [default: refuse; null while a node
+    /// is followed]
     #[arg(long, value_enum)]
     pub(crate) unknown_hash: Option<UnknownHashArg>,
     /// Methods that are not served here and go to the upstream node: names, or beginnings such as

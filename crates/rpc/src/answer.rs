@@ -7,6 +7,7 @@ use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
+use crate::absence::{Absence, Horizon};
 use crate::cache::{AnswerCache, Key, Subject};
 use crate::health::CatchingUp;
 use crate::json::block::{
@@ -23,7 +24,7 @@ use crate::reply::Shared;
 
 const NULL: &[u8] = b"null";
 
-/// What an unknown hash gets while history has gaps.
+/// What an unknown hash gets where it may exist and not be held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownHash {
     /// Refused where nothing is followed, null where a tip is: wallets poll for what is not mined.
@@ -42,6 +43,8 @@ pub(crate) struct Context<'a> {
     pub(crate) spec: &'a ChainSpec,
     pub(crate) unknown_hash: UnknownHash,
     pub(crate) is_following: bool,
+    /// Whether the chain is one of the public networks.
+    pub(crate) is_built_in: bool,
     /// Whether a node can be asked the same, where we know of nothing.
     pub(crate) has_node: bool,
     pub(crate) catching_up: Option<CatchingUp>,
@@ -300,26 +303,36 @@ impl Context<'_> {
         let Some(number) = number else { return Asked::Absent };
         if coverage.iter().any(|range| range.contains(number)) {
             Asked::Held(number)
-        } else if highest.is_none_or(|range| number > range.last()) {
+        } else if highest.is_none_or(|range| number > range.last())
+            && self.horizon(&coverage).above_tip() == Absence::Absent
+        {
             Asked::Absent
         } else {
             Asked::Refused(Refusal::BlockNotHeld { number, held: coverage })
         }
     }
 
-    /// What becomes of a hash that is not found: absent if all of history is here, not held if not.
+    /// What is known of the chain beyond these blocks, which are all that are held.
+    fn horizon(&self, held: &[BlockRange]) -> Horizon {
+        Horizon {
+            is_whole: matches!(held, [range] if range.first() == 0),
+            is_empty: held.is_empty(),
+            is_following: self.is_following,
+            is_built_in: self.is_built_in,
+        }
+    }
+
+    /// What becomes of a hash that is not found.
     fn unknown_hash(&self) -> Result<Asked, Failure> {
         let held = self.view.coverage();
-        let is_whole = matches!(held.as_slice(), [range] if range.first() == 0);
-        if !is_whole && self.has_node {
+        let horizon = self.horizon(&held);
+        if self.has_node && horizon.may_be_elsewhere() {
             return Err(Failure::AskNode);
         }
-        let is_refused = match self.unknown_hash {
-            UnknownHash::Null => false,
-            UnknownHash::Refuse => !is_whole,
-            UnknownHash::ByFollowing => !is_whole && !self.is_following && !held.is_empty(),
-        };
-        Ok(if is_refused { Asked::Refused(Refusal::HashNotHeld { held }) } else { Asked::Absent })
+        Ok(match horizon.unknown_hash(self.unknown_hash) {
+            Absence::Absent => Asked::Absent,
+            Absence::NotHeld => Asked::Refused(Refusal::HashNotHeld { held }),
+        })
     }
 
     async fn find_transaction(

@@ -3,6 +3,7 @@
 //! Knows: the envelope, batches, the method table, parameters, JSON, refusals and their codes.
 //! Never knows: archives, upstream protocols, how segments are laid out.
 
+mod absence;
 mod answer;
 mod cache;
 pub mod compare;

@@ -42,7 +42,7 @@ const KIND_SHOWN_MAX: usize = 32;
 /// How calls are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What an unknown hash gets while history has gaps.
+    /// What an unknown hash gets where it may exist and not be held.
     pub unknown_hash: UnknownHash,
     /// Whether the store follows a tip.
     pub is_following: bool,
@@ -71,6 +71,7 @@ impl Default for Settings {
 pub struct Service {
     store: Arc<Store>,
     spec: ChainSpec,
+    is_built_in: bool,
     settings: Settings,
     /// The `OpenRPC` document.
     document: Vec<u8>,
@@ -128,6 +129,7 @@ impl Service {
         store.watch(Arc::<Changes>::clone(&changes));
         Self {
             store,
+            is_built_in: spec.is_built_in(),
             spec,
             settings,
             document: openrpc::document(),
@@ -390,6 +392,7 @@ impl Service {
             spec: &self.spec,
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
+            is_built_in: self.is_built_in,
             has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
             catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,

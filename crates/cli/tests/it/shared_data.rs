@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use ingest::archive::{Archive, ArchiveName};
 use ingest::survey::find_archives;
+use serde_json::{Value, json};
 
 use crate::run::{quipu, text};
+use crate::served::Served;
 
 pub(crate) fn shared_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -91,4 +93,67 @@ fn the_conformance_chain_keeps_its_genesis_and_refuses_another() {
     let mainnet = folder.join("era1/mainnet-00000-5ec1ffb8.era1");
     let ran = quipu(&[&import[..], &[text(&mainnet)]].concat()).ends_with(2);
     assert!(ran.err.contains("holds hivechain, the archives say mainnet"), "{}", ran.err);
+}
+
+/// A folder with the beginning of mainnet that follows nobody: the network has gone on, and nothing
+/// that is not held is called absent.
+#[test]
+fn of_a_public_network_that_nobody_follows_what_lies_above_the_tip_is_not_held() {
+    let Some(folder) = shared_data() else { return };
+    let work = tempfile::tempdir().unwrap();
+    let data = work.path().join("data");
+    let file = folder.join("era1/mainnet-00000-5ec1ffb8.era1");
+    quipu(&["import", "--data-dir", text(&data), text(&file)]).ends_with(0);
+    let served = Served::start(&data, &[]);
+    // Block 46,147 is the first with a transaction, and this is its hash and the transaction's.
+    let block = "0x4e3a3754410177e6937ef1f84bba68ea139e8d1a2258c5f85db9f1cd715a1bdd";
+    let transaction = "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060";
+    let by_number = [
+        ("eth_getBlockByNumber", json!(["0xb443", false])),
+        ("eth_getBlockByNumber", json!(["0x2000", true])),
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0xb443", 0])),
+        ("eth_getBlockReceipts", json!(["0xb443"])),
+        ("eth_getBlockTransactionCountByNumber", json!(["0xb443"])),
+        ("eth_getUncleCountByBlockNumber", json!(["0xb443"])),
+        ("eth_getUncleByBlockNumberAndIndex", json!(["0xb443", 0])),
+        ("eth_getHeaderByNumber", json!(["0xb443"])),
+        ("debug_getRawHeader", json!(["0xb443"])),
+        ("debug_getRawBlock", json!([{ "blockNumber": "0xb443" }])),
+        ("debug_getRawReceipts", json!(["0xb443"])),
+    ];
+    let by_hash = [
+        ("eth_getBlockByHash", json!([block, false])),
+        ("eth_getTransactionByHash", json!([transaction])),
+        ("eth_getTransactionReceipt", json!([transaction])),
+        ("eth_getTransactionByBlockHashAndIndex", json!([block, 0])),
+        ("eth_getBlockReceipts", json!([block])),
+        ("eth_getBlockTransactionCountByHash", json!([block])),
+        ("eth_getUncleCountByBlockHash", json!([block])),
+        ("eth_getUncleByBlockHashAndIndex", json!([block, 0])),
+        ("eth_getHeaderByHash", json!([block])),
+        ("debug_getRawHeader", json!([block])),
+        ("debug_getRawBlock", json!([{ "blockHash": block }])),
+        ("debug_getRawReceipts", json!([block])),
+        ("debug_getRawTransaction", json!([transaction])),
+    ];
+    for (method, params) in by_number.iter().chain(&by_hash) {
+        let error = served.call(method, params)["error"].clone();
+        assert_eq!(error["code"], 4444, "{method} {params}: {error}");
+        assert_eq!(error["data"], json!({ "held": [[0, 8191]] }), "{method} {params}");
+    }
+    // What is held is answered, and so are positions of it that do not exist, and tags.
+    assert_eq!(served.result("eth_getBlockByNumber", &json!([8191, false]))["number"], "0x1fff");
+    for (method, params) in [
+        ("eth_getTransactionByBlockNumberAndIndex", json!(["0x1fff", 0])),
+        ("eth_getBlockByNumber", json!(["pending", false])),
+    ] {
+        assert_eq!(served.result(method, &params), Value::Null, "{method}");
+    }
+    let lenient = Served::start(&data, &["--unknown-hash", "null"]);
+    for (method, params) in &by_hash {
+        assert_eq!(lenient.result(method, params), Value::Null, "{method}");
+    }
+    for (method, params) in &by_number {
+        assert_eq!(lenient.call(method, params)["error"]["code"], 4444, "{method}");
+    }
 }

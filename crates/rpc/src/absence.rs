@@ -1,0 +1,109 @@
+//! Absent or not held: what it means that a block or a transaction is not found here.
+//!
+//! Knows: what the store knows of its own limits, and the rule that follows from it.
+//! Never knows: what was asked, or how the answer is written.
+
+use crate::answer::UnknownHash;
+
+/// What the store knows of the chain beyond the blocks that it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    /// Every block from genesis to the tip is held.
+    pub(crate) is_whole: bool,
+    /// No block is held.
+    pub(crate) is_empty: bool,
+    /// A node tells of new blocks.
+    pub(crate) is_following: bool,
+    /// The chain is one of the public networks, which go on whether or not anybody tells us.
+    pub(crate) is_built_in: bool,
+}
+
+/// What becomes of something that is not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// It does not exist: null.
+    Absent,
+    /// It may exist, and is not held: 4444.
+    NotHeld,
+}
+
+impl Horizon {
+    /// A block above the tip. Where a node is followed it does not exist yet; a public network that
+    /// nobody tells us of has gone on; of any other chain the tip is all there is.
+    pub(crate) fn above_tip(self) -> Absence {
+        if self.has_gone_on() { Absence::NotHeld } else { Absence::Absent }
+    }
+
+    /// Whether a hash that is not found here may be a node's to know.
+    pub(crate) fn may_be_elsewhere(self) -> bool {
+        !self.is_whole || self.has_gone_on()
+    }
+
+    /// A hash that is not found. Wallets poll for receipts of what is not mined yet and give up at
+    /// any error, so whoever follows a tip says null in spite of gaps.
+    pub(crate) fn unknown_hash(self, wanted: UnknownHash) -> Absence {
+        let is_refused = match wanted {
+            UnknownHash::Null => false,
+            UnknownHash::Refuse => self.may_be_elsewhere(),
+            UnknownHash::ByFollowing if self.is_following => false,
+            UnknownHash::ByFollowing => self.has_gone_on() || (!self.is_whole && !self.is_empty),
+        };
+        if is_refused { Absence::NotHeld } else { Absence::Absent }
+    }
+
+    fn has_gone_on(self) -> bool {
+        self.is_built_in && !self.is_following
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answers for a store: above the tip, and for unknown hashes by default, with
+    /// `--unknown-hash null` and with `--unknown-hash refuse`.
+    fn check(horizon: Horizon, expected: [Absence; 4]) {
+        let by = |wanted| horizon.unknown_hash(wanted);
+        let found = [
+            horizon.above_tip(),
+            by(UnknownHash::ByFollowing),
+            by(UnknownHash::Null),
+            by(UnknownHash::Refuse),
+        ];
+        assert_eq!(found, expected, "{horizon:?}");
+    }
+
+    #[test]
+    fn a_public_network_that_nobody_follows_has_gone_on_and_other_chains_end_at_their_tip() {
+        use Absence::{Absent, NotHeld};
+        let store = |is_built_in, is_following, is_whole| Horizon {
+            is_whole,
+            is_empty: false,
+            is_following,
+            is_built_in,
+        };
+        // Built in, following, whole.
+        check(store(true, false, true), [NotHeld, NotHeld, Absent, NotHeld]);
+        check(store(true, false, false), [NotHeld, NotHeld, Absent, NotHeld]);
+        check(store(true, true, true), [Absent, Absent, Absent, Absent]);
+        check(store(true, true, false), [Absent, Absent, Absent, NotHeld]);
+        check(store(false, false, true), [Absent, Absent, Absent, Absent]);
+        check(store(false, false, false), [Absent, NotHeld, Absent, NotHeld]);
+        check(store(false, true, true), [Absent, Absent, Absent, Absent]);
+        check(store(false, true, false), [Absent, Absent, Absent, NotHeld]);
+    }
+
+    #[test]
+    fn an_empty_store_knows_of_nothing_but_the_network_that_it_is_of() {
+        use Absence::{Absent, NotHeld};
+        let empty = |is_built_in, is_following| Horizon {
+            is_whole: false,
+            is_empty: true,
+            is_following,
+            is_built_in,
+        };
+        check(empty(false, false), [Absent, Absent, Absent, NotHeld]);
+        check(empty(true, true), [Absent, Absent, Absent, NotHeld]);
+        check(empty(true, false), [NotHeld, NotHeld, Absent, NotHeld]);
+    }
+}
