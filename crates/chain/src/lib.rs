@@ -10,7 +10,9 @@
 
 pub mod accumulator;
 mod body;
+mod fees;
 mod fields;
+mod fork_config;
 mod genesis;
 mod header;
 mod keccak;
@@ -25,7 +27,9 @@ pub mod trust;
 mod verify;
 
 pub use body::{Body, BodyError};
+pub use fees::{BlobPrices, base_fee_after};
 pub use fields::{BlobFields, RlpItems, TxFields};
+pub use fork_config::{ForkConfig, ForkConfigs};
 pub use genesis::{GenesisError, genesis_header};
 pub use header::{HeaderError, decode_header, hash_header};
 pub use keccak::keccak256_each;

@@ -10,6 +10,7 @@ use alloy_eips::eip7892::BlobScheduleBlobParams;
 use alloy_genesis::Genesis;
 use alloy_primitives::B256;
 
+use crate::fork_config::ForkFacts;
 use crate::genesis::{self, GenesisError};
 use crate::networks;
 
@@ -125,6 +126,7 @@ pub struct ChainSpec {
     forks: Option<Vec<(Fork, Activation)>>,
     blob_schedule: Option<BlobScheduleBlobParams>,
     is_described: bool,
+    fork_facts: Option<ForkFacts>,
 }
 
 impl ChainSpec {
@@ -155,6 +157,7 @@ impl ChainSpec {
             forks: Some(genesis::forks(&genesis.config)?),
             blob_schedule: genesis::blob_schedule(&genesis.config),
             is_described: genesis::has_ethereum_consensus(&genesis.config),
+            fork_facts: Some(ForkFacts::of_genesis(genesis)),
         })
     }
 
@@ -166,8 +169,9 @@ impl ChainSpec {
         let network = chain_id.and_then(Self::known_by_chain_id);
         let (forks, blob_schedule) =
             network.map_or((None, None), |network| (network.forks, network.blob_schedule));
-        let name = name.to_owned();
-        Self { name, chain_id, genesis_hash, forks, blob_schedule, is_described: false }
+        let (name, fork_facts) = (name.to_owned(), None);
+        let is_described = false;
+        Self { name, chain_id, genesis_hash, forks, blob_schedule, is_described, fork_facts }
     }
 
     /// Whether this is one of the compiled-in public networks, as far as is known: it has such a
@@ -221,6 +225,11 @@ impl ChainSpec {
     #[must_use]
     pub fn blob_schedule(&self) -> Option<&BlobScheduleBlobParams> {
         self.blob_schedule.as_ref()
+    }
+
+    /// What tells the chain from others beside its forks.
+    pub(crate) fn fork_facts(&self) -> Option<&ForkFacts> {
+        self.fork_facts.as_ref()
     }
 
     /// The newest fork whose rules hold for a block of this number and timestamp.
@@ -297,6 +306,7 @@ impl ChainSpec {
             forks: Some(forks),
             blob_schedule: Some(blob_schedule),
             is_described: true,
+            fork_facts: ForkFacts::of_network(network),
         }
     }
 }

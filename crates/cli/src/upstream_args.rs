@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use chain::ChainSpec;
+use chain::{BlobPrices, ChainSpec};
 use ingest::upstream::{
     AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams,
 };
 use tokio::runtime::Runtime;
+use tracing::warn;
 
 use crate::Failure;
 
@@ -112,7 +113,9 @@ impl UpstreamArgs {
             return Ok(spec);
         }
         let told = runtime.block_on(self.nodes(&spec)?.fetch_blob_params());
-        Ok(if told.is_empty() { spec } else { spec.with_blob_params(told) })
+        let spec = if told.is_empty() { spec } else { spec.with_blob_params(told) };
+        log_blob_prices(&spec);
+        Ok(spec)
     }
 
     /// The highest block that will not change: by the depth that was given, or by the node's word.
@@ -138,5 +141,21 @@ impl UpstreamArgs {
             (Some(_), None, _) => None,
         };
         claim.ok_or_else(|| Failure::Work(anyhow!("the upstream has no tip")))
+    }
+}
+
+/// Says which blob prices cannot be known.
+pub(crate) fn log_blob_prices(spec: &ChainSpec) {
+    match spec.blob_prices() {
+        BlobPrices::Known => {}
+        BlobPrices::KnownSince(time) => warn!(
+            time,
+            "blob prices of blocks before this time are not known: the node tells no older schedule; \
+             answers leave them out unless --genesis FILE names the chain"
+        ),
+        BlobPrices::Unknown => warn!(
+            "blob prices are not known: no node answers eth_config; answers leave them out unless \
+             --genesis FILE names the chain"
+        ),
     }
 }

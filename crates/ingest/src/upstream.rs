@@ -13,6 +13,7 @@ mod client;
 mod endpoint;
 mod error;
 mod fetch;
+mod fork_schedule;
 mod http;
 mod pace;
 mod rebuild;

@@ -9,6 +9,7 @@ use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wa
 
 use crate::absence::{Absence, Horizon};
 use crate::cache::{AnswerCache, Key, Subject};
+use crate::fees::SuggestedTip;
 use crate::health::CatchingUp;
 use crate::json::block::{
     NotABlock, facts_of, list_items, put_full_block, put_hashed_block, put_header, put_uncle,
@@ -47,6 +48,9 @@ pub(crate) struct Context<'a> {
     pub(crate) is_built_in: bool,
     /// Whether a node can be asked the same, where we know of nothing.
     pub(crate) has_node: bool,
+    /// Whether a node is followed and its tip is reached.
+    pub(crate) is_at_tip: bool,
+    pub(crate) suggested_tip: &'a SuggestedTip,
     pub(crate) catching_up: Option<CatchingUp>,
     pub(crate) document: &'a [u8],
     pub(crate) cache: &'a AnswerCache,
@@ -126,6 +130,12 @@ impl Context<'_> {
                     Ok(())
                 })
             }
+            Method::Config
+            | Method::BaseFee
+            | Method::BlobBaseFee
+            | Method::FeeHistory
+            | Method::GasPrice
+            | Method::MaxPriorityFee => self.fees(method, params, reader, out).await,
             Method::ChainId
             | Method::NetVersion
             | Method::BlockNumber
@@ -276,6 +286,12 @@ impl Context<'_> {
             | Method::Syncing
             | Method::ClientVersion
             | Method::Capabilities
+            | Method::Config
+            | Method::BaseFee
+            | Method::BlobBaseFee
+            | Method::FeeHistory
+            | Method::GasPrice
+            | Method::MaxPriorityFee
             | Method::Discover
             | Method::Subscribe
             | Method::Unsubscribe => Ok(params.block()?),
@@ -289,7 +305,7 @@ impl Context<'_> {
         }
     }
 
-    fn by_number(&self, id: BlockId) -> Asked {
+    pub(crate) fn by_number(&self, id: BlockId) -> Asked {
         let coverage = self.view.coverage();
         let highest = coverage.last();
         let number = match id {
@@ -361,7 +377,7 @@ impl Context<'_> {
         Ok(put_receipt(out, self.spec, row, (receipt, &receipt.bloom()), place, before)?)
     }
 
-    fn receipts_not_held(&self, number: u64) -> Failure {
+    pub(crate) fn receipts_not_held(&self, number: u64) -> Failure {
         let held = self.view.coverage_receipts();
         Failure::Refused(Refusal::ReceiptsNotHeld { number, held })
     }
@@ -532,7 +548,7 @@ impl Context<'_> {
 pub(crate) const CLIENT_VERSION: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));
 
 /// What became of the block that was asked for.
-enum Asked {
+pub(crate) enum Asked {
     Held(u64),
     Absent,
     Refused(Refusal),

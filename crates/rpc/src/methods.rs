@@ -32,6 +32,12 @@ pub(crate) enum Method {
     Syncing,
     ClientVersion,
     Capabilities,
+    Config,
+    BaseFee,
+    BlobBaseFee,
+    FeeHistory,
+    GasPrice,
+    MaxPriorityFee,
     Discover,
     Subscribe,
     Unsubscribe,
@@ -62,6 +68,7 @@ pub(crate) enum Shape {
     Hash,
     Index,
     Flag,
+    Percentiles,
     SubscriptionKind,
     Quantity,
     Text,
@@ -74,6 +81,8 @@ pub(crate) enum Shape {
     Receipts,
     Syncing,
     Capabilities,
+    Config,
+    FeeHistory,
     Document,
 }
 
@@ -84,6 +93,9 @@ const INDEX: Param = Param { name: "index", shape: Shape::Index };
 const FULL: Param = Param { name: "return_full_txns", shape: Shape::Flag };
 const KIND: Param = Param { name: "kind", shape: Shape::SubscriptionKind };
 const SUBSCRIPTION: Param = Param { name: "subscription", shape: Shape::Text };
+const BLOCK_COUNT: Param = Param { name: "block_count", shape: Shape::Index };
+const NEWEST: Param = Param { name: "newest_block", shape: Shape::BlockNumberOrTag };
+const PERCENTILES: Param = Param { name: "reward_percentiles", shape: Shape::Percentiles };
 const ANY_BLOCK: Param = Param { name: "block", shape: Shape::BlockNumberTagOrHash };
 
 macro_rules! row {
@@ -226,6 +238,42 @@ pub(crate) const METHODS: &[MethodRow] = &[
         [],
         Capabilities,
         "What is held of blocks, transactions and receipts"
+    ),
+    row!(
+        Config,
+        "eth_config",
+        [],
+        Config,
+        "The fork in force at the newest block, the next and the last that have a date (EIP-7910)"
+    ),
+    row!(BaseFee, "eth_baseFee", [], Quantity, "The base fee of the block above the newest one"),
+    row!(
+        BlobBaseFee,
+        "eth_blobBaseFee",
+        [],
+        Quantity,
+        "What a unit of blob gas costs in the newest block"
+    ),
+    row!(
+        FeeHistory,
+        "eth_feeHistory",
+        [BLOCK_COUNT, NEWEST, PERCENTILES],
+        FeeHistory,
+        "Base fees, shares of gas used and rewards of up to 1024 blocks"
+    ),
+    row!(
+        GasPrice,
+        "eth_gasPrice",
+        [],
+        Quantity,
+        "A price for a unit of gas that is likely to be enough, while a node is followed"
+    ),
+    row!(
+        MaxPriorityFee,
+        "eth_maxPriorityFeePerGas",
+        [],
+        Quantity,
+        "A tip for a unit of gas that is likely to be enough, while a node is followed"
     ),
     row!(Discover, "rpc.discover", [], Document, "This table as an OpenRPC document"),
     row!(

@@ -63,6 +63,7 @@ fn schema(shape: Shape) -> Value {
             json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, reference("Quantity")] })
         }
         Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
         Shape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
         Shape::Quantity => or_null(&reference("Quantity")),
         Shape::Text => json!({ "type": "string" }),
@@ -74,6 +75,8 @@ fn schema(shape: Shape) -> Value {
         Shape::Receipt => or_null(&reference("Receipt")),
         Shape::Receipts => or_null(&list(&reference("Receipt"))),
         Shape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
+        Shape::Config => reference("Config"),
+        Shape::FeeHistory => reference("FeeHistory"),
         Shape::Capabilities | Shape::Document => json!({ "type": "object" }),
     }
 }
@@ -99,6 +102,13 @@ fn schemas() -> Value {
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
         "Syncing": object(SYNCING, &[]),
+        "Config": object(CONFIG, &[]),
+        "ForkConfig": object(FORK_CONFIG, &[]),
+        "BlobSchedule": object(BLOB_SCHEDULE, &[]),
+        "FeeHistory": object(FEE_HISTORY, FEE_HISTORY_OPTIONAL),
+        "Rewards": list(&reference("Quantity")),
+        "Contracts": { "type": "object" },
+        "Number": { "type": "number", "minimum": 0 },
         "Withdrawal": object(WITHDRAWAL, &[]),
         "AccessListItem": object(ACCESS_LIST_ITEM, &[]),
         "Authorization": object(AUTHORIZATION, &[]),
@@ -142,6 +152,25 @@ const BLOCK_OPTIONAL: Members<'_> =
 const SYNCING: Members<'_> =
     &[("startingBlock", "Quantity"), ("currentBlock", "Quantity"), ("highestBlock", "Quantity")];
 
+const CONFIG: Members<'_> =
+    &[("current", "ForkConfig?"), ("next", "ForkConfig?"), ("last", "ForkConfig?")];
+const FORK_CONFIG: Members<'_> = &[
+    ("activationTime", "Number"),
+    ("blobSchedule", "BlobSchedule?"),
+    ("chainId", "Quantity"),
+    ("forkId", "Data"),
+    ("precompiles", "Contracts"),
+    ("systemContracts", "Contracts"),
+];
+const BLOB_SCHEDULE: Members<'_> =
+    &[("target", "Number"), ("max", "Number"), ("baseFeeUpdateFraction", "Number")];
+const FEE_HISTORY: Members<'_> = &[("oldestBlock", "Quantity"), ("gasUsedRatio", "[Number]?")];
+const FEE_HISTORY_OPTIONAL: Members<'_> = &[
+    ("reward", "[Rewards]"),
+    ("baseFeePerGas", "[Quantity]"),
+    ("baseFeePerBlobGas", "[Quantity]"),
+    ("blobGasUsedRatio", "[Number]"),
+];
 const WITHDRAWAL: Members<'_> = &[
     ("index", "Quantity"),
     ("validatorIndex", "Quantity"),
@@ -228,6 +257,9 @@ fn object(required: Members<'_>, optional: Members<'_>) -> Value {
 }
 
 fn member(kind: &str) -> Value {
+    if let Some(list) = kind.strip_suffix("]?") {
+        return or_null(&member(&format!("{list}]")));
+    }
     if let Some(items) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
         // All of one kind or all of the other.
         let lists: Vec<Value> = items.split('|').map(|item| list(&reference(item))).collect();

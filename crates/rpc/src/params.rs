@@ -16,6 +16,9 @@ use crate::scan::{Items, Kind, Token};
 /// Hex digits of a hash; a number has fewer, however many zeros lead it.
 const HASH_DIGITS: usize = 64;
 
+/// Percentiles that a call may ask for.
+const PERCENTILES_MAX: usize = 100;
+
 /// A block by its number or by a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockId {
@@ -41,6 +44,12 @@ impl Tag {
         ("finalized", Self::Finalized),
         ("pending", Self::Pending),
     ];
+
+    /// How it is written.
+    pub(crate) fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, tag)| *tag == self);
+        found.map_or("", |(name, _)| name)
+    }
 
     fn find(text: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
@@ -98,6 +107,29 @@ impl<'a> Params<'a> {
         self.take(number)
     }
 
+    /// A number of blocks, which nodes also take as a decimal string.
+    pub(crate) fn count(&mut self) -> Result<u64, Refusal> {
+        self.take(|token| {
+            let text = token.string();
+            let is_decimal = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit());
+            match text.as_deref().filter(|text| !text.is_empty()).filter(is_decimal) {
+                Some(digits) => digits.parse().map_err(|_| "number > 64 bits".to_owned()),
+                None => number(token),
+            }
+        })
+    }
+
+    /// Percentiles from 0 to 100, each above the one before; null counts as none.
+    pub(crate) fn percentiles(&mut self) -> Result<Vec<f64>, Refusal> {
+        self.take(|token| match token.kind() {
+            Kind::Null => Ok(Vec::new()),
+            Kind::Array => percentiles(token),
+            Kind::Object | Kind::String | Kind::Number | Kind::Bool => {
+                Err(format!("{} where a list of percentiles belongs", kind_text(token)))
+            }
+        })
+    }
+
     /// True or false; null counts as false, as everywhere.
     pub(crate) fn flag(&mut self) -> Result<bool, Refusal> {
         self.take(|token| match token.text() {
@@ -121,6 +153,31 @@ impl<'a> Params<'a> {
         let token = token.ok_or(Refusal::MissingParam { index })?;
         read(token).map_err(|reason| Refusal::BadParam { index, reason })
     }
+}
+
+fn percentiles(list: Token<'_>) -> Result<Vec<f64>, String> {
+    let mut found: Vec<f64> = Vec::new();
+    for item in list.items() {
+        if found.len() >= PERCENTILES_MAX {
+            return Err(format!(
+                "invalid reward percentile: over the query limit {PERCENTILES_MAX}"
+            ));
+        }
+        let parsed = match item.kind() {
+            Kind::Number => item.text().parse::<f64>().ok(),
+            Kind::Object | Kind::Array | Kind::String | Kind::Bool | Kind::Null => None,
+        };
+        let percentile = parsed.filter(|value| (0.0..=100.0).contains(value)).ok_or_else(|| {
+            format!("invalid reward percentile: number {} is not from 0 to 100", found.len())
+        })?;
+        if let Some(before) = found.last().filter(|before| **before >= percentile) {
+            return Err(format!(
+                "invalid reward percentile: {percentile} does not rise above {before}"
+            ));
+        }
+        found.push(percentile);
+    }
+    Ok(found)
 }
 
 /// EIP-1898: a block as an object with its hash or its number.
@@ -339,6 +396,47 @@ mod tests {
             Err("invalid argument 1: a string where true or false belongs".into())
         );
         assert!(second("[1,1]").is_err());
+    }
+
+    #[test]
+    fn counts_may_be_decimal_strings() {
+        let one = |value: &str| with(&format!("[{value}]"), |params| params.count());
+        for value in ["\"0x10\"", "\"16\"", "16", "\"0x010\""] {
+            assert_eq!(one(value), Ok(16), "{value}");
+        }
+        for value in ["\"\"", "\"1x\"", "-1", "1.5", "null", "\"99999999999999999999\""] {
+            assert!(one(value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn percentiles_rise_from_0_to_100_and_are_at_most_a_hundred() {
+        let list = |text: &str| with(&format!("[{text}]"), |params| params.percentiles());
+        assert_eq!(list("[0, 12.5, 1e1, 100]"), list("[0,12.5,10,100]"));
+        assert_eq!(list("[0,12.5,100]"), Ok(vec![0.0, 12.5, 100.0]));
+        assert_eq!(list("[]"), Ok(vec![]));
+        assert_eq!(list("null"), Ok(vec![]));
+        for (text, reason) in [
+            ("[101]", "number 0 is not from 0 to 100"),
+            ("[5,-1]", "number 1 is not from 0 to 100"),
+            ("[\"5\"]", "number 0 is not from 0 to 100"),
+            ("[1e999]", "number 0 is not from 0 to 100"),
+            ("[5,5]", "5 does not rise above 5"),
+            ("[10,5.5]", "5.5 does not rise above 10"),
+            ("5", "a number where a list of percentiles belongs"),
+        ] {
+            let refused = list(text).unwrap_err();
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+        let many = |count: u32| {
+            let all: Vec<String> = (0..count).map(|it| (f64::from(it) / 2.0).to_string()).collect();
+            list(&format!("[{}]", all.join(","))).is_ok()
+        };
+        assert!(many(100) && !many(101));
+        assert_eq!(
+            with("[]", |params| params.percentiles()).unwrap_err(),
+            "missing value for required argument 0"
+        );
     }
 
     #[test]

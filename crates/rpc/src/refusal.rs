@@ -70,6 +70,29 @@ pub enum Refusal {
     },
     /// The chain id that is asked for is not known.
     ChainIdUnknown,
+    /// No block is held, and the question is about the newest.
+    NothingHeld,
+    /// A range that ends above the newest block.
+    BeyondHead {
+        /// Its end.
+        requested: u64,
+        /// The newest block.
+        head: u64,
+    },
+    /// A tag that names no block here.
+    TagUnknown {
+        /// Which one.
+        tag: &'static str,
+    },
+    /// The answer depends on forks that nobody told.
+    ForksUnknown,
+    /// The answer depends on a blob schedule that nobody told.
+    BlobPriceUnknown {
+        /// The time of the block whose price is asked for.
+        timestamp: u64,
+    },
+    /// A price is suggested only at the tip of a chain that is followed.
+    NotAtTip,
     /// A subscription over a transport that carries answers only.
     NoNotifications,
     /// Nobody can subscribe to that.
@@ -111,6 +134,12 @@ impl Refusal {
                 4444
             }
             Self::ChainIdUnknown
+            | Self::NothingHeld
+            | Self::BeyondHead { .. }
+            | Self::TagUnknown { .. }
+            | Self::ForksUnknown
+            | Self::BlobPriceUnknown { .. }
+            | Self::NotAtTip
             | Self::Transport { .. }
             | Self::SubscriptionNotFound
             | Self::TooManySubscriptions { .. } => -32000,
@@ -156,6 +185,25 @@ impl Refusal {
             Self::ChainIdUnknown => {
                 "chain id not known: no block held names it, and no flag does".to_owned()
             }
+            Self::NothingHeld => "no block is held yet".to_owned(),
+            Self::BeyondHead { requested, head } => {
+                format!("request beyond head block: requested {requested}, head {head}")
+            }
+            Self::TagUnknown { tag } => format!("{tag} block not found"),
+            Self::ForksUnknown => {
+                "forks of this chain not known: the operator names them with --genesis FILE".to_owned()
+            }
+            Self::BlobPriceUnknown { timestamp } => {
+                format!(
+                    "blob schedule of this chain not known at time {timestamp}: the operator names \
+                     it with --genesis FILE, or follows a node that answers eth_config"
+                )
+            }
+            Self::NotAtTip => {
+                "no gas price without the tip: no node is followed, or its tip is not reached; ask a \
+                 node"
+                    .to_owned()
+            }
             Self::NoNotifications => "notifications not supported".to_owned(),
             Self::UnknownSubscription { kind } => {
                 format!("no \"{kind}\" subscription in eth namespace")
@@ -189,6 +237,12 @@ impl Refusal {
             | Self::TimedOut
             | Self::Transport { .. }
             | Self::ChainIdUnknown
+            | Self::NothingHeld
+            | Self::BeyondHead { .. }
+            | Self::TagUnknown { .. }
+            | Self::ForksUnknown
+            | Self::BlobPriceUnknown { .. }
+            | Self::NotAtTip
             | Self::NoNotifications
             | Self::UnknownSubscription { .. }
             | Self::SubscriptionNotFound

@@ -18,6 +18,7 @@ use tracing::error;
 use crate::answer::{Context, Failure, UnknownHash};
 use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
+use crate::fees::SuggestedTip;
 use crate::heads::Seen;
 use crate::health::Health;
 use crate::in_time::in_time;
@@ -76,6 +77,7 @@ pub struct Service {
     /// The `OpenRPC` document.
     document: Vec<u8>,
     cache: AnswerCache,
+    suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
     forwarding: Option<Forwarding>,
@@ -134,6 +136,7 @@ impl Service {
             settings,
             document: openrpc::document(),
             cache: AnswerCache::new(settings.cache_bytes_max),
+            suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
             forwarding: None,
@@ -393,6 +396,8 @@ impl Service {
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
             is_built_in: self.is_built_in,
+            is_at_tip: self.is_at_tip(row.method),
+            suggested_tip: &self.suggested_tip,
             has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
             catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,
@@ -403,6 +408,14 @@ impl Service {
         let answered = context.answer(row.method, &mut params, &mut reader, out).await;
         give_reader(reader);
         answered
+    }
+
+    /// Whether a node is followed and its tip is reached, where a method needs to know.
+    fn is_at_tip(&self, method: Method) -> bool {
+        let matters = matches!(method, Method::GasPrice | Method::MaxPriorityFee);
+        matters
+            && self.settings.is_following
+            && self.health.as_ref().is_none_or(|health| health.troubles().is_empty())
     }
 
     /// Begins or ends a subscription.

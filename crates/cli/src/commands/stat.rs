@@ -2,6 +2,7 @@
 
 mod page;
 
+use chain::BlobPrices;
 use store::StoreError;
 use store::disk::DiskError;
 use store::genesis_file::GENESIS_NAME;
@@ -12,9 +13,13 @@ use store::stat::Stat;
 use crate::Failure;
 use crate::args::StatArgs;
 use crate::data_folder::DataFolder;
+use crate::folder_chain::spec_of;
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
 
+/// What is said of a chain that nobody described.
+const BLOB_PRICES_UNKNOWN: &str = "blob prices  not known: the folder keeps no blob schedule; \
+    quipu serve asks the node that it follows, or give --genesis FILE to an import";
 /// How often a folder that changes under our eyes is looked at again.
 const TRIES_MAX: u32 = 8;
 
@@ -25,8 +30,24 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     for fault in head_faults(&recovery).iter().chain(&head_notes(&recovery)) {
         eprintln!("note: {fault}");
     }
-    let lines = if args.json { vec![page::json(&stat).to_string()] } else { text(&folder, &stat) };
+    let is_schedule_known = stat.block_count == 0 || is_blob_schedule_known(&folder)?;
+    let lines = if args.json {
+        let mut page = page::json(&stat);
+        page["blob_schedule_known"] = is_schedule_known.into();
+        vec![page.to_string()]
+    } else {
+        let mut lines = text(&folder, &stat);
+        if !is_schedule_known {
+            lines.push(BLOB_PRICES_UNKNOWN.to_owned());
+        }
+        lines
+    };
     Ok(print_lines(&lines)?)
+}
+
+/// Whether blobs have a price here, as far as the folder itself tells.
+fn is_blob_schedule_known(folder: &DataFolder) -> Result<bool, Failure> {
+    Ok(spec_of(folder)?.blob_prices() == BlobPrices::Known)
 }
 
 /// The page for people.

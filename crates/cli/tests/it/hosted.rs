@@ -32,6 +32,14 @@ pub(crate) fn service(folder: &Path, settings: Settings) -> Service {
     service_on(folder, disk, Arc::new(Inline), settings)
 }
 
+/// The same of a chain that nobody described.
+pub(crate) fn service_of_unknown_chain(folder: &Path) -> Service {
+    let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder).unwrap());
+    let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
+    let spec = ChainSpec::bare("unknown", Some(20_260_101), None);
+    Service::new(Arc::new(store), spec, Settings::default())
+}
+
 /// The same on a disk of which about half of the reads would have to wait, and then wait for ever.
 pub(crate) fn service_that_stalls(folder: &Path) -> Service {
     let disk = FaultyDisk::new(1);

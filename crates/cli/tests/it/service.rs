@@ -1,11 +1,13 @@
 //! Answers that no golden file can show: settings without a flag, and stores that are damaged.
 
 use std::fs;
+use std::sync::Arc;
 
-use rpc::Settings;
+use rpc::{CatchingUp, Health, Service, Settings};
 use serde_json::{Value, json};
 
-use crate::hosted::{respond, service};
+use crate::hosted::{respond, service, service_of_unknown_chain};
+use crate::live::Live;
 use crate::served::Served;
 use crate::stores::data_folder;
 
@@ -73,4 +75,96 @@ fn a_damaged_file_gives_an_internal_error_without_detail() {
     assert!(count > 0, "no block was damaged");
     // The server goes on.
     assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
+}
+
+fn ask(service: &Service, method: &str, params: Value) -> Value {
+    respond(service, &call(1, method, &params).to_string()).unwrap()
+}
+
+fn quantity(value: &Value) -> u128 {
+    let digits = value.as_str().unwrap_or_else(|| panic!("{value}")).trim_start_matches("0x");
+    u128::from_str_radix(digits, 16).unwrap()
+}
+
+/// A follower that is behind.
+#[derive(Debug)]
+struct Behind;
+
+impl Health for Behind {
+    fn troubles(&self) -> Vec<String> {
+        vec!["9 blocks behind the upstream".to_owned()]
+    }
+
+    fn catching_up(&self) -> Option<CatchingUp> {
+        None
+    }
+}
+
+#[test]
+fn gas_prices_are_told_at_the_tip_of_a_chain_that_is_followed() {
+    let settings = Settings { is_following: true, ..Settings::default() };
+    let service_at_tip = service(&data_folder("sample"), settings);
+    let tip = ask(&service_at_tip, "eth_getBlockByNumber", json!(["latest", false]));
+    let found = quantity(&ask(&service_at_tip, "eth_maxPriorityFeePerGas", json!([]))["result"]);
+    // The three cheapest of each of the newest twenty blocks that have any, but for the producer's.
+    let mut samples = Vec::new();
+    let mut blocks = 0;
+    for number in (984..=1023).rev() {
+        let block = ask(&service_at_tip, "eth_getBlockByNumber", json!([number, true]));
+        let block = &block["result"];
+        let base_fee = quantity(&block["baseFeePerGas"]);
+        let others = block["transactions"].as_array().unwrap().iter();
+        let others = others.filter(|tx| tx["from"] != block["miner"]);
+        let tips = others.map(|tx| quantity(&tx["gasPrice"]) - base_fee);
+        let mut tips: Vec<u128> = tips.filter(|tip| *tip >= 2).collect();
+        tips.sort_unstable();
+        tips.truncate(3);
+        blocks += usize::from(!tips.is_empty());
+        samples.extend(tips);
+        if blocks == 20 {
+            break;
+        }
+    }
+    samples.sort_unstable();
+    assert_eq!(found, samples[(samples.len() - 1) * 60 / 100], "of {samples:?}");
+    let price = quantity(&ask(&service_at_tip, "eth_gasPrice", json!([]))["result"]);
+    assert_eq!(price, found + quantity(&tip["result"]["baseFeePerGas"]));
+    // Asked again, it is what was told before.
+    let again = ask(&service_at_tip, "eth_maxPriorityFeePerGas", json!([]));
+    assert_eq!(quantity(&again["result"]), found);
+    let behind = service(&data_folder("sample"), settings).with_health(Arc::new(Behind));
+    for method in ["eth_gasPrice", "eth_maxPriorityFeePerGas"] {
+        let answer = ask(&behind, method, json!([]));
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    }
+}
+
+#[test]
+fn what_cannot_be_known_of_fees_is_refused_and_not_guessed() {
+    let forks = "forks of this chain not known: the operator names them with --genesis FILE";
+    let unknown = service_of_unknown_chain(&data_folder("sample"));
+    let refused = |answer: &Value, begin: &str| {
+        let error = &answer["error"];
+        assert_eq!(error["code"], -32000, "{answer}");
+        assert!(error["message"].as_str().unwrap().starts_with(begin), "{answer}");
+    };
+    refused(&ask(&unknown, "eth_config", json!([])), forks);
+    let blob = "blob schedule of this chain not known at time ";
+    refused(&ask(&unknown, "eth_blobBaseFee", json!([])), blob);
+    // What headers tell is told, and so is the block above where it is held; prices of blobs are not.
+    let told = ask(&unknown, "eth_feeHistory", json!([2, 500, []]))["result"].clone();
+    let known = service(&data_folder("sample"), Settings::default());
+    let block = |number: u32| ask(&known, "eth_getBlockByNumber", json!([number, false]));
+    let base_fee = |number: u32| block(number)["result"]["baseFeePerGas"].clone();
+    assert_eq!(told["baseFeePerGas"], json!([base_fee(499), base_fee(500), base_fee(501)]));
+    assert_eq!(told["gasUsedRatio"].as_array().unwrap().len(), 2);
+    assert!(told.get("baseFeePerBlobGas").is_none(), "{told}");
+    assert!(told.get("blobGasUsedRatio").is_none(), "{told}");
+    // Of headers without a base fee nobody knows when they will have one.
+    let live = Live::with_blocks(3);
+    let service = live.service(Settings::default());
+    refused(&ask(&service, "eth_baseFee", json!([])), forks);
+    refused(&ask(&service, "eth_feeHistory", json!([1, "latest", []])), forks);
+    let held = ask(&service, "eth_feeHistory", json!([1, 1001, []]));
+    assert_eq!(held["result"]["baseFeePerGas"], json!(["0x0", "0x0"]), "{held}");
 }

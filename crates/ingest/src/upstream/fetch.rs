@@ -16,6 +16,7 @@ use tracing::info;
 use super::answers::{Answer, Call};
 use super::client::Upstream;
 use super::error::{AskError, FetchError};
+use super::fork_schedule::blob_schedule_of;
 use super::rebuild::{HeaderJson, Parts, RebuildFault, parse, rebuild};
 
 /// Receipts that are asked one by one in one message.
@@ -178,41 +179,6 @@ struct ReceiptPlaceJson {
     block_hash: B256,
 }
 
-/// What `eth_config` tells, as far as it matters here.
-#[derive(Debug, Default, Deserialize)]
-struct ConfigJson {
-    current: Option<ForkJson>,
-    next: Option<ForkJson>,
-    last: Option<ForkJson>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ForkJson {
-    activation_time: u64,
-    blob_schedule: Option<BlobScheduleJson>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BlobScheduleJson {
-    base_fee_update_fraction: u64,
-    max: u64,
-    target: u64,
-}
-
-impl BlobScheduleJson {
-    fn params(self) -> BlobParams {
-        BlobParams {
-            target_blob_count: self.target,
-            max_blob_count: self.max,
-            update_fraction: self.base_fee_update_fraction.into(),
-            max_blobs_per_tx: self.max,
-            ..BlobParams::osaka()
-        }
-    }
-}
-
 impl Upstream {
     /// Chain id and genesis hash.
     pub async fn fetch_identity(&self) -> Result<Identity, FetchError> {
@@ -235,16 +201,7 @@ impl Upstream {
     /// none if it does not tell.
     pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
         let told = self.ask_one(Call::new("eth_config", "[]")).await.ok().flatten();
-        let config = told.and_then(|text| serde_json::from_slice::<ConfigJson>(&text).ok());
-        let ConfigJson { current, next, last } = config.unwrap_or_default();
-        let mut scheduled: Vec<(u64, BlobParams)> = [current, next, last]
-            .into_iter()
-            .flatten()
-            .filter_map(|fork| Some((fork.activation_time, fork.blob_schedule?.params())))
-            .collect();
-        scheduled.sort_by_key(|(from, _)| *from);
-        scheduled.dedup_by_key(|(from, _)| *from);
-        scheduled
+        told.map(|text| blob_schedule_of(&text)).unwrap_or_default()
     }
 
     /// What the node says of the places of some blocks; `None` for those that it does not have, or

@@ -45,9 +45,10 @@ pub(crate) fn put_receipt(
         let count = u64::try_from(hashes.count()).unwrap_or(u64::MAX);
         object.quantity("blobGasUsed", count.saturating_mul(DATA_GAS_PER_BLOB));
         // Without a schedule the price is not known, and a guess would be worse than none.
-        let params = spec.blob_params_at(place.block.timestamp);
-        if let Some((params, excess)) = params.zip(place.block.excess_blob_gas) {
-            object.quantity_u128("blobGasPrice", params.calc_blob_fee(excess));
+        let excess = place.block.excess_blob_gas;
+        let price = excess.and_then(|excess| spec.blob_fee(place.block.timestamp, excess));
+        if let Some(price) = price {
+            object.quantity_u128("blobGasPrice", price);
         }
     }
     object.data("from", row.sender.as_slice());

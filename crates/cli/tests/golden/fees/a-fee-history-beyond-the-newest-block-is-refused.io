@@ -1,0 +1,3 @@
+// In the words of nodes.
+>> {"jsonrpc":"2.0","id":1,"method":"eth_feeHistory","params":["0x1","0x400",[]]}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"request beyond head block: requested 1024, head 1023"}}
