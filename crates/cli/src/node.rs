@@ -1,26 +1,156 @@
 //! The node that is asked what is not served here, so many questions at a time.
 //!
-//! Knows: how an endpoint becomes what `rpc` passes calls through to.
+//! Knows: how an endpoint becomes what `rpc` passes calls through to, and that it follows our chain.
 //! Never knows: what may be asked of it; `rpc` decides.
 
-use ingest::upstream::{AskError, AskLimits, Endpoint, UpstreamUrl};
-use rpc::{PassThrough, PassThroughError, Passing};
-use tokio::sync::Semaphore;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use chain::ChainSpec;
+use ingest::upstream::{
+    AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl,
+};
+use rpc::{NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tracing::{error, info};
 
 /// Requests on their way to the node at a time; more wait, as long as their callers do.
 const REQUESTS_MAX: usize = 64;
+/// Subscriptions at the node at a time, of all clients; each has a connection of its own.
+const SUBSCRIPTIONS_MAX: usize = 256;
+/// How long a node is believed to be the one that was asked which chain it follows: behind a name or a
+/// proxy it may be exchanged, and nothing tells.
+const IDENTITY_TIME: Duration = Duration::from_secs(30);
+/// How long one of another chain is refused without asking it again.
+const FOREIGN_TIME: Duration = Duration::from_secs(2);
+/// Connections that are remembered; so many are never open at a time.
+const CONNECTIONS_MAX: usize = 1024;
 
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Node {
+    name: String,
     endpoint: Endpoint,
+    /// Where subscriptions go.
+    socket_url: Option<UpstreamUrl>,
+    subscriptions: Arc<Semaphore>,
     places: Semaphore,
+    chain: OnceLock<OwnChain>,
+    identity: Mutex<KnownIdentity>,
+}
+
+/// What tells our chain from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnChain {
+    chain_id: Option<u64>,
+    genesis_hash: Option<B256>,
+}
+
+/// What is known of the node.
+#[derive(Debug, Default)]
+struct KnownIdentity {
+    /// Until when it is believed.
+    until: Option<Instant>,
+    /// Why it is not asked, if it is of another chain.
+    foreign: Option<String>,
+    /// Those on which it said who it is.
+    connections: BTreeSet<SocketAddr>,
+}
+
+impl OwnChain {
+    pub(crate) fn of(spec: &ChainSpec) -> Self {
+        Self { chain_id: spec.chain_id(), genesis_hash: spec.genesis_hash() }
+    }
+
+    /// Why a node is none of this chain; none if it is. One without old history has no block 0 to show.
+    fn find_difference(self, found: Identity) -> Option<String> {
+        let Self { chain_id, genesis_hash } = self;
+        if chain_id.is_none() && genesis_hash.is_none() {
+            return Some("the chain that is served here is not known yet".to_owned());
+        }
+        if let Some(expected) = chain_id.filter(|expected| *expected != found.chain_id) {
+            let found = found.chain_id;
+            return Some(format!("it has chain id {found}, expected {expected}"));
+        }
+        match found.genesis_hash.zip(genesis_hash) {
+            Some((found, expected)) if found != expected => {
+                Some(format!("it has genesis hash {found}, expected {expected}"))
+            }
+            Some(_) | None => None,
+        }
+    }
 }
 
 impl Node {
-    pub(crate) fn at(url: UpstreamUrl) -> Result<Self, AskError> {
+    /// A node that is asked at one address, and subscribed to at another if it has one.
+    pub(crate) fn at(url: UpstreamUrl, socket_url: Option<UpstreamUrl>) -> Result<Self, AskError> {
+        let name = url.name().to_owned();
         let endpoint = Endpoint::new(url, AskLimits::default())?;
-        Ok(Self { endpoint, places: Semaphore::new(REQUESTS_MAX) })
+        Ok(Self {
+            name,
+            endpoint,
+            socket_url,
+            subscriptions: Arc::new(Semaphore::new(SUBSCRIPTIONS_MAX)),
+            places: Semaphore::new(REQUESTS_MAX),
+            chain: OnceLock::new(),
+            identity: Mutex::default(),
+        })
+    }
+
+    /// Says which chain is ours. Until then nothing is asked.
+    pub(crate) fn expect_chain(&self, chain: OwnChain) {
+        self.chain.get_or_init(|| chain);
+    }
+
+    /// Makes sure that the node follows our chain, on this connection if one is named.
+    async fn identify(&self, connection: Option<SocketAddr>) -> Result<(), PassThroughError> {
+        let mut known = self.identity.lock().await;
+        let is_believed = known.until.is_some_and(|until| Instant::now() < until);
+        let is_seen = connection.is_none_or(|it| known.connections.contains(&it));
+        if is_believed && is_seen {
+            let foreign = known.foreign.clone();
+            return foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)));
+        }
+        let asked = self.endpoint.fetch_identity().await;
+        let (found, connections) = asked.map_err(|error| {
+            known.until = None;
+            PassThroughError::Failed(format!("it does not say which chain it follows: {error}"))
+        })?;
+        let foreign = self.find_difference(found);
+        self.log_change(known.foreign.as_ref(), foreign.as_ref());
+        let time = if foreign.is_some() { FOREIGN_TIME } else { IDENTITY_TIME };
+        if !is_believed || known.connections.len() >= CONNECTIONS_MAX {
+            known.connections.clear();
+        }
+        known.connections.extend(connections.into_iter().flatten().chain(connection));
+        known.until = Instant::now().checked_add(time);
+        known.foreign.clone_from(&foreign);
+        foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)))
+    }
+
+    fn find_difference(&self, found: Identity) -> Option<String> {
+        let chain = self.chain.get().copied();
+        let chain = chain.unwrap_or(OwnChain { chain_id: None, genesis_hash: None });
+        chain.find_difference(found)
+    }
+
+    fn log_change(&self, before: Option<&String>, now: Option<&String>) {
+        match (before, now) {
+            (before, Some(reason)) if before != Some(reason) => {
+                error!(node = self.name, reason, "nothing is passed to this node");
+            }
+            (Some(_), None) => info!(node = self.name, "calls are passed to this node again"),
+            (_, _) => {}
+        }
+    }
+
+    async fn forget_identity(&self) {
+        self.identity.lock().await.until = None;
     }
 }
 
@@ -30,12 +160,94 @@ impl PassThrough for Node {
             let failed = |error: String| PassThroughError::Failed(error);
             let _place =
                 self.places.acquire().await.map_err(|closed| failed(closed.to_string()))?;
+            self.identify(None).await?;
             // Once only: what changes something, as a raw transaction does, is not sent twice.
-            match self.endpoint.ask_once(request.into(), answer_bytes_max).await {
-                Ok(answer) => Ok(answer.into()),
+            match self.endpoint.ask_on(request.into(), answer_bytes_max).await {
+                Ok((answer, connection)) => {
+                    // A connection that was made anew may lead to another node.
+                    if connection.is_some() {
+                        self.identify(connection).await?;
+                    }
+                    Ok(answer.into())
+                }
                 Err(AskError::TooLarge { .. }) => Err(PassThroughError::TooLarge),
-                Err(error) => Err(failed(error.to_string())),
+                Err(error) => {
+                    self.forget_identity().await;
+                    Err(failed(error.to_string()))
+                }
             }
         })
+    }
+
+    fn subscribe(&self, params: String) -> Subscribing<'_> {
+        Box::pin(async move {
+            let url = self.socket_url.as_ref().ok_or(PassThroughError::NoSubscriptions)?;
+            let permit = Arc::clone(&self.subscriptions).try_acquire_owned();
+            let permit = permit.map_err(|_| PassThroughError::TooManySubscriptions {
+                count_max: SUBSCRIPTIONS_MAX,
+            })?;
+            let failed = |error: String| PassThroughError::Failed(error);
+            let link = SubscriptionLink::connect(url, AskLimits::default()).await;
+            let (link, identity) = link.map_err(|error| failed(error.to_string()))?;
+            // Every connection is asked who is at its other end.
+            if let Some(reason) = self.find_difference(identity) {
+                error!(node = url.name(), reason, "nothing is subscribed to at this node");
+                return Err(PassThroughError::Foreign(reason));
+            }
+            let subscription = link.subscribe(params).await.map_err(|error| match error {
+                AskError::Refused { code, message } => PassThroughError::Refused {
+                    code: i32::try_from(code).unwrap_or(-32000),
+                    message,
+                },
+                AskError::Connect(_)
+                | AskError::Late(_)
+                | AskError::Broken(_)
+                | AskError::TooLarge { .. }
+                | AskError::Status { .. }
+                | AskError::Malformed(_) => failed(error.to_string()),
+            })?;
+            let passed: Box<dyn NodeSubscription> =
+                Box::new(PassedSubscription { subscription, _permit: permit });
+            Ok(passed)
+        })
+    }
+}
+
+/// A subscription at the node; it has its place for as long as it is there.
+#[derive(Debug)]
+struct PassedSubscription {
+    subscription: Subscription,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl NodeSubscription for PassedSubscription {
+    fn next(&mut self) -> NextMessage<'_> {
+        Box::pin(async { self.subscription.next().await.map(Into::into) })
+    }
+
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.subscription.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_of_our_chain_by_its_chain_id_and_by_its_genesis_if_it_has_one() {
+        let hash = B256::repeat_byte;
+        let own = |chain_id, genesis_hash| OwnChain { chain_id, genesis_hash };
+        let node = |chain_id, genesis_hash| Identity { chain_id, genesis_hash };
+        let whole = own(Some(7), Some(hash(1)));
+        assert_eq!(whole.find_difference(node(7, Some(hash(1)))), None);
+        assert_eq!(whole.find_difference(node(7, None)), None);
+        let said = whole.find_difference(node(8, Some(hash(1)))).unwrap();
+        assert_eq!(said, "it has chain id 8, expected 7");
+        let said = whole.find_difference(node(7, Some(hash(2)))).unwrap();
+        assert!(said.starts_with("it has genesis hash 0x0202"), "{said}");
+        assert_eq!(own(Some(7), None).find_difference(node(7, Some(hash(2)))), None);
+        assert_eq!(own(None, Some(hash(2))).find_difference(node(9, Some(hash(2)))), None);
+        assert!(own(None, None).find_difference(node(7, None)).is_some());
     }
 }

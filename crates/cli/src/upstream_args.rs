@@ -69,6 +69,12 @@ impl UpstreamArgs {
         })
     }
 
+    /// The first node that is asked over a WebSocket: subscriptions are passed through to it.
+    pub(crate) fn first_socket(&self) -> Result<Option<UpstreamUrl>, Failure> {
+        let urls = if self.upstreams.is_empty() { Vec::new() } else { self.urls()? };
+        Ok(urls.into_iter().find(|url| !url.is_http()))
+    }
+
     /// The nodes of a chain.
     pub(crate) fn nodes(&self, spec: &ChainSpec) -> Result<Arc<Upstreams>, Failure> {
         let defaults = AskLimits::default();

@@ -17,6 +17,7 @@ mod fork_schedule;
 mod http;
 mod pace;
 mod rebuild;
+mod subscription;
 mod tls;
 mod upstreams;
 mod websocket;
@@ -27,6 +28,7 @@ pub use endpoint::Endpoint;
 pub use error::{AskError, FetchError};
 pub use fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
 pub use rebuild::RebuildFault;
+pub use subscription::{Subscription, SubscriptionLink};
 pub use upstreams::{
     Health, Member, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };

@@ -12,6 +12,12 @@ pub trait Health: fmt::Debug + Send + Sync {
 
     /// How far there is to go, while the tip is not yet reached.
     fn catching_up(&self) -> Option<CatchingUp>;
+
+    /// Where the node that is followed contradicts what is final here, in words; none if it does not.
+    /// Nothing is passed to a node meanwhile: its answers would be of another chain.
+    fn conflict(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The way from where catching up began to the tip.

@@ -29,7 +29,8 @@ mod subscription;
 pub use answer::UnknownHash;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
-    PassThrough, PassThroughError, PassThroughMethod, PassThroughMethodError, Passing,
+    NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
+    PassThroughMethodError, Passing, Subscribing,
 };
 pub use refusal::Refusal;
 pub use reply::refusal_body;

@@ -20,12 +20,37 @@ use crate::scan::{Kind, Token, scan_deep};
 /// Values inside values of an answer. Traces of calls are deep: two levels for each call.
 const ANSWER_DEPTH_MAX: usize = 512;
 
-/// Asks a node in our place.
+/// Asks a node in our place. Whoever implements it makes sure that the node follows our chain: what it
+/// says goes to clients as if we had said it.
 pub trait PassThrough: fmt::Debug + Send + Sync {
     /// Sends a request, one JSON-RPC object, and gives back the body of the answer, refused if it is
     /// longer than `answer_bytes_max`. It may be dropped at any moment: time is the caller's matter.
     fn ask(&self, request: Vec<u8>, answer_bytes_max: usize) -> Passing<'_>;
+
+    /// Subscribes with these parameters, a list as JSON. A node that is not asked over a WebSocket
+    /// offers nothing.
+    fn subscribe(&self, params: String) -> Subscribing<'_> {
+        drop(params);
+        Box::pin(std::future::ready(Err(PassThroughError::NoSubscriptions)))
+    }
 }
+
+/// A subscription at a node, in a client's place. Nothing is read ahead of who takes it; dropped, it is
+/// gone.
+pub trait NodeSubscription: fmt::Debug + Send {
+    /// The node's next message, whole; none when it has ended. It may be dropped at any moment.
+    fn next(&mut self) -> NextMessage<'_>;
+
+    /// Ends it at the node.
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// A message that is waited for.
+pub type NextMessage<'a> = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send + 'a>>;
+
+/// A subscription that is on its way.
+pub type Subscribing<'a> =
+    Pin<Box<dyn Future<Output = Result<Box<dyn NodeSubscription>, PassThroughError>> + Send + 'a>>;
 
 /// An answer that is on its way.
 pub type Passing<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, PassThroughError>> + Send + 'a>>;
@@ -36,6 +61,26 @@ pub enum PassThroughError {
     /// The answer is longer than it may be.
     #[error("the answer is too long")]
     TooLarge,
+    /// The node follows another chain, or nobody knows which is ours; for the client.
+    #[error("{0}")]
+    Foreign(String),
+    /// The node offers no subscriptions.
+    #[error("the node offers no subscriptions")]
+    NoSubscriptions,
+    /// As many subscriptions as may be are passed to the node.
+    #[error("{count_max} subscriptions are passed to the node")]
+    TooManySubscriptions {
+        /// So many.
+        count_max: usize,
+    },
+    /// The node's own refusal of a subscription; for the client.
+    #[error("refused with {code}: {message}")]
+    Refused {
+        /// Its code.
+        code: i32,
+        /// Its message.
+        message: String,
+    },
     /// Anything else; for the log.
     #[error("{0}")]
     Failed(String),
@@ -196,16 +241,60 @@ impl Forwarding {
     /// What the node says to a call: `"result":...` or `"error":...`, as it wrote it.
     pub(crate) async fn ask(&self, call: &Call<'_>) -> Result<Vec<u8>, Refusal> {
         let body = self.node.ask(request(call), self.answer_bytes_max).await;
-        let failed = |cause: &dyn fmt::Display| {
+        let body = body.map_err(|error| refusal_of(error, call))?;
+        outcome(&body).ok_or_else(|| {
+            let error = PassThroughError::Failed("what came is no JSON-RPC answer".to_owned());
+            refusal_of(error, call)
+        })
+    }
+
+    /// Subscribes at the node as a call asks for it.
+    pub(crate) async fn subscribe(
+        &self,
+        call: &Call<'_>,
+    ) -> Result<Box<dyn NodeSubscription>, Refusal> {
+        let params = call.params.map_or("[]", Token::text).to_owned();
+        self.node.subscribe(params).await.map_err(|error| refusal_of(error, call))
+    }
+}
+
+/// What a client is told of a node that gave no answer.
+fn refusal_of(error: PassThroughError, call: &Call<'_>) -> Refusal {
+    match error {
+        PassThroughError::TooLarge => Refusal::ResponseTooLarge,
+        PassThroughError::Foreign(reason) => Refusal::NotPassed { reason },
+        PassThroughError::NoSubscriptions => {
+            Refusal::UnknownMethod { method: call.method.clone().into_owned() }
+        }
+        PassThroughError::TooManySubscriptions { count_max } => {
+            Refusal::TooManySubscriptions { count_max, of: "all connections at the upstream node" }
+        }
+        PassThroughError::Refused { code, message } => Refusal::ByNode { code, message },
+        PassThroughError::Failed(cause) => {
             warn!(method = %call.method, %cause, "the upstream node gave no answer");
             Refusal::UpstreamFailed
-        };
-        match body {
-            Ok(body) => outcome(&body).ok_or_else(|| failed(&"what came is no JSON-RPC answer")),
-            Err(PassThroughError::TooLarge) => Err(Refusal::ResponseTooLarge),
-            Err(error @ PassThroughError::Failed(_)) => Err(failed(&error)),
         }
     }
+}
+
+/// The notification of a node for a client who knows the subscription by another id; `None` if it is
+/// none. Only what was checked to be JSON goes on.
+pub(crate) fn notification(id: &str, message: &[u8]) -> Option<Vec<u8>> {
+    let message = scan_deep(std::str::from_utf8(message).ok()?, ANSWER_DEPTH_MAX).ok()?;
+    let result = find_member(find_member(message, "params")?, "result")?;
+    let mut out = b"{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":".to_vec();
+    let mut object = Object::begin(&mut out);
+    put_text(object.member("subscription"), id);
+    object.raw("result", result.text());
+    object.end();
+    out.push(b'}');
+    Some(out)
+}
+
+/// A member of an object; none of what is no object.
+fn find_member<'a>(object: Token<'a>, name: &str) -> Option<Token<'a>> {
+    let mut members = object.members();
+    members.find(|(key, _)| key.string().as_deref() == Some(name)).map(|(_, value)| value)
 }
 
 /// The call with an id of our own: the client's never leaves us.
@@ -310,6 +399,22 @@ mod tests {
         ] {
             assert!(!forwarding.takes(method), "{method}");
         }
+    }
+
+    #[test]
+    fn a_notification_goes_on_under_the_id_that_the_client_knows() {
+        let shown = |message: &str| {
+            notification("0x7", message.as_bytes()).map(|it| String::from_utf8(it).unwrap())
+        };
+        let of_node = r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0xabc","result": {"data":"0x1"} }}"#;
+        let expected = r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x7","result":{"data":"0x1"}}}"#;
+        assert_eq!(shown(of_node).as_deref(), Some(expected));
+        for message in
+            ["", "{", "[]", r#"{"id":1,"result":true}"#, r#"{"params":{}}"#, r#"{"params":5}"#]
+        {
+            assert_eq!(shown(message), None, "{message}");
+        }
+        assert_eq!(notification("0x7", b"{\"params\":{\"result\":\"\xff\"}}"), None);
     }
 
     #[test]

@@ -106,6 +106,20 @@ pub enum Refusal {
     TooManySubscriptions {
         /// So many.
         count_max: usize,
+        /// Whose they are.
+        of: &'static str,
+    },
+    /// The node's own refusal of what was asked of it in our place.
+    ByNode {
+        /// Its code.
+        code: i32,
+        /// Its message.
+        message: String,
+    },
+    /// The node that would be asked in our place is not of our chain, or contradicts us.
+    NotPassed {
+        /// Why.
+        reason: String,
     },
     /// The node that was asked in our place gave no answer. The log says why.
     UpstreamFailed,
@@ -140,10 +154,12 @@ impl Refusal {
             | Self::ForksUnknown
             | Self::BlobPriceUnknown { .. }
             | Self::NotAtTip
+            | Self::NotPassed { .. }
             | Self::Transport { .. }
             | Self::SubscriptionNotFound
             | Self::TooManySubscriptions { .. } => -32000,
             Self::UpstreamFailed | Self::Internal => -32603,
+            Self::ByNode { code, .. } => *code,
         }
     }
 
@@ -209,9 +225,11 @@ impl Refusal {
                 format!("no \"{kind}\" subscription in eth namespace")
             }
             Self::SubscriptionNotFound => "subscription not found".to_owned(),
-            Self::TooManySubscriptions { count_max } => {
-                format!("too many subscriptions: {count_max} on this connection")
+            Self::TooManySubscriptions { count_max, of } => {
+                format!("too many subscriptions: {count_max} on {of}")
             }
+            Self::ByNode { message, .. } => message.clone(),
+            Self::NotPassed { reason } => format!("not passed to the upstream node: {reason}"),
             Self::UpstreamFailed => "upstream node gave no answer".to_owned(),
             Self::Internal => "internal error".to_owned(),
         }
@@ -247,6 +265,8 @@ impl Refusal {
             | Self::UnknownSubscription { .. }
             | Self::SubscriptionNotFound
             | Self::TooManySubscriptions { .. }
+            | Self::ByNode { .. }
+            | Self::NotPassed { .. }
             | Self::UpstreamFailed
             | Self::Internal => None,
         }

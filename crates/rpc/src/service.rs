@@ -324,7 +324,7 @@ impl Service {
             out.extend_from_slice(b",\"result\":");
             let answered = match asked.channel {
                 Some(channel) if is_about_subscriptions(row.method) => {
-                    let subscribed = self.subscribe(channel, view, row.method, call, out);
+                    let subscribed = self.subscribe(channel, view, row.method, call, out).await;
                     subscribed.map(|()| None).map_err(Failure::from)
                 }
                 Some(_) | None => self.run(view, row, call, out).await,
@@ -358,6 +358,9 @@ impl Service {
             let method = call.method.clone().into_owned();
             return put_refusal(out, call.id, &Refusal::UnknownMethod { method });
         };
+        if let Some(reason) = self.conflict() {
+            return put_refusal(out, call.id, &Refusal::NotPassed { reason });
+        }
         match forwarding.ask(call).await {
             Ok(outcome) => {
                 put_envelope(out, call.id);
@@ -367,6 +370,11 @@ impl Service {
             }
             Err(refusal) => put_refusal(out, call.id, &refusal),
         }
+    }
+
+    /// Where the followed node contradicts what is final here.
+    pub(crate) fn conflict(&self) -> Option<String> {
+        self.health.as_ref().and_then(|health| health.conflict())
     }
 
     /// Whether a call is none of ours and goes to a node.
@@ -419,7 +427,7 @@ impl Service {
     }
 
     /// Begins or ends a subscription.
-    fn subscribe(
+    async fn subscribe(
         &self,
         channel: &Channel,
         view: &Arc<View>,
@@ -434,12 +442,36 @@ impl Service {
             return if is_ended { Ok(()) } else { Err(Refusal::SubscriptionNotFound) };
         }
         if text != NEW_HEADS {
-            let kind = text.chars().take(KIND_SHOWN_MAX).collect();
-            return Err(Refusal::UnknownSubscription { kind });
+            let id = self.subscribe_at_node(channel, &text, call).await?;
+            put_text(out, &id);
+            return Ok(());
         }
         let seen = Seen::all_of(Arc::clone(view));
         put_text(out, &channel.subscribe(&self.subscription_ids, seen)?);
         Ok(())
+    }
+
+    /// Subscribes to something that is not served here, if a node has it and the operator lets it be
+    /// asked.
+    async fn subscribe_at_node(
+        &self,
+        channel: &Channel,
+        kind: &str,
+        call: &Call<'_>,
+    ) -> Result<String, Refusal> {
+        let unknown =
+            || Refusal::UnknownSubscription { kind: kind.chars().take(KIND_SHOWN_MAX).collect() };
+        let forwarding = self.forwarding.as_ref().filter(|it| it.takes(&call.method));
+        let forwarding = forwarding.ok_or_else(unknown)?;
+        channel.check_room()?;
+        if let Some(reason) = self.conflict() {
+            return Err(Refusal::NotPassed { reason });
+        }
+        match forwarding.subscribe(call).await {
+            Ok(subscription) => channel.subscribe_at_node(&self.subscription_ids, subscription),
+            Err(Refusal::UnknownMethod { .. }) => Err(unknown()),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// The notifications that lead a subscriber from what it has seen to the newest view, as many as

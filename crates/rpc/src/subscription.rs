@@ -1,13 +1,20 @@
 //! Subscriptions of one connection, and how a call reaches them.
 //!
-//! Knows: their ids, how many there may be, and how far each subscriber knows the chain.
+//! Knows: their ids, how many there may be, how far each subscriber knows the chain, and which of them
+//! a node serves.
 //! Never knows: sockets, or how a header is written.
+//!
+//! What a node sends is not queued: a task for each subscription holds one message until the connection
+//! has taken the one before it.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::{mpsc, oneshot};
+
 use crate::heads::Seen;
+use crate::pass_through::{NodeSubscription, notification};
 use crate::refusal::Refusal;
 
 /// The ids of all subscriptions of a service: no two are the same, and those of another run are
@@ -30,6 +37,25 @@ impl SubscriptionIds {
 pub(crate) struct Subscriptions {
     count_max: usize,
     list: Mutex<Vec<Subscription>>,
+    /// Where tasks hand over what a node sent.
+    news: mpsc::Sender<NodeNews>,
+}
+
+/// What a node sent for a subscription.
+#[derive(Debug)]
+pub(crate) enum NodeNews {
+    /// A notification for the client.
+    Message {
+        /// The subscription.
+        id: String,
+        /// The whole message, under that id.
+        text: Vec<u8>,
+    },
+    /// The node has ended it, or the connection to it is gone.
+    Ended {
+        /// The subscription.
+        id: String,
+    },
 }
 
 #[derive(Debug)]
@@ -39,7 +65,16 @@ struct Subscription {
     request: u64,
     /// Whether the client has been told its id: nothing is sent before.
     is_told: bool,
-    seen: Seen,
+    source: Source,
+}
+
+/// Who serves a subscription.
+#[derive(Debug)]
+enum Source {
+    /// We do; so far the subscriber knows the chain.
+    Heads(Seen),
+    /// A node does, by a task that begins when it is told to and ends when this is dropped.
+    Node { begin: Option<oneshot::Sender<()>>, _end: oneshot::Sender<()> },
 }
 
 /// The way from a call back to its connection.
@@ -51,15 +86,35 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Begins a subscription; it is silent until the answer has been sent.
+    /// Begins a subscription to new heads; it is silent until the answer has been sent.
     pub(crate) fn subscribe(&self, ids: &SubscriptionIds, seen: Seen) -> Result<String, Refusal> {
-        let mut list = self.subscriptions.list();
-        if list.len() >= self.subscriptions.count_max {
-            return Err(Refusal::TooManySubscriptions { count_max: self.subscriptions.count_max });
-        }
+        self.add(ids.next(), Source::Heads(seen))
+    }
+
+    /// Begins one that a node serves; as silent until then.
+    pub(crate) fn subscribe_at_node(
+        &self,
+        ids: &SubscriptionIds,
+        subscription: Box<dyn NodeSubscription>,
+    ) -> Result<String, Refusal> {
         let id = ids.next();
+        let ((begin, begun), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let told = self.add(id.clone(), Source::Node { begin: Some(begin), _end: end })?;
+        let news = self.subscriptions.news.clone();
+        tokio::spawn(carry(subscription, id, begun, ended, news));
+        Ok(told)
+    }
+
+    /// Refuses one more than there may be.
+    pub(crate) fn check_room(&self) -> Result<(), Refusal> {
+        self.subscriptions.check_room(&self.subscriptions.list())
+    }
+
+    fn add(&self, id: String, source: Source) -> Result<String, Refusal> {
+        let mut list = self.subscriptions.list();
+        self.subscriptions.check_room(&list)?;
         let request = self.request;
-        list.push(Subscription { id: id.clone(), request, is_told: false, seen });
+        list.push(Subscription { id: id.clone(), request, is_told: false, source });
         Ok(id)
     }
 
@@ -73,39 +128,105 @@ impl Channel {
 }
 
 impl Subscriptions {
-    pub(crate) fn new(count_max: usize) -> Arc<Self> {
-        Arc::new(Self { count_max, list: Mutex::default() })
+    /// None yet, and where what nodes send will come.
+    pub(crate) fn new(count_max: usize) -> (Arc<Self>, mpsc::Receiver<NodeNews>) {
+        let (news, coming) = mpsc::channel(1);
+        (Arc::new(Self { count_max, list: Mutex::default(), news }), coming)
     }
 
-    /// The answer to a request has been sent, with the ids in it. Tells whether there were any.
+    /// Whether there is one of this id.
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.list().iter().any(|subscription| subscription.id == id)
+    }
+
+    fn check_room(&self, list: &[Subscription]) -> Result<(), Refusal> {
+        let count_max = self.count_max;
+        if list.len() < count_max {
+            return Ok(());
+        }
+        Err(Refusal::TooManySubscriptions { count_max, of: "this connection" })
+    }
+
+    /// The answer to a request has been sent, with the ids in it. Tells whether new heads may have come
+    /// since for any of them.
     pub(crate) fn tell(&self, request: u64) -> bool {
         let mut is_any = false;
         for subscription in self.list().iter_mut().filter(|it| it.request == request) {
-            is_any |= !std::mem::replace(&mut subscription.is_told, true);
+            let is_first = !std::mem::replace(&mut subscription.is_told, true);
+            match &mut subscription.source {
+                Source::Heads(_) => is_any |= is_first,
+                Source::Node { begin, .. } => {
+                    if let Some(begin) = begin.take() {
+                        let _ = begin.send(());
+                    }
+                }
+            }
         }
         is_any
     }
 
-    /// Whether anyone waits for something.
+    /// Whether anyone waits for new heads.
     pub(crate) fn is_any_told(&self) -> bool {
-        self.list().iter().any(|subscription| subscription.is_told)
+        self.list().iter().any(|it| it.is_told && matches!(it.source, Source::Heads(_)))
     }
 
-    /// Those that may be sent something, and what each has seen.
+    /// Those that may be sent new heads, and what each has seen.
     pub(crate) fn told(&self) -> Vec<(String, Seen)> {
         let list = self.list();
         let told = list.iter().filter(|subscription| subscription.is_told);
-        told.map(|subscription| (subscription.id.clone(), subscription.seen.clone())).collect()
+        told.filter_map(|subscription| match &subscription.source {
+            Source::Heads(seen) => Some((subscription.id.clone(), seen.clone())),
+            Source::Node { .. } => None,
+        })
+        .collect()
     }
 
     /// A subscriber has seen more.
     pub(crate) fn advance(&self, id: &str, seen: Seen) {
         if let Some(subscription) = self.list().iter_mut().find(|it| it.id == id) {
-            subscription.seen = seen;
+            subscription.source = Source::Heads(seen);
         }
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hands over what a node sends, one message at a time, until the client or the node ends it.
+async fn carry(
+    mut subscription: Box<dyn NodeSubscription>,
+    id: String,
+    begun: oneshot::Receiver<()>,
+    mut ended: oneshot::Receiver<()>,
+    news: mpsc::Sender<NodeNews>,
+) {
+    // The client learns the id before anything that bears it.
+    if begun.await.is_err() {
+        return subscription.end().await;
+    }
+    loop {
+        let message = tokio::select! {
+            _ = &mut ended => return subscription.end().await,
+            message = subscription.next() => message,
+        };
+        let item = match message {
+            // What is no notification, such as an answer, is nobody's.
+            Some(message) => match notification(&id, &message) {
+                Some(text) => NodeNews::Message { id: id.clone(), text },
+                None => continue,
+            },
+            None => {
+                let _ = news.send(NodeNews::Ended { id }).await;
+                return;
+            }
+        };
+        let is_taken = tokio::select! {
+            _ = &mut ended => false,
+            sent = news.send(item) => sent.is_ok(),
+        };
+        if !is_taken {
+            return subscription.end().await;
+        }
     }
 }

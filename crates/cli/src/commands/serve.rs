@@ -24,7 +24,7 @@ use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::{FolderChain, spec_of};
-use crate::node::Node;
+use crate::node::{Node, OwnChain};
 
 use follow::{Following, Plan};
 use watch::{warn_of_head, watch_folder};
@@ -55,19 +55,23 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = Settings { is_following, ..args.settings() };
     let node = match args.pass_through.as_slice() {
         [] => None,
-        _ => Some(Arc::new(Node::at(args.node_url()?)?)),
+        _ => Some(Arc::new(args.node()?)),
     };
     let wiring = Wiring { plan: plan.as_ref(), pass_through: args.pass_through.clone(), node };
     bound.serve(&folder, args.http_settings(), settings, wiring)
 }
 
 impl ServeArgs {
-    /// The node that calls are passed through to.
-    fn node_url(&self) -> Result<UpstreamUrl, Failure> {
-        match &self.pass_through_to {
-            Some(text) => text.parse().context("--pass-through-to").map_err(Failure::Usage),
-            None => self.follow.upstream.first_http(),
-        }
+    /// The node that calls and subscriptions are passed through to.
+    fn node(&self) -> Result<Node, Failure> {
+        let parse = |text: &String| text.parse().context("--pass-through-to");
+        let urls = self.pass_through_to.iter().map(parse).collect::<Result<Vec<UpstreamUrl>, _>>();
+        let urls = urls.map_err(Failure::Usage)?;
+        let http = urls.iter().find(|url| url.is_http()).cloned();
+        let socket = urls.into_iter().find(|url| !url.is_http());
+        let upstream = &self.follow.upstream;
+        let http = http.map_or_else(|| upstream.first_http(), Ok)?;
+        Ok(Node::at(http, socket.map_or_else(|| upstream.first_socket(), |url| Ok(Some(url)))?)?)
     }
 
     fn http_settings(&self) -> HttpSettings {
@@ -156,6 +160,7 @@ impl Bound {
             Some(plan) => plan.chain.spec.clone(),
             None => spec_of(folder)?,
         };
+        let own_chain = OwnChain::of(&spec);
         let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(ReadPool::new(reads_max));
         for _ in 0..READ_THREADS {
@@ -175,6 +180,7 @@ impl Bound {
             service = service.with_health(following.health());
         }
         if let Some(node) = wiring.node {
+            node.expect_chain(own_chain);
             service = service.with_pass_through(wiring.pass_through, node);
         }
         let server = Arc::new(Server::new(Arc::new(service), http));

@@ -26,6 +26,8 @@ mod limits;
 mod live;
 mod lost_manifest;
 mod new_heads;
+mod node_socket;
+mod node_subscriptions;
 mod openrpc;
 mod packed;
 mod pass_through;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc::http::HttpSettings;
-use rpc::{PassThrough, PassThroughError, Passing, Service, Settings};
+use rpc::{CatchingUp, Health, PassThrough, PassThroughError, Passing, Service, Settings};
 use serde_json::{Value, json};
 
-use crate::hosted::{Hosted, service};
+use crate::hosted::{Hosted, respond, service};
 use crate::run::{quipu, text};
 use crate::served::Served;
 use crate::socket::Socket;
 use crate::stores::{self, data_folder};
-use crate::upstream::{TOGETHER, Upstream};
+use crate::upstream::{SaidIdentity, TOGETHER, Upstream};
 
 fn passing(store: &str, upstream: &Upstream, methods: &str) -> Served {
     stores::serve(store, &["--pass-through-to", &upstream.url, "--pass-through", methods])
@@ -124,6 +124,101 @@ fn what_may_never_go_is_refused_when_the_server_starts() {
     let err = refused(&[&upstream[..], &["--pass-through", "*"]].concat());
     assert!(err.contains("write a method such as eth_call"), "{err}");
     assert!(refused(&["--pass-through", "eth_call"]).contains("--pass-through-to"));
+}
+
+/// Block 0 of a store as a node tells it.
+fn genesis_of(store: &str) -> Value {
+    stores::serve(store, &[]).result("eth_getBlockByNumber", &json!(["0x0", false]))
+}
+
+/// Block 0 of a chain that shares the chain id and nothing else.
+fn another_genesis() -> Value {
+    let header = alloy_consensus::Header { gas_limit: 7, ..alloy_consensus::Header::default() };
+    serde_json::to_value(alloy_rpc_types_eth::Header::new(header)).unwrap()
+}
+
+fn not_passed(reason: &str) -> Value {
+    json!({ "code": -32000, "message": format!("not passed to the upstream node: {reason}") })
+}
+
+#[test]
+fn nothing_is_passed_to_a_node_of_another_chain() {
+    let foreign = SaidIdentity { chain_id: 5, genesis: Value::Null };
+    let upstream = Upstream::with_identity(foreign.clone());
+    let served = passing("gap", &upstream, "eth_*");
+    let error = not_passed("it has chain id 5, expected 20260101");
+    for method in ["eth_getLogs", "eth_call", "eth_getLogs"] {
+        assert_eq!(served.call(method, &json!([{}]))["error"], error, "{method}");
+    }
+    assert!(upstream.asked().is_empty(), "{:?}", upstream.asked());
+    // One that shares the chain id alone is another chain too.
+    let genesis = another_genesis();
+    let shadow = SaidIdentity { genesis: genesis.clone(), ..SaidIdentity::default() };
+    let shadow = Upstream::with_identity(shadow);
+    let served = passing("gap", &shadow, "eth_*");
+    let answer = served.call("eth_getLogs", &json!([{}]));
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    let begin = format!("not passed to the upstream node: it has genesis hash {}", genesis["hash"]);
+    assert!(message.starts_with(&begin.replace('"', "")), "{message}");
+    assert!(shadow.asked().is_empty(), "{:?}", shadow.asked());
+    // Ours is asked.
+    let ours = SaidIdentity { genesis: genesis_of("gap"), ..SaidIdentity::default() };
+    let ours = Upstream::with_identity(ours);
+    let served = passing("gap", &ours, "eth_*");
+    assert_eq!(served.result("eth_getLogs", &json!([{}])), json!([{}]));
+    assert_eq!(ours.asked(), ["eth_getLogs"]);
+}
+
+#[test]
+fn a_node_that_is_exchanged_behind_its_name_is_asked_again_which_chain_it_is() {
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*");
+    assert_eq!(served.result("eth_call", &json!([1])), json!([1]));
+    let error = not_passed("it has chain id 5, expected 20260101");
+    // After a failure.
+    upstream.become_another(SaidIdentity { chain_id: 5, genesis: Value::Null });
+    assert_eq!(served.call("eth_cut", &json!([]))["error"]["code"], -32603);
+    assert_eq!(served.call("eth_call", &json!([2]))["error"], error);
+    // On a connection that was made anew, because the other one was closed.
+    let upstream = Upstream::start();
+    let served = passing("gap", &upstream, "eth_*");
+    assert_eq!(served.result("eth_last", &json!([1])), json!([1]));
+    upstream.wait_until_left();
+    upstream.become_another(SaidIdentity { chain_id: 5, genesis: Value::Null });
+    assert_eq!(served.call("eth_call", &json!([2]))["error"], error);
+}
+
+/// A follower whose node contradicts what is final here.
+#[derive(Debug)]
+struct Contradicted;
+
+impl Health for Contradicted {
+    fn troubles(&self) -> Vec<String> {
+        self.conflict().into_iter().collect()
+    }
+
+    fn catching_up(&self) -> Option<CatchingUp> {
+        None
+    }
+
+    fn conflict(&self) -> Option<String> {
+        Some("block 90 is final as 0x01 here, and 0x02 by the upstream".to_owned())
+    }
+}
+
+#[test]
+fn in_a_conflict_nothing_is_passed_to_a_node() {
+    let service = with_node(Some(r#"{"result":"0x7"}"#)).with_health(Arc::new(Contradicted));
+    let ask = |method: &str, params: Value| {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        respond(&service, &call.to_string()).unwrap()
+    };
+    let error = not_passed("block 90 is final as 0x01 here, and 0x02 by the upstream");
+    assert_eq!(ask("eth_call", json!([]))["error"], error);
+    // Nor what we do not find, where history has gaps.
+    let hash = "0x1111111111111111111111111111111111111111111111111111111111111111";
+    assert_eq!(ask("eth_getTransactionReceipt", json!([hash]))["error"], error);
+    assert_eq!(ask("eth_blockNumber", json!([]))["result"], "0x63");
 }
 
 /// A node that never answers, or at once.

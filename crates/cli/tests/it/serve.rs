@@ -37,7 +37,7 @@ fn the_conformance_corpus_is_answered_as_it_expects() {
             let found = served.post(request).json();
             let is_same = if expected.get("error").is_some() {
                 found["error"]["code"] == expected["error"]["code"]
-            } else if text.contains("speconly") {
+            } else if text.contains("speconly") && !method.ends_with("eth_feeHistory") {
                 found.get("result").is_some_and(|result| !result.is_null())
             } else {
                 found == expected

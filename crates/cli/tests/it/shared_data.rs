@@ -115,6 +115,7 @@ fn of_a_public_network_that_nobody_follows_what_lies_above_the_tip_is_not_held()
         ("eth_getBlockReceipts", json!(["0xb443"])),
         ("eth_getBlockTransactionCountByNumber", json!(["0xb443"])),
         ("eth_getUncleCountByBlockNumber", json!(["0xb443"])),
+        ("eth_feeHistory", json!([1, "0xb443", []])),
         ("eth_getUncleByBlockNumberAndIndex", json!(["0xb443", 0])),
         ("eth_getHeaderByNumber", json!(["0xb443"])),
         ("debug_getRawHeader", json!(["0xb443"])),
@@ -149,6 +150,11 @@ fn of_a_public_network_that_nobody_follows_what_lies_above_the_tip_is_not_held()
     ] {
         assert_eq!(served.result(method, &params), Value::Null, "{method}");
     }
+    // Of more than 1024 blocks the newest are told.
+    let fees = served.result("eth_feeHistory", &json!(["0x1000", "latest", []]));
+    assert_eq!(fees["oldestBlock"], "0x1c00");
+    assert_eq!(fees["gasUsedRatio"].as_array().unwrap().len(), 1024);
+    assert_eq!(fees["baseFeePerGas"].as_array().unwrap().len(), 1025);
     let lenient = Served::start(&data, &["--unknown-hash", "null"]);
     for (method, params) in &by_hash {
         assert_eq!(lenient.result(method, params), Value::Null, "{method}");

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::handshake::HandshakeError;
@@ -18,6 +19,14 @@ pub(crate) struct Socket {
 impl Socket {
     pub(crate) fn open(hosted: &Hosted) -> Self {
         let (socket, _) = client("ws://test/any/path", hosted.connect()).unwrap();
+        Self { socket, kept: VecDeque::new() }
+    }
+
+    /// One to a server that is another process.
+    pub(crate) fn at(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (socket, _) = client("ws://test/", stream).unwrap();
         Self { socket, kept: VecDeque::new() }
     }
 

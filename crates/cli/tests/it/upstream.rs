@@ -15,15 +15,37 @@ use serde_json::{Value, json};
 /// Requests that `eth_together` waits for.
 pub(crate) const TOGETHER: usize = 8;
 
+/// Who the node says it is.
+#[derive(Clone, Debug)]
+pub(crate) struct SaidIdentity {
+    pub(crate) chain_id: u64,
+    /// Block 0 as JSON; null if it does not have it any more.
+    pub(crate) genesis: Value,
+}
+
+impl Default for SaidIdentity {
+    /// The sample chain's, without old history.
+    fn default() -> Self {
+        Self { chain_id: 20_260_101, genesis: Value::Null }
+    }
+}
+
 /// A node; its threads end with the test.
 pub(crate) struct Upstream {
     pub(crate) url: String,
+    identity: Arc<Mutex<SaidIdentity>>,
     asked: Arc<Mutex<Vec<String>>>,
     left: Receiver<()>,
 }
 
 impl Upstream {
     pub(crate) fn start() -> Self {
+        Self::with_identity(SaidIdentity::default())
+    }
+
+    pub(crate) fn with_identity(identity: SaidIdentity) -> Self {
+        let identity = Arc::new(Mutex::new(identity));
+        let said = Arc::clone(&identity);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/key", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -33,11 +55,16 @@ impl Upstream {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (asked, together) = (Arc::clone(&kept), Arc::clone(&together));
-                let leaves = leaves.clone();
-                thread::spawn(move || serve(stream.unwrap(), &asked, &together, &leaves));
+                let (leaves, said) = (leaves.clone(), Arc::clone(&said));
+                thread::spawn(move || serve(stream.unwrap(), &said, &asked, &together, &leaves));
             }
         });
-        Self { url, asked, left }
+        Self { url, identity, asked, left }
+    }
+
+    /// Another node takes the place of this one, behind the same name.
+    pub(crate) fn become_another(&self, identity: SaidIdentity) {
+        *self.identity.lock().unwrap() = identity;
     }
 
     /// Waits until a client has seen that the connection of `eth_last` is closed.
@@ -45,7 +72,8 @@ impl Upstream {
         self.left.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 
-    /// The methods that were asked, in the order in which they came.
+    /// The methods that were asked, in the order in which they came, but for those that ask which
+    /// chain it is.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -53,6 +81,7 @@ impl Upstream {
 
 fn serve(
     stream: TcpStream,
+    said: &Mutex<SaidIdentity>,
     asked: &Mutex<Vec<String>>,
     together: &Barrier,
     leaves: &SyncSender<()>,
@@ -60,6 +89,16 @@ fn serve(
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
         let method = request["method"].as_str().unwrap().to_owned();
+        if let Some(result) = said_by(&said.lock().unwrap(), &request) {
+            let body = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+            let body = body.to_string();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            let stream = reader.get_mut();
+            if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_err() {
+                return;
+            }
+            continue;
+        }
         asked.lock().unwrap().push(method.clone());
         let echo = json!({ "jsonrpc": "2.0", "id": request["id"], "result": request["params"] });
         let (status, body) = match method.as_str() {
@@ -89,6 +128,15 @@ fn serve(
             return leaves.send(()).unwrap();
         }
     }
+}
+
+/// The answer to who it is, if that is asked.
+pub(crate) fn said_by(identity: &SaidIdentity, request: &Value) -> Option<Value> {
+    if request["method"] == "eth_chainId" {
+        return Some(json!(format!("{:#x}", identity.chain_id)));
+    }
+    let is_genesis = request["method"] == "eth_getBlockByNumber" && request["params"][0] == "0x0";
+    is_genesis.then(|| identity.genesis.clone())
 }
 
 fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {

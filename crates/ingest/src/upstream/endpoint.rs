@@ -1,14 +1,21 @@
 //! An endpoint that is asked in somebody else's words: one body there, one body back.
 //!
-//! Knows: when a question may be asked again.
+//! Knows: when a question may be asked again, and which chain the other side follows.
 //! Never knows: what is asked, or what the answer means.
+
+use std::net::SocketAddr;
 
 use hyper::body::Bytes;
 
 use super::address::{Scheme, UpstreamUrl};
+use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::client::{AskLimits, pause};
-use super::error::AskError;
+use super::error::{AskError, FetchError};
+use super::fetch::{Identity, identity_of};
 use super::http::Http;
+
+/// Bytes of a block without transactions in full, and to spare.
+pub(super) const IDENTITY_BYTES_MAX: usize = 8 << 20;
 
 /// An endpoint over HTTP or HTTPS.
 #[derive(Debug)]
@@ -46,5 +53,35 @@ impl Endpoint {
     /// server may close a connection that was kept at any moment.
     pub async fn ask_once(&self, body: Bytes, answer_bytes_max: usize) -> Result<Bytes, AskError> {
         self.http.ask(body, answer_bytes_max).await
+    }
+
+    /// The same, with our end of the connection that carried it: another connection may lead to
+    /// another node.
+    pub async fn ask_on(
+        &self,
+        body: Bytes,
+        answer_bytes_max: usize,
+    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
+        self.http.ask_on(body, answer_bytes_max).await
+    }
+
+    /// Which chain the node follows, and the connections on which it said so.
+    pub async fn fetch_identity(&self) -> Result<(Identity, [Option<SocketAddr>; 2]), FetchError> {
+        let (chain_id, one) = self.ask_call(&Call::new("eth_chainId", "[]")).await?;
+        let genesis = Call::new("eth_getBlockByNumber", "[\"0x0\",false]");
+        let (genesis, other) = self.ask_call(&genesis).await?;
+        Ok((identity_of(chain_id, genesis)?, [one, other]))
+    }
+
+    async fn ask_call(&self, call: &Call) -> Result<(Answer, Option<SocketAddr>), AskError> {
+        let body = encode_calls(std::slice::from_ref(call), 1);
+        let (body, connection) = self.ask_on(body.into(), IDENTITY_BYTES_MAX).await?;
+        let answers = match decode_message(&body)? {
+            Message::Answers(answers) => in_order(answers, 1, 1)?,
+            Message::Refusal(error) => return Err(error),
+            Message::News(_) => return Err(AskError::Malformed("news".to_owned())),
+        };
+        let none = || Err(AskError::Malformed("no answer".to_owned()));
+        Ok((answers.into_iter().next().unwrap_or_else(none), connection))
     }
 }

@@ -185,16 +185,8 @@ impl Upstream {
         let calls =
             [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")];
         let mut answers = self.ask(&calls).await?.into_iter();
-        let text = answers.next().transpose()?.flatten();
-        let chain_id =
-            text.and_then(|text| serde_json::from_slice::<&str>(&text).ok().map(from_hex));
-        let chain_id = chain_id.flatten();
-        let chain_id =
-            chain_id.ok_or_else(|| AskError::Malformed("eth_chainId is no number".to_owned()))?;
-        // A node without old history refuses block 0, or says that there is none.
-        let genesis = answers.next().and_then(|answer| answer.ok().flatten());
-        let genesis = genesis.map(|text| claim_of(0, &text)).transpose()?;
-        Ok(Identity { chain_id, genesis_hash: genesis.map(|claim| claim.hash) })
+        let none = || Err(AskError::Malformed("no answer".to_owned()));
+        identity_of(answers.next().unwrap_or_else(none), answers.next().unwrap_or_else(none))
     }
 
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);
@@ -304,6 +296,17 @@ impl Upstream {
         self.ask_one(Call::new("eth_subscribe", "[\"newHeads\"]")).await?;
         Ok(())
     }
+}
+
+/// Chain id and genesis hash, of the answers to `eth_chainId` and to a question for block 0.
+pub(super) fn identity_of(chain_id: Answer, genesis: Answer) -> Result<Identity, FetchError> {
+    let chain_id =
+        chain_id?.and_then(|text| serde_json::from_slice::<&str>(&text).ok().and_then(from_hex));
+    let chain_id =
+        chain_id.ok_or_else(|| AskError::Malformed("eth_chainId is no number".to_owned()))?;
+    // A node without old history refuses block 0, or says that there is none.
+    let genesis = genesis.ok().flatten().map(|text| claim_of(0, &text)).transpose()?;
+    Ok(Identity { chain_id, genesis_hash: genesis.map(|claim| claim.hash) })
 }
 
 /// What news of a subscription says, if it is a header.

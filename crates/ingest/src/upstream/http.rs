@@ -4,6 +4,7 @@
 //! Never knows: what is asked.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -15,7 +16,7 @@ use hyper::header::{
 use hyper::{HeaderMap, Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
@@ -59,12 +60,25 @@ impl Http {
 
     /// Sends a body; gives back the answer's.
     pub(super) async fn ask(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
+        self.ask_on(body, bytes_max).await.map(|(body, _)| body)
+    }
+
+    /// The same, with our end of the connection that carried it.
+    pub(super) async fn ask_on(
+        &self,
+        body: Bytes,
+        bytes_max: usize,
+    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
         let time = self.limits.answer_timeout;
         let asking = self.ask_untimed(body, bytes_max);
         timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)))
     }
 
-    async fn ask_untimed(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
+    async fn ask_untimed(
+        &self,
+        body: Bytes,
+        bytes_max: usize,
+    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
         let mut request = Request::post(self.url.uri.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")));
@@ -81,11 +95,12 @@ impl Http {
             if error.is_connect() { AskError::Connect(said) } else { AskError::Broken(said) }
         })?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
+        let connection = response.extensions().get::<HttpInfo>().map(HttpInfo::local_addr);
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
         let body = read_body(response, bytes_max).await?;
         let body = if is_gzip { inflate(&body, bytes_max)? } else { body };
         if status.is_success() {
-            return Ok(body);
+            return Ok((body, connection));
         }
         let begin = AskError::begin_of(&body);
         Err(AskError::Status { status: status.as_u16(), retry_after, begin })

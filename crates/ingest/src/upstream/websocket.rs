@@ -30,7 +30,7 @@ const QUEUE_MAX: usize = 64;
 /// For a frame to be written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 type Waiting = oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>;
 
 /// One node over a WebSocket.
@@ -102,40 +102,42 @@ impl WebSocket {
         if let Some(link) = kept.as_ref().filter(|link| !link.questions.is_closed()) {
             return Ok(link.clone());
         }
-        let connecting = timeout(self.limits.connect_timeout, self.connect());
-        let late = || Err(AskError::Late(self.limits.connect_timeout));
-        let stream = connecting.await.unwrap_or_else(|_| late())?;
+        let stream = connect(&self.url, &self.limits).await?;
         let (questions, asked) = mpsc::channel(QUEUE_MAX);
         tokio::spawn(carry(stream, asked, self.news.clone()));
         let link = Link { questions };
         *kept = Some(link.clone());
         Ok(link)
     }
+}
 
-    async fn connect(&self) -> Result<Stream, AskError> {
-        let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = &self.url;
-        let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
-        let stream = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = stream.map_err(|error| refused(&error))?;
-        // Questions are written whole: waiting to fill a packet only delays them.
-        let _ = stream.set_nodelay(true);
-        let mut request = uri.into_client_request().map_err(|error| refused(&error))?;
-        if let Some(authorization) = authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-        }
-        let bytes_max = Some(self.limits.answer_bytes_max);
-        let config =
-            WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
-        let connector = if *is_secure {
-            Connector::Rustls(std::sync::Arc::new(tls::client_config()?))
-        } else {
-            Connector::Plain
-        };
-        let connecting =
-            client_async_tls_with_config(request, stream, Some(config), Some(connector));
-        let (stream, _) = connecting.await.map_err(|error| refused(&error))?;
-        Ok(stream)
+/// A connection to a node, made in time.
+pub(super) async fn connect(url: &UpstreamUrl, limits: &AskLimits) -> Result<Stream, AskError> {
+    let connecting = timeout(limits.connect_timeout, connect_untimed(url, limits));
+    connecting.await.unwrap_or(Err(AskError::Late(limits.connect_timeout)))
+}
+
+async fn connect_untimed(url: &UpstreamUrl, limits: &AskLimits) -> Result<Stream, AskError> {
+    let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = url;
+    let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
+    let stream = TcpStream::connect((host.as_str(), *port)).await;
+    let stream = stream.map_err(|error| refused(&error))?;
+    // Questions are written whole: waiting to fill a packet only delays them.
+    let _ = stream.set_nodelay(true);
+    let mut request = uri.into_client_request().map_err(|error| refused(&error))?;
+    if let Some(authorization) = authorization {
+        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
+    let bytes_max = Some(limits.answer_bytes_max);
+    let config = WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
+    let connector = if *is_secure {
+        Connector::Rustls(std::sync::Arc::new(tls::client_config()?))
+    } else {
+        Connector::Plain
+    };
+    let connecting = client_async_tls_with_config(request, stream, Some(config), Some(connector));
+    let (stream, _) = connecting.await.map_err(|error| refused(&error))?;
+    Ok(stream)
 }
 
 /// Writes questions and hands out answers until either side ends the connection. Whoever still waits

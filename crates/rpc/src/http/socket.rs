@@ -18,7 +18,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::WebSocketStream;
@@ -31,7 +31,7 @@ use tracing::debug;
 use super::{HttpSettings, Server};
 use crate::reply::Reply;
 use crate::service::Service;
-use crate::subscription::{Channel, Subscriptions};
+use crate::subscription::{Channel, NodeNews, Subscriptions};
 
 /// What a connection reads at a time. Every one has such a buffer: most requests are small.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
@@ -65,6 +65,8 @@ struct Session<'a> {
     settings: &'a HttpSettings,
     stream: WebSocketStream<TokioIo<Upgraded>>,
     subscriptions: Arc<Subscriptions>,
+    /// What nodes send for some of them.
+    node_news: mpsc::Receiver<NodeNews>,
     /// Messages that are being answered.
     answering: FuturesUnordered<BoxFuture<'static, Answered>>,
     /// How many messages came.
@@ -88,11 +90,13 @@ pub(super) async fn serve(
         .max_message_size(Some(settings.body_bytes_max))
         .max_frame_size(Some(settings.body_bytes_max));
     let io = TokioIo::new(upgraded);
+    let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
         service: Arc::clone(&server.service),
         settings,
         stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await,
-        subscriptions: Subscriptions::new(settings.subscriptions_max),
+        subscriptions,
+        node_news,
         answering: FuturesUnordered::new(),
         requests: 0,
         heard: Instant::now(),
@@ -119,6 +123,7 @@ impl Session<'_> {
                     self.has_news = true;
                 }
                 () = std::future::ready(()), if self.has_news => self.announce().await?,
+                Some(news) = self.node_news.recv() => self.pass_on(news).await?,
                 _ = ping.tick() => self.ping().await?,
             }
         }
@@ -184,6 +189,23 @@ impl Session<'_> {
             self.subscriptions.advance(&id, seen);
         }
         Ok(())
+    }
+
+    /// Sends what a node sent. Whoever subscribed to what a node ended would wait for ever: it is told
+    /// by the end of the connection.
+    async fn pass_on(&mut self, news: NodeNews) -> Result<(), End> {
+        match news {
+            NodeNews::Message { id, text } if self.subscriptions.contains(&id) => {
+                if self.service.conflict().is_some() {
+                    return Err(End::Close(CloseCode::Again, "the upstream node contradicts us"));
+                }
+                self.send(text).await
+            }
+            NodeNews::Ended { id } if self.subscriptions.contains(&id) => {
+                Err(End::Close(CloseCode::Again, "the upstream node ended a subscription"))
+            }
+            NodeNews::Message { .. } | NodeNews::Ended { .. } => Ok(()),
+        }
     }
 
     /// Asks a client that is silent for a sign of life, and gives up one that gives none.

@@ -32,6 +32,10 @@ impl Health for FollowHealth {
         let highest = status.upstream_tip.filter(|_| is_behind(&status))?;
         Some(CatchingUp { starting: self.starting, highest })
     }
+
+    fn conflict(&self) -> Option<String> {
+        self.board.status().conflict.map(|conflict| conflict.to_string())
+    }
 }
 
 fn is_behind(status: &Status) -> bool {
