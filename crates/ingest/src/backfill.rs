@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::trust::{Anchor, Anchors, Run, Status};
-use chain::{BlockRange, ChainSpec, check_step, decode_header};
+use chain::{BlockRange, ChainSpec, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
 use store::{Drafting, NewSegment, Reader, StoreError, Told};
@@ -29,7 +29,7 @@ use tracing::info;
 
 use crate::import::{ImportError, Imported, Intake, Trust, network_of};
 use crate::prove::{Facts, Progress, Prover};
-use crate::upstream::{FetchError, Upstreams, UpstreamsError};
+use crate::upstream::{FetchError, Upstreams, UpstreamsError, Which};
 
 pub use source::SourceFault;
 use source::{Link, UpstreamBlocks, with_source};
@@ -109,8 +109,11 @@ impl Backfiller<'_> {
             match error {
                 // The tip was sealed meanwhile, and made the plan an old one.
                 ImportError::Store(StoreError::Outdated { .. }) => {}
-                ImportError::Upstream(SourceFault::False { place, .. }) => {
-                    self.upstreams.lied(place, &error.to_string());
+                ImportError::Upstream(SourceFault::False { place, ref mismatch, .. }) => {
+                    match self.find_unknown_fork(place, mismatch) {
+                        Some(cause) => self.blame(place, &cause),
+                        None => self.upstreams.lied(place, &error.to_string()),
+                    }
                 }
                 ImportError::Upstream(SourceFault::Fetch { place, cause, .. }) => {
                     self.blame(place, &cause);
@@ -125,8 +128,18 @@ impl Backfiller<'_> {
         }
     }
 
+    /// Why a block that does not prove itself is no lie, if it is of a fork that this build does not
+    /// know. What its node said of it is gone by then, so the node is asked once more.
+    fn find_unknown_fork(&self, place: usize, mismatch: &Mismatch) -> Option<FetchError> {
+        let wanted = [Which::Number(mismatch.number)];
+        let again = self.runtime.block_on(self.upstreams.fetch_blocks_of(place, &wanted));
+        again.ok()?.first()?.unknown_fork_of(mismatch)
+    }
+
     fn blame(&self, place: usize, cause: &FetchError) {
-        if cause.is_lie() {
+        if matches!(cause, FetchError::UnknownFork { .. }) {
+            self.upstreams.left_known_forks(place, cause);
+        } else if cause.is_lie() {
             self.upstreams.lied(place, &cause.to_string());
         } else {
             self.upstreams.unable(place, &cause.to_string());

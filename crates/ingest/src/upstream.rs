@@ -14,6 +14,7 @@ mod endpoint;
 mod error;
 mod fetch;
 mod fork_schedule;
+mod headers;
 mod http;
 mod pace;
 mod rebuild;

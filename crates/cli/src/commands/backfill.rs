@@ -9,7 +9,7 @@ use chain::trust::{Anchor, Anchors};
 use ingest::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
 use ingest::import::{ImportError, Imported};
 use ingest::pool::threads_default;
-use ingest::upstream::{HeaderClaim, Upstreams};
+use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
 use store::{View, Writer};
 use tokio::runtime::Runtime;
 use tracing::info;
@@ -179,6 +179,10 @@ fn refused(error: &BackfillError) -> Failure {
         }
         BackfillError::Import(ImportError::Contradiction { .. }) => {
             "one of the two is not of this chain: ask another upstream, or give another --data-dir"
+        }
+        BackfillError::Upstreams(UpstreamsError::UnknownFork { .. }) => {
+            "blocks below it can be taken with --blocks; the others when Quipu is upgraded, or from a \
+             node that offers debug_getRawHeader"
         }
         BackfillError::Import(_) | BackfillError::Upstreams(_) => {
             "run the same command again when an upstream is well; what was taken stays"

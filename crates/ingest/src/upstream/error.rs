@@ -143,6 +143,18 @@ pub enum FetchError {
         /// Why.
         fault: RebuildFault,
     },
+    /// Its block has what no fork of this build has: it is not taken, and the node did not lie.
+    #[error(
+        "block {number}: this node is on a fork that this build does not know: upgrade ({reason})"
+    )]
+    UnknownFork {
+        /// Which block.
+        number: u64,
+        /// Its hash, if that is known.
+        hash: Option<B256>,
+        /// What is not known.
+        reason: String,
+    },
 }
 
 impl FetchError {
@@ -151,9 +163,11 @@ impl FetchError {
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Rebuild { fault, .. } => fault.is_lie(),
-            Self::Ask(_) | Self::NotThere { .. } | Self::Elsewhere { .. } | Self::Moved { .. } => {
-                false
-            }
+            Self::Ask(_)
+            | Self::NotThere { .. }
+            | Self::Elsewhere { .. }
+            | Self::Moved { .. }
+            | Self::UnknownFork { .. } => false,
         }
     }
 }

@@ -4,11 +4,12 @@
 //! node lacks one.
 //! Never knows: whether the answers are true, or who asks for them.
 
+use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
-use chain::{Candidate, ChainSpec};
+use chain::{Candidate, ChainSpec, Fault, Mismatch};
 use hyper::body::Bytes;
 use serde::Deserialize;
 use tracing::info;
@@ -17,7 +18,8 @@ use super::answers::{Answer, Call};
 use super::client::Upstream;
 use super::error::{AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
-use super::rebuild::{HeaderJson, Parts, RebuildFault, parse, rebuild};
+use super::headers::{HashedHeader, claimed_hash};
+use super::rebuild::{Parts, RebuildFault, find_unknown, parse, rebuild};
 
 /// Receipts that are asked one by one in one message.
 const RECEIPTS_PER_MESSAGE: usize = 100;
@@ -122,6 +124,7 @@ pub struct Identity {
 #[derive(Clone, Debug)]
 pub struct Fetched {
     which: Which,
+    header: HashedHeader,
     block: Bytes,
     receipts: Vec<Bytes>,
     is_receipt_list: bool,
@@ -144,23 +147,48 @@ impl Fetched {
 
     /// What is claimed to be the block, in consensus form.
     pub fn rebuild(&self, spec: &ChainSpec) -> Result<Candidate, FetchError> {
-        let parts = Parts {
+        let number = self.which.number();
+        rebuild(spec, number, &self.header.rlp, &self.parts()).map_err(|fault| {
+            let unknown = if fault.is_unknown_type() {
+                Some(self.unknown_fork(fault.to_string()))
+            } else if fault.is_lie() {
+                self.find_unknown_fork(&fault)
+            } else {
+                None
+            };
+            unknown.unwrap_or(FetchError::Rebuild { number, fault })
+        })
+    }
+
+    /// Why the block is not called a lie though it does not prove itself: it has what this build does
+    /// not know. `None` if it has nothing of the kind, or is in the wrong place whatever it has.
+    #[must_use]
+    pub fn unknown_fork_of(&self, mismatch: &Mismatch) -> Option<FetchError> {
+        let is_place = matches!(
+            *mismatch.fault,
+            Fault::Number { .. } | Fault::ParentHash { .. } | Fault::Anchor { .. }
+        );
+        if is_place { None } else { self.find_unknown_fork(&mismatch.fault) }
+    }
+
+    fn find_unknown_fork(&self, fault: &dyn Display) -> Option<FetchError> {
+        let unknown = find_unknown(&self.header.rlp, &self.parts())?;
+        Some(self.unknown_fork(format!("{fault}, and {unknown}")))
+    }
+
+    fn unknown_fork(&self, reason: String) -> FetchError {
+        let (number, hash) = (self.which.number(), Some(self.header.hash));
+        FetchError::UnknownFork { number, hash, reason }
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts {
             block: &self.block,
             receipts: &self.receipts,
             is_receipt_list: self.is_receipt_list,
             ommers: &self.ommers,
-        };
-        let (number, hash) = (self.which.number(), self.which.hash());
-        rebuild(spec, number, hash, &parts).map_err(|fault| FetchError::Rebuild { number, fault })
+        }
     }
-}
-
-/// What must be known of a block before the rest of it can be asked for.
-#[derive(Deserialize)]
-struct ShapeJson {
-    hash: B256,
-    #[serde(default)]
-    uncles: Vec<B256>,
 }
 
 #[derive(Deserialize)]
@@ -185,8 +213,12 @@ impl Upstream {
         let calls =
             [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")];
         let mut answers = self.ask(&calls).await?.into_iter();
-        let none = || Err(AskError::Malformed("no answer".to_owned()));
-        identity_of(answers.next().unwrap_or_else(none), answers.next().unwrap_or_else(none))
+        let chain_id = chain_id_of(answers.next())?;
+        // A node without old history refuses block 0, or says that there is none.
+        let genesis = answers.next().and_then(|answer| answer.ok().flatten());
+        let genesis: Vec<_> = genesis.map(|text| (Which::Number(0), text)).into_iter().collect();
+        let genesis = self.fetch_headers(&genesis).await?;
+        Ok(Identity { chain_id, genesis_hash: genesis.first().map(|header| header.hash) })
     }
 
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);
@@ -228,18 +260,21 @@ impl Upstream {
         }
         let mut blocks = self.ask(&calls).await?;
         let receipts = blocks.split_off(wanted.len());
-        let mut receipts = receipts.into_iter();
-        let mut fetched = Vec::with_capacity(wanted.len());
+        let mut there = Vec::with_capacity(wanted.len());
         for (which, block) in wanted.iter().zip(blocks) {
             let number = which.number();
-            let block = block?.ok_or(FetchError::NotThere { number })?;
-            let shape: ShapeJson =
-                parse("block", &block).map_err(|fault| FetchError::Rebuild { number, fault })?;
+            there.push((*which, block?.ok_or(FetchError::NotThere { number })?));
+        }
+        let headers = self.fetch_headers(&there).await?;
+        let mut receipts = receipts.into_iter();
+        let mut fetched = Vec::with_capacity(wanted.len());
+        for ((which, block), header) in there.into_iter().zip(headers) {
+            let number = which.number();
             let told = self.receipts(number, &block, receipts.next()).await?;
             let (receipts, is_receipt_list) = told;
-            check_same_block(number, &shape, &receipts, is_receipt_list)?;
-            let ommers = self.fetch_ommers(number, &shape).await?;
-            fetched.push(Fetched { which: *which, block, receipts, is_receipt_list, ommers });
+            check_same_block(number, header.hash, &receipts, is_receipt_list)?;
+            let ommers = self.fetch_ommers(number, &header).await?;
+            fetched.push(Fetched { which, header, block, receipts, is_receipt_list, ommers });
         }
         Ok(fetched)
     }
@@ -275,15 +310,19 @@ impl Upstream {
         Ok((receipts, false))
     }
 
-    async fn fetch_ommers(&self, number: u64, shape: &ShapeJson) -> Result<Vec<Bytes>, FetchError> {
-        if shape.uncles.is_empty() {
+    async fn fetch_ommers(
+        &self,
+        number: u64,
+        header: &HashedHeader,
+    ) -> Result<Vec<Bytes>, FetchError> {
+        if header.uncles.is_empty() {
             return Ok(Vec::new());
         }
         let call = |index: usize| {
-            let params = format!("[\"{}\",\"{index:#x}\"]", shape.hash);
+            let params = format!("[\"{}\",\"{index:#x}\"]", header.hash);
             Call::new("eth_getUncleByBlockHashAndIndex", params)
         };
-        let calls: Vec<Call> = (0..shape.uncles.len()).map(call).collect();
+        let calls: Vec<Call> = (0..header.uncles.len()).map(call).collect();
         let mut ommers = Vec::with_capacity(calls.len());
         for answer in self.ask(&calls).await? {
             ommers.push(answer?.ok_or(FetchError::NotThere { number })?);
@@ -300,13 +339,18 @@ impl Upstream {
 
 /// Chain id and genesis hash, of the answers to `eth_chainId` and to a question for block 0.
 pub(super) fn identity_of(chain_id: Answer, genesis: Answer) -> Result<Identity, FetchError> {
+    let chain_id = chain_id_of(Some(chain_id))?;
+    let genesis = genesis.ok().flatten();
+    let genesis_hash = genesis.map(|text| claimed_hash(&Which::Number(0), &text)).transpose()?;
+    Ok(Identity { chain_id, genesis_hash })
+}
+
+fn chain_id_of(answer: Option<Answer>) -> Result<u64, FetchError> {
+    let text = answer.transpose()?.flatten();
     let chain_id =
-        chain_id?.and_then(|text| serde_json::from_slice::<&str>(&text).ok().and_then(from_hex));
-    let chain_id =
-        chain_id.ok_or_else(|| AskError::Malformed("eth_chainId is no number".to_owned()))?;
-    // A node without old history refuses block 0, or says that there is none.
-    let genesis = genesis.ok().flatten().map(|text| claim_of(0, &text)).transpose()?;
-    Ok(Identity { chain_id, genesis_hash: genesis.map(|claim| claim.hash) })
+        text.and_then(|text| serde_json::from_slice::<&str>(&text).ok().and_then(from_hex));
+    let no_number = || AskError::Malformed("eth_chainId is no number".to_owned());
+    Ok(chain_id.ok_or_else(no_number)?)
 }
 
 /// What news of a subscription says, if it is a header.
@@ -339,23 +383,10 @@ fn claim_by_tag(tag: BlockTag, text: &[u8]) -> Result<HeaderClaim, FetchError> {
     Ok(HeaderClaim { number, hash: json.hash, parent_hash: json.parent_hash })
 }
 
-/// What a node says of a block of this number, proven to be of that hash.
-fn claim_of(number: u64, text: &[u8]) -> Result<HeaderClaim, FetchError> {
-    let fault = |fault| FetchError::Rebuild { number, fault };
-    let json: HeaderJson = parse("header", text).map_err(fault)?;
-    let expected = json.hash;
-    let header = json.into_header();
-    let found = chain::hash_header(&alloy_rlp::encode(&header));
-    if found != expected {
-        return Err(fault(RebuildFault::Hash { found, expected }));
-    }
-    Ok(HeaderClaim { number: header.number, hash: found, parent_hash: header.parent_hash })
-}
-
 /// Blocks that are asked for by number may change between two answers, which is nobody's lie.
 fn check_same_block(
     number: u64,
-    shape: &ShapeJson,
+    hash: B256,
     receipts: &[Bytes],
     is_list: bool,
 ) -> Result<(), FetchError> {
@@ -367,8 +398,8 @@ fn check_same_block(
         serde_json::from_slice::<ReceiptPlaceJson>(text).ok()
     };
     match found {
-        Some(place) if place.block_hash != shape.hash => {
-            Err(FetchError::Moved { number, one: shape.hash, other: place.block_hash })
+        Some(place) if place.block_hash != hash => {
+            Err(FetchError::Moved { number, one: hash, other: place.block_hash })
         }
         // What does not parse is told when it is rebuilt.
         Some(_) | None => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Knows: how nodes write headers, transactions, receipts and withdrawals, and that what they leave
 //! out cannot be made up.
-//! Never knows: whether the block is true: hashes and roots are the verifier's to recompute.
+//! Never knows: whether the block is true: roots are the verifier's to recompute.
 //!
 //! JSON is decoded straight into the fields that are encoded again, without a tree between. Fields
 //! that consensus does not commit to (hashes of transactions, senders, blooms of receipts) are passed
@@ -12,7 +12,9 @@ mod header;
 mod quantity;
 mod receipt;
 mod transaction;
+mod unknown;
 
+use alloy_consensus::TxType;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes};
 use chain::{Body, Candidate, ChainSpec, Fork};
@@ -54,6 +56,20 @@ pub enum RebuildFault {
         /// Its type.
         found: u64,
     },
+    /// A receipt of a type that this build cannot encode.
+    #[error("receipt {index} has type {found}, which this build does not know")]
+    ReceiptType {
+        /// Position in the block.
+        index: usize,
+        /// Its type.
+        found: u64,
+    },
+    /// The raw header is none that this build can read.
+    #[error("{reason}")]
+    Header {
+        /// Why.
+        reason: String,
+    },
     /// A receipt lacks its outcome, or has something else in its place.
     #[error("receipt {index}: {what}")]
     Receipt {
@@ -92,10 +108,17 @@ impl RebuildFault {
             Self::Json { .. }
             | Self::TxField { .. }
             | Self::Receipt { .. }
+            | Self::Header { .. }
             | Self::Hash { .. }
             | Self::Number { .. } => true,
-            Self::TxType { .. } | Self::NoPostState { .. } => false,
+            Self::TxType { .. } | Self::ReceiptType { .. } | Self::NoPostState { .. } => false,
         }
+    }
+
+    /// Whether it alone shows that the block is of a fork that this build does not know.
+    #[must_use]
+    pub fn is_unknown_type(&self) -> bool {
+        matches!(self, Self::TxType { .. } | Self::ReceiptType { .. })
     }
 }
 
@@ -116,6 +139,17 @@ struct WithdrawalJson {
     amount: Quantity<u64>,
 }
 
+/// The type of a transaction or of a receipt, whatever else it has.
+#[derive(Deserialize)]
+struct TypeJson {
+    r#type: Option<Quantity<u64>>,
+}
+
+#[derive(Deserialize)]
+struct TxTypesJson {
+    transactions: Vec<TypeJson>,
+}
+
 /// The answers that make one block.
 pub(super) struct Parts<'a> {
     pub(super) block: &'a [u8],
@@ -125,44 +159,30 @@ pub(super) struct Parts<'a> {
     pub(super) ommers: &'a [hyper::body::Bytes],
 }
 
-/// What is claimed to be the block of this number, and of this hash if it is known beforehand.
+/// What is claimed to be the block of this number with this header, whose hash is right.
 pub(super) fn rebuild(
     spec: &ChainSpec,
     number: u64,
-    expected: Option<B256>,
+    header_rlp: &Bytes,
     parts: &Parts<'_>,
 ) -> Result<Candidate, RebuildFault> {
-    let header_json: HeaderJson = parse("header", parts.block)?;
-    let expected = expected.unwrap_or(header_json.hash);
-    let header = header_json.into_header();
+    let header = chain::decode_header(header_rlp)
+        .map_err(|error| RebuildFault::Header { reason: error.to_string() })?;
     if header.number != number {
         return Err(RebuildFault::Number { found: header.number });
     }
-    let header_rlp = alloy_rlp::encode(&header);
-    let found = chain::hash_header(&header_rlp);
-    if found != expected {
-        return Err(RebuildFault::Hash { found, expected });
-    }
-    let body: BodyJson = parse("body", parts.block)?;
+    let body = parse_body(parts.block)?;
     let mut transactions = Vec::with_capacity(body.transactions.len());
     for (index, tx) in body.transactions.into_iter().enumerate() {
         transactions.push(tx.encode(index)?);
     }
-    let mut receipts_json: Vec<ReceiptJson> = Vec::with_capacity(transactions.len());
-    for text in parts.receipts {
-        if parts.is_receipt_list {
-            receipts_json = parse("receipts", text)?;
-        } else {
-            receipts_json.push(parse("receipt", text)?);
-        }
-    }
     let is_byzantium = spec.is_active(Fork::Byzantium, number, header.timestamp);
-    let mut receipts = Vec::with_capacity(receipts_json.len());
-    for (index, receipt) in receipts_json.into_iter().enumerate() {
+    let mut receipts = Vec::with_capacity(transactions.len());
+    for (index, receipt) in parse_receipts(parts)?.into_iter().enumerate() {
         receipts.push(receipt.into_receipt(index, is_byzantium)?);
     }
     Ok(Candidate {
-        header: header_rlp.into(),
+        header: header_rlp.clone(),
         body: Body {
             transactions,
             ommers: encode_ommers(parts.ommers)?,
@@ -171,6 +191,71 @@ pub(super) fn rebuild(
         receipts: Some(receipts),
         total_difficulty: None,
     })
+}
+
+/// What of a block this build does not know, if there is anything. Only a block that does not prove
+/// itself is asked for it.
+pub(super) fn find_unknown(header_rlp: &[u8], parts: &Parts<'_>) -> Option<String> {
+    let is_header_known = chain::decode_header(header_rlp)
+        .is_ok_and(|header| alloy_rlp::encode(&header) == *header_rlp);
+    if !is_header_known {
+        return Some("its header has fields that this build does not know".to_owned());
+    }
+    let name = unknown::find_in_parts(parts)?;
+    Some(format!("it has a member `{name}`, which this build does not know"))
+}
+
+/// The first member of a block's JSON that this build does not know.
+pub(super) fn find_unknown_member(block: &[u8]) -> Option<String> {
+    unknown::find_in_block(block).first
+}
+
+/// The first part of a block's body that this build does not know.
+pub(super) fn find_unknown_body(block: &[u8]) -> Option<String> {
+    unknown::find_in_block(block).first_compound
+}
+
+/// The body. A transaction of a type that is not known may lack what the others have.
+fn parse_body(block: &[u8]) -> Result<BodyJson, RebuildFault> {
+    parse("body", block).map_err(|fault| {
+        let types = parse::<TxTypesJson>("types", block).ok();
+        let unknown = types.and_then(|types| unknown_type(&types.transactions));
+        unknown.map_or(fault, |(index, found)| RebuildFault::TxType { index, found })
+    })
+}
+
+fn parse_receipts(parts: &Parts<'_>) -> Result<Vec<ReceiptJson>, RebuildFault> {
+    let mut receipts = Vec::new();
+    for (position, text) in parts.receipts.iter().enumerate() {
+        if parts.is_receipt_list {
+            receipts = parse("receipts", text).map_err(|fault| {
+                let types = parse::<Vec<TypeJson>>("types", text).ok();
+                let unknown = types.and_then(|types| unknown_type(&types));
+                unknown.map_or(fault, |(index, found)| RebuildFault::ReceiptType { index, found })
+            })?;
+        } else {
+            let parsed = parse("receipt", text).map_err(|fault| {
+                let only = parse::<TypeJson>("type", text).ok();
+                let unknown = only.and_then(|only| unknown_type(&[only]));
+                unknown.map_or(fault, |(_, found)| RebuildFault::ReceiptType {
+                    index: position,
+                    found,
+                })
+            });
+            receipts.push(parsed?);
+        }
+    }
+    Ok(receipts)
+}
+
+/// The first of these types that this build does not know, and where it is.
+fn unknown_type(types: &[TypeJson]) -> Option<(usize, u64)> {
+    let found = types.iter().map(|it| it.r#type.map_or(0, |found| found.0)).enumerate();
+    found.into_iter().find(|(_, found)| !is_known_type(*found))
+}
+
+fn is_known_type(found: u64) -> bool {
+    u8::try_from(found).is_ok_and(|found| TxType::try_from(found).is_ok())
 }
 
 /// Decodes an answer.

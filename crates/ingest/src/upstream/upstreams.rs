@@ -62,6 +62,14 @@ pub enum UpstreamsError {
         /// What each of them said.
         said: String,
     },
+    /// None of them gives the block in a form that this build knows.
+    #[error("{said}")]
+    UnknownFork {
+        /// Which block.
+        number: u64,
+        /// What each of them said.
+        said: String,
+    },
     /// A node of another chain.
     #[error("upstream {name} has {what} {found}, expected {expected}: it follows another chain")]
     Foreign {
@@ -206,17 +214,24 @@ impl Upstreams {
     }
 
     /// Asks the nodes in their order until one answers. When all rest, waits for the first of them
-    /// until `patience` is over.
+    /// until `patience` is over. A node that is on a fork that this build does not know is passed over
+    /// where blocks of it are wanted.
     async fn ask_any<T>(
         &self,
+        wanted: &[Which],
         patience: Duration,
         ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
     ) -> Result<(Place, T), UpstreamsError> {
         let until = Instant::now().checked_add(patience);
         loop {
             let mut missing: Option<(u64, Vec<String>)> = None;
+            let mut unknown: Option<(u64, String)> = None;
             for (place, member) in self.members.iter().enumerate() {
                 if !self.is_ready(member).await {
+                    continue;
+                }
+                if let Some((number, said)) = member.unknown_among(wanted) {
+                    unknown.get_or_insert((number, said));
                     continue;
                 }
                 let error = match ask(&member.upstream).await {
@@ -229,12 +244,18 @@ impl Upstreams {
                 if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
                     let said = format!("{}: {error}", member.upstream.name());
                     missing.get_or_insert((number, Vec::new())).1.push(said);
+                } else if let FetchError::UnknownFork { number, .. } = error {
+                    let said = self.left_known_forks(place, &error);
+                    unknown.get_or_insert((number, said));
                 } else if error.is_lie() {
                     self.lied(place, &error.to_string());
                 } else {
                     warn!(upstream = member.upstream.name(), %error, "asking another");
                     member.failed(&error.to_string(), self.rest);
                 }
+            }
+            if let Some((number, said)) = unknown {
+                return Err(UpstreamsError::UnknownFork { number, said });
             }
             if let Some((number, said)) = missing {
                 return Err(UpstreamsError::NotThere { number, said: said.join("; ") });
@@ -279,7 +300,7 @@ impl Upstreams {
         wanted: &[Which],
         patience: Duration,
     ) -> Result<(Place, Vec<Fetched>), UpstreamsError> {
-        self.ask_any(patience, async |upstream| upstream.fetch_blocks(wanted).await).await
+        self.ask_any(wanted, patience, async |upstream| upstream.fetch_blocks(wanted).await).await
     }
 
     /// What the first node that is well says of the places of some blocks.
@@ -288,7 +309,7 @@ impl Upstreams {
         tags: &[BlockTag],
         patience: Duration,
     ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
-        self.ask_any(patience, async |upstream| upstream.fetch_claims(tags).await).await
+        self.ask_any(&[], patience, async |upstream| upstream.fetch_claims(tags).await).await
     }
 
     /// The blocks below one, down to `first`, by the word of the first node that has them as its
@@ -310,7 +331,7 @@ impl Upstreams {
             }
             Ok(ancestors)
         };
-        self.ask_any(Duration::ZERO, ask).await.map(|(_, ancestors)| ancestors)
+        self.ask_any(&[], Duration::ZERO, ask).await.map(|(_, ancestors)| ancestors)
     }
 
     /// The block of a number, or of a name, on which so many nodes as must agree do. `None` if they do
@@ -389,10 +410,35 @@ impl Upstreams {
 
     /// A node told what is not true: it is named, counted and not asked for long.
     pub fn lied(&self, place: Place, said: &str) {
-        if let Some(member) = self.members.get(place) {
+        if let Some(member) = self.members.get(place)
+            && member.lied(said, self.rest)
+        {
             error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
-            member.lied(said, self.rest);
         }
+    }
+
+    /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
+    /// and asked for other blocks. Tells what is to be said of it.
+    pub fn left_known_forks(&self, place: Place, cause: &FetchError) -> String {
+        let said = format!("upstream {}: {cause}", self.name(place));
+        if let FetchError::UnknownFork { number, hash, .. } = cause
+            && let Some(member) = self.members.get(place)
+            && member.left_known_forks(*number, *hash, &said)
+        {
+            warn!(said, "not followed there; upgrade Quipu");
+        }
+        said
+    }
+
+    /// What is needed to rebuild some blocks, from this node and no other.
+    pub async fn fetch_blocks_of(
+        &self,
+        place: Place,
+        wanted: &[Which],
+    ) -> Result<Vec<Fetched>, UpstreamsError> {
+        let member = self.members.get(place).ok_or_else(|| self.none_left())?;
+        let fetched = member.upstream.fetch_blocks(wanted).await;
+        fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
     }
 
     /// A node cannot give what is asked of it, though it does not lie: it is not asked for long.

@@ -1,7 +1,8 @@
 //! A header as JSON has it.
 //!
 //! Knows: the fields of every fork up to those of this build.
-//! Never knows: fields of later forks: without them a header's hash is another, and that is told.
+//! Never knows: fields of later forks: without them a header's hash is another, and whoever compares
+//! it takes the header raw.
 
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B64, B256, Bloom, Bytes, U256};
@@ -37,6 +38,9 @@ pub(in crate::upstream) struct HeaderJson {
     requests_hash: Option<B256>,
     block_access_list_hash: Option<B256>,
     slot_number: Option<Quantity<u64>>,
+    /// Beside the header: the hashes of the block's ommers.
+    #[serde(default)]
+    pub(in crate::upstream) uncles: Vec<B256>,
 }
 
 impl HeaderJson {

@@ -36,9 +36,9 @@ impl ReceiptJson {
         is_byzantium: Option<bool>,
     ) -> Result<Receipt, RebuildFault> {
         let fault = |what| RebuildFault::Receipt { index, what };
-        let tx_type = self.r#type.map_or(0, |found| found.0);
-        let tx_type = u8::try_from(tx_type).ok().and_then(|found| TxType::try_from(found).ok());
-        let tx_type = tx_type.ok_or(fault("its type is not known"))?;
+        let found = self.r#type.map_or(0, |found| found.0);
+        let tx_type = u8::try_from(found).ok().and_then(|found| TxType::try_from(found).ok());
+        let tx_type = tx_type.ok_or(RebuildFault::ReceiptType { index, found })?;
         let root = self.root.filter(|root| !root.is_empty() && is_byzantium != Some(true));
         let status = match (root, self.status, is_byzantium) {
             (Some(root), _, _) => {

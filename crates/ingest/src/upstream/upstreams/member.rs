@@ -5,11 +5,18 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use alloy_primitives::B256;
 use tokio::time::Instant;
 
 use super::RestLimits;
 use crate::upstream::client::Upstream;
+use crate::upstream::fetch::Which;
+
+/// For so long a node is not asked again for a block of a fork that this build does not know. It may
+/// offer raw headers by then.
+const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
 
 /// One of several nodes.
 #[derive(Debug)]
@@ -28,6 +35,16 @@ struct State {
     failure_count: u64,
     lie_count: u64,
     last_error: Option<String>,
+    unknown_fork: Option<UnknownBlock>,
+}
+
+/// The lowest block that a node gave of a fork that this build does not know.
+#[derive(Clone, Debug)]
+struct UnknownBlock {
+    number: u64,
+    hash: Option<B256>,
+    said: String,
+    until: Instant,
 }
 
 /// How a node is doing.
@@ -54,6 +71,8 @@ pub struct UpstreamStatus {
     pub failure_count: u64,
     /// How often it told what is not true.
     pub lie_count: u64,
+    /// The block from which on it is on a fork that this build does not know.
+    pub unknown_fork: Option<u64>,
 }
 
 impl fmt::Display for UpstreamStatus {
@@ -64,6 +83,9 @@ impl fmt::Display for UpstreamStatus {
             Health::SetAside => "set aside",
         };
         write!(f, "{} is {health}", self.name)?;
+        if let Some(number) = self.unknown_fork {
+            write!(f, " and from block {number} on a fork that this build does not know")?;
+        }
         match &self.last_error {
             Some(error) => write!(f, " ({error})"),
             None => Ok(()),
@@ -90,6 +112,7 @@ impl Member {
             last_error: state.last_error.clone(),
             failure_count: state.failure_count,
             lie_count: state.lie_count,
+            unknown_fork: state.unknown_block().map(|block| block.number),
         }
     }
 
@@ -129,10 +152,15 @@ impl Member {
         state.last_error = Some(said.to_owned());
     }
 
-    pub(super) fn lied(&self, said: &str, rest: RestLimits) {
+    /// Tells whether this is news: what was asked before it was set aside may come in after.
+    pub(super) fn lied(&self, said: &str, rest: RestLimits) -> bool {
+        if !self.is_rested() && self.lock().is_set_aside {
+            return false;
+        }
         self.unable(said, rest);
         let mut state = self.lock();
         state.lie_count = state.lie_count.saturating_add(1);
+        true
     }
 
     pub(super) fn unable(&self, said: &str, rest: RestLimits) {
@@ -142,7 +170,36 @@ impl Member {
         state.last_error = Some(said.to_owned());
     }
 
+    /// A block that it gave is of a fork that this build does not know. Tells whether this is news.
+    pub(super) fn left_known_forks(&self, number: u64, hash: Option<B256>, said: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.unknown_fork.as_ref().map(|block| (block.number, block.hash));
+        let until = Instant::now();
+        let until = until.checked_add(UNKNOWN_FORK_REST).unwrap_or(until);
+        state.unknown_fork = Some(UnknownBlock { number, hash, said: said.to_owned(), until });
+        state.last_error = Some(said.to_owned());
+        before != Some((number, hash))
+    }
+
+    /// The first of these blocks that it is known to give in no form that this build knows, and what
+    /// was said of it.
+    pub(super) fn unknown_among(&self, wanted: &[Which]) -> Option<(u64, String)> {
+        let state = self.lock();
+        let block = state.unknown_block()?;
+        let is_unknown = |which: &&Which| match which {
+            Which::Number(number) => *number >= block.number,
+            Which::Hash { hash, .. } => Some(*hash) == block.hash,
+        };
+        Some((wanted.iter().find(is_unknown)?.number(), block.said.clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn unknown_block(&self) -> Option<&UnknownBlock> {
+        self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
     }
 }
