@@ -16,6 +16,7 @@ use store::genesis_file::GENESIS_NAME;
 use store::head::is_head_file;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
+use store::notice::NOTICE_NAME;
 use store::read::Inline;
 use store::{FileSource, Limits, LocalFiles, Store};
 
@@ -119,7 +120,7 @@ fn is_left_over(name: &str) -> bool {
         .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     let staged = name.strip_suffix(".staged").unwrap_or(name);
     is_part
-        || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME].contains(&staged)
+        || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME].contains(&staged)
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")
         // A folder that began with a node has no manifest until its first blocks are final.

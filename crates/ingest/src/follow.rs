@@ -12,6 +12,7 @@ mod branch;
 mod error;
 mod finality;
 mod header_rules;
+mod standstill;
 mod start;
 mod status;
 
@@ -30,6 +31,8 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::upstream::{BlockTag, HeaderClaim, TipNews, Upstreams};
+
+use standstill::Standstill;
 
 pub use background::Background;
 pub use error::FollowError;
@@ -74,6 +77,12 @@ pub struct Follower {
     board: Arc<StatusBoard>,
     /// When nodes were last asked what is final.
     finality_asked: Option<Instant>,
+    /// What following cannot go past for now.
+    standstill: Option<Standstill>,
+    /// What the folder's notice says.
+    notice: Option<String>,
+    /// The largest block of the last answer, as JSON; `None` before there was one.
+    block_bytes: Option<u64>,
     commits: mpsc::Receiver<CommitRequest>,
     /// The other end, for those who want to commit.
     commits_from: mpsc::Sender<CommitRequest>,
@@ -103,6 +112,7 @@ impl Follower {
     ) -> Self {
         let (commits_from, commits) = mpsc::channel(COMMITS_MAX);
         let board = Arc::new(StatusBoard::new(Arc::clone(&upstreams)));
+        let notice = writer.notice().unwrap_or_default();
         Self {
             writer,
             upstreams,
@@ -111,6 +121,9 @@ impl Follower {
             settings,
             board,
             finality_asked: None,
+            standstill: None,
+            notice,
+            block_bytes: None,
             commits,
             commits_from,
         }
@@ -201,6 +214,7 @@ impl Follower {
     /// One step, and what is to be told of it.
     async fn step_and_tell(&mut self, told: Option<HeaderClaim>) -> Step {
         let stepped = self.step(told).await;
+        self.note_outcome(stepped.as_ref().err());
         let tip = self.tip().ok().flatten();
         match stepped {
             Ok(step) => {
@@ -231,6 +245,7 @@ impl Follower {
             None => self.upstreams.fetch_tip().await?,
         };
         self.board.heard_of(target.number);
+        self.check_standstill().await?;
         let Some(ours) = self.begin(target).await? else { return Ok(Step::More) };
         let goal = self.goal(target, ours).await?;
         if self.hash_at(goal.number)? != Some(goal.hash) {

@@ -263,6 +263,12 @@ impl Head {
         self.tree.bytes()
     }
 
+    /// How much more memory the blocks may take.
+    #[must_use]
+    pub fn room_bytes(&self) -> u64 {
+        self.limits.bytes_max.saturating_sub(self.bytes())
+    }
+
     /// Adds blocks above the tip. The first block of a head that never had one may be any.
     pub fn extend(&mut self, blocks: Vec<Verified<Block>>) -> Result<(), HeadError> {
         let fork_point = self.tree.tip_hash();
@@ -287,6 +293,31 @@ impl Head {
     pub fn switch_to(&mut self, tip: B256) -> Result<(), HeadError> {
         let next = self.tree.switched_to(tip)?;
         self.change(next, &[])
+    }
+
+    /// Adds blocks, each the child of one that the head holds, canonical or not. `tip` becomes
+    /// canonical in the same change; without one the blocks are a side branch. If the canonical chain
+    /// and that branch are too large together, the branch becomes canonical at once.
+    pub fn adopt(
+        &mut self,
+        blocks: Vec<Verified<Block>>,
+        tip: Option<B256>,
+    ) -> Result<(), HeadError> {
+        let blocks: Vec<_> =
+            blocks.into_iter().map(|block| Arc::new(HeadBlock::new(block))).collect();
+        let last = blocks.last().map(|block| block.hash());
+        let (mut next, added) = self.tree.adopted(blocks, tip)?;
+        if let Some(last) = last.filter(|_| tip.is_none() && self.is_too_large(&next)) {
+            next.drop_side_branches(Some(last));
+            if self.is_too_large(&next) {
+                next = next.switched_to(last)?;
+            }
+        }
+        self.change(next, &added)
+    }
+
+    fn is_too_large(&self, tree: &Tree) -> bool {
+        tree.bytes() > self.limits.bytes_max
     }
 
     /// The blocks up to and including this canonical one are in segments now and leave the head, and
@@ -347,7 +378,7 @@ impl Head {
         }
         let bytes_max = self.limits.bytes_max;
         if !added.is_empty() && next.bytes() > bytes_max {
-            next.drop_side_branches();
+            next.drop_side_branches(None);
             let bytes = next.bytes();
             if bytes > bytes_max {
                 return Err(HeadError::Full { bytes, bytes_max });

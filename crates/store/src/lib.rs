@@ -19,6 +19,7 @@ pub mod manifest;
 #[cfg(test)]
 mod model;
 pub mod names;
+pub mod notice;
 mod part;
 mod presence;
 pub mod read;

@@ -7,6 +7,7 @@ use store::StoreError;
 use store::disk::DiskError;
 use store::genesis_file::GENESIS_NAME;
 use store::manifest::MANIFEST_NAME;
+use store::notice::{NOTICE_NAME, read_notice};
 use store::read::block_on;
 use store::stat::Stat;
 
@@ -31,8 +32,9 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
         eprintln!("note: {fault}");
     }
     let is_schedule_known = stat.block_count == 0 || is_blob_schedule_known(&folder)?;
+    let notice = read_notice(&*folder.disk)?;
     let lines = if args.json {
-        let mut page = page::json(&stat);
+        let mut page = page::json(&stat, notice.as_deref());
         page["blob_schedule_known"] = is_schedule_known.into();
         vec![page.to_string()]
     } else {
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
         if !is_schedule_known {
             lines.push(BLOB_PRICES_UNKNOWN.to_owned());
         }
+        lines.extend(notice.map(|notice| format!("standstill {notice}")));
         lines
     };
     Ok(print_lines(&lines)?)
@@ -77,8 +80,10 @@ fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
     let view = folder.store.view();
     // The manifest is counted with what it lists; one that lists nothing may not be there yet.
     let is_empty = view.manifest().segments().is_empty();
-    let manifest_bytes = if is_empty { bytes_of(MANIFEST_NAME)? } else { 0 };
-    let beside_bytes = bytes_of(GENESIS_NAME)?.saturating_add(manifest_bytes);
+    let mut beside_bytes = if is_empty { bytes_of(MANIFEST_NAME)? } else { 0 };
+    for name in [GENESIS_NAME, NOTICE_NAME] {
+        beside_bytes = beside_bytes.saturating_add(bytes_of(name)?);
+    }
     let head_bytes = store::head::file_bytes(&*folder.disk)?;
     block_on(Stat::gather(&view, folder.source(), head_bytes, beside_bytes))
 }

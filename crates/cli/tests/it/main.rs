@@ -17,6 +17,7 @@ mod demo;
 mod export;
 mod folder_faults;
 mod follow;
+mod future_fork;
 mod golden;
 mod health;
 mod hosted;

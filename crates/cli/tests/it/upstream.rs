@@ -139,7 +139,7 @@ pub(crate) fn said_by(identity: &SaidIdentity, request: &Value) -> Option<Value>
     is_genesis.then(|| identity.genesis.clone())
 }
 
-fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {
+pub(crate) fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut bytes = 0;
     loop {
         let mut line = String::new();

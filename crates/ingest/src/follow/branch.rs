@@ -1,9 +1,8 @@
-//! From our chain to another: down to the fork point, and up again in one change.
+//! From our chain to another: down to the fork point, and up again chunk by chunk.
 //!
 //! Knows: how to find where two chains part, and that only blocks which are not here are fetched.
 //! Never knows: which chain is the better one; nodes say that, down to what is final.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -14,12 +13,19 @@ use tracing::error;
 use super::status::Conflict;
 use super::{FollowError, Follower, Place};
 use crate::pool::map_in_order;
-use crate::upstream::{BlockTag, Fetched, HeaderClaim, Which};
+use crate::upstream::{BlockTag, FetchError, Fetched, HeaderClaim, UpstreamsError, Which};
 
 /// Headers that are asked for at once on the way down.
 const CLAIMS_PER_STEP: u64 = 32;
+/// Headers of a branch that are remembered on the way down at the most.
+const CLAIMS_MAX: usize = 1 << 16;
 /// Blocks that are asked for in one message on the way up.
-const BLOCKS_PER_MESSAGE: usize = 8;
+const BLOCKS_PER_MESSAGE: u64 = 8;
+/// Bytes of answers that are expected of one message; one block may have more.
+const MESSAGE_BYTES: u64 = 16 << 20;
+/// Bytes of answers that are fetched before they are proven and handed to the head. The last message
+/// may go beyond.
+const CHUNK_BYTES_MAX: u64 = 64 << 20;
 
 /// A branch that leaves our chain.
 struct Branch {
@@ -28,20 +34,81 @@ struct Branch {
     claims: Vec<HeaderClaim>,
 }
 
+/// The next blocks of a branch.
+struct Chunk {
+    /// How many of the branch's blocks it reaches over; those that the head holds are not fetched.
+    claim_count: usize,
+    blocks: Vec<Verified<Block>>,
+    /// Bytes of the answers that they came in.
+    bytes: u64,
+}
+
 impl Follower {
-    /// Makes the branch that ends with `goal` ours, in one change that readers see as a whole.
+    /// Makes the branch that ends with `goal` ours, chunk by chunk: memory does not grow with it. Blocks
+    /// above our tip can be seen with their chunk; a branch that replaces blocks of ours is gathered
+    /// beside them, and readers see it as a whole.
     pub(super) async fn follow_branch(&mut self, goal: HeaderClaim) -> Result<(), FollowError> {
-        let branch = self.find_branch(goal).await?;
-        let blocks = self.fetch_branch(&branch).await?;
-        let fork_point = branch.fork_point;
+        let found = self.find_branch(goal).await;
+        if let Err(error @ FollowError::TooDeep { .. }) = &found {
+            self.stand_below(goal.number, goal.hash, error);
+        }
+        let Branch { fork_point, mut claims } = found?;
         let tip = self.tip()?.map_or(fork_point.0, |(number, _)| number);
-        let added = blocks.len();
         if self.writer.view().head().tip().is_none() {
             self.stand_on(fork_point)?;
         }
-        self.writer.reorg(fork_point.1, blocks)?;
-        Self::tell_reorg(fork_point, tip.saturating_sub(fork_point.0), added);
-        Ok(())
+        let is_extension =
+            self.writer.view().head().tip().is_none_or(|tip| tip.hash() == fork_point.1);
+        let mut unknown = None;
+        let mut done = 0_usize;
+        while let Some(rest) = claims.get(done..).filter(|rest| !rest.is_empty()) {
+            let chunk = match self.fetch_chunk(rest).await {
+                Ok(chunk) => chunk,
+                Err(error) if error.is_unknown_here() => continue, // another node is asked
+                Err(error) => {
+                    let number = error.unknown_fork();
+                    let place = claims.iter().position(|claim| Some(claim.number) == number);
+                    let place = place.filter(|place| *place >= done);
+                    let Some((place, claim)) = place.and_then(|it| Some((it, *claims.get(it)?)))
+                    else {
+                        return Err(error);
+                    };
+                    // What lies below it is followed.
+                    self.stand_below(claim.number, claim.hash, &error);
+                    claims.truncate(place);
+                    unknown = Some(error);
+                    continue;
+                }
+            };
+            done = done.saturating_add(chunk.claim_count);
+            let reached = done.checked_sub(1).and_then(|last| claims.get(last));
+            let is_last = done == claims.len();
+            let tip = reached.filter(|_| is_extension || is_last).map(|claim| claim.hash);
+            self.adopt(chunk, tip, is_extension)?;
+        }
+        if let Some(last) = claims.last() {
+            self.writer.adopt(Vec::new(), Some(last.hash))?;
+            Self::tell_reorg(fork_point, tip.saturating_sub(fork_point.0), claims.len());
+        }
+        unknown.map_or(Ok(()), Err)
+    }
+
+    /// Hands a chunk to the head, with the tip that it reaches if readers may see it.
+    fn adopt(
+        &mut self,
+        chunk: Chunk,
+        tip: Option<B256>,
+        is_extension: bool,
+    ) -> Result<(), FollowError> {
+        if chunk.bytes <= self.writer.head_room_bytes() {
+            return Ok(self.writer.adopt(chunk.blocks, tip)?);
+        }
+        // What still fits may be what is sealed next.
+        for block in chunk.blocks {
+            let own_tip = is_extension.then_some(block.hash);
+            self.writer.adopt(vec![block], own_tip)?;
+        }
+        Ok(self.writer.adopt(Vec::new(), tip)?)
     }
 
     /// Walks down by parent hashes until a block is ours.
@@ -62,6 +129,9 @@ impl Follower {
             if below <= floor {
                 let ours = ours.unwrap_or_default();
                 return Err(self.refuse_branch(below, ours, lowest.parent_hash).await);
+            }
+            if claims.len() >= CLAIMS_MAX {
+                return Err(FollowError::TooDeep { number: goal.number, claims_max: CLAIMS_MAX });
             }
             let first = below.saturating_sub(CLAIMS_PER_STEP).max(floor.saturating_add(1));
             lowest = self.walk_down(first, lowest, &mut claims).await?;
@@ -112,31 +182,45 @@ impl Follower {
         FollowError::Moved { number }
     }
 
-    /// The blocks of a branch, proven; those that the head holds are not asked for again.
-    async fn fetch_branch(&self, branch: &Branch) -> Result<Vec<Verified<Block>>, FollowError> {
-        let is_missing = |claim: &&HeaderClaim| !self.writer.is_known(&claim.hash);
-        let missing: Vec<HeaderClaim> = branch.claims.iter().filter(is_missing).copied().collect();
-        let mut fetched = Vec::with_capacity(missing.len());
-        for claims in missing.chunks(BLOCKS_PER_MESSAGE) {
+    /// The next blocks of a branch, proven, as many as may be under way at once.
+    async fn fetch_chunk(&mut self, claims: &[HeaderClaim]) -> Result<Chunk, FollowError> {
+        let mut fetched = Vec::new();
+        let (mut claim_count, mut bytes) = (0_usize, 0_u64);
+        loop {
+            let rest = claims.get(claim_count..).unwrap_or_default();
+            let known = rest.iter().take_while(|claim| self.writer.is_known(&claim.hash)).count();
+            claim_count = claim_count.saturating_add(known);
+            let rest = rest.get(known..).unwrap_or_default();
+            let expected = bytes.saturating_add(self.block_bytes.unwrap_or_default());
+            if rest.is_empty() || (!fetched.is_empty() && expected > CHUNK_BYTES_MAX) {
+                break;
+            }
+            let missing = rest.iter().take_while(|claim| !self.writer.is_known(&claim.hash));
+            let asked: Vec<HeaderClaim> = missing.take(self.message_blocks()).copied().collect();
             let which =
                 |claim: &HeaderClaim| Which::Hash { number: claim.number, hash: claim.hash };
-            let wanted: Vec<Which> = claims.iter().map(which).collect();
-            let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
-            fetched.extend(
-                blocks.into_iter().zip(claims).map(|(block, claim)| (place, block, *claim)),
-            );
+            let wanted: Vec<Which> = asked.iter().map(which).collect();
+            let (place, blocks) = match self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await {
+                Ok(answered) => answered,
+                // What came before is of use; the next chunk meets the error again.
+                Err(UpstreamsError::UnknownFork { .. }) if !fetched.is_empty() => break,
+                Err(error) => return Err(error.into()),
+            };
+            self.block_bytes = blocks.iter().map(Fetched::bytes).max();
+            bytes = blocks.iter().map(Fetched::bytes).fold(bytes, u64::saturating_add);
+            claim_count = claim_count.saturating_add(asked.len());
+            fetched.extend(blocks.into_iter().zip(asked).map(|(block, it)| (place, block, it)));
         }
-        let senders: BTreeMap<B256, usize> =
-            fetched.iter().map(|(place, _, claim)| (claim.hash, *place)).collect();
-        let mut proven = self.prove(fetched)?.into_iter();
-        let mut blocks = Vec::with_capacity(branch.claims.len());
-        for claim in &branch.claims {
-            let known = self.writer.known_block(&claim.hash);
-            blocks.extend(known.or_else(|| proven.next()));
-        }
-        let sender_of = |hash: &B256| senders.get(hash).copied();
-        self.check_headers(branch.fork_point, &blocks, sender_of)?;
-        Ok(blocks)
+        let senders: Vec<usize> = fetched.iter().map(|(sender, ..)| *sender).collect();
+        let blocks = self.prove(fetched)?;
+        self.check_headers(&blocks, &senders)?;
+        Ok(Chunk { claim_count, blocks, bytes })
+    }
+
+    /// How many blocks are asked for in one message: one until it is known how large they are.
+    fn message_blocks(&self) -> usize {
+        let count = self.block_bytes.map_or(1, |bytes| MESSAGE_BYTES / bytes.max(1));
+        usize::try_from(count.clamp(1, BLOCKS_PER_MESSAGE)).unwrap_or(1)
     }
 
     /// Proves blocks whose hashes and parents are known beforehand, over all cores.
@@ -156,7 +240,12 @@ impl Follower {
                 None => Start::At(0),
             };
             let verified = Verifier::new(&self.spec, &self.anchors, start).verify(candidate);
-            verified.map_err(|mismatch| refused(FollowError::False { name: name(), mismatch }))
+            verified.map_err(|mismatch| {
+                refused(match block.unknown_fork_of(&mismatch) {
+                    Some(cause) => FollowError::Fetch { name: name(), cause },
+                    None => FollowError::False { name: name(), mismatch },
+                })
+            })
         };
         let outcome =
             map_in_order(
@@ -180,8 +269,11 @@ impl Follower {
         }
     }
 
-    fn blame(&self, place: usize, error: &FollowError) {
+    pub(super) fn blame(&self, place: usize, error: &FollowError) {
         match error {
+            FollowError::Fetch { cause: cause @ FetchError::UnknownFork { .. }, .. } => {
+                self.upstreams.left_known_forks(place, cause);
+            }
             FollowError::Fetch { cause, .. } if !cause.is_lie() => {
                 self.upstreams.unable(place, &error.to_string());
             }
@@ -191,6 +283,7 @@ impl Follower {
             FollowError::Upstreams(_)
             | FollowError::Store(_)
             | FollowError::Moved { .. }
+            | FollowError::TooDeep { .. }
             | FollowError::Conflict(_) => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use chain::Mismatch;
 use store::StoreError;
+use store::head::HeadError;
 use thiserror::Error;
 
 use super::status::Conflict;
@@ -38,7 +39,49 @@ pub enum FollowError {
         /// Where.
         number: u64,
     },
+    /// A branch whose fork point was not found within so many blocks.
+    #[error(
+        "the upstream's block {number} leaves our chain more than {claims_max} blocks below it: \
+        `quipu rewind` resolves it"
+    )]
+    TooDeep {
+        /// The tip of the branch.
+        number: u64,
+        /// How many blocks down it was looked for.
+        claims_max: usize,
+    },
     /// What is final here is not what the node has.
     #[error(transparent)]
     Conflict(Conflict),
+}
+
+impl FollowError {
+    /// The block that no node gives in a form that this build knows, if that is why.
+    pub(super) fn unknown_fork(&self) -> Option<u64> {
+        if let Self::Upstreams(UpstreamsError::UnknownFork { number, .. }) = self {
+            return Some(*number);
+        }
+        None
+    }
+
+    /// Whether one node gave a block of a fork that this build does not know: another may give it in a
+    /// form that it does.
+    pub(super) fn is_unknown_here(&self) -> bool {
+        matches!(self, Self::Fetch { cause: FetchError::UnknownFork { .. }, .. })
+    }
+
+    /// The bytes that the head would have had, and may have, if it is full.
+    pub(super) fn full_head(&self) -> Option<(u64, u64)> {
+        if let Self::Store(StoreError::Head(HeadError::Full { bytes, bytes_max })) = self {
+            return Some((*bytes, *bytes_max));
+        }
+        None
+    }
+
+    /// Whether trying again does not help until a human acts or finality moves.
+    pub(super) fn is_lasting(&self) -> bool {
+        self.unknown_fork().is_some()
+            || self.full_head().is_some()
+            || matches!(self, Self::Conflict(_) | Self::TooDeep { .. })
+    }
 }

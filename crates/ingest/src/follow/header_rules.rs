@@ -12,48 +12,53 @@ use chain::{Block, Fault, Mismatch, StepFields, Verified, check_step, decode_hea
 use store::read::block_on;
 use store::{Reader, StoreError};
 
-use super::{FollowError, Follower, Place};
+use super::{FollowError, Follower};
+use crate::upstream::FetchError;
 
 impl Follower {
-    /// Holds blocks, each the child of the one before, against their parents, the first against the
-    /// block at `fork_point` if that is held. `sender_of` tells which node sent a block.
+    /// Holds blocks, lowest first, against their parents, where those are held or among them.
+    /// `senders` are the nodes that sent them.
     pub(super) fn check_headers(
         &self,
-        fork_point: Place,
         blocks: &[Verified<Block>],
-        sender_of: impl Fn(&B256) -> Option<usize>,
+        senders: &[usize],
     ) -> Result<(), FollowError> {
-        let mut parent = self.step_fields(fork_point)?;
-        for block in blocks {
+        let mut before: Option<(B256, StepFields)> = None;
+        for (block, sender) in blocks.iter().zip(senders) {
             let fields = StepFields::of(&block.header, &block.header_rlp);
+            let parent = match before.filter(|(hash, _)| *hash == block.header.parent_hash) {
+                Some((_, parent)) => Some(parent),
+                None => self.parent_fields(block)?,
+            };
+            before = Some((block.hash, fields));
             let checked = parent.map_or(Ok(()), |parent| check_step(&self.spec, &parent, &fields));
-            parent = Some(fields);
             let Err(fault) = checked else { continue };
-            let may_be_later_fork = fault.may_be_later_fork();
-            let sender = sender_of(&block.hash).unwrap_or_default();
-            let name = self.upstreams.name(sender).to_owned();
-            let (number, fault) = (block.header.number, Box::new(Fault::Rule(fault)));
-            let error = FollowError::False { name, mismatch: Mismatch { number, fault } };
-            // An honest node shows the same after a fork that this build does not know.
-            if may_be_later_fork {
-                self.upstreams.unable(sender, &error.to_string());
+            let name = self.upstreams.name(*sender).to_owned();
+            let number = block.header.number;
+            let error = if fault.may_be_later_fork() {
+                // An honest node shows the same after a fork that this build does not know.
+                let (hash, reason) = (Some(block.hash), fault.to_string());
+                FollowError::Fetch { name, cause: FetchError::UnknownFork { number, hash, reason } }
             } else {
-                self.upstreams.lied(sender, &error.to_string());
-            }
+                let fault = Box::new(Fault::Rule(fault));
+                FollowError::False { name, mismatch: Mismatch { number, fault } }
+            };
+            self.blame(*sender, &error);
             return Err(error);
         }
         Ok(())
     }
 
-    /// The header of a block of ours, as far as rules need it; `None` if only its hash is known.
-    fn step_fields(&self, (number, hash): Place) -> Result<Option<StepFields>, StoreError> {
-        let view = self.writer.view();
-        if let Some(held) = view.head().find_block_by_hash(&hash) {
-            let block = held.block();
-            return Ok(Some(StepFields::of(&block.header, &block.header_rlp)));
+    /// The header of a block's parent, as far as rules need it; `None` if only its hash is known.
+    fn parent_fields(&self, block: &Block) -> Result<Option<StepFields>, StoreError> {
+        let hash = block.header.parent_hash;
+        if let Some(known) = self.writer.find_known(&hash) {
+            let parent = known.block();
+            return Ok(Some(StepFields::of(&parent.header, &parent.header_rlp)));
         }
+        let Some(number) = block.header.number.checked_sub(1) else { return Ok(None) };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(view.read_header(&mut reader, number))?;
+        let held = block_on(self.writer.view().read_header(&mut reader, number))?;
         let held = held.filter(|held| held.hash == hash);
         Ok(held.and_then(|held| {
             let header = decode_header(&held.rlp).ok()?;

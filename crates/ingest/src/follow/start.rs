@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use chain::BlockRange;
+use chain::{Block, BlockRange, Verified};
 use store::StoreError;
 use tracing::{info, warn};
 
@@ -20,7 +20,8 @@ impl Follower {
     ) -> Result<Option<Place>, FollowError> {
         let Some(ours) = self.tip()? else {
             let first = self.final_claim(target).await?;
-            self.begin_at(first).await?;
+            let blocks = self.fetch_first(first).await?;
+            self.begin_at(first, blocks)?;
             return Ok(None);
         };
         let near = ours.0.saturating_add(self.settings.gap_max);
@@ -32,12 +33,17 @@ impl Follower {
         if first.number <= near {
             return Ok(Some(ours));
         }
-        self.leave_gap(ours, first).await?;
-        Ok(None)
+        match self.leave_gap(ours, first).await {
+            // What is final there cannot be begun with; blocks below it may still be followed.
+            Err(error) if error.unknown_fork().is_some() => Ok(Some(ours)),
+            left => left.map(|()| None),
+        }
     }
 
     /// The tip is too far: what lies between is left to a backfill.
     async fn leave_gap(&mut self, ours: Place, begin: HeaderClaim) -> Result<(), FollowError> {
+        // Before anything of the head is given up for it.
+        let blocks = self.fetch_first(begin).await?;
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
             // Final blocks of the head are kept if the nodes have them too.
@@ -50,7 +56,7 @@ impl Follower {
                 self.writer.rewind(hash)?;
             }
         }
-        self.begin_at(begin).await?;
+        self.begin_at(begin, blocks)?;
         let held = self.writer.view().manifest().coverage();
         let below = held.last().map_or(ours.0, BlockRange::last);
         let gap = below.checked_add(1).zip(begin.number.checked_sub(1));
@@ -62,12 +68,26 @@ impl Follower {
         Ok(())
     }
 
-    /// Begins with this block, whatever is below it.
-    async fn begin_at(&mut self, first: HeaderClaim) -> Result<(), FollowError> {
+    /// The block to begin with, proven.
+    async fn fetch_first(&self, first: HeaderClaim) -> Result<Vec<Verified<Block>>, FollowError> {
         let wanted = [Which::Hash { number: first.number, hash: first.hash }];
-        let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
-        let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
-        let blocks = self.prove(fetched)?;
+        loop {
+            let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
+            let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
+            match self.prove(fetched) {
+                // Its node is passed over from now on.
+                Err(error) if error.is_unknown_here() => {}
+                proven => return proven,
+            }
+        }
+    }
+
+    /// Begins with this block, whatever is below it.
+    fn begin_at(
+        &mut self,
+        first: HeaderClaim,
+        blocks: Vec<Verified<Block>>,
+    ) -> Result<(), FollowError> {
         if let Some(number) = first.number.checked_sub(1) {
             self.stand_on((number, first.parent_hash))?;
         }

@@ -5,6 +5,8 @@ mod chains;
 mod faults;
 mod follow;
 mod followed;
+mod future;
+mod memory;
 mod node;
 mod script;
 mod told;

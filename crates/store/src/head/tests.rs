@@ -200,6 +200,58 @@ fn a_full_head_lets_side_branches_go_before_it_refuses() {
 }
 
 #[test]
+fn a_branch_is_gathered_beside_the_chain_and_becomes_it_in_one_change() {
+    let (disk, mut head, blocks) = head_with("aaaa");
+    let branch = run(id(&blocks[1]), "bbbbb");
+    head.adopt(branch[..2].to_vec(), None).unwrap();
+    check(&disk, &head, "aaaa");
+    // A crash between two pieces costs none of them.
+    let (mut head, _) = open(&disk).unwrap();
+    assert!(head.known(&branch[1].hash) && !head.known(&branch[2].hash));
+    head.adopt(branch[2..4].to_vec(), None).unwrap();
+    check(&disk, &head, "aaaa");
+    head.adopt(branch[4..].to_vec(), Some(branch[4].hash)).unwrap();
+    check(&disk, &head, "aabbbbb");
+    head.adopt(Vec::new(), Some(blocks[3].hash)).unwrap();
+    check(&disk, &head, "aaaa");
+    head.adopt(run(id(&blocks[3]), "cc"), None).unwrap();
+    check(&disk, &head, "aaaa");
+    let strange = run((103, B256::ZERO), "d");
+    let error = head.adopt(strange, None).unwrap_err();
+    assert!(matches!(error, HeadError::Unknown { hash } if hash.is_zero()), "{error}");
+    let error = head.adopt(run((7, blocks[1].hash), "d"), None).unwrap_err().to_string();
+    assert!(error.ends_with("has number 8, expected 103"), "{error}");
+    check(&disk, &head, "aaaa");
+}
+
+#[test]
+fn a_branch_that_has_no_room_beside_the_chain_takes_its_place_at_once() {
+    let disk = FaultyDisk::new(1);
+    let blocks = run(BASE, "aaaaaa");
+    let bytes = |blocks: &[Verified<Block>]| {
+        blocks.iter().map(|block| HeadBlock::new(block.clone()).bytes()).sum::<u64>()
+    };
+    let limits = HeadLimits { bytes_max: bytes(&blocks) + 100 };
+    let arc = Arc::new(disk.clone());
+    let (mut head, _) = Head::open(arc, &spec(), &Anchors::none(), limits).unwrap();
+    head.extend(blocks[..5].to_vec()).unwrap();
+    head.adopt(run(id(&blocks[3]), "c"), None).unwrap();
+    check(&disk, &head, "aaaaa");
+    // Other side branches go first,
+    let branch = run(id(&blocks[0]), "bbbbb");
+    head.adopt(branch[..1].to_vec(), None).unwrap();
+    check(&disk, &head, "aaaaa");
+    assert_eq!(head.bytes(), bytes(&blocks[..5]) + bytes(&branch[..1]));
+    // then the chain whose place it takes,
+    head.adopt(branch[1..3].to_vec(), None).unwrap();
+    check(&disk, &head, "abbb");
+    // and what is too large by itself is refused.
+    let error = head.adopt(run(id(&branch[2]), "bbbbbbbb"), None).unwrap_err();
+    assert!(matches!(error, HeadError::Full { .. }), "{error}");
+    check(&disk, &head, "abbb");
+}
+
+#[test]
 fn receipts_that_come_later_are_taken() {
     let disk = FaultyDisk::new(1);
     let (mut head, _) = open(&disk).unwrap();

@@ -99,9 +99,48 @@ impl Tree {
         self.blocks.insert(block.hash(), block);
     }
 
-    pub(super) fn drop_side_branches(&mut self) {
-        self.blocks =
+    /// Drops what is not canonical, but for the branch that ends with `kept`.
+    pub(super) fn drop_side_branches(&mut self, kept: Option<B256>) {
+        let mut blocks: BTreeMap<B256, Arc<HeadBlock>> =
             self.canonical.iter().map(|block| (block.hash(), Arc::clone(block))).collect();
+        let mut hash = kept;
+        while let Some(block) = hash.and_then(|hash| self.find(&hash)) {
+            hash = Some(block.parent_hash());
+            if blocks.insert(block.hash(), Arc::clone(block)).is_some() {
+                break; // all below it is canonical
+            }
+        }
+        self.blocks = blocks;
+    }
+
+    /// This tree with blocks that are each the child of one that is here, canonical with them if
+    /// `tip` is told; and those of them that were not in it or had no receipts.
+    pub(super) fn adopted(
+        &self,
+        blocks: Vec<Arc<HeadBlock>>,
+        tip: Option<B256>,
+    ) -> Result<(Self, Vec<Arc<HeadBlock>>), HeadError> {
+        let mut next = self.clone();
+        let mut added = Vec::new();
+        for block in blocks {
+            let parent_hash = block.parent_hash();
+            let expected = next.number_after(&parent_hash);
+            let expected = expected.ok_or(HeadError::Unknown { hash: parent_hash })?;
+            if block.number() != expected {
+                let (hash, found) = (block.hash(), block.number());
+                return Err(HeadError::Number { hash, found, expected });
+            }
+            let is_enough = |known: &Arc<HeadBlock>| has_receipts(known) || !has_receipts(&block);
+            if !next.find(&block.hash()).is_some_and(is_enough) {
+                next.insert(Arc::clone(&block));
+                added.push(block);
+            }
+        }
+        let next = match tip {
+            Some(tip) => next.switched_to(tip)?,
+            None => next,
+        };
+        Ok((next, added))
     }
 
     /// This tree with `blocks` above the canonical block `fork_point`, and those of them that were

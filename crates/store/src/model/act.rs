@@ -93,7 +93,7 @@ impl Act {
                 writer.reorg(fork_point(*kept), blocks(hashes, *has_receipts))
             }
             Self::Rewind { kept } => writer.rewind(fork_point(*kept)),
-            Self::Switch { tip } => writer.switch_to(*tip),
+            Self::Switch { tip } => writer.adopt(Vec::new(), Some(*tip)),
             Self::Finalize { block } => {
                 writer.set_finality(Finality { safe: None, finalized: Some(*block) })
             }

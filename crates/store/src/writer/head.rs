@@ -14,9 +14,10 @@ use alloy_primitives::B256;
 use super::{Told, Writer};
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::head::{Head, HeadLimits, Recovery, Superseded};
+use crate::head::{Head, HeadBlock, HeadLimits, Recovery, Superseded};
 use crate::head_reader::{Seam, find_seam};
 use crate::layout::Held;
+use crate::notice::{keep_notice, read_notice};
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::stat::BlockId;
@@ -88,9 +89,36 @@ impl Writer {
         self.change_head(|head| head.reorg(fork_point, blocks))
     }
 
-    /// Makes a branch canonical whose blocks the head holds already.
-    pub fn switch_to(&mut self, tip: B256) -> Result<(), StoreError> {
-        self.change_head(|head| head.switch_to(tip))
+    /// Adds blocks, each the child of one that the head holds or stands on, and makes `tip` canonical
+    /// in the same change. Without a tip they are a side branch that readers do not see.
+    pub fn adopt(
+        &mut self,
+        blocks: Vec<Verified<Block>>,
+        tip: Option<B256>,
+    ) -> Result<(), StoreError> {
+        self.change_head(|head| head.adopt(blocks, tip))
+    }
+
+    /// Leaves a notice in the folder for other processes, or removes the one that is there.
+    pub fn set_notice(&self, notice: Option<&str>) -> Result<(), StoreError> {
+        Ok(keep_notice(&**self.store.disk(), self, notice)?)
+    }
+
+    /// The notice that is in the folder.
+    pub fn notice(&self) -> Result<Option<String>, StoreError> {
+        Ok(read_notice(&**self.store.disk())?)
+    }
+
+    /// Memory of the head's blocks, those of side branches included.
+    #[must_use]
+    pub fn head_bytes(&self) -> u64 {
+        self.head.as_ref().map_or(0, Head::bytes)
+    }
+
+    /// How much more memory the head's blocks may take.
+    #[must_use]
+    pub fn head_room_bytes(&self) -> u64 {
+        self.head.as_ref().map_or(0, Head::room_bytes)
     }
 
     /// Whether the head holds a block, canonical or not.
@@ -101,8 +129,8 @@ impl Writer {
 
     /// A block that the head holds, canonical or not.
     #[must_use]
-    pub fn known_block(&self, hash: &B256) -> Option<Verified<Block>> {
-        Some(self.head.as_ref()?.find(hash)?.block().clone())
+    pub fn find_known(&self, hash: &B256) -> Option<&HeadBlock> {
+        self.head.as_ref()?.find(hash)
     }
 
     /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized` or the

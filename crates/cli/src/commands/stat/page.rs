@@ -8,8 +8,8 @@ use store::stat::{BlockId, Stat};
 use crate::output::{grouped, ratio};
 use crate::trust_text::{anchor, sentence, word};
 
-/// The object of `stat --json`.
-pub(super) fn json(stat: &Stat) -> Value {
+/// The object of `stat --json`. The notice is what a follower that stands still left in the folder.
+pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
     let bytes = &stat.bytes;
     let coverage = stat.statuses.iter().map(|(range, status)| {
         json!({
@@ -48,6 +48,7 @@ pub(super) fn json(stat: &Stat) -> Value {
         "tip": block(stat.tip),
         "finalized": block(stat.finalized),
         "head": stat.head.map(|it| json!({ "first": it.first(), "last": it.last() })),
+        "notice": notice,
         "blocks": stat.block_count,
         "transactions": stat.transaction_count,
         "logs": stat.log_count,

@@ -45,7 +45,7 @@ pub(crate) fn verified(chain: &Chain, range: std::ops::Range<usize>) -> Vec<Veri
 }
 
 /// Takes a range into a folder.
-fn fill(
+pub(crate) fn fill(
     runtime: &Runtime,
     data: &DataFolder,
     upstreams: &Arc<Upstreams>,

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Start, Verified, Verifier};
 use ingest::sample::{Payload, SampleChain, Sealer, Settings};
+use serde_json::json;
 
 use super::told::Told;
 use crate::made::spec;
@@ -46,4 +49,61 @@ fn prove(candidates: Vec<Candidate>) -> Vec<Verified<Block>> {
     let anchors = Anchors::of(&spec);
     let mut verifier = Verifier::new(&spec, &anchors, Start::At(0));
     candidates.into_iter().map(|candidate| verifier.verify(candidate).unwrap()).collect()
+}
+
+/// A chain whose headers have one field more than this build knows, from block `first` on.
+pub(crate) fn future(block_count: u64, first: u64) -> Chain {
+    let spec = sample_spec();
+    let anchors = Anchors::of(&spec);
+    let mut chain: Chain = chain(block_count);
+    for index in usize::try_from(first).unwrap()..chain.len() {
+        let (number, hash) = (index as u64 - 1, chain[index - 1].hash());
+        let before = &chain[index].verified;
+        let mut header = before.header.clone();
+        header.parent_hash = hash;
+        header.block_access_list_hash.get_or_insert(B256::repeat_byte(0x24));
+        header.slot_number.get_or_insert(number);
+        let candidate = Candidate { header: with_field(&header), ..before.to_candidate() };
+        let mut verifier = Verifier::new(&spec, &anchors, Start::After { number, hash });
+        let mut told = Told::of(&verifier.verify(candidate).unwrap());
+        for json in [&mut told.block, &mut told.header] {
+            json["futureRoot"] = json!(B256::repeat_byte(0x25));
+        }
+        chain[index] = Arc::new(told);
+    }
+    chain
+}
+
+/// A header of 23 fields with one more.
+fn with_field(header: &Header) -> Bytes {
+    let plain = alloy_rlp::encode(header);
+    let mut rest = plain.as_slice();
+    let payload = alloy_rlp::Header::decode_bytes(&mut rest, true).unwrap();
+    let field = alloy_rlp::encode(B256::repeat_byte(0x25));
+    let mut rlp = Vec::new();
+    let payload_length = payload.len() + field.len();
+    alloy_rlp::Header { list: true, payload_length }.encode(&mut rlp);
+    rlp.extend_from_slice(payload);
+    rlp.extend_from_slice(&field);
+    rlp.into()
+}
+
+/// A chain that has another block at `first`, as `change` makes it, and goes on above that.
+pub(crate) fn changed(
+    block_count: u64,
+    first: u64,
+    change: impl Fn(&mut Header, &mut Told),
+) -> Chain {
+    let mut chain = chain(block_count);
+    let first = usize::try_from(first).unwrap();
+    for index in first..chain.len() {
+        let mut header = chain[index].verified.header.clone();
+        header.parent_hash = chain[index - 1].hash();
+        let mut told = (*chain[index]).clone();
+        if index == first {
+            change(&mut header, &mut told);
+        }
+        chain[index] = Arc::new(told.with_header(&header));
+    }
+    chain
 }

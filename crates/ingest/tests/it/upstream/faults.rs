@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     WrongValue,
     /// The block is another one, whole and true.
     OtherBlock,
+    /// A field of the header is another, and a member that nobody knows is to excuse it.
+    ExcusedHash,
     /// Receipts have a status where consensus has a root.
     NoPostState,
 }
@@ -41,8 +43,11 @@ pub(crate) const LIES: [Fault; 5] = [
 impl Fault {
     /// Changes a block with its transactions.
     pub(crate) fn spoil_block(self, block: &mut Value) {
-        if self == Self::WrongHash {
+        if matches!(self, Self::WrongHash | Self::ExcusedHash) {
             block["stateRoot"] = block["parentHash"].clone();
+        }
+        if self == Self::ExcusedHash {
+            block["futureRoot"] = block["parentHash"].clone();
         }
         if self == Self::WrongValue
             && let Some(tx) = block["transactions"].get_mut(0)

@@ -51,9 +51,21 @@ impl Followed {
         settings: Settings,
         backfill_to: Option<u64>,
     ) -> Self {
+        Self::start_limited(runtime, data, nodes, settings, backfill_to, HeadLimits::default())
+    }
+
+    /// The same, with a head of another size.
+    pub(crate) fn start_limited(
+        runtime: &Handle,
+        data: &DataFolder,
+        nodes: &Arc<Upstreams>,
+        settings: Settings,
+        backfill_to: Option<u64>,
+        limits: HeadLimits,
+    ) -> Self {
         let store = data.store();
         let mut writer = Writer::open(Arc::clone(&store), data.spec.clone()).unwrap();
-        let recovery = writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
+        let recovery = writer.open_head(&data.anchors, limits).unwrap();
         assert!(!recovery.has_damage(), "{recovery:?}");
         let nodes = Arc::clone(nodes);
         let (spec, anchors) = (data.spec.clone(), data.anchors.clone());

@@ -52,8 +52,13 @@ struct State {
     script: Script,
     takes_batches: bool,
     has_block_receipts: bool,
+    has_raw_headers: bool,
     chain_id: u64,
     message_count: u64,
+    /// Letters that are added to every block with its transactions.
+    padding: String,
+    /// Looks at the follower before every answer.
+    observer: Box<dyn FnMut(u64) + Send>,
     methods: BTreeMap<String, u64>,
 }
 
@@ -70,8 +75,11 @@ impl Node {
             script: Box::new(|_| None),
             takes_batches: true,
             has_block_receipts: true,
+            has_raw_headers: false,
             chain_id: CHAIN_ID,
             message_count: 0,
+            padding: String::new(),
+            observer: Box::new(|_| ()),
             methods: BTreeMap::new(),
         };
         let state = Arc::new(Mutex::new(state));
@@ -130,6 +138,21 @@ impl Node {
         self.lock().has_block_receipts = false;
     }
 
+    /// Offers `debug_getRawHeader` from now on.
+    pub(crate) fn offer_raw_headers(&self) {
+        self.lock().has_raw_headers = true;
+    }
+
+    /// Makes every block with its transactions so many bytes longer, in a member that means nothing.
+    pub(crate) fn pad_blocks(&self, bytes: usize) {
+        self.lock().padding = "0".repeat(bytes);
+    }
+
+    /// Before every answer, `observer` is told how many bytes it has.
+    pub(crate) fn observe(&self, observer: impl FnMut(u64) + Send + 'static) {
+        self.lock().observer = Box::new(observer);
+    }
+
     pub(crate) fn set_chain_id(&self, chain_id: u64) {
         self.lock().chain_id = chain_id;
     }
@@ -181,6 +204,9 @@ impl State {
                 told.map_or(Value::Null, |told| {
                     let mut block = if is_full { told.block.clone() } else { told.header.clone() };
                     fault.filter(|_| is_full).inspect(|fault| fault.spoil_block(&mut block));
+                    if is_full && !self.padding.is_empty() {
+                        block["padding"] = json!(self.padding);
+                    }
                     block
                 })
             }
@@ -201,6 +227,10 @@ impl State {
                 let told = self.find(&params[0], None);
                 let index = number_of(&params[1]).unwrap() as usize;
                 told.and_then(|told| told.ommers.get(index).cloned()).unwrap_or(Value::Null)
+            }
+            "debug_getRawHeader" if self.has_raw_headers => {
+                let told = self.find(&params[0], None);
+                told.map_or(Value::Null, |told| json!(told.verified.header_rlp))
             }
             "eth_subscribe" => json!("0x1"),
             method => {
@@ -255,6 +285,7 @@ async fn respond(
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let (fault, answer) = state.lock().unwrap().respond(&body);
     let text = answer.to_string();
+    (state.lock().unwrap().observer)(text.len() as u64);
     let whole = |text: &str| Answer { text: Some(text.to_owned().into()), breaks: false };
     Ok(match fault {
         Some(Fault::Status(status, retry_after)) => {

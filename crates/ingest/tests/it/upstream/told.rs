@@ -6,9 +6,11 @@ use chain::{Block, Verified, decode_header};
 use serde_json::{Value, json};
 
 /// A block, and the JSON of its parts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Told {
+    /// What is proven of it; of a block that this build cannot prove, what it was made from.
     pub(crate) verified: Verified<Block>,
+    pub(crate) hash: B256,
     pub(crate) block: Value,
     pub(crate) header: Value,
     pub(crate) receipts: Vec<Value>,
@@ -49,7 +51,9 @@ impl Told {
             value
         });
         let ommers = ommers.collect();
-        Self { verified: verified.clone(), block, header, receipts: receipts(verified), ommers }
+        let receipts = receipts(verified);
+        let (verified, hash) = (verified.clone(), verified.hash);
+        Self { verified, hash, block, header, receipts, ommers }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -57,7 +61,26 @@ impl Told {
     }
 
     pub(crate) fn hash(&self) -> B256 {
-        self.verified.hash
+        self.hash
+    }
+}
+
+impl Told {
+    /// Another block in its place: with other fields of the header, in JSON as a node would tell it.
+    pub(crate) fn with_header(&self, header: &Header) -> Self {
+        let mut told = self.clone();
+        told.hash = header.hash_slow();
+        let fields = serde_json::to_value(header).unwrap();
+        for json in [&mut told.block, &mut told.header] {
+            for (name, value) in fields.as_object().unwrap() {
+                json[name] = value.clone();
+            }
+            json["hash"] = json!(told.hash);
+        }
+        for receipt in &mut told.receipts {
+            receipt["blockHash"] = json!(told.hash);
+        }
+        told
     }
 }
 

@@ -1,0 +1,105 @@
+//! The notice that a follower leaves in a data folder while it stands still for a lasting reason, so
+//! that `stat` of another process can show it.
+//!
+//! Knows: the file's name, how long it may be, the order that makes a crash harmless.
+//! Never knows: what is in it, or when it is out of date: whoever follows again removes it.
+
+use crate::disk::{Disk, DiskError};
+use crate::writer::Writer;
+
+/// The file: one line of text.
+pub const NOTICE_NAME: &str = "notice.txt";
+/// Where the next one is written; what a crash leaves there means nothing.
+const STAGED_NAME: &str = "notice.txt.staged";
+/// The longest notice.
+pub const NOTICE_BYTES_MAX: u64 = 4096;
+
+/// The folder's notice, if there is one. Whatever is in the file is shown on one line.
+pub fn read_notice(disk: &dyn Disk) -> Result<Option<String>, DiskError> {
+    match disk.read(NOTICE_NAME, NOTICE_BYTES_MAX) {
+        Ok(bytes) => Ok(Some(one_line(&String::from_utf8_lossy(&bytes)))),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Leaves a notice in the folder, in place of one that is there; `None` removes it. The writer is not
+/// asked for anything: having it proves that nobody else changes the folder.
+pub fn keep_notice(
+    disk: &dyn Disk,
+    _writer: &Writer,
+    notice: Option<&str>,
+) -> Result<(), DiskError> {
+    let Some(notice) = notice else {
+        return match disk.remove(NOTICE_NAME) {
+            Err(error) if !error.is_missing() => Err(error),
+            _ => Ok(()), // one that a crash brings back is removed again
+        };
+    };
+    let mut text = one_line(notice);
+    let bytes_max = usize::try_from(NOTICE_BYTES_MAX).unwrap_or(usize::MAX).saturating_sub(1);
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text.push('\n');
+    disk.write(STAGED_NAME, text.as_bytes())?; //    1. beside the old one, over what a crash left
+    disk.fsync_file(STAGED_NAME)?; //                2. the contents are durable
+    disk.rename(STAGED_NAME, NOTICE_NAME)?; //       3. readers see it; a crash before changes nothing
+    disk.fsync_folder() //                           4. the name is durable
+}
+
+fn one_line(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    text.trim().chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chain::ChainSpec;
+
+    use super::*;
+    use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+    use crate::read::Inline;
+    use crate::store::{Limits, Store};
+
+    fn folder() -> (Arc<FaultyDisk>, Writer) {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(&disk);
+        let store = Store::open(shared, Arc::new(Inline), Limits::default()).unwrap();
+        let spec = ChainSpec::bare("test", None, None);
+        (disk, Writer::open(Arc::new(store), spec).unwrap())
+    }
+
+    #[test]
+    fn a_notice_is_one_line_that_survives_a_crash_until_it_is_removed() {
+        let (disk, writer) = folder();
+        assert_eq!(read_notice(&*disk).unwrap(), None);
+        keep_notice(&*disk, &writer, None).unwrap();
+        keep_notice(&*disk, &writer, Some("block 7\nis of\u{7}a later fork")).unwrap();
+        disk.crash(Crash::default());
+        let found = read_notice(&*disk).unwrap();
+        assert_eq!(found.as_deref(), Some("block 7 is of a later fork"));
+        keep_notice(&*disk, &writer, None).unwrap();
+        assert_eq!(read_notice(&*disk).unwrap(), None);
+    }
+
+    #[test]
+    fn a_notice_that_is_too_long_is_cut_and_still_read() {
+        let (disk, writer) = folder();
+        keep_notice(&*disk, &writer, Some(&"\u{e9}".repeat(5000))).unwrap();
+        assert_eq!(read_notice(&*disk).unwrap().unwrap().chars().count(), 2047);
+    }
+
+    #[test]
+    fn a_crash_while_it_is_replaced_leaves_the_old_one_or_the_new_one() {
+        for step in 0..8 {
+            let (disk, writer) = folder();
+            keep_notice(&*disk, &writer, Some("old")).unwrap();
+            disk.fail_after(step, Failure::Io);
+            let kept = keep_notice(&*disk, &writer, Some("new"));
+            disk.crash(Crash::default());
+            let found = read_notice(&*disk).unwrap().unwrap();
+            assert!(found == "new" || (found == "old" && kept.is_err()), "step {step}: {found}");
+        }
+    }
+}
