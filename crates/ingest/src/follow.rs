@@ -16,6 +16,7 @@ mod standstill;
 mod start;
 mod status;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use alloy_primitives::B256;
 use chain::ChainSpec;
 use chain::trust::Anchors;
 use store::read::block_on;
-use store::{NewSegment, Reader, StoreError, Told, Writer};
+use store::{PreparedSegments, Reader, StoreError, Told, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -61,7 +62,7 @@ pub struct Settings {
 /// New segments for whoever has the writer.
 #[derive(Debug)]
 pub(crate) struct CommitRequest {
-    segments: Vec<NewSegment>,
+    segments: PreparedSegments,
     told: Told,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
@@ -135,9 +136,10 @@ impl Follower {
         Arc::clone(&self.board)
     }
 
-    /// A backfill that goes on beside it, to run on a thread of its own.
+    /// What goes on beside it, to run on a thread of its own: merging slots, and filling gaps down to
+    /// a block if one is given.
     #[must_use]
-    pub fn background(&self, backfill_to: u64) -> Background {
+    pub fn background(&self, backfill_to: Option<u64>) -> Background {
         Background {
             drafting: self.writer.drafting(),
             upstreams: Arc::clone(&self.upstreams),
@@ -145,6 +147,7 @@ impl Follower {
             anchors: self.anchors.clone(),
             threads: self.settings.threads,
             backfill_to,
+            unmerged: BTreeSet::new(),
             commits: self.commits_from.clone(),
             board: Arc::clone(&self.board),
         }
@@ -206,7 +209,7 @@ impl Follower {
     }
 
     fn commit(&mut self, request: CommitRequest) {
-        let committed = self.writer.commit(request.segments, request.told);
+        let committed = self.writer.commit_prepared(request.segments, request.told);
         // Whoever asked may be gone: what is committed stays.
         let _ = request.done.send(committed);
     }
@@ -252,8 +255,8 @@ impl Follower {
             self.follow_branch(goal).await?;
         }
         let is_there = goal == target;
-        self.refresh_finality(!is_there).await?;
-        Ok(if is_there { Step::Done } else { Step::More })
+        let has_more = self.refresh_finality(!is_there).await?;
+        Ok(if is_there && !has_more { Step::Done } else { Step::More })
     }
 
     /// The block to reach in this step: the tip, or one on the way if that is far.

@@ -11,6 +11,7 @@ mod blocks;
 mod build;
 mod error;
 mod intake;
+mod merge;
 mod order;
 mod trust;
 
@@ -34,6 +35,7 @@ pub(crate) use intake::{Intake, network_of};
 pub(crate) use trust::Trust;
 
 pub use error::ImportError;
+pub use merge::{Merger, merge_pending};
 pub use order::order_files;
 
 /// Blocks in one piece of work at the most.

@@ -6,6 +6,10 @@
 //! A slot of 8192 blocks that is held whole is one segment. Of any other slot each aligned 256
 //! blocks have a segment of their own, shorter where some of them are missing. So blocks that arrive
 //! change few files, and whatever the order of arrival, the last block of a slot makes the same file.
+//!
+//! Making that one file takes long, so a slot that becomes complete at the tip stays in its pieces
+//! until it is merged beside: a *pending merge*. Which files there are is then a function of the
+//! segments that are listed, and of the blocks alone once no merge is pending.
 
 use chain::BlockRange;
 use segment::lookup::{RunSpan, plan_runs};
@@ -41,12 +45,51 @@ pub fn plan_segments(held: &[Held]) -> Vec<Held> {
     segments
 }
 
-/// The lookup runs for a coverage, lowest slot first: complete slots are gathered into large runs,
-/// any other slot has a run of its own, so that young blocks change small files only.
+/// The segments for `held`, some of which may be new beside those that are `listed`: as
+/// [`plan_segments`] has them, but a slot that becomes complete stays in its pieces, unless it comes
+/// as one.
 #[must_use]
-pub fn plan_lookups(coverage: &[BlockRange]) -> Vec<RunSpan> {
+pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
+    let mut segments = Vec::new();
+    for wanted in plan_segments(held) {
+        let is_slot = wanted.range.count() == SLOT_BLOCKS;
+        if !is_slot || held.contains(&wanted) || is_gathered(listed, wanted.range) {
+            segments.push(wanted);
+        } else {
+            let pieces = cut(wanted.range, YOUNG_SLOT_BLOCKS).into_iter();
+            segments.extend(pieces.map(|range| Held { range, ..wanted }));
+        }
+    }
+    segments
+}
+
+/// The slots that are held whole and still in pieces, as the segments that are to be made of them.
+#[must_use]
+pub fn pending_merges(listed: &[Held]) -> Vec<Held> {
+    let is_pending =
+        |wanted: &Held| wanted.range.count() == SLOT_BLOCKS && !listed.contains(wanted);
+    plan_segments(listed).into_iter().filter(is_pending).collect()
+}
+
+/// Whether the lookups of a slot are gathered with those of others: all of it is held, and no merge
+/// is pending. A run cannot be taken apart, so a slot that is gathered stays so.
+fn is_gathered(listed: &[Held], slot: BlockRange) -> bool {
+    let own = listed.iter().filter(|it| overlap(it.range, slot).is_some());
+    let own: Vec<Held> = own.copied().collect();
+    let covered = join_ranges(own.iter().filter_map(|it| overlap(it.range, slot)));
+    covered == [slot] && pending_merges(&own).is_empty()
+}
+
+/// The lookup runs for the segments that are listed, lowest slot first: complete slots are gathered
+/// into large runs; any other slot, and one whose merge is pending, has a run of its own, so that
+/// young blocks change small files only.
+#[must_use]
+pub fn plan_lookups(listed: &[Held]) -> Vec<RunSpan> {
+    let coverage = join_ranges(listed.iter().map(|it| it.range));
+    let pending: Vec<BlockRange> = pending_merges(listed).iter().map(|it| it.range).collect();
     let slots = coverage.iter().flat_map(|range| cut(*range, SLOT_BLOCKS));
-    let (complete, partial): (Vec<_>, Vec<_>) = slots.partition(|part| part.count() == SLOT_BLOCKS);
+    let (complete, partial): (Vec<_>, Vec<_>) =
+        slots.partition(|part| part.count() == SLOT_BLOCKS && !pending.contains(part));
     let complete = complete.iter().map(|part| {
         let slot = slot_of(part.first());
         slot..slot.saturating_add(1)
@@ -132,14 +175,18 @@ mod tests {
         BlockRange::from_ends(first, last).unwrap()
     }
 
-    fn check(held: &[(u64, u64, bool)], expected: &str) {
-        let held: Vec<Held> = held
-            .iter()
-            .map(|(first, last, has_receipts)| Held {
-                range: range(*first, *last),
-                has_receipts: *has_receipts,
-            })
-            .collect();
+    fn held(first: u64, last: u64, has_receipts: bool) -> Held {
+        Held { range: range(first, last), has_receipts }
+    }
+
+    /// A slot in its 32 pieces.
+    fn pieces(slot: u64) -> Vec<Held> {
+        let pieces = cut(slot_range(slot).unwrap(), YOUNG_SLOT_BLOCKS).into_iter();
+        pieces.map(|range| Held { range, has_receipts: true }).collect()
+    }
+
+    fn check(blocks: &[(u64, u64, bool)], expected: &str) {
+        let held: Vec<Held> = blocks.iter().map(|it| held(it.0, it.1, it.2)).collect();
         let show = |segment: &Held| {
             format!("{}{}", segment.range, if segment.has_receipts { "" } else { " bare" })
         };
@@ -174,9 +221,9 @@ mod tests {
     #[test]
     fn complete_slots_share_runs_and_others_have_their_own() {
         let spans = |ranges: &[(u64, u64)]| {
-            let coverage: Vec<_> =
-                ranges.iter().map(|(first, last)| range(*first, *last)).collect();
-            let plan = plan_lookups(&coverage);
+            let held: Vec<_> =
+                ranges.iter().map(|(first, last)| held(*first, *last, true)).collect();
+            let plan = plan_lookups(&plan_segments(&held));
             plan.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(spans(&[]), "");
@@ -186,6 +233,40 @@ mod tests {
         assert_eq!(spans(&[(0, 4 * 8192)]), "slots 0..3, slots 4..4");
         assert_eq!(spans(&[(0, 4 * 8192 - 2)]), "slots 0..1, slots 2..2, slots 3..3");
         assert_eq!(spans(&[(1, 5), (9, 16), (8191, 2 * 8192 - 1)]), "slots 0..0, slots 1..1");
+    }
+
+    #[test]
+    fn a_slot_that_becomes_complete_stays_in_pieces_until_it_is_merged() {
+        let all = pieces(1);
+        let (listed, last) = all.split_at(31);
+        assert_eq!(pending_merges(listed), []);
+        assert_eq!(plan_unmerged(listed, &all), all);
+        assert_eq!(pending_merges(&all), [held(8192, 16_383, true)]);
+        // It has a run of its own until then, and stays as it is whatever else comes.
+        let spans = |held: &[Held]| {
+            plan_lookups(held).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let with = |first: &[Held], more: &[Held]| [first, more].concat();
+        let below = [held(0, 8191, true)];
+        assert_eq!(spans(&with(&below, &all)), "slots 0..0, slots 1..1");
+        let next = [held(16_384, 16_639, true)];
+        assert_eq!(plan_unmerged(&all, &with(&all, &next)), with(&all, &next));
+        // Merged, it is one, and its lookups are gathered.
+        let merged = [held(8192, 16_383, true)];
+        assert_eq!(plan_unmerged(&all, &with(&all, &merged)), merged);
+        assert_eq!(pending_merges(&merged), []);
+        assert_eq!(spans(&with(&below, &merged)), "slots 0..1");
+        assert_eq!(last, [held(16_128, 16_383, true)]);
+    }
+
+    #[test]
+    fn a_slot_whose_lookups_are_gathered_is_made_one_at_once() {
+        // Held whole without receipts, and then with those of some blocks.
+        let listed = plan_segments(&[held(0, 8191, false), held(0, 99, true)]);
+        assert_eq!(pending_merges(&listed), []);
+        let rest = [held(100, 8191, true)];
+        let all = [&listed[..], &rest].concat();
+        assert_eq!(plan_unmerged(&listed, &all), [held(0, 8191, true)]);
     }
 
     #[test]

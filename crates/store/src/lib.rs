@@ -46,4 +46,4 @@ pub use lookups::SegmentKeys;
 pub use reader::Reader;
 pub use store::{CurrentView, Limits, Store, Watcher};
 pub use view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
-pub use writer::{Drafting, Told, Writer};
+pub use writer::{Drafting, PreparedSegments, Told, Writer};

@@ -5,6 +5,8 @@
 //!
 //! A slot whose blocks did not change keeps its keys, so every run of such slots stays true. Only
 //! slots that are not complete change, and those have runs of their own: no large run is built anew.
+//! Large runs are merged when a complete slot is gathered with others, which takes as long as reading
+//! and writing them: whoever has little time is given runs that were prepared beside.
 
 use std::collections::BTreeMap;
 
@@ -50,19 +52,46 @@ pub(crate) struct RunChange {
 }
 
 /// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
-/// every segment that was not there before, by file name.
+/// every segment that was not there before, by file name; `prepared` are runs that were built already.
 pub(crate) fn build_runs(
     workshop: &Workshop,
     before: &Manifest,
     segments: &[SegmentEntry],
     keys: &BTreeMap<String, SegmentKeys>,
+    prepared: &[RunEntry],
 ) -> Result<RunChange, StoreError> {
-    let wanted = plan_lookups(&join_ranges(segments.iter().map(|entry| entry.range)));
+    let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
+    build_spans(workshop, before, segments, keys, prepared, &plan_lookups(&held))
+}
+
+/// Builds those of the runs for `segments` that gather complete slots and are not there yet: what
+/// [`build_runs`] can be given. Slots that are not complete may change until then.
+pub(crate) fn prepare_runs(
+    workshop: &Workshop,
+    before: &Manifest,
+    segments: &[SegmentEntry],
+    keys: &BTreeMap<String, SegmentKeys>,
+) -> Result<RunChange, StoreError> {
+    let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
+    let mut wanted = plan_lookups(&held);
+    wanted.retain(|span| is_complete(segments, *span));
+    build_spans(workshop, before, segments, keys, &[], &wanted)
+}
+
+fn build_spans(
+    workshop: &Workshop,
+    before: &Manifest,
+    segments: &[SegmentEntry],
+    keys: &BTreeMap<String, SegmentKeys>,
+    prepared: &[RunEntry],
+    wanted: &[RunSpan],
+) -> Result<RunChange, StoreError> {
     let mut change = RunChange::default();
     for subject in [Subject::Transactions, Subject::Blocks] {
-        let mut task = Task { workshop, before, segments, keys, subject, passing: Vec::new() };
+        let passing = Vec::new();
+        let mut task = Task { workshop, before, segments, keys, prepared, subject, passing };
         let mut runs = Vec::new();
-        for span in &wanted {
+        for span in wanted {
             runs.push(task.build(*span)?);
         }
         let held = || before.runs().iter().filter(|entry| entry.subject == subject);
@@ -84,6 +113,7 @@ struct Task<'a> {
     before: &'a Manifest,
     segments: &'a [SegmentEntry],
     keys: &'a BTreeMap<String, SegmentKeys>,
+    prepared: &'a [RunEntry],
     subject: Subject,
     /// Runs that were built to be merged.
     passing: Vec<RunEntry>,
@@ -91,7 +121,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn build(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
-        if let Some(held) = self.held(span) {
+        if let Some(held) = self.held(span).or_else(|| self.prepared(span)) {
             return Ok(held.clone());
         }
         let half = span.slot_count() / 2;
@@ -113,6 +143,14 @@ impl Task<'_> {
         let is_same =
             |slot| blocks_in(self.before.segments(), slot) == blocks_in(self.segments, slot);
         (span.first_slot()..span.end_slot()).all(is_same).then_some(held)
+    }
+
+    /// The run of exactly these slots, if somebody has built it. What complete slots hold does not
+    /// change.
+    fn prepared(&self, span: RunSpan) -> Option<&RunEntry> {
+        let mut prepared = self.prepared.iter();
+        let found = prepared.find(|entry| entry.subject == self.subject && entry.span == span)?;
+        is_complete(self.segments, span).then_some(found)
     }
 
     /// Builds the run of one slot from the keys of its new segments and, for those that stay, from
@@ -268,6 +306,12 @@ fn in_slot(segments: &[SegmentEntry], slot: u64) -> impl Iterator<Item = &Segmen
     let begins = segments.partition_point(|entry| slot_of(entry.range.last()) < slot);
     let rest = segments.get(begins..).unwrap_or_default();
     rest.iter().take_while(move |entry| slot_of(entry.range.first()) == slot)
+}
+
+/// Whether all blocks of these slots are held.
+fn is_complete(segments: &[SegmentEntry], span: RunSpan) -> bool {
+    let is_whole = |slot| slot_range(slot).is_some_and(|all| blocks_in(segments, slot) == [all]);
+    (span.first_slot()..span.end_slot()).all(is_whole)
 }
 
 fn blocks_in(segments: &[SegmentEntry], slot: u64) -> Vec<chain::BlockRange> {

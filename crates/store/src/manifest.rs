@@ -19,7 +19,7 @@ use segment::lookup::{RunSpan, Subject};
 use thiserror::Error;
 
 use crate::disk::{Disk, DiskError, is_file_name};
-use crate::layout::{Held, join_ranges};
+use crate::layout::{Held, join_ranges, pending_merges};
 
 pub use text::TextFault;
 
@@ -325,6 +325,17 @@ impl Manifest {
     pub fn coverage_receipts(&self) -> Vec<BlockRange> {
         let with_receipts = self.segments.iter().filter(|entry| entry.has_receipts);
         join_ranges(with_receipts.map(|entry| entry.range))
+    }
+
+    /// The slots that are held whole and still in pieces, as the segments that are to be made of them.
+    #[must_use]
+    pub fn pending_merges(&self) -> Vec<Held> {
+        pending_merges(&self.held())
+    }
+
+    /// What the segments hold, lowest block first.
+    pub(crate) fn held(&self) -> Vec<Held> {
+        self.segments.iter().map(SegmentEntry::held).collect()
     }
 
     /// The segment that holds a block.

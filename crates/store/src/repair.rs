@@ -261,7 +261,7 @@ impl Repair {
             }
             let after: Vec<SegmentEntry> =
                 manifest.segments().iter().chain(slot).cloned().collect();
-            let change = build_runs(&workshop, &manifest, &after, &keys)?;
+            let change = build_runs(&workshop, &manifest, &after, &keys, &[])?;
             // Steps on the way that were not there before; all others stay.
             let steps = change.gone.iter().chain(&change.passing);
             for name in steps.filter(|name| !self.present.contains(name)) {

@@ -50,6 +50,8 @@ pub struct Stat {
     pub segments: Vec<SegmentEntry>,
     /// The lookup runs.
     pub runs: Vec<RunEntry>,
+    /// The slots that are held whole and still in pieces: the next writer merges them.
+    pub pending_merges: Vec<BlockRange>,
 }
 
 /// A block by both its names.
@@ -150,6 +152,7 @@ impl Stat {
             bytes,
             segments: manifest.segments().to_vec(),
             runs: manifest.runs().to_vec(),
+            pending_merges: manifest.pending_merges().iter().map(|it| it.range).collect(),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! what it no longer lists.
 //! Never knows: where blocks come from.
 
+mod drafting;
 mod head;
 mod rewind;
 
@@ -18,10 +19,10 @@ use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
 use crate::head::Head;
-use crate::layout::{Held, cut, plan_segments};
+use crate::layout::{Held, cut, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
-use crate::manifest::{Edit, Manifest, Network, SegmentEntry};
+use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::is_data_name;
 use crate::part::{Unlisted, Workshop};
 use crate::read::block_on;
@@ -29,6 +30,8 @@ use crate::reader::Reader;
 use crate::store::Store;
 use crate::view::View;
 
+use drafting::PreparedRun;
+pub use drafting::{Drafting, PreparedSegments};
 use rewind::cut_above;
 
 /// The right to change a data folder, and the ways to do it.
@@ -75,7 +78,7 @@ impl Writer {
             }
         }
         let workshop = Arc::new(Workshop::new(disk));
-        let drafting = Drafting { store: Arc::clone(&store), workshop };
+        let drafting = Drafting::new(Arc::clone(&store), workshop);
         Ok(Self { store, drafting, spec, head: None, is_settled: true, _lock: lock })
     }
 
@@ -155,7 +158,16 @@ impl Writer {
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
     pub fn commit(&mut self, new: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
-        self.commit_cut(new, told, None)
+        self.commit_cut(new, told, None, Vec::new())
+    }
+
+    /// The same with lookup runs that were built beforehand: little is left to do here.
+    pub fn commit_prepared(
+        &mut self,
+        prepared: PreparedSegments,
+        told: Told,
+    ) -> Result<(), StoreError> {
+        self.commit_cut(prepared.segments, told, None, prepared.runs)
     }
 
     /// The same, and all that is above a number goes.
@@ -164,6 +176,7 @@ impl Writer {
         new: Vec<NewSegment>,
         told: Told,
         cut: Option<u64>,
+        prepared: Vec<PreparedRun>,
     ) -> Result<(), StoreError> {
         let view = self.view();
         let before = view.manifest();
@@ -171,7 +184,7 @@ impl Writer {
         let held = held(&view);
         let kept = held.iter().filter_map(|it| cut.map_or(Some(*it), |cut| cut_above(*it, cut)));
         let all: Vec<Held> = kept.chain(arriving.iter().copied()).collect();
-        let wanted = plan_segments(&all);
+        let wanted = plan_unmerged(&held, &all);
         // They may have been planned before others became live.
         let is_missing = |wanted: &&Held| !held.contains(wanted) && !arriving.contains(wanted);
         if let Some(missing) = wanted.iter().find(is_missing) {
@@ -193,7 +206,8 @@ impl Writer {
         let mut after: Vec<SegmentEntry> = stay.into_iter().chain(segments.clone()).collect();
         after.sort_by_key(|entry| entry.range.first());
         after.dedup();
-        let runs = build_runs(&self.drafting.workshop, before, &after, &keys)?;
+        let given: Vec<RunEntry> = prepared.iter().map(|run| run.entry.clone()).collect();
+        let runs = build_runs(self.drafting.workshop(), before, &after, &keys, &given)?;
         gone.extend(runs.gone);
         let disk = self.store.disk();
         for name in &runs.passing {
@@ -201,6 +215,11 @@ impl Writer {
         }
         let built = runs.built.iter().map(|run| run.file_name.clone());
         files.extend(built.map(|name| Unlisted::new(Arc::clone(disk), name, false)));
+        // Those that were of use are among the built ones now; the others go.
+        let (used, unused): (Vec<_>, Vec<_>) =
+            prepared.into_iter().partition(|run| runs.built.contains(&run.entry));
+        used.into_iter().for_each(|run| run.file.keep());
+        drop(unused);
         let edit = Edit {
             network,
             anchors: told.anchors,
@@ -245,37 +264,8 @@ impl Writer {
     }
 }
 
-/// What building segments needs of a writer: the folder as it is, and room for unfinished files.
-/// Only the writer makes segments live.
-#[derive(Clone, Debug)]
-pub struct Drafting {
-    store: Arc<Store>,
-    workshop: Arc<Workshop>,
-}
-
-impl Drafting {
-    /// What is held now.
-    #[must_use]
-    pub fn view(&self) -> Arc<View> {
-        self.store.view()
-    }
-
-    /// The segments to build when these blocks arrive: some may hold blocks that are here already.
-    #[must_use]
-    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
-        let held = held(&self.view());
-        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
-        plan_segments(&all).into_iter().filter(|wanted| !held.contains(wanted)).collect()
-    }
-
-    /// Begins a segment with the tables that its counted blocks gave.
-    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
-        Draft::begin(&self.workshop, held, tables)
-    }
-}
-
 fn held(view: &View) -> Vec<Held> {
-    view.manifest().segments().iter().map(SegmentEntry::held).collect()
+    view.manifest().held()
 }
 
 fn listed(manifest: &Manifest) -> BTreeSet<String> {

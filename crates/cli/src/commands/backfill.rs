@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Failure;
 use crate::args::BackfillArgs;
 use crate::chain_choice;
-use crate::commands::import::{refuse_false_anchors, told};
+use crate::commands::import::{refuse_false_anchors, resume_merges, told};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::FolderChain;
@@ -54,6 +54,8 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
         .map_err(|error| told(&error))?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&folder, &writer)?;
+    let threads = args.work.threads.unwrap_or_else(threads_default);
+    resume_merges(&mut writer, &chain.spec, threads);
     let units = plan_units(wanted, &writer.view().coverage_receipts(), &anchors);
     let total = units.iter().map(|unit| unit.range.count()).sum();
     let watch = Watch::blocks("backfilling", total);
@@ -63,11 +65,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
         runtime: runtime.handle().clone(),
         spec: &chain.spec,
         anchors: &anchors,
-        settings: Settings {
-            is_unanchored_allowed: args.unanchored,
-            threads: args.work.threads.unwrap_or_else(threads_default),
-            patience: PATIENCE,
-        },
+        settings: Settings { is_unanchored_allowed: args.unanchored, threads, patience: PATIENCE },
         progress: &ByBlock(&watch),
         stop: None,
     };

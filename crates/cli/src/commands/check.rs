@@ -60,5 +60,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         elapsed.as_secs_f64(),
         per_second(found.transaction_count, elapsed)
     );
-    Ok(print_lines(&[line])?)
+    let pending = view.manifest().pending_merges();
+    let pending = pending.iter().map(|slot| {
+        format!(
+            "blocks {} are not merged into one segment yet: the next writer does it",
+            slot.range
+        )
+    });
+    Ok(print_lines(&std::iter::once(line).chain(pending).collect::<Vec<_>>())?)
 }

@@ -3,14 +3,16 @@
 mod report;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
-use chain::ChainSpec;
 use chain::trust::Anchors;
-use ingest::import::{ImportError, Importer, Outcome, Settings, order_files};
+use chain::{BlockRange, ChainSpec};
+use ingest::import::{ImportError, Importer, Outcome, Settings, merge_pending, order_files};
 use ingest::pool::threads_default;
+use ingest::prove::Unwatched;
 use ingest::survey::find_archives;
 use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
@@ -58,8 +60,18 @@ pub(crate) fn import(
         .map_err(|error| told(&error))?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&folder, &writer)?;
+    resume_merges(&mut writer, &chain.spec, settings.threads);
     import_all(&mut writer, &chain.spec, &anchors, settings, files)?;
     Ok(folder)
+}
+
+/// Merges the slots that an earlier command completed and left in pieces. One that cannot be merged
+/// stays as it is, and is told.
+pub(crate) fn resume_merges(writer: &mut Writer, spec: &ChainSpec, threads: NonZeroUsize) {
+    let begins = |blocks: BlockRange| eprintln!("merging blocks {blocks} into one segment");
+    if let Err(error) = merge_pending(writer, spec, threads, &Unwatched, &begins) {
+        eprintln!("warning: not merged: {error}\n  hint: `quipu check` tells more");
+    }
 }
 
 /// A trusted hash that a held block does not have: one of the two is false, and no file can mend it.

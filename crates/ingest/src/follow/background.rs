@@ -1,22 +1,28 @@
-//! A backfill beside the tip: gaps are filled while the server serves.
+//! Work beside the tip: slots are merged and gaps are filled while the server serves.
 //!
-//! Knows: what is missing, and that only the follower commits.
+//! Knows: what is to be merged, what is missing, and that only the follower commits.
 //! Never knows: the tip.
+//!
+//! One thread does both, one after the other. So what gathers the lookups of complete slots is built
+//! here, never by the follower, and nobody else changes them meanwhile.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
+use store::layout::Held;
 use store::{Drafting, NewSegment, StoreError, Told};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
-use tracing::warn;
+use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
 use crate::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
+use crate::import::Merger;
 use crate::prove::Unwatched;
 use crate::upstream::Upstreams;
 
@@ -25,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long nodes are waited for that all fail.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Fills gaps.
+/// Merges slots and fills gaps.
 #[derive(Debug)]
 pub struct Background {
     pub(super) drafting: Drafting,
@@ -33,18 +39,26 @@ pub struct Background {
     pub(super) spec: ChainSpec,
     pub(super) anchors: Anchors,
     pub(super) threads: NonZeroUsize,
-    pub(super) backfill_to: u64,
+    /// Gaps are filled down to this block; `None` fills none.
+    pub(super) backfill_to: Option<u64>,
+    /// Slots that could not be merged: what is wrong with them does not change by itself.
+    pub(super) unmerged: BTreeSet<BlockRange>,
     pub(super) commits: mpsc::Sender<CommitRequest>,
     pub(super) board: Arc<StatusBoard>,
 }
 
 impl Background {
-    /// Fills gaps until there are none or `stop` says so. Occupies the calling thread.
-    pub fn run(self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
+    /// Works until `stop` says so. Occupies the calling thread.
+    pub fn run(mut self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
         let mut steps = self.board.watch();
         while !*stop.borrow() {
+            if let Some(target) = self.next_merge() {
+                self.merge(target, &stop);
+                continue;
+            }
             let Some(unit) = self.next_unit() else {
-                // Whatever opens a gap, or makes blocks below it final, is a step of the follower.
+                // Whatever completes a slot, opens a gap, or makes blocks below it final, is a step of
+                // the follower.
                 runtime.block_on(async {
                     tokio::select! {
                         _ = stop.changed() => {}
@@ -69,11 +83,44 @@ impl Background {
         }
     }
 
+    /// The lowest slot to merge.
+    fn next_merge(&self) -> Option<Held> {
+        let pending = self.drafting.view().manifest().pending_merges();
+        pending.into_iter().find(|target| !self.unmerged.contains(&target.range))
+    }
+
+    /// Makes one segment of a slot. Until it is live its pieces are.
+    fn merge(&mut self, target: Held, stop: &watch::Receiver<bool>) {
+        let merger = Merger {
+            drafting: &self.drafting,
+            spec: &self.spec,
+            threads: self.merge_threads(),
+            progress: &Unwatched,
+            stop: Some(stop.clone()),
+        };
+        let built = merger.build(target);
+        let merged = built.and_then(|segment| Ok(self.commit(vec![segment], Told::default())?));
+        match merged {
+            Ok(()) => info!(blocks = %target.range, "merged"),
+            Err(_) if *stop.borrow() => {}
+            Err(error) => {
+                error!(%error, blocks = %target.range, "cannot merge: its pieces stay as they are; \
+                    `quipu check` tells more");
+                self.unmerged.insert(target.range);
+            }
+        }
+    }
+
+    /// Half of the threads: the tip comes first.
+    fn merge_threads(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.threads.get() / 2).unwrap_or(NonZeroUsize::MIN)
+    }
+
     /// What to fill next: the tip may have moved, and what was final then is more now.
     fn next_unit(&self) -> Option<Unit> {
         let view = self.drafting.view();
         let last = view.finalized()?.min(view.tip()?);
-        let wanted = BlockRange::from_ends(self.backfill_to, last)?;
+        let wanted = BlockRange::from_ends(self.backfill_to?, last)?;
         plan_units(wanted, &view.coverage_receipts(), &self.anchors).into_iter().next()
     }
 
@@ -100,9 +147,10 @@ impl Background {
         backfiller.take(unit, &mut |segments, told| self.commit(segments, told)).map(drop)
     }
 
-    /// Hands segments to the thread that has the writer.
+    /// Hands segments to the thread that has the writer, with as little as possible left to do.
     fn commit(&self, segments: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
         let (done, committed) = oneshot::channel();
+        let segments = self.drafting.prepare(segments)?;
         let request = CommitRequest { segments, told, done };
         self.commits.blocking_send(request).map_err(|_| StoreError::WriterGone)?;
         committed.blocking_recv().map_err(|_| StoreError::WriterGone)?

@@ -15,15 +15,16 @@ use crate::import::network_of;
 use crate::upstream::{BlockTag, HeaderClaim};
 
 impl Follower {
-    /// Asks what is final if it is time to, tells readers, and seals.
-    pub(super) async fn refresh_finality(&mut self, is_behind: bool) -> Result<(), FollowError> {
+    /// Asks what is final if it is time to, tells readers, and seals. Tells whether there is more to
+    /// seal.
+    pub(super) async fn refresh_finality(&mut self, is_behind: bool) -> Result<bool, FollowError> {
         // What is final changes every few minutes: it need not be asked with every block.
         let ask_every = self.settings.poll_every.saturating_mul(2);
         let is_due = self.finality_asked.is_none_or(|asked| asked.elapsed() >= ask_every);
         if !is_due && !is_behind {
-            return Ok(());
+            return self.seal();
         }
-        let Some(tip) = self.tip()? else { return Ok(()) };
+        let Some(tip) = self.tip()? else { return Ok(false) };
         let told = match self.settings.finality_depth {
             Some(depth) => self.by_depth(tip.0, depth)?,
             None => self.by_word(tip.0).await?,
@@ -61,19 +62,26 @@ impl Follower {
         Ok(Some(claim).filter(|claim| hash == Some(claim.hash)))
     }
 
-    fn seal(&mut self) -> Result<(), FollowError> {
+    /// Seals the lowest 256 blocks that are final: no more in one step, so that the tip never waits
+    /// for more than one young segment. Tells whether there are others.
+    fn seal(&mut self) -> Result<bool, FollowError> {
         let view = self.writer.view();
-        let Some(finalized) = view.finalized() else { return Ok(()) };
-        let first = view.head().blocks().first().map(|block| block.number());
+        let Some(finalized) = view.finalized() else { return Ok(false) };
+        let Some(first) = view.head().blocks().first().map(|block| block.number()) else {
+            return Ok(false);
+        };
         let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
-        if first.is_none_or(|first| first >= end) {
-            return Ok(());
+        let own_end =
+            (first / YOUNG_SLOT_BLOCKS).saturating_add(1).saturating_mul(YOUNG_SLOT_BLOCKS);
+        let last = own_end.saturating_sub(1);
+        if own_end > end {
+            return Ok(false);
         }
-        let told = self.told(finalized);
-        if let Some(blocks) = self.writer.seal(finalized, told)? {
+        let told = self.told(last);
+        if let Some(blocks) = self.writer.seal(last, told)? {
             info!(%blocks, "sealed");
         }
-        Ok(())
+        Ok(own_end < end)
     }
 
     /// What a manifest is told when blocks up to this one are sealed. Where several nodes must agree on

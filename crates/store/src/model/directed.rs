@@ -344,7 +344,7 @@ fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
         segments.push(entry.clone());
         segments.sort_by_key(|entry| entry.range.first());
         let keys = BTreeMap::from([(entry.file_name.clone(), keys)]);
-        let change = build_runs(&workshop, &manifest, &segments, &keys).unwrap();
+        let change = build_runs(&workshop, &manifest, &segments, &keys, &[]).unwrap();
         let gone = change.gone.iter().cloned().collect();
         let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
         manifest = manifest.edited(edit).unwrap();

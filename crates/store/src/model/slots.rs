@@ -73,13 +73,7 @@ fn all_of(truth: &Truth) -> Sealed {
 
 /// A disk that has the folder, all of it durable.
 fn disk_before(seed: u64) -> FaultyDisk {
-    let disk = FaultyDisk::new(seed);
-    for (name, bytes) in &prepared().before {
-        disk.write(name, bytes).unwrap();
-        disk.fsync_file(name).unwrap();
-    }
-    disk.fsync_folder().unwrap();
-    disk
+    disk_of(&prepared().before, seed)
 }
 
 fn open(disk: &FaultyDisk) -> Shelf {
@@ -133,8 +127,154 @@ fn play(seed: u64) {
     }
     shelf.writer.seal(END - 1, Told::default()).unwrap();
     assert!(shelf.view().head().blocks().is_empty());
+    // Sealed last, the slot is still in pieces; the merge survives a restart, and may come after it.
+    if dice.one_in(2) {
+        shelf = shelf.crashed(Crash::default());
+    }
+    merge_pending(&mut shelf);
     check_complete(&shelf);
     check_complete(&shelf.crashed(Crash::default()));
+}
+
+/// Merges what is to be merged, as somebody beside the writer does.
+fn merge_pending(shelf: &mut Shelf) {
+    for target in shelf.view().manifest().pending_merges() {
+        let built = shelf.writer.build(target, &|_| None).unwrap();
+        let prepared = shelf.writer.drafting().prepare(vec![built]).unwrap();
+        shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+    }
+    assert_eq!(shelf.view().manifest().pending_merges(), []);
+}
+
+/// A folder whose second slot is held whole and in pieces, as a seal leaves it.
+fn pending_image() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        let mut shelf = open(&disk_before(1));
+        shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+        let last = (LAST_FIRST..END).map(|number| get(prepared().truth[&number], true));
+        shelf.writer.extend(last.collect()).unwrap();
+        shelf.writer.seal(END - 1, Told::default()).unwrap();
+        check_pending(&shelf.view());
+        check_all(&shelf.view()).unwrap();
+        let mut image = shelf.files();
+        let manifest = shelf.disk.read(MANIFEST_NAME, 1 << 20).unwrap();
+        image.insert(MANIFEST_NAME.to_owned(), manifest);
+        image
+    })
+}
+
+/// The second slot is in its 32 pieces, with lookups of its own.
+fn check_pending(view: &View) {
+    let manifest = view.manifest();
+    assert_eq!(manifest.pending_merges(), [whole(SLOT_BLOCKS, END - 1)]);
+    assert_eq!(manifest.segments().len(), 1 + 32);
+    let spans: Vec<String> = manifest.runs().iter().map(|run| run.span.to_string()).collect();
+    assert_eq!(spans, ["slots 0..0", "slots 1..1", "slots 0..0", "slots 1..1"]);
+    assert!(is_after(view));
+}
+
+fn disk_of(image: &Image, seed: u64) -> FaultyDisk {
+    let disk = FaultyDisk::new(seed);
+    for (name, bytes) in image {
+        disk.write(name, bytes).unwrap();
+        disk.fsync_file(name).unwrap();
+    }
+    disk.fsync_folder().unwrap();
+    disk
+}
+
+#[test]
+fn a_seal_that_completes_a_slot_builds_one_young_segment_and_leaves_the_merge_to_others() {
+    let mut shelf = open(&disk_of(pending_image(), 1));
+    check_pending(&shelf.view());
+    // Whoever writes meanwhile leaves the pieces as they are.
+    shelf.writer.commit(Vec::new(), Told::default()).unwrap();
+    check_pending(&shelf.view());
+    assert_eq!(shelf.writer.plan(&[]), []);
+    let names = |image: &Image| image.keys().cloned().collect::<Vec<_>>();
+    let mut found = shelf.files();
+    found.insert(MANIFEST_NAME.to_owned(), shelf.disk.read(MANIFEST_NAME, 1 << 20).unwrap());
+    assert!(found == *pending_image(), "{:?}", names(&found));
+    merge_pending(&mut shelf);
+    check_complete(&shelf);
+}
+
+#[test]
+fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
+    let last = last_segment();
+    let merge = |shelf: &mut Shelf, segment: NewSegment| -> Result<(), crate::StoreError> {
+        let prepared = shelf.writer.drafting().prepare(vec![segment])?;
+        shelf.writer.commit_prepared(prepared, Told::default())
+    };
+    let begin = |seed: u64| {
+        let disk = disk_of(pending_image(), seed);
+        let shelf = open(&disk);
+        let segment = place(&disk, &last);
+        (shelf, segment)
+    };
+    let (mut shelf, segment) = begin(1);
+    let begun = shelf.disk.operation_count();
+    merge(&mut shelf, segment).unwrap();
+    let operations = shelf.disk.operation_count() - begun;
+    check_complete(&shelf);
+    let mut counts = [0; 2];
+    for at in 0..=operations {
+        for may in [false, true] {
+            let (mut shelf, segment) = begin(at);
+            shelf.disk.stop_after(at);
+            let is_done = merge(&mut shelf, segment).is_ok();
+            let shelf = shelf.crashed(Crash { may_tear_writes: may, may_keep_names: may });
+            let is_merged = shelf.view().manifest().pending_merges().is_empty();
+            assert!(is_merged || !is_done, "acknowledged and lost, stopped after {at}");
+            counts[usize::from(is_merged)] += 1;
+            let view = shelf.view();
+            if is_merged {
+                check_complete(&shelf);
+            } else {
+                check_pending(&view);
+            }
+            let listed: Vec<String> = listed(&view).collect();
+            assert_eq!(shelf.data_names(), listed.into_iter().collect(), "stopped after {at}");
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
+}
+
+#[test]
+fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again() {
+    let last = last_segment();
+    let disk = disk_of(pending_image(), 1);
+    let mut shelf = open(&disk);
+    let segment = place(&disk, &last);
+    let begun = shelf.disk.operation_count();
+    let prepared = shelf.writer.drafting().prepare(vec![segment]).unwrap();
+    shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+    for at in 0..shelf.disk.operation_count() - begun {
+        let disk = disk_of(pending_image(), at);
+        let mut shelf = open(&disk);
+        let segment = place(&disk, &last);
+        disk.fail_after(at, if at % 2 == 0 { Failure::NoSpace } else { Failure::Io });
+        let prepared = shelf.writer.drafting().prepare(vec![segment]);
+        let merged = prepared.and_then(|it| shelf.writer.commit_prepared(it, Told::default()));
+        if merged.is_err() {
+            assert!(is_after(&shelf.view()), "stopped after {at}");
+            let prepared = shelf.writer.drafting().prepare(vec![place(&disk, &last)]).unwrap();
+            shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+        }
+        check_complete(&shelf.crashed(Crash::default()));
+    }
+}
+
+#[test]
+fn a_rewind_into_a_slot_whose_merge_is_pending_leaves_a_folder_that_never_had_it() {
+    let mut shelf = open(&disk_of(pending_image(), 1));
+    shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+    let number = LAST_FIRST - 1000;
+    shelf.writer.rewind_to(number, prepared().truth[&number]).unwrap();
+    let mut sealed = all_of(&prepared().truth);
+    sealed.blocks.retain(|held, _| *held <= number);
+    assert!(shelf.files() == build_at_once(&sealed).unwrap(), "{:?}", shelf.data_names());
 }
 
 #[test]

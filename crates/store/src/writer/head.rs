@@ -135,7 +135,8 @@ impl Writer {
 
     /// Seals the aligned runs of 256 blocks that are final, up to and including `finalized` or the
     /// tip, and tells which blocks these were. Reads go on meanwhile: a block is in the head until it
-    /// is in a listed segment.
+    /// is in a listed segment. A slot that becomes complete stays in its pieces, for somebody else to
+    /// merge ([`Manifest::pending_merges`](crate::manifest::Manifest::pending_merges)).
     pub fn seal(&mut self, finalized: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
@@ -154,7 +155,7 @@ impl Writer {
         let arriving: Vec<Held> = arriving.collect();
         let from_head = |number| view.head().find_block(number).map(|it| it.block().clone());
         let mut segments = Vec::new();
-        for target in self.plan(&arriving) {
+        for target in self.drafting.plan_unmerged(&arriving) {
             segments.push(self.build(target, &from_head)?);
         }
         self.commit(segments, told)?;

@@ -11,7 +11,7 @@ use chain::BlockRange;
 use super::{Told, Writer, held};
 use crate::error::StoreError;
 use crate::head::HeadError;
-use crate::layout::{Held, plan_segments, slot_of};
+use crate::layout::{Held, plan_unmerged, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -44,7 +44,7 @@ impl Writer {
         }
         // The head goes first: it must not stand on blocks that are not there any more.
         self.change_head(|head| head.lower_finality_with(to, |head| head.stand_on(number, hash)))?;
-        self.commit_cut(segments, Told::default(), Some(number))?;
+        self.commit_cut(segments, Told::default(), Some(number), Vec::new())?;
         Ok(gone)
     }
 
@@ -54,7 +54,8 @@ impl Writer {
         let real = held(&self.view());
         let kept: Vec<Held> = real.iter().filter_map(|it| cut_above(*it, number)).collect();
         let is_new = |wanted: &Held| !real.contains(wanted);
-        let mut targets: BTreeSet<Held> = plan_segments(&kept).into_iter().filter(is_new).collect();
+        let planned = plan_unmerged(&real, &kept);
+        let mut targets: BTreeSet<Held> = planned.into_iter().filter(is_new).collect();
         let slot = slot_of(number.saturating_add(1));
         let spans = manifest.runs().iter().map(|run| run.span);
         let split = spans.filter(|span| span.slot_count() > 1 && span.end_slot() > slot);

@@ -66,15 +66,13 @@ impl Following {
         let (stop, stopped) = watch::channel(false);
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let mut threads = Vec::new();
-        if let Some(backfill_to) = args.backfill_to {
-            let background = follower.background(backfill_to);
-            let (runtime, stopped) = (runtime.clone(), stopped.clone());
-            let fill = move || {
-                give_way();
-                background.run(&runtime, stopped);
-            };
-            threads.push(named("backfill").spawn(fill)?);
-        }
+        let background = follower.background(args.backfill_to);
+        let (beside, stopped_beside) = (runtime.clone(), stopped.clone());
+        let work = move || {
+            give_way();
+            background.run(&beside, stopped_beside);
+        };
+        threads.push(named("background").spawn(work)?);
         let runtime = runtime.clone();
         threads.push(named("follow").spawn(move || follower.run(&runtime, stopped))?);
         Ok(Self { health, stop, threads })

@@ -63,6 +63,7 @@ pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
         },
         "segments": segments.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
+        "pending_merges": ranges(&stat.pending_merges),
     })
 }
 
@@ -103,6 +104,10 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX)),
         grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX))
     ));
+    let pending = stat.pending_merges.iter();
+    lines.extend(pending.map(|blocks| {
+        format!("blocks {blocks} are not merged into one segment yet: the next writer does it")
+    }));
     lines
 }
 

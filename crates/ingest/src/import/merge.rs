@@ -1,0 +1,112 @@
+//! Merging: the pieces of a slot that is held whole become one segment.
+//!
+//! Knows: that every block is proven again on the way, so that a damaged piece cannot become a part of
+//! a good segment.
+//! Never knows: which slots are due, or how the segment becomes live; the store does.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use chain::trust::Anchors;
+use chain::{BlockRange, Candidate, ChainSpec, Mismatch};
+use store::layout::Held;
+use store::read::block_on;
+use store::{Drafting, NewSegment, Reader, StoreError, Told, View, Writer};
+use tokio::sync::watch;
+
+use super::blocks::Joined;
+use super::build::Builder;
+use super::{ImportError, Progress, Prover};
+use crate::prove::{Blocks, NO_POINTS};
+
+/// Makes one segment of a slot's pieces.
+pub struct Merger<'a> {
+    /// The folder, as far as building needs it.
+    pub drafting: &'a Drafting,
+    /// The chain's facts.
+    pub spec: &'a ChainSpec,
+    /// How many threads prove and encode.
+    pub threads: NonZeroUsize,
+    /// Who hears of every block.
+    pub progress: &'a dyn Progress,
+    /// Says when to stop before it is done; `None` never does.
+    pub stop: Option<watch::Receiver<bool>>,
+}
+
+impl std::fmt::Debug for Merger<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Merger").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+impl Merger<'_> {
+    /// Builds the segment of a slot.
+    pub fn build(&self, target: Held) -> Result<NewSegment, ImportError> {
+        let view = self.drafting.view();
+        let pieces = Pieces { view: Arc::clone(&view), stop: self.stop.clone() };
+        let anchors = Anchors::none();
+        let prover = Prover {
+            spec: self.spec,
+            anchors: &anchors,
+            threads: self.threads,
+            progress: self.progress,
+            points: NO_POINTS,
+        };
+        let source = Joined { source: &pieces, part: target.range, view };
+        let builder = Builder { drafting: self.drafting, prover, source: &source, target };
+        builder.build(&mut |_| Ok(()))
+    }
+}
+
+/// Merges every slot that is due, on the thread that has the writer. `begins` hears of each, with how
+/// many blocks it has.
+pub fn merge_pending(
+    writer: &mut Writer,
+    spec: &ChainSpec,
+    threads: NonZeroUsize,
+    progress: &dyn Progress,
+    begins: &dyn Fn(BlockRange),
+) -> Result<(), ImportError> {
+    let drafting = writer.drafting();
+    for target in writer.view().manifest().pending_merges() {
+        begins(target.range);
+        let merger = Merger { drafting: &drafting, spec, threads, progress, stop: None };
+        let segment = merger.build(target)?;
+        writer.commit(vec![segment], Told::default())?;
+    }
+    Ok(())
+}
+
+/// What a folder holds, as a source of blocks.
+struct Pieces {
+    view: Arc<View>,
+    stop: Option<watch::Receiver<bool>>,
+}
+
+impl Blocks for Pieces {
+    type Error = ImportError;
+
+    fn read_block(&self, number: u64) -> Result<Candidate, ImportError> {
+        if self.stop.as_ref().is_some_and(|stop| *stop.borrow()) {
+            return Err(StoreError::WriterGone.into());
+        }
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let held = block_on(self.view.read_candidate(&mut reader, number))?;
+        Ok(held.ok_or(StoreError::NotHeld { number })?)
+    }
+
+    fn find_hash(&self, number: u64) -> Result<Option<B256>, ImportError> {
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        Ok(block_on(self.view.read_hash(&mut reader, number))?)
+    }
+
+    fn block_bytes(&self, number: u64) -> u64 {
+        let entry = self.view.manifest().find_segment(number);
+        entry.map_or(0, |(_, entry)| entry.bytes / entry.range.count().max(1))
+    }
+
+    fn refuse(&self, mismatch: Mismatch) -> ImportError {
+        StoreError::Block { file: self.view.file_of(mismatch.number), mismatch }.into()
+    }
+}

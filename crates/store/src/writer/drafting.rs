@@ -1,0 +1,114 @@
+//! Building segments beside the writer.
+//!
+//! Knows: the folder as it is, room for unfinished files, and which of the work of a commit can be
+//! done before it.
+//! Never knows: how segments become live; only the writer makes them so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use segment::Tables;
+
+use super::held;
+use crate::draft::{Draft, NewSegment};
+use crate::error::StoreError;
+use crate::layout::{Held, overlap, plan_segments, plan_unmerged};
+use crate::lookups::prepare_runs;
+use crate::manifest::{RunEntry, SegmentEntry};
+use crate::part::{Unlisted, Workshop};
+use crate::store::Store;
+use crate::view::View;
+
+/// What building segments needs of a writer.
+#[derive(Clone, Debug)]
+pub struct Drafting {
+    store: Arc<Store>,
+    workshop: Arc<Workshop>,
+}
+
+/// Segments to commit, with the lookup runs that take long to build. Dropping it removes the files.
+#[derive(Debug)]
+pub struct PreparedSegments {
+    pub(super) segments: Vec<NewSegment>,
+    pub(super) runs: Vec<PreparedRun>,
+}
+
+/// A run that nobody lists yet.
+#[derive(Debug)]
+pub(super) struct PreparedRun {
+    pub(super) entry: RunEntry,
+    pub(super) file: Unlisted,
+}
+
+impl Drafting {
+    pub(super) fn new(store: Arc<Store>, workshop: Arc<Workshop>) -> Self {
+        Self { store, workshop }
+    }
+
+    pub(super) fn workshop(&self) -> &Workshop {
+        &self.workshop
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.store.view()
+    }
+
+    /// The segments to build when these blocks arrive: some may hold blocks that are here already. A
+    /// slot that they complete is one segment.
+    #[must_use]
+    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
+        let held = held(&self.view());
+        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        let pending = self.view().manifest().pending_merges();
+        let is_touched =
+            |wanted: &Held| arriving.iter().any(|it| overlap(it.range, wanted.range).is_some());
+        // A merge that is pending elsewhere is work of its own.
+        let is_due = |wanted: &Held| !pending.contains(wanted) || is_touched(wanted);
+        let wanted = plan_segments(&all).into_iter();
+        wanted.filter(|wanted| !held.contains(wanted) && is_due(wanted)).collect()
+    }
+
+    /// The same for whoever has no time to merge: a slot that they complete stays in its pieces.
+    #[must_use]
+    pub fn plan_unmerged(&self, arriving: &[Held]) -> Vec<Held> {
+        let held = held(&self.view());
+        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        let wanted = plan_unmerged(&held, &all).into_iter();
+        wanted.filter(|wanted| !held.contains(wanted)).collect()
+    }
+
+    /// Begins a segment with the tables that its counted blocks gave.
+    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
+        Draft::begin(&self.workshop, held, tables)
+    }
+
+    /// Builds the large lookup runs that these segments will ask for, so that the commit need not.
+    pub fn prepare(&self, segments: Vec<NewSegment>) -> Result<PreparedSegments, StoreError> {
+        let view = self.view();
+        let before = view.manifest();
+        let listed = held(&view);
+        let arriving = segments.iter().map(|segment| segment.entry.held());
+        let all: Vec<Held> = listed.iter().copied().chain(arriving).collect();
+        let wanted = plan_unmerged(&listed, &all);
+        let is_wanted = |entry: &&SegmentEntry| wanted.contains(&entry.held());
+        let new = segments.iter().map(|segment| &segment.entry);
+        let stay = before.segments().iter().filter(is_wanted);
+        let mut after: Vec<SegmentEntry> = stay.chain(new).cloned().collect();
+        after.sort_by_key(|entry| entry.range.first());
+        after.dedup();
+        let keys: BTreeMap<_, _> = segments
+            .iter()
+            .map(|segment| (segment.entry.file_name.clone(), segment.keys.clone()))
+            .collect();
+        let change = prepare_runs(&self.workshop, before, &after, &keys)?;
+        let disk = self.workshop.disk();
+        let file = |name: &String| Unlisted::new(Arc::clone(disk), name.clone(), false);
+        // Dropped, which removes them.
+        change.passing.iter().for_each(|name| drop(file(name)));
+        let runs = change.built.into_iter();
+        let runs = runs.map(|entry| PreparedRun { file: file(&entry.file_name), entry }).collect();
+        Ok(PreparedSegments { segments, runs })
+    }
+}
