@@ -84,11 +84,11 @@ impl Player {
     fn serve(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream);
         while let Some(request) = read_request(&mut reader) {
-            let body = match &request {
-                Value::Array(calls) => {
+            let body = match request.as_array() {
+                Some(calls) => {
                     calls.iter().map(|call| self.answer(call)).collect::<Value>().to_string()
                 }
-                call => self.answer(call).to_string(),
+                None => self.answer(&request).to_string(),
             };
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
             if reader.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_err() {

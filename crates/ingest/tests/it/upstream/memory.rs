@@ -109,7 +109,9 @@ fn a_full_head_keeps_serving_says_so_and_goes_on_when_finality_moves() {
     // What cannot be stored is not fetched again and again.
     let (fetched, asked) = (node.count("eth_getBlockByHash"), node.message_count());
     followed.wait_for("polled", |_| node.message_count() > asked + 20);
-    assert_eq!(node.count("eth_getBlockByHash"), fetched);
+    let again = node.count("eth_getBlockByHash") - fetched;
+    // Once a minute it is, which may be now.
+    assert!(again < 20, "{again} blocks were asked for in 20 polls");
     node.set_finality(Some(550));
     followed.wait_tip(chain[599].hash());
     followed.check(&chain);
