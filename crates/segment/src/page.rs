@@ -541,7 +541,7 @@ mod tests {
     }
 
     /// How long a page's head and tokens are before compression if each row used so much gas.
-    fn plain_bytes(gas: std::ops::Range<u64>) -> usize {
+    fn plain_bytes(gas: Range<u64>) -> usize {
         let rows = gas.map(|gas_used| RowHead { bytes: 1, gas_used, ..RowHead::default() });
         let rows: Vec<RowHead> = rows.collect();
         let (tokens, signatures) = (vec![0; rows.len()], vec![0; rows.len() * SIGNATURE_BYTES]);
