@@ -11,7 +11,7 @@ const provider = new JsonRpcProvider(url)
 // What ethers does not hand on of a block, a transaction, a receipt.
 const UNSEEN = {
   block: ['sha3Uncles', 'transactionsRoot', 'logsBloom', 'size', 'uncles', 'withdrawals',
-    'withdrawalsRoot', 'requestsHash', 'mixHash', 'blockTimestamp'],
+    'withdrawalsRoot', 'requestsHash', 'blockAccessListHash', 'slotNumber', 'mixHash', 'blockTimestamp'],
   transaction: ['blockTimestamp', 'v'],
   receipt: ['blockTimestamp', 'removed'],
 }
@@ -55,9 +55,9 @@ function blockOf(found, transactions) {
 const HEADER = ['parentHash', 'sha3Uncles', 'miner', 'stateRoot', 'transactionsRoot', 'receiptsRoot',
   'logsBloom', 'difficulty', 'number', 'gasLimit', 'gasUsed', 'timestamp', 'extraData', 'mixHash',
   'nonce', 'baseFeePerGas', 'withdrawalsRoot', 'blobGasUsed', 'excessBlobGas',
-  'parentBeaconBlockRoot', 'requestsHash']
+  'parentBeaconBlockRoot', 'requestsHash', 'blockAccessListHash', 'slotNumber']
 const QUANTITIES = ['difficulty', 'number', 'gasLimit', 'gasUsed', 'timestamp', 'baseFeePerGas',
-  'blobGasUsed', 'excessBlobGas']
+  'blobGasUsed', 'excessBlobGas', 'slotNumber']
 
 function headerHash(block) {
   const items = HEADER.filter((name) => name in block).map((name) => {

@@ -29,6 +29,7 @@ HEADER_FIELDS = [
     ("mixHash", "data"), ("nonce", "data"), ("baseFeePerGas", "quantity"),
     ("withdrawalsRoot", "data"), ("blobGasUsed", "quantity"), ("excessBlobGas", "quantity"),
     ("parentBeaconBlockRoot", "data"), ("requestsHash", "data"),
+    ("blockAccessListHash", "data"), ("slotNumber", "quantity"),
 ]
 
 # The unsigned fields of every type, in their order.

@@ -30,7 +30,7 @@ function blockOf(found) {
 const HEADER = ['parentHash', 'sha3Uncles', 'miner', 'stateRoot', 'transactionsRoot', 'receiptsRoot',
   'logsBloom', 'difficulty', 'number', 'gasLimit', 'gasUsed', 'timestamp', 'extraData', 'mixHash',
   'nonce', 'baseFeePerGas', 'withdrawalsRoot', 'blobGasUsed', 'excessBlobGas',
-  'parentBeaconBlockRoot', 'requestsHash']
+  'parentBeaconBlockRoot', 'requestsHash', 'blockAccessListHash', 'slotNumber']
 
 function headerHash(block) {
   const items = HEADER.map((name) => block[name]).filter((value) => value !== undefined && value !== null)

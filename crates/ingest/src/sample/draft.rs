@@ -2,7 +2,7 @@
 //!
 //! Knows: the contents of one block, their roots, and every header field that does not depend on
 //! another block.
-//! Never knows: parent, ommers, excess blob gas. Those are the [`Sealer`](super::Sealer)'s.
+//! Never knows: parent, ommers, base fee, excess blob gas. Those are the [`Sealer`](super::Sealer)'s.
 
 use alloy_consensus::{Eip658Value, Header, Receipt as Fields, proofs};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
@@ -13,7 +13,7 @@ use alloy_trie::root::{ordered_trie_root_encoded, ordered_trie_root_with_encoder
 use chain::{Receipt, logs_bloom};
 
 use super::random::{Random, Stream, to_u64, to_usize};
-use super::schedule::{self, BYZANTIUM, CANCUN, PARIS, PRAGUE, SHANGHAI};
+use super::schedule::{self, AMSTERDAM, BYZANTIUM, CANCUN, PARIS, PRAGUE, SHANGHAI};
 use super::transaction::{self, GAS_MIN, Position};
 use super::world::World;
 use super::{Place, Settings};
@@ -59,6 +59,9 @@ impl Draft {
         draft.header.blob_gas_used = schedule::blob_params(number)
             .map(|_| blob_counts.iter().sum::<u64>() * DATA_GAS_PER_BLOB);
         draft.fill(settings, world, place, &blob_counts);
+        if number >= AMSTERDAM {
+            draft.part_gas(schedule::gas_used_max(settings), &mut random);
+        }
         draft.commit();
         draft
     }
@@ -80,7 +83,7 @@ impl Draft {
             let position = Position {
                 number: place.number,
                 ordinal: place.first_ordinal + index,
-                gas_max: self.header.gas_limit - gas_before - gas_of_others,
+                gas_max: schedule::gas_used_max(settings) - gas_before - gas_of_others,
                 blob_count,
             };
             let made = transaction::make(world, settings.payload, position, &mut random);
@@ -95,6 +98,18 @@ impl Draft {
             self.transactions.push(made.encoded);
             self.receipts.push(Receipt { tx_type: made.tx_type, fields });
         }
+    }
+
+    /// Lets the header say another gas than the receipts add up to, as Amsterdam does: less where
+    /// the transactions wrote much (of execution gas and state gas it has the larger, EIP-8037), more
+    /// where they got refunds (EIP-7778).
+    fn part_gas(&mut self, gas_used_max: u64, random: &mut Random) {
+        let sum = self.header.gas_used;
+        self.header.gas_used = match random.below(3) {
+            0 => sum,
+            1 => sum - sum * random.within(1..=50) / 100,
+            _ => (sum + sum * random.within(1..=25) / 100).min(gas_used_max),
+        };
     }
 
     /// Sets what the header says of transactions and receipts.
@@ -115,8 +130,8 @@ impl Draft {
     }
 }
 
-/// The header of a block without contents. State root, proof-of-work fields, randomness and
-/// beacon root are made up.
+/// The header of a block without contents. State root, proof-of-work fields, randomness, beacon
+/// root and the hash of the block access list are made up.
 fn empty_header(settings: &Settings, number: u64, random: &mut Random) -> Header {
     let has_requests = random.chance(1_000);
     Header {
@@ -124,15 +139,16 @@ fn empty_header(settings: &Settings, number: u64, random: &mut Random) -> Header
         state_root: random.hash(),
         difficulty: U256::from(schedule::difficulty(settings.seed, number)),
         number,
-        gas_limit: schedule::gas_limit(settings),
+        gas_limit: schedule::gas_limit(settings, number),
         timestamp: schedule::timestamp(number),
         extra_data: Bytes::from_static(random.pick::<&[u8]>(&EXTRA_DATA)),
         mix_hash: random.hash(),
         nonce: if number < PARIS { B64::from(random.next()) } else { B64::ZERO },
-        base_fee_per_gas: schedule::base_fee(number),
         parent_beacon_block_root: (number >= CANCUN).then(|| random.hash()),
         requests_hash: (number >= PRAGUE)
             .then(|| if has_requests { random.hash() } else { EMPTY_REQUESTS_HASH }),
+        block_access_list_hash: (number >= AMSTERDAM).then(|| random.hash()),
+        slot_number: (number >= AMSTERDAM).then(|| schedule::slot(number)),
         ..Header::default()
     }
 }

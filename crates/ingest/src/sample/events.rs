@@ -5,11 +5,14 @@
 
 use std::ops::RangeInclusive;
 
-use alloy_primitives::{Address, B256, Log, LogData, U256};
+use alloy_primitives::{Address, B256, Log, LogData, TxKind, U256, address};
 
 use super::call::{Kind, amount};
 use super::random::Random;
 use super::world::World;
+
+/// Who logs that ether moved (EIP-7708).
+const SYSTEM_ADDRESS: Address = address!("0xfffffffffffffffffffffffffffffffffffffffe");
 
 /// What a use of `contract` logs; `None` stands for a contract that is being created.
 pub(super) fn draw(
@@ -32,6 +35,13 @@ pub(super) fn draw(
             vec![log(contract, vec![world.events.batch, word(random.below(1 << 24))], &[])]
         }
     }
+}
+
+/// The log of EIP-7708: from Amsterdam on ether that moves is logged as a token's transfer is.
+pub(super) fn payment(world: &World, from: Address, to: TxKind, value: U256) -> Option<Log> {
+    let to = *to.to()?;
+    let topics = vec![world.events.transfer, from.into_word(), to.into_word()];
+    (!value.is_zero() && from != to).then(|| log(SYSTEM_ADDRESS, topics, &[B256::from(value)]))
 }
 
 fn log(address: Address, topics: Vec<B256>, words: &[B256]) -> Log {

@@ -33,7 +33,7 @@ pub fn genesis(settings: &Settings) -> Genesis {
         nonce: 0x42,
         timestamp: schedule::timestamp(0),
         extra_data: extra_data(settings),
-        gas_limit: schedule::gas_limit(settings),
+        gas_limit: schedule::gas_limit(settings, 0),
         difficulty: U256::from(schedule::difficulty(settings.seed, 0)),
         mix_hash: B256::ZERO,
         alloc,
@@ -64,6 +64,7 @@ fn config(settings: &Settings) -> ChainConfig {
         osaka_time: Some(schedule::timestamp(schedule::OSAKA)),
         bpo1_time: Some(schedule::timestamp(schedule::BPO1)),
         bpo2_time: Some(schedule::timestamp(schedule::BPO2)),
+        amsterdam_time: Some(schedule::timestamp(schedule::AMSTERDAM)),
         terminal_total_difficulty: Some(U256::from(schedule::terminal_total_difficulty(
             settings.seed,
         ))),

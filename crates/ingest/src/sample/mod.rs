@@ -8,11 +8,12 @@
 //! # What is real and what is made up
 //!
 //! Nothing is executed. State roots, post-state roots, outcomes, logs, gas of execution, proofs of
-//! work, randomness, beacon roots, requests hashes, blob hashes and the contents of calldata are
-//! made up. So are difficulty and base fee, which follow slow waves and not their rules. Balances
-//! are not kept: an account may send more than it has. Hashes, signatures and sums over all of
-//! that are real, senders' nonces count up without gaps, fees are at or above the base fee, and
-//! excess blob gas follows its rules.
+//! work, randomness, beacon roots, requests hashes, hashes of block access lists, blob hashes and the
+//! contents of calldata are made up. So is difficulty, which follows a slow wave and not its rule.
+//! Balances are not kept: an account may send more than it has. Hashes, signatures and sums over all
+//! of that are real, senders' nonces count up without gaps, fees are at or above the base fee, and
+//! gas limit, base fee and excess blob gas follow their rules. No block uses more than half of its
+//! gas limit, so the base fee falls from a gwei to its least, 7 wei.
 //!
 //! # The same everywhere
 //!

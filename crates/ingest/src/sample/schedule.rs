@@ -1,10 +1,10 @@
 //! When the sample chain's forks happen, and what its blocks cost.
 //!
-//! Knows: fork heights, times, gas limits, fees and difficulty as functions of the block number.
+//! Knows: fork heights, times, gas limits and difficulty as functions of the block number.
 //! Never knows: what is inside a block.
 //!
-//! The forks are packed into the first 128 blocks so that a short chain passes all of them.
-//! Difficulty and base fee are made up: slow waves instead of the rules between parent and child.
+//! The forks are packed into the first 136 blocks so that a short chain passes all of them.
+//! Difficulty is made up: a slow wave instead of proof of work's rule.
 
 use alloy_eips::eip7840::BlobParams;
 
@@ -30,16 +30,19 @@ pub(super) const PRAGUE: u64 = 96;
 pub(super) const OSAKA: u64 = 112;
 pub(super) const BPO1: u64 = 120;
 pub(super) const BPO2: u64 = 128;
+pub(super) const AMSTERDAM: u64 = 136;
 
 /// 2026-01-01 00:00:00 UTC, the time of block 0.
 pub(super) const GENESIS_TIME: u64 = 1_767_225_600;
 /// Seconds from one block to the next, in every fork.
 pub(super) const BLOCK_SECONDS: u64 = 12;
 
-const GWEI: u64 = 1_000_000_000;
-const GAS_LIMIT_MIN: u64 = 60_000_000;
-/// Gas that a block offers for each transaction it may hold; most need a third of it.
-const GAS_PER_TX: u64 = 300_000;
+/// The slot of block 0, had there been slots; each block has one.
+const FIRST_SLOT: u64 = 13_000_000;
+
+const GAS_TARGET_MIN: u64 = 30_000_000;
+/// Gas that a block has room for with each transaction it may hold; most need two thirds of it.
+const GAS_PER_TX: u64 = 150_000;
 
 /// Every `FULL_EVERY`-th block is full: block 20 (with post-state roots), 84 (with blobs), 148...
 const FULL_EVERY: u64 = 64;
@@ -69,20 +72,23 @@ pub(super) fn tx_count(settings: &Settings, number: u64) -> u32 {
     (settings.txs_per_block - half).saturating_add(u32::try_from(extra).unwrap_or(u32::MAX))
 }
 
-/// The gas limit of every block, genesis included.
-pub(super) fn gas_limit(settings: &Settings) -> u64 {
+/// The most gas that a block uses. With no block above London's target the base fee never rises:
+/// what drafts pay, which do not know it, is enough for every block.
+pub(super) fn gas_used_max(settings: &Settings) -> u64 {
     let ordinary_max = u64::from(settings.txs_per_block) + u64::from(settings.txs_per_block / 2);
     let tx_count_max = ordinary_max.max(u64::from(FULL_TX_COUNT));
-    GAS_LIMIT_MIN.max(tx_count_max * GAS_PER_TX)
+    GAS_TARGET_MIN.max(tx_count_max * GAS_PER_TX)
 }
 
-/// The base fee: between 7 and 39 gwei, up and down once in 256 blocks.
-pub(super) fn base_fee(number: u64) -> Option<u64> {
-    (number >= LONDON).then(|| {
-        let phase = number % 256;
-        let height = phase.min(256 - phase);
-        7 * GWEI + height * GWEI / 4 + number * 7919 % 1_000_003
-    })
+/// The gas limit, genesis included: London doubled it, so that its target is what the limit was.
+pub(super) fn gas_limit(settings: &Settings, number: u64) -> u64 {
+    let factor = if number >= LONDON { 2 } else { 1 };
+    gas_used_max(settings) * factor
+}
+
+/// The slot of a block of Amsterdam.
+pub(super) fn slot(number: u64) -> u64 {
+    FIRST_SLOT + number
 }
 
 /// The difficulty: a little above 2^34, and nothing from Paris on.

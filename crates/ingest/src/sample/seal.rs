@@ -1,11 +1,13 @@
 //! Drafts become blocks, one after the other.
 //!
-//! Knows: the hashes of the last few blocks, total difficulty, the parent's blob gas.
+//! Knows: the last few blocks, total difficulty, and what a header has of its parent's: base fee and
+//! excess blob gas.
 //! Never knows: how a draft was made.
 
 use std::collections::VecDeque;
 
 use alloy_consensus::Header;
+use alloy_eips::eip1559::{BaseFeeParams, INITIAL_BASE_FEE};
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 use chain::{Body, Candidate, hash_header};
 
@@ -20,8 +22,8 @@ const ANCESTORS_KEPT: usize = 4;
 #[derive(Debug)]
 pub struct Sealer {
     settings: Settings,
-    /// Hashes of the newest blocks, the parent first.
-    ancestors: VecDeque<B256>,
+    /// Hashes and base fees of the newest blocks, the parent first.
+    ancestors: VecDeque<(B256, Option<u64>)>,
     total_difficulty: U256,
     parent: Header,
 }
@@ -48,7 +50,8 @@ impl Sealer {
         let next = if self.ancestors.is_empty() { 0 } else { self.parent.number + 1 };
         assert!(header.number == next, "sealing block {}, expected {next}", header.number);
 
-        header.parent_hash = self.ancestors.front().copied().unwrap_or_default();
+        header.parent_hash = self.ancestors.front().map_or(B256::ZERO, |(hash, _)| *hash);
+        header.base_fee_per_gas = self.base_fee(header.number);
         header.excess_blob_gas = self.excess_blob_gas(header.number);
         let ommers: Bytes = alloy_rlp::encode(self.ommers(header.number)).into();
         header.ommers_hash = keccak256(&ommers);
@@ -57,7 +60,7 @@ impl Sealer {
         let rlp = alloy_rlp::encode(&header);
 
         self.ancestors.truncate(ANCESTORS_KEPT - 1);
-        self.ancestors.push_front(hash_header(&rlp));
+        self.ancestors.push_front((hash_header(&rlp), header.base_fee_per_gas));
         self.parent = header;
         Candidate {
             header: rlp.into(),
@@ -65,6 +68,12 @@ impl Sealer {
             receipts: Some(receipts),
             total_difficulty,
         }
+    }
+
+    /// By the rules of EIP-1559.
+    fn base_fee(&self, number: u64) -> Option<u64> {
+        let next = || self.parent.next_block_base_fee(BaseFeeParams::ethereum());
+        (number >= schedule::LONDON).then(|| next().unwrap_or(INITIAL_BASE_FEE))
     }
 
     /// By the rules of EIP-4844 and EIP-7918, with the parameters of the block's own fork.
@@ -93,20 +102,23 @@ impl Sealer {
     fn ommer(&self, nephew: u64, index: u64) -> Header {
         let number = nephew - 1 - index;
         let mut random = Random::new(self.settings.seed, Stream::Ommer, nephew, index);
-        let parent_hash = self.ancestors.get(to_usize(index + 1)).copied();
+        let ancestor = |index| self.ancestors.get(to_usize(index)).copied();
+        let sibling = ancestor(index);
+        let parent = ancestor(index + 1);
+        let (parent_hash, _) = parent.unwrap_or_else(|| unreachable!("no ommer without a parent"));
         Header {
-            parent_hash: parent_hash.unwrap_or_else(|| unreachable!("no ommer without a parent")),
+            parent_hash,
             beneficiary: Random::new(self.settings.seed, Stream::Wallet, random.zipf(6), 1)
                 .address(),
             state_root: random.hash(),
             difficulty: U256::from(schedule::difficulty(self.settings.seed, number) - 1),
             number,
-            gas_limit: schedule::gas_limit(&self.settings),
+            gas_limit: schedule::gas_limit(&self.settings, number),
             timestamp: schedule::timestamp(number) + random.below(schedule::BLOCK_SECONDS),
             extra_data: Bytes::from_static(b"late"),
             mix_hash: random.hash(),
             nonce: random.next().into(),
-            base_fee_per_gas: schedule::base_fee(number),
+            base_fee_per_gas: sibling.and_then(|(_, base_fee)| base_fee),
             ..Header::default()
         }
     }

@@ -1,11 +1,12 @@
 //! One transaction and its receipt: typed, priced, signed.
 //!
-//! Knows: which types a fork allows, what each type carries, fees at or above the base fee, what
+//! Knows: which types a fork allows, what each type carries, fees at or above any base fee, what
 //! bytes cost in gas.
 //! Never knows: the rest of the block.
 
 use alloy_consensus::transaction::{RlpEcdsaEncodableTx, SignableTransaction};
 use alloy_consensus::{TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy, TxType};
+use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip4844::VERSIONED_HASH_VERSION_KZG;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
@@ -13,13 +14,18 @@ use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256};
 
 use super::accounts::{Account, Key};
 use super::call::{Call, Kind};
+use super::events;
 use super::random::{Random, to_u64};
 use super::world::World;
 use super::{CHAIN_ID, Payload, schedule};
 
 const GWEI: u64 = 1_000_000_000;
-/// What the cheapest transaction costs.
+/// What the cheapest transaction costs, up to Amsterdam.
 pub(super) const GAS_MIN: u64 = 21_000;
+/// What a payment costs from Amsterdam on if the account is touched already.
+const CHEAP_GAS: u64 = 12_000;
+/// Payments of Amsterdam in ten thousand that are so cheap.
+const CHEAP_SHARE: u64 = 2_500;
 const CREATION_GAS: u64 = 32_000;
 const ACCESS_ADDRESS_GAS: u64 = 2_400;
 const ACCESS_KEY_GAS: u64 = 1_900;
@@ -84,9 +90,15 @@ pub(super) fn make(
     };
     let access_list = access_list(world, tx_type, random);
     let is_success = call.kind == Kind::Payment || !random.chance(FAILED_SHARE);
-    let wanted = gas(&call, &access_list, authorizations.len());
+    let is_amsterdam = position.number >= schedule::AMSTERDAM;
+    // EIP-2780 lowers what a payment to an account costs that is touched already.
+    let is_cheap = is_amsterdam && call.kind == Kind::Payment && random.chance(CHEAP_SHARE);
+    let wanted =
+        if is_cheap { CHEAP_GAS } else { gas(&call, &access_list, authorizations.len()) };
     let gas_used = wanted.min(position.gas_max);
     let (fee_max, tip) = fees(position.number, random);
+    let payment = events::payment(world, account.address, call.to, call.value);
+    let payment = payment.filter(|_| is_amsterdam);
     let common = Fields {
         nonce,
         gas_limit: gas_limit(&call, gas_used, is_success, random),
@@ -98,7 +110,7 @@ pub(super) fn make(
         access_list,
     };
     let encoded = encode(tx_type, common, authorizations, account, position, random);
-    let logs = if is_success { call.logs } else { Vec::new() };
+    let logs = if is_success { payment.into_iter().chain(call.logs).collect() } else { Vec::new() };
     Made { tx_type, encoded, gas_used, is_success, logs }
 }
 
@@ -117,16 +129,16 @@ fn draw_type(position: Position, random: &mut Random) -> TxType {
     }
 }
 
-/// Highest price and tip, in wei.
+/// Highest price and tip, in wei. From London on the base fee begins with a gwei and never rises.
 fn fees(number: u64, random: &mut Random) -> (u128, u128) {
     // Tips and prices have few digits when people choose them and many when programs do.
     let fine = if random.chance(5_000) { random.below(GWEI) } else { 0 };
     let tip = random.within(0..=3) * GWEI / 2 + fine;
-    let Some(base_fee) = schedule::base_fee(number) else {
+    if number < schedule::LONDON {
         return (u128::from((1 + random.below(60)) * GWEI + fine), 0);
-    };
-    let headroom = random.within(0..=4) * base_fee / 4;
-    (u128::from(base_fee + headroom + tip), u128::from(tip))
+    }
+    let headroom = random.within(0..=4) * INITIAL_BASE_FEE / 4;
+    (u128::from(INITIAL_BASE_FEE + headroom + tip), u128::from(tip))
 }
 
 /// What the transaction would use: what its bytes cost, and what running it takes.

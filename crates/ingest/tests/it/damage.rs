@@ -96,6 +96,11 @@ fn every_flipped_byte_of_an_ere_with_blobs_is_noticed_or_harmless() {
 }
 
 #[test]
+fn every_flipped_byte_of_an_ere_across_amsterdam_is_noticed_or_harmless() {
+    check_every_flip(&sound(Format::Ere, 134, 138));
+}
+
+#[test]
 fn an_archive_cut_short_anywhere_is_refused() {
     for sound in [sound(Format::Era1, 3, 6), sound(Format::Ere, 62, 66)] {
         for length in 0..sound.bytes.len() {

@@ -1,6 +1,7 @@
 //! The sample chain: that it is valid, complete in its features, and always the same.
 #![expect(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 use alloy_consensus::crypto::{SECP256K1N_HALF, secp256k1};
 use alloy_consensus::{Eip658Value, Header, Transaction as _, TxType};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
-use alloy_primitives::{Address, B256, U256, b256};
+use alloy_primitives::{Address, B256, U256, address, b256};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Fork, Start, Verifier};
 use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, Settings, generate, genesis};
@@ -71,7 +72,7 @@ fn chains_of_any_seed_and_size_verify() {
             (7, Payload::Small),
             (60, Payload::Mainnet),
         ] {
-            verified(&Settings { seed, block_count: 140, txs_per_block, payload });
+            verified(&Settings { seed, block_count: 160, txs_per_block, payload });
         }
     }
 }
@@ -110,9 +111,9 @@ fn the_chain_of_today_is_the_chain_of_yesterday() {
 }
 
 /// The hash of block 259 of the default settings.
-const SMALL_TIP: B256 = b256!("34b42441ff0817039ab46d5d13abc03b1263964649007b21144a0692f282f2f9");
+const SMALL_TIP: B256 = b256!("1756031f354e58c25babcf20ab8b4dba49e0dcb2cec7407611e25e1b3425836c");
 /// The same with the payload of mainnet.
-const MAINNET_TIP: B256 = b256!("9ef7e3d52ed9809a5b285fc59539e8ffbeb7d0d4835524ab2fbea8aebe4a3917");
+const MAINNET_TIP: B256 = b256!("341794a74b2f59f4666f196a3ec82baa7bd35afaa643f244f8f17fb92c1f3a49");
 
 #[test]
 fn a_failing_consumer_ends_the_work() {
@@ -143,6 +144,8 @@ fn headers_have_the_fields_of_their_fork() {
         assert_eq!(header.excess_blob_gas.is_some(), is(Fork::Cancun), "block {number}");
         assert_eq!(header.parent_beacon_block_root.is_some(), is(Fork::Cancun), "block {number}");
         assert_eq!(header.requests_hash.is_some(), is(Fork::Prague), "block {number}");
+        assert_eq!(header.block_access_list_hash.is_some(), is(Fork::Amsterdam), "block {number}");
+        assert_eq!(header.slot_number.is_some(), is(Fork::Amsterdam), "block {number}");
         assert!(header.extra_data.len() <= 32 && header.gas_used <= header.gas_limit);
         total_difficulty += header.difficulty;
         assert_eq!(candidate.total_difficulty, (!is(Fork::Paris)).then_some(total_difficulty));
@@ -180,6 +183,7 @@ fn forks_begin_where_they_should() {
         (Fork::Osaka, 112),
         (Fork::Bpo1, 120),
         (Fork::Bpo2, 128),
+        (Fork::Amsterdam, 136),
     ];
     assert_eq!(begins, expected);
 }
@@ -212,7 +216,8 @@ fn fees_and_gas_are_plausible() {
             let transaction = &transaction.envelope;
             let gas_used = receipt.fields.cumulative_gas_used - gas_before;
             gas_before = receipt.fields.cumulative_gas_used;
-            assert!(gas_used >= 21_000 && gas_used <= transaction.gas_limit());
+            let gas_min = if header.slot_number.is_some() { 12_000 } else { 21_000 };
+            assert!(gas_used >= gas_min && gas_used <= transaction.gas_limit());
             let base_fee = u128::from(header.base_fee_per_gas.unwrap_or(0));
             assert!(transaction.max_fee_per_gas() >= base_fee);
             assert!(
@@ -263,6 +268,9 @@ fn authorisations_are_signed_and_withdrawals_count_up() {
     }
 }
 
+/// Who logs ether that moves (EIP-7708).
+const SYSTEM_ADDRESS: Address = address!("0xfffffffffffffffffffffffffffffffffffffffe");
+
 /// How often each thing that a reader may meet occurs.
 #[test]
 fn everything_occurs() {
@@ -299,10 +307,21 @@ fn everything_occurs() {
         "200 transactions",
         "no extra data",
         "extra data",
+        "receipts at the header's gas before Amsterdam",
+        "receipts below the header's gas from Amsterdam",
+        "receipts at the header's gas from Amsterdam",
+        "receipts above the header's gas from Amsterdam",
+        "gas below 21,000",
+        "logged payment",
     ];
     let missing: Vec<_> = expected.iter().filter(|name| !counts.contains_key(**name)).collect();
     assert!(missing.is_empty(), "missing {missing:?} of {counts:#?}");
-    let unexpected = ["high s from Homestead", "failed with logs"];
+    let unexpected = [
+        "high s from Homestead",
+        "failed with logs",
+        "receipts below the header's gas before Amsterdam",
+        "receipts above the header's gas before Amsterdam",
+    ];
     assert!(unexpected.iter().all(|name| !counts.contains_key(*name)), "{counts:#?}");
 }
 
@@ -315,7 +334,21 @@ fn count_features(block: &Block, mut count: impl FnMut(String)) {
     let has_extra_data = !block.header.extra_data.is_empty();
     count(if has_extra_data { "extra data" } else { "no extra data" }.to_owned());
     let receipts = block.receipts.as_ref().unwrap();
+    let gas_sum = receipts.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used);
+    let order = match gas_sum.cmp(&block.header.gas_used) {
+        Ordering::Less => "below",
+        Ordering::Equal => "at",
+        Ordering::Greater => "above",
+    };
+    let side = if block.header.slot_number.is_some() { "from" } else { "before" };
+    count(format!("receipts {order} the header's gas {side} Amsterdam"));
+    let mut gas_before = 0;
     for (transaction, receipt) in block.transactions.iter().zip(receipts) {
+        let gas_used = receipt.fields.cumulative_gas_used - gas_before;
+        gas_before = receipt.fields.cumulative_gas_used;
+        if gas_used < 21_000 {
+            count("gas below 21,000".to_owned());
+        }
         let envelope = &transaction.envelope;
         count(match envelope.tx_type() {
             TxType::Legacy if envelope.chain_id().is_none() => "legacy without chain id".to_owned(),
@@ -353,6 +386,9 @@ fn count_features(block: &Block, mut count: impl FnMut(String)) {
         }
         for log in &receipt.fields.logs {
             count(format!("{} topics", log.topics().len()));
+            if log.address == SYSTEM_ADDRESS {
+                count("logged payment".to_owned());
+            }
         }
     }
 }
