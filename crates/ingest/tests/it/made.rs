@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use alloy_consensus::Header;
 use chain::trust::Anchors;
-use chain::{Block, Candidate, ChainSpec, Verified};
+use chain::{Block, Candidate, ChainSpec, Verified, decode_header, hash_header};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
 use ingest::prove::{NO_POINTS, Prover, Report, Unwatched};
 use ingest::sample::{NETWORK_NAME, Settings, generate, genesis};
@@ -27,6 +28,23 @@ pub(crate) fn blocks(settings: &Settings) -> Vec<Candidate> {
 
 pub(crate) fn spec(settings: &Settings) -> ChainSpec {
     ChainSpec::from_genesis(NETWORK_NAME, &genesis(settings)).unwrap()
+}
+
+/// The same blocks with another header of block `number`, from which all above descend.
+pub(crate) fn relinked(
+    mut blocks: Vec<Candidate>,
+    number: usize,
+    change: impl FnOnce(&mut Header),
+) -> Vec<Candidate> {
+    let mut header = decode_header(&blocks[number].header).unwrap();
+    change(&mut header);
+    blocks[number].header = alloy_rlp::encode(&header).into();
+    for above in number + 1..blocks.len() {
+        let parent_hash = hash_header(&blocks[above - 1].header);
+        let header = Header { parent_hash, ..decode_header(&blocks[above].header).unwrap() };
+        blocks[above].header = alloy_rlp::encode(&header).into();
+    }
+    blocks
 }
 
 /// Writes blocks as archives.

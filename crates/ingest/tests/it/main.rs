@@ -19,6 +19,7 @@ mod import;
 mod layouts;
 mod made;
 mod round_trip;
+mod rules;
 mod sample;
 mod segments;
 mod shared_data;

@@ -9,7 +9,9 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, Status};
-use chain::{Body, Candidate, ChainSpec, Start, Verifier, decode_receipts};
+use chain::{
+    Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header, decode_receipts,
+};
 use ingest::archive::{Archive, ArchiveName, encode_slim};
 use ingest::prove::Unwatched;
 use ingest::survey::{Finding, Job, find_archives, survey};
@@ -129,6 +131,23 @@ pub(crate) fn read_block(path: &Path) -> (Value, Candidate) {
         total_difficulty: None,
     };
     (json, candidate)
+}
+
+#[test]
+fn mainnets_first_blocks_of_forks_follow_from_their_parents() {
+    let Some(folder) = shared_data() else { return };
+    let spec = ChainSpec::known("mainnet").unwrap();
+    let fields = |number: u64| {
+        let (_, candidate) = read_block(&folder.join(format!("blocks/mainnet/{number}.json")));
+        let header = decode_header(&candidate.header).unwrap();
+        assert_eq!(header.number, number);
+        StepFields::of(&header, &candidate.header)
+    };
+    // The merge, Shanghai and Cancun.
+    for number in [15_537_394, 17_034_870, 19_426_587] {
+        assert_eq!(check_step(&spec, &fields(number - 1), &fields(number)), Ok(()), "{number}");
+        assert!(check_step(&spec, &fields(number), &fields(number - 1)).is_err(), "{number}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod followed;
 mod future;
 mod memory;
 mod node;
+mod rules;
 mod script;
 mod told;
 mod unsealed;

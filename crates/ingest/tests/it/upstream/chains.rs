@@ -6,11 +6,11 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Start, Verified, Verifier};
-use ingest::sample::{Payload, SampleChain, Sealer, Settings};
+use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, Sealer, Settings};
 use serde_json::json;
 
 use super::told::Told;
-use crate::made::spec;
+use crate::made::{blocks, relinked, spec};
 
 /// Few transactions, so that the tests are quick, but of all types and with logs.
 pub(crate) fn settings(block_count: u64) -> Settings {
@@ -44,10 +44,25 @@ pub(crate) fn forked(block_count: u64, fork_point: u64, letter: u64) -> Chain {
     prove(candidates).into_iter().map(|block| Arc::new(Told::of(&block))).collect()
 }
 
+/// The sample chain with another header of block `number`, which whoever does not know the chain's
+/// forks takes for true.
+pub(crate) fn invented(
+    block_count: u64,
+    number: usize,
+    change: impl FnOnce(&mut Header),
+) -> Chain {
+    let blocks = relinked(blocks(&settings(block_count)), number, change);
+    let bare = ChainSpec::bare(NETWORK_NAME, Some(CHAIN_ID), sample_spec().genesis_hash());
+    prove_by(&bare, blocks).into_iter().map(|block| Arc::new(Told::of(&block))).collect()
+}
+
 fn prove(candidates: Vec<Candidate>) -> Vec<Verified<Block>> {
-    let spec = sample_spec();
-    let anchors = Anchors::of(&spec);
-    let mut verifier = Verifier::new(&spec, &anchors, Start::At(0));
+    prove_by(&sample_spec(), candidates)
+}
+
+fn prove_by(spec: &ChainSpec, candidates: Vec<Candidate>) -> Vec<Verified<Block>> {
+    let anchors = Anchors::of(spec);
+    let mut verifier = Verifier::new(spec, &anchors, Start::At(0));
     candidates.into_iter().map(|candidate| verifier.verify(candidate).unwrap()).collect()
 }
 
