@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::Bytes;
 use chain::trust::Anchors;
 use chain::{BlockRange, Candidate, ChainSpec, Mismatch};
 use store::layout::Held;
@@ -96,9 +96,10 @@ impl Blocks for Pieces {
         Ok(held.ok_or(StoreError::NotHeld { number })?)
     }
 
-    fn find_hash(&self, number: u64) -> Result<Option<B256>, ImportError> {
+    fn find_header(&self, number: u64) -> Result<Option<Bytes>, ImportError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        Ok(block_on(self.view.read_hash(&mut reader, number))?)
+        let held = block_on(self.view.read_header(&mut reader, number))?;
+        Ok(held.map(|header| header.rlp))
     }
 
     fn block_bytes(&self, number: u64) -> u64 {

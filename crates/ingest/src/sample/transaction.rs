@@ -93,8 +93,7 @@ pub(super) fn make(
     let is_amsterdam = position.number >= schedule::AMSTERDAM;
     // EIP-2780 lowers what a payment to an account costs that is touched already.
     let is_cheap = is_amsterdam && call.kind == Kind::Payment && random.chance(CHEAP_SHARE);
-    let wanted =
-        if is_cheap { CHEAP_GAS } else { gas(&call, &access_list, authorizations.len()) };
+    let wanted = if is_cheap { CHEAP_GAS } else { gas(&call, &access_list, authorizations.len()) };
     let gas_used = wanted.min(position.gas_max);
     let (fee_max, tip) = fees(position.number, random);
     let payment = events::payment(world, account.address, call.to, call.value);

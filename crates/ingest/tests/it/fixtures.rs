@@ -1,14 +1,15 @@
 //! Archives and a data folder that were written once and are read for ever.
 //!
-//! `tests/fixtures` holds the first 136 blocks of the sample chain with seed 7 and one
+//! `tests/fixtures` holds the first 152 blocks of the sample chain with seed 7 and one
 //! transaction a block, as this project wrote them on 2026-11-16: the era1 up to the merge, the
-//! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup
-//! runs and manifest of version 1. A change of their bytes needs a new version.
+//! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup runs
+//! and manifest of version 1. A change of their bytes needs a new version, and a fixture beside these.
+//! `QUIPU_BLESS=1 cargo test -p ingest --test it fixtures` writes them anew.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-use ingest::archive::Archive;
+use ingest::archive::{Archive, Format};
 use ingest::prove::check_name;
 use ingest::sample::{Payload, Settings};
 use segment::FOOTER_BYTES;
@@ -18,23 +19,47 @@ use store::{Limits, Store};
 
 use crate::check::check;
 use crate::folder::{DataFolder, settings as import_settings};
-use crate::made::{blocks, prove, proven_blocks, read_all, spec};
+use crate::made::{blocks, prove, proven_blocks, read_all, spec, write};
 
 fn settings() -> Settings {
-    Settings { seed: 7, block_count: 136, txs_per_block: 1, payload: Payload::Small }
+    Settings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }
+}
+
+/// The data folder that today's code writes.
+const DATA_FOLDER: &str = "data-folder";
+
+fn folder() -> PathBuf {
+    static BLESSED: Once = Once::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    if std::env::var_os("QUIPU_BLESS").is_some() {
+        BLESSED.call_once(|| bless(&folder));
+    }
+    folder
+}
+
+/// Writes the archives and the data folder that today's code gives.
+fn bless(folder: &Path) {
+    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::create_dir_all(folder.join(DATA_FOLDER)).unwrap();
+    let blocks = blocks(&settings());
+    write(folder, Format::Era1, &blocks[..64]);
+    let ere = write(folder, Format::Ere, &blocks).remove(0);
+    let data = DataFolder::new(&spec(&settings()));
+    data.import(&ere, import_settings()).unwrap();
+    for (name, bytes) in data.files() {
+        std::fs::write(folder.join(DATA_FOLDER).join(name), bytes).unwrap();
+    }
 }
 
 fn fixture(extension: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let mut paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     paths.find(|path| path.extension().is_some_and(|found| found == extension)).unwrap()
 }
 
 /// A copy of the committed data folder.
 fn committed() -> DataFolder {
     let data = DataFolder::new(&spec(&settings()));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data-folder");
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(folder().join(DATA_FOLDER)).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
     }
@@ -45,7 +70,7 @@ fn committed() -> DataFolder {
 fn committed_archives_are_proven_and_hold_the_sample_chain() {
     let settings = settings();
     let made = blocks(&settings);
-    for (extension, count) in [("era1", 64), ("ere", 136)] {
+    for (extension, count) in [("era1", 64), ("ere", 152)] {
         let archive = Archive::open(&fixture(extension)).unwrap();
         let report = prove(&archive, &settings, 2).unwrap();
         check_name(&archive, &report).unwrap();

@@ -10,7 +10,8 @@ use alloy_rlp::Encodable;
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchors, Status};
 use chain::{
-    Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header, decode_receipts,
+    Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header,
+    decode_receipts,
 };
 use ingest::archive::{Archive, ArchiveName, encode_slim};
 use ingest::prove::Unwatched;

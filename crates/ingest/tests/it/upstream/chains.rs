@@ -46,11 +46,7 @@ pub(crate) fn forked(block_count: u64, fork_point: u64, letter: u64) -> Chain {
 
 /// The sample chain with another header of block `number`, which whoever does not know the chain's
 /// forks takes for true.
-pub(crate) fn invented(
-    block_count: u64,
-    number: usize,
-    change: impl FnOnce(&mut Header),
-) -> Chain {
+pub(crate) fn invented(block_count: u64, number: usize, change: impl FnOnce(&mut Header)) -> Chain {
     let blocks = relinked(blocks(&settings(block_count)), number, change);
     let bare = ChainSpec::bare(NETWORK_NAME, Some(CHAIN_ID), sample_spec().genesis_hash());
     prove_by(&bare, blocks).into_iter().map(|block| Arc::new(Told::of(&block))).collect()

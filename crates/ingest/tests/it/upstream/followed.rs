@@ -74,7 +74,7 @@ impl Followed {
         let board = follower.board();
         let mut threads = Vec::new();
         if let Some(backfill_to) = backfill_to {
-            let background = follower.background(backfill_to);
+            let background = follower.background(Some(backfill_to));
             let (runtime, stopped) = (runtime.clone(), stopped.clone());
             threads.push(thread::spawn(move || background.run(&runtime, stopped)));
         }

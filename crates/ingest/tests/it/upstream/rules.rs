@@ -71,10 +71,8 @@ fn a_backfill_takes_no_block_that_does_not_follow_from_the_one_before() {
     let (runtime, chain) = (runtime(), chain(140));
     for number in [63, 64, 65, 127, 128, 129] {
         let fake = invented(140, number, |it| it.timestamp -= 12);
-        let (liar, honest) = (
-            Node::start(runtime.handle(), fake),
-            Node::start(runtime.handle(), chain.clone()),
-        );
+        let (liar, honest) =
+            (Node::start(runtime.handle(), fake), Node::start(runtime.handle(), chain.clone()));
         let data = DataFolder::new(&sample_spec());
         let nodes = upstreams(vec![liar.url(), honest.url()], 1);
         fill(&runtime, &data, &nodes, (0, 139), false).unwrap();
