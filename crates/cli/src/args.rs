@@ -314,8 +314,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub(crate) pass_through: Vec<PassThroughMethod>,
     /// The node that they go to, over http or https; it need not be followed. A second address of it,
-    /// over ws or wss, is where subscriptions go that are not served here, if eth_subscribe is among
-    /// the methods [default: the first --upstream of each]
+    /// over ws or wss, is where subscriptions go that are not served here, if --pass-through covers
+    /// them [default: the first --upstream of each]
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "pass_through")]
     pub(crate) pass_through_to: Vec<String>,
     /// Bytes of results that are kept because they are asked for again and again; 0 keeps none

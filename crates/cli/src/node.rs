@@ -63,6 +63,8 @@ struct KnownIdentity {
 }
 
 impl OwnChain {
+    const UNKNOWN: Self = Self { chain_id: None, genesis_hash: None };
+
     pub(crate) fn of(spec: &ChainSpec) -> Self {
         Self { chain_id: spec.chain_id(), genesis_hash: spec.genesis_hash() }
     }
@@ -70,7 +72,7 @@ impl OwnChain {
     /// Why a node is none of this chain; none if it is. One without old history has no block 0 to show.
     fn find_difference(self, found: Identity) -> Option<String> {
         let Self { chain_id, genesis_hash } = self;
-        if chain_id.is_none() && genesis_hash.is_none() {
+        if self == Self::UNKNOWN {
             return Some("the chain that is served here is not known yet".to_owned());
         }
         if let Some(expected) = chain_id.filter(|expected| *expected != found.chain_id) {
@@ -102,9 +104,11 @@ impl Node {
         })
     }
 
-    /// Says which chain is ours. Until then nothing is asked.
+    /// Says which chain is ours, as soon as that is known. Until then nothing is asked.
     pub(crate) fn expect_chain(&self, chain: OwnChain) {
-        self.chain.get_or_init(|| chain);
+        if chain != OwnChain::UNKNOWN {
+            self.chain.get_or_init(|| chain);
+        }
     }
 
     /// Makes sure that the node follows our chain, on this connection if one is named.
@@ -134,9 +138,7 @@ impl Node {
     }
 
     fn find_difference(&self, found: Identity) -> Option<String> {
-        let chain = self.chain.get().copied();
-        let chain = chain.unwrap_or(OwnChain { chain_id: None, genesis_hash: None });
-        chain.find_difference(found)
+        self.chain.get().copied().unwrap_or(OwnChain::UNKNOWN).find_difference(found)
     }
 
     fn log_change(&self, before: Option<&String>, now: Option<&String>) {
@@ -248,6 +250,6 @@ mod tests {
         assert!(said.starts_with("it has genesis hash 0x0202"), "{said}");
         assert_eq!(own(Some(7), None).find_difference(node(7, Some(hash(2)))), None);
         assert_eq!(own(None, Some(hash(2))).find_difference(node(9, Some(hash(2)))), None);
-        assert!(own(None, None).find_difference(node(7, None)).is_some());
+        assert!(OwnChain::UNKNOWN.find_difference(node(7, None)).is_some());
     }
 }

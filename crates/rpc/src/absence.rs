@@ -3,19 +3,40 @@
 //! Knows: what the store knows of its own limits, and the rule that follows from it.
 //! Never knows: what was asked, or how the answer is written.
 
+use chain::BlockRange;
+
 use crate::answer::UnknownHash;
 
 /// What the store knows of the chain beyond the blocks that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Horizon {
-    /// Every block from genesis to the tip is held.
-    pub(crate) is_whole: bool,
-    /// No block is held.
-    pub(crate) is_empty: bool,
+    pub(crate) history: HeldHistory,
     /// A node tells of new blocks.
     pub(crate) is_following: bool,
     /// The chain is one of the public networks, which go on whether or not anybody tells us.
     pub(crate) is_built_in: bool,
+}
+
+/// How much of the blocks up to the tip is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldHistory {
+    /// No block.
+    Nothing,
+    /// Some, but not every one from genesis on.
+    Parts,
+    /// Every one from genesis on.
+    Whole,
+}
+
+impl HeldHistory {
+    /// Of these ranges, lowest first.
+    pub(crate) fn of(held: &[BlockRange]) -> Self {
+        match held {
+            [] => Self::Nothing,
+            [range] if range.first() == 0 => Self::Whole,
+            [..] => Self::Parts,
+        }
+    }
 }
 
 /// What becomes of something that is not found.
@@ -36,7 +57,7 @@ impl Horizon {
 
     /// Whether a hash that is not found here may be a node's to know.
     pub(crate) fn may_be_elsewhere(self) -> bool {
-        !self.is_whole || self.has_gone_on()
+        self.history != HeldHistory::Whole || self.has_gone_on()
     }
 
     /// A hash that is not found. Wallets poll for receipts of what is not mined yet and give up at
@@ -46,7 +67,7 @@ impl Horizon {
             UnknownHash::Null => false,
             UnknownHash::Refuse => self.may_be_elsewhere(),
             UnknownHash::ByFollowing if self.is_following => false,
-            UnknownHash::ByFollowing => self.has_gone_on() || (!self.is_whole && !self.is_empty),
+            UnknownHash::ByFollowing => self.has_gone_on() || self.history == HeldHistory::Parts,
         };
         if is_refused { Absence::NotHeld } else { Absence::Absent }
     }
@@ -76,11 +97,9 @@ mod tests {
     #[test]
     fn a_public_network_that_nobody_follows_has_gone_on_and_other_chains_end_at_their_tip() {
         use Absence::{Absent, NotHeld};
-        let store = |is_built_in, is_following, is_whole| Horizon {
-            is_whole,
-            is_empty: false,
-            is_following,
-            is_built_in,
+        let store = |is_built_in, is_following, is_whole| {
+            let history = if is_whole { HeldHistory::Whole } else { HeldHistory::Parts };
+            Horizon { history, is_following, is_built_in }
         };
         // Built in, following, whole.
         check(store(true, false, true), [NotHeld, NotHeld, Absent, NotHeld]);
@@ -94,11 +113,22 @@ mod tests {
     }
 
     #[test]
+    fn history_is_whole_from_genesis_on_without_a_gap() {
+        let ranges = |ends: &[(u64, u64)]| {
+            let range = |it: &(u64, u64)| BlockRange::from_ends(it.0, it.1).unwrap();
+            HeldHistory::of(&ends.iter().map(range).collect::<Vec<_>>())
+        };
+        assert_eq!(ranges(&[]), HeldHistory::Nothing);
+        assert_eq!(ranges(&[(0, 9)]), HeldHistory::Whole);
+        assert_eq!(ranges(&[(1, 9)]), HeldHistory::Parts);
+        assert_eq!(ranges(&[(0, 9), (11, 12)]), HeldHistory::Parts);
+    }
+
+    #[test]
     fn an_empty_store_knows_of_nothing_but_the_network_that_it_is_of() {
         use Absence::{Absent, NotHeld};
         let empty = |is_built_in, is_following| Horizon {
-            is_whole: false,
-            is_empty: true,
+            history: HeldHistory::Nothing,
             is_following,
             is_built_in,
         };

@@ -7,7 +7,7 @@ use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
-use crate::absence::{Absence, Horizon};
+use crate::absence::{Absence, HeldHistory, Horizon};
 use crate::cache::{AnswerCache, Key, Subject};
 use crate::fees::SuggestedTip;
 use crate::health::CatchingUp;
@@ -39,6 +39,7 @@ pub enum UnknownHash {
 
 /// What answers depend on beside the view.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of the server, each for other methods")]
 pub(crate) struct Context<'a> {
     pub(crate) view: &'a View,
     pub(crate) spec: &'a ChainSpec,
@@ -331,8 +332,7 @@ impl Context<'_> {
     /// What is known of the chain beyond these blocks, which are all that are held.
     fn horizon(&self, held: &[BlockRange]) -> Horizon {
         Horizon {
-            is_whole: matches!(held, [range] if range.first() == 0),
-            is_empty: held.is_empty(),
+            history: HeldHistory::of(held),
             is_following: self.is_following,
             is_built_in: self.is_built_in,
         }

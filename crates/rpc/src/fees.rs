@@ -310,7 +310,7 @@ fn tips<T>(
     pick: impl Fn(u128, RowView<'_>) -> Option<T>,
 ) -> Result<Vec<T>, Failure> {
     let mut picked = Vec::with_capacity(block.rows.len());
-    for row in block.rows.iter() {
+    for row in &block.rows {
         let fields = TxFields::read(row.encoded).map_err(|_| Failure::NotABlock)?;
         let price = fields.effective_gas_price(base_fee);
         let tip = price.saturating_sub(base_fee.unwrap_or_default().into());

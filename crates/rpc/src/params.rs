@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn percentiles_rise_from_0_to_100_and_are_at_most_a_hundred() {
         let list = |text: &str| with(&format!("[{text}]"), |params| params.percentiles());
-        assert_eq!(list("[0, 12.5, 1e1, 100]"), list("[0,12.5,10,100]"));
+        assert_eq!(list("[0, 1e1, 12.5, 100]"), Ok(vec![0.0, 10.0, 12.5, 100.0]));
         assert_eq!(list("[0,12.5,100]"), Ok(vec![0.0, 12.5, 100.0]));
         assert_eq!(list("[]"), Ok(vec![]));
         assert_eq!(list("null"), Ok(vec![]));

@@ -98,10 +98,11 @@ impl Channel {
         subscription: Box<dyn NodeSubscription>,
     ) -> Result<String, Refusal> {
         let id = ids.next();
-        let ((begin, begun), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let (begin, start) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         let told = self.add(id.clone(), Source::Node { begin: Some(begin), _end: end })?;
         let news = self.subscriptions.news.clone();
-        tokio::spawn(carry(subscription, id, begun, ended, news));
+        tokio::spawn(carry(subscription, id, start, ended, news));
         Ok(told)
     }
 
@@ -197,12 +198,12 @@ impl Subscriptions {
 async fn carry(
     mut subscription: Box<dyn NodeSubscription>,
     id: String,
-    begun: oneshot::Receiver<()>,
+    start: oneshot::Receiver<()>,
     mut ended: oneshot::Receiver<()>,
     news: mpsc::Sender<NodeNews>,
 ) {
     // The client learns the id before anything that bears it.
-    if begun.await.is_err() {
+    if start.await.is_err() {
         return subscription.end().await;
     }
     loop {
@@ -210,17 +211,13 @@ async fn carry(
             _ = &mut ended => return subscription.end().await,
             message = subscription.next() => message,
         };
-        let item = match message {
-            // What is no notification, such as an answer, is nobody's.
-            Some(message) => match notification(&id, &message) {
-                Some(text) => NodeNews::Message { id: id.clone(), text },
-                None => continue,
-            },
-            None => {
-                let _ = news.send(NodeNews::Ended { id }).await;
-                return;
-            }
+        let Some(message) = message else {
+            let _ = news.send(NodeNews::Ended { id }).await;
+            return;
         };
+        // What is no notification, such as an answer, is nobody's.
+        let Some(text) = notification(&id, &message) else { continue };
+        let item = NodeNews::Message { id: id.clone(), text };
         let is_taken = tokio::select! {
             _ = &mut ended => false,
             sent = news.send(item) => sent.is_ok(),

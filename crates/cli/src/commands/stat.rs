@@ -35,7 +35,9 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let notice = read_notice(&*folder.disk)?;
     let lines = if args.json {
         let mut page = page::json(&stat, notice.as_deref());
-        page["blob_schedule_known"] = is_schedule_known.into();
+        if let Some(object) = page.as_object_mut() {
+            object.insert("blob_schedule_known".to_owned(), is_schedule_known.into());
+        }
         vec![page.to_string()]
     } else {
         let mut lines = text(&folder, &stat);

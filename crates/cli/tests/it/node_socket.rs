@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use crate::upstream::{SaidIdentity, said_by};
 
 /// What the node calls every subscription.
 pub(crate) const NODE_ID: &str = "0xabc";
+/// More than any test waits for.
+const EVENTS_MAX: usize = 64;
 /// How often a connection looks for what it is told to send.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -35,7 +37,7 @@ pub(crate) enum NodeEvent {
 
 /// Tells a connection what to send.
 #[derive(Debug)]
-pub(crate) struct Feed(Sender<Command>);
+pub(crate) struct Feed(SyncSender<Command>);
 
 #[derive(Debug)]
 enum Command {
@@ -59,7 +61,7 @@ impl NodeSocket {
     pub(crate) fn start(identity: SaidIdentity) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("ws://{}/key", listener.local_addr().unwrap());
-        let (told, events) = channel();
+        let (told, events) = sync_channel(EVENTS_MAX);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (identity, told) = (identity.clone(), told.clone());
@@ -96,10 +98,10 @@ impl NodeSocket {
     }
 }
 
-fn serve(stream: TcpStream, identity: &SaidIdentity, told: &Sender<NodeEvent>) {
+fn serve(stream: TcpStream, identity: &SaidIdentity, told: &SyncSender<NodeEvent>) {
     let mut socket = accept(stream).unwrap();
     socket.get_ref().set_read_timeout(Some(LOOK_EVERY)).unwrap();
-    let (feed, commands) = channel();
+    let (feed, commands) = sync_channel(EVENTS_MAX);
     loop {
         match commands.try_recv() {
             Ok(Command::Push(result)) => {
@@ -130,8 +132,8 @@ fn serve(stream: TcpStream, identity: &SaidIdentity, told: &Sender<NodeEvent>) {
 fn answer(
     socket: &mut WebSocket<TcpStream>,
     identity: &SaidIdentity,
-    told: &Sender<NodeEvent>,
-    feed: &Sender<Command>,
+    told: &SyncSender<NodeEvent>,
+    feed: &SyncSender<Command>,
     request: &Value,
 ) {
     let params = request["params"].clone();

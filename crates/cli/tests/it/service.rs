@@ -77,6 +77,7 @@ fn a_damaged_file_gives_an_internal_error_without_detail() {
     assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what is asked stands in the call")]
 fn ask(service: &Service, method: &str, params: Value) -> Value {
     respond(service, &call(1, method, &params).to_string()).unwrap()
 }
