@@ -43,10 +43,8 @@ pub use view::{HeadBlock, HeadView, TxPlace};
 /// Whether a file of a folder belongs to the head: its log, an unfinished one, or one that was damaged.
 #[must_use]
 pub fn is_head_file(name: &str) -> bool {
-    let rest = name.strip_prefix("head");
-    rest.is_some_and(|rest| {
-        rest == ".staged" || rest.ends_with(".log") || rest.ends_with(".damaged")
-    })
+    let Some(rest) = name.strip_prefix("head") else { return false };
+    rest == ".staged" || [".log", ".damaged"].iter().any(|end| rest.strip_suffix(end).is_some())
 }
 
 /// Whether a folder has a log of a head.

@@ -84,7 +84,7 @@ impl Folder {
     /// The name of the head's log.
     fn log(&self) -> PathBuf {
         let names = files(&self.path()).into_keys();
-        let logs: Vec<String> = names.filter(|name| name.ends_with(".log")).collect();
+        let logs: Vec<String> = names.filter(|name| name.strip_suffix(".log").is_some()).collect();
         let [log] = logs.as_slice() else { panic!("{logs:?}") };
         self.path().join(log)
     }
@@ -109,6 +109,28 @@ fn wait(served: &Served, tag: &str, expected: u64) {
     }
 }
 
+/// Waits until the follower has recorded that a block is safe too, which it asks for by itself: from
+/// then on it has nothing to write.
+#[track_caller]
+fn wait_settled(folder: &Folder, follower: &Served, number: u64) {
+    wait(follower, "safe", number);
+    // What is safe may have been told before what is final, or after it.
+    let recorded = |log: &[u8]| {
+        let tip = &log[log.len() - 114..];
+        let at = |at: usize| u64::from_le_bytes(tip[at..at + 8].try_into().unwrap());
+        (at(33), at(74))
+    };
+    let begun = Instant::now();
+    loop {
+        let found = recorded(&std::fs::read(folder.log()).unwrap());
+        if found == (number, number) {
+            return;
+        }
+        assert!(begun.elapsed() < DEADLINE, "recorded are {found:?}, expected {number}");
+        std::thread::yield_now();
+    }
+}
+
 /// Every block up to `last` is answered as the node answers it.
 fn check_same(served: &Served, node: &Node, last: u64) {
     for (number, hash) in node.live.chain().into_iter().take_while(|it| it.0 <= last) {
@@ -128,6 +150,7 @@ fn every_command_and_every_reader_sees_the_blocks_of_the_head() {
     wait(&follower, "latest", 60);
     node.finalize(30);
     wait(&follower, "finalized", 30);
+    wait_settled(&folder, &follower, 30);
     check_commands(&folder, 60);
     // A reader beside the follower, which goes on.
     let beside = Served::start(&folder.path(), &[]);
@@ -140,6 +163,7 @@ fn every_command_and_every_reader_sees_the_blocks_of_the_head() {
     node.finalize(31);
     wait(&beside, "latest", 61);
     wait(&beside, "finalized", 31);
+    wait_settled(&folder, &follower, 31);
     assert_eq!(follower.stop(), Some(0));
     check_commands(&folder, 61);
     drop(beside);

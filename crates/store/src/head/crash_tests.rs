@@ -488,8 +488,7 @@ fn play(seed: u64) {
                 model = next;
                 failed.clear();
             }
-            Ok(()) => {}
-            Err(HeadError::Final { .. }) => {}
+            Ok(()) | Err(HeadError::Final { .. }) => {}
             Err(_) => failed.push(next),
         }
         assert_eq!(shown(&head), model.shown());

@@ -355,6 +355,7 @@ impl Replay {
         tip: Tip,
         proof: &Proof<'_>,
     ) -> Result<(), CutFault> {
+        let refused_before = self.refused.len();
         for (hash, candidate) in pending.drain(..) {
             let parent_hash = decode_header(&candidate.header).map(|header| header.parent_hash);
             match self.prove(hash, *candidate, proof) {
@@ -370,6 +371,8 @@ impl Replay {
             proven = *parent_hash;
         }
         if self.tree.number_after(&proven).is_none() {
+            // The batch does not count, and may be read again when there is more of the file.
+            self.refused.truncate(refused_before);
             return Err(CutFault::Tip { hash: tip.hash });
         }
         self.tip = Tip { hash: proven, ..tip };

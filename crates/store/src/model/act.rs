@@ -127,8 +127,8 @@ impl Act {
             Self::Rewind { kept } => head.branch_off(*kept, &[], false),
             Self::Switch { tip } => head.switch_to(*tip),
             Self::Finalize { block } => {
-                let held = head.finalized.filter(|held| held.number >= block.number);
-                head.finalized = held.or(Some(*block));
+                let before = head.finalized.filter(|before| before.number >= block.number);
+                head.finalized = before.or(Some(*block));
             }
             Self::Seal { finalized, told } => {
                 let due = head.due(*finalized);
