@@ -105,9 +105,9 @@ fn choose_spec(
         let place = || format!("{}/{GENESIS_NAME}", path.display());
         return Ok(Some(spec.with_context(place)?));
     }
-    let known = ChainSpec::known_names().into_iter().filter_map(|name| ChainSpec::known(name));
+    let mut known = ChainSpec::known_names().iter().filter_map(|name| ChainSpec::known(name));
     let has_block = |spec: &ChainSpec| first_hash.is_some() && spec.genesis_hash() == first_hash;
-    let found = known.into_iter().find(has_block);
+    let found = known.find(has_block);
     Ok(found.or_else(|| name.map(|name| ChainSpec::bare(name, None, None))))
 }
 

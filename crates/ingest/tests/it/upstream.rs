@@ -7,6 +7,7 @@ mod follow;
 mod followed;
 mod future;
 mod memory;
+mod merge;
 mod node;
 mod rules;
 mod script;

@@ -73,11 +73,9 @@ impl Followed {
         let (stop, stopped) = watch::channel(false);
         let board = follower.board();
         let mut threads = Vec::new();
-        if let Some(backfill_to) = backfill_to {
-            let background = follower.background(Some(backfill_to));
-            let (runtime, stopped) = (runtime.clone(), stopped.clone());
-            threads.push(thread::spawn(move || background.run(&runtime, stopped)));
-        }
+        let background = follower.background(backfill_to);
+        let (beside, stopped_beside) = (runtime.clone(), stopped.clone());
+        threads.push(thread::spawn(move || background.run(&beside, stopped_beside)));
         let handle = runtime.clone();
         threads.push(thread::spawn(move || follower.run(&handle, stopped)));
         Self { store, board, nodes, runtime: runtime.clone(), stop, threads }
