@@ -5,13 +5,14 @@
 //! Never knows: how nodes are asked, how the head is made durable, who reads.
 //!
 //! All of it happens on one thread, which has the folder's only writer. Others who want to commit (a
-//! backfill in the background) ask it to.
+//! backfill in the background) ask it to. Another thread hears of the tip, and is never busy.
 
 mod background;
 mod branch;
 mod error;
 mod finality;
 mod header_rules;
+mod monitor;
 mod standstill;
 mod start;
 mod status;
@@ -19,30 +20,36 @@ mod status;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::ChainSpec;
 use chain::trust::Anchors;
+use chain::{ChainSpec, decode_header};
 use store::read::block_on;
 use store::{PreparedSegments, Reader, StoreError, Told, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::upstream::{BlockTag, HeaderClaim, TipNews, Upstreams};
+use crate::upstream::{BlockTag, HeaderClaim, Upstreams};
 
 use standstill::Standstill;
 
 pub use background::Background;
 pub use error::FollowError;
+use monitor::TipMonitor;
 pub use status::{Conflict, Status, StatusBoard};
 
 /// Blocks that are taken in one step while the tip is far.
 const STEP_BLOCKS: u64 = 64;
-/// With a subscription nodes are asked all the same, this often: news may be lost.
-const POLL_SUBSCRIBED: Duration = Duration::from_secs(6);
+/// Blocks over which the time between two of them is measured.
+const BLOCK_TIME_SPAN: u64 = 16;
+/// The time between two blocks is taken to be at least this.
+const BLOCK_TIME_MIN: Duration = Duration::from_secs(1);
+/// And at most this.
+const BLOCK_TIME_MAX: Duration = Duration::from_mins(1);
 /// Commits that wait for the thread that has the writer.
 const COMMITS_MAX: usize = 1;
 
@@ -153,53 +160,73 @@ impl Follower {
         }
     }
 
-    /// Follows until `stop` says so. Occupies the calling thread; nodes are asked on `runtime`.
-    pub fn run(mut self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
-        runtime.block_on(async {
-            let mut news: Option<TipNews> = None;
-            let mut told: Option<HeaderClaim> = None;
-            while !*stop.borrow() {
-                if self.step_and_tell(told.take()).await == Step::More {
-                    self.commit_waiting();
-                    continue;
+    /// Follows until `stop` says so. Occupies the calling thread, and another that hears of the tip;
+    /// nodes are asked on `runtime`.
+    ///
+    /// Stopping waits for what is being proven or committed and for no node: whatever is asked of
+    /// one is dropped, and nothing is changed between two questions that the next start cannot
+    /// take up.
+    pub fn run(mut self, runtime: &Handle, stop: watch::Receiver<bool>) {
+        let (tips, heard) = watch::channel(None);
+        self.board.begun(self.tip().ok().flatten(), self.settings.poll_every);
+        self.board.set_block_time(self.block_time());
+        let monitor = TipMonitor {
+            upstreams: Arc::clone(&self.upstreams),
+            board: Arc::clone(&self.board),
+            poll_every: self.settings.poll_every,
+        };
+        let until_stopped = async |mut stop: watch::Receiver<bool>| {
+            // Whoever could tell is gone: that is an end too.
+            let _ = stop.wait_for(|is_stopped| *is_stopped).await;
+        };
+        thread::scope(|scope| {
+            let stopped = stop.clone();
+            scope.spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = until_stopped(stopped) => {}
+                        () = monitor.run(tips) => {}
+                    }
+                });
+            });
+            runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    () = until_stopped(stop) => {}
+                    () = self.follow(heard) => {}
                 }
-                news = self.keep_subscribed(news).await;
-                told = self.wait(&mut news, &mut stop).await;
-            }
+            });
         });
     }
 
-    /// Waits for news, for the time to ask again or for the end; commits what others bring meanwhile.
-    async fn wait(
-        &mut self,
-        news: &mut Option<TipNews>,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Option<HeaderClaim> {
-        let pause = if news.is_some() {
-            POLL_SUBSCRIBED.max(self.settings.poll_every)
-        } else {
-            self.settings.poll_every
-        };
-        let time = sleep(pause);
-        tokio::pin!(time);
+    /// Goes after the tips that are heard of, for ever.
+    async fn follow(&mut self, mut heard: watch::Receiver<Option<HeaderClaim>>) {
         loop {
-            tokio::select! {
-                _ = stop.changed() => return None,
-                () = &mut time => return None,
-                claim = next_of(news) => return claim,
-                Some(request) = self.commits.recv() => self.commit(request),
+            let target = *heard.borrow_and_update();
+            if let Some(target) = target
+                && self.step_and_tell(target).await == Step::More
+            {
+                self.commit_waiting();
+                continue;
             }
+            self.wait(&mut heard).await;
         }
     }
 
-    /// Subscribes where a node offers it. A connection that was made anew has no subscription.
-    async fn keep_subscribed(&self, news: Option<TipNews>) -> Option<TipNews> {
-        if let Some(news) = news
-            && news.is_alive().await
-        {
-            return Some(news);
+    /// Waits until the tip is heard of again; commits what others bring meanwhile.
+    async fn wait(&mut self, heard: &mut watch::Receiver<Option<HeaderClaim>>) {
+        loop {
+            tokio::select! {
+                changed = heard.changed() => {
+                    if changed.is_err() {
+                        // Nobody hears of the tip any more, which the board tells.
+                        std::future::pending::<()>().await;
+                    }
+                    return;
+                }
+                Some(request) = self.commits.recv() => self.commit(request),
+            }
         }
-        self.upstreams.subscribe().await
     }
 
     fn commit_waiting(&mut self) {
@@ -215,10 +242,11 @@ impl Follower {
     }
 
     /// One step, and what is to be told of it.
-    async fn step_and_tell(&mut self, told: Option<HeaderClaim>) -> Step {
-        let stepped = self.step(told).await;
+    async fn step_and_tell(&mut self, target: HeaderClaim) -> Step {
+        let stepped = self.step(target).await;
         self.note_outcome(stepped.as_ref().err());
         let tip = self.tip().ok().flatten();
+        self.board.set_block_time(self.block_time());
         match stepped {
             Ok(step) => {
                 self.board.stepped(tip);
@@ -241,13 +269,7 @@ impl Follower {
         }
     }
 
-    async fn step(&mut self, told: Option<HeaderClaim>) -> Result<Step, FollowError> {
-        // What a subscription tells is one node's word.
-        let target = match told.filter(|_| self.upstreams.quorum() == 1) {
-            Some(claim) => claim,
-            None => self.upstreams.fetch_tip().await?,
-        };
-        self.board.heard_of(target.number);
+    async fn step(&mut self, target: HeaderClaim) -> Result<Step, FollowError> {
         self.check_standstill().await?;
         let Some(ours) = self.begin(target).await? else { return Ok(Step::More) };
         let goal = self.goal(target, ours).await?;
@@ -289,18 +311,29 @@ impl Follower {
         block_on(view.read_hash(&mut reader, number))
     }
 
+    /// The time between two blocks, by the newest headers that are held.
+    fn block_time(&self) -> Option<Duration> {
+        let view = self.writer.view();
+        let last = view.tip()?;
+        let mut reader = Reader::new().ok()?;
+        let mut timestamp = |number: u64| {
+            let header = block_on(view.read_header(&mut reader, number)).ok()??;
+            Some(decode_header(&header.rlp).ok()?.timestamp)
+        };
+        let end = timestamp(last)?;
+        let over = |blocks: u64| Some((blocks, last.checked_sub(blocks)?));
+        let (blocks, begin) = [over(BLOCK_TIME_SPAN), over(1)]
+            .into_iter()
+            .flatten()
+            .find_map(|(blocks, first)| Some((blocks, timestamp(first)?)))?;
+        let millis = end.saturating_sub(begin).saturating_mul(1000) / blocks;
+        Some(Duration::from_millis(millis).clamp(BLOCK_TIME_MIN, BLOCK_TIME_MAX))
+    }
+
     /// Says once that blocks were taken from another chain than before.
     fn tell_reorg(fork_point: Place, dropped: u64, added: usize) {
         if dropped > 0 {
             info!(fork_point = fork_point.0, dropped, added, "reorganised");
         }
-    }
-}
-
-/// The next of the news; never, if nobody tells any.
-async fn next_of(news: &mut Option<TipNews>) -> Option<HeaderClaim> {
-    match news {
-        Some(news) => news.next().await,
-        None => std::future::pending().await,
     }
 }

@@ -17,7 +17,7 @@ use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::error::AskError;
 use super::http::Http;
-use super::pace::Pace;
+use super::pace::{Pace, Queue};
 use super::websocket::WebSocket;
 
 /// How a node is asked.
@@ -97,16 +97,25 @@ impl Upstream {
 
     /// Asks one question.
     pub(super) async fn ask_one(&self, call: Call) -> Answer {
-        let mut answers = self.ask(std::slice::from_ref(&call)).await?;
+        let mut answers = self.ask_soon(std::slice::from_ref(&call)).await?;
         answers.pop().unwrap_or_else(|| Err(AskError::Malformed("no answer".to_owned())))
     }
 
     /// Asks several questions; in one message if the node takes that. What fails and may pass is
     /// asked again.
     pub(super) async fn ask(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        self.ask_in(Queue::Common, calls).await
+    }
+
+    /// The same for questions that are answered in a few bytes: they do not wait for others.
+    pub(super) async fn ask_soon(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        self.ask_in(Queue::Ahead, calls).await
+    }
+
+    async fn ask_in(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let mut tries: u32 = 1;
         loop {
-            let error = match self.ask_once(calls).await {
+            let error = match self.ask_once(queue, calls).await {
                 Ok(answers) => match answers.iter().find_map(pressure) {
                     Some(error) if tries < self.limits.tries_max => error,
                     _ => return Ok(answers),
@@ -139,14 +148,22 @@ impl Upstream {
         }
     }
 
-    async fn ask_once(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    /// Which connection there is or was: each that is made has another number.
+    pub(super) fn connection(&self) -> u64 {
+        match &self.wire {
+            Wire::Http(_) => 0,
+            Wire::WebSocket(socket) => socket.connection(),
+        }
+    }
+
+    async fn ask_once(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         if calls.len() < 2 {
-            return self.send(calls).await;
+            return self.send(queue, calls).await;
         }
         if !self.refuses_batches.load(Ordering::Relaxed) {
-            match self.send(calls).await {
+            match self.send(queue, calls).await {
                 // Half of it may be small enough.
-                Err(AskError::TooLarge { .. }) => return self.ask_halves(calls).await,
+                Err(AskError::TooLarge { .. }) => return self.ask_halves(queue, calls).await,
                 Err(error) if is_batch_refusal(&error) => {
                     debug!(upstream = %self.name, %error, "takes no batches");
                     self.refuses_batches.store(true, Ordering::Relaxed);
@@ -154,7 +171,7 @@ impl Upstream {
                 answered => return answered,
             }
         }
-        let singles = calls.iter().map(|call| self.send(std::slice::from_ref(call)));
+        let singles = calls.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
         let mut answers = Vec::with_capacity(calls.len());
         for answered in join_all(singles).await {
             answers.extend(answered?);
@@ -162,16 +179,16 @@ impl Upstream {
         Ok(answers)
     }
 
-    async fn ask_halves(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn ask_halves(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let (first, second) = calls.split_at(calls.len() / 2);
-        let mut answers = Box::pin(self.ask_once(first)).await?;
-        answers.extend(Box::pin(self.ask_once(second)).await?);
+        let mut answers = Box::pin(self.ask_once(queue, first)).await?;
+        answers.extend(Box::pin(self.ask_once(queue, second)).await?);
         Ok(answers)
     }
 
     /// Sends one message when it is its turn.
-    async fn send(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
-        let turn = self.pace.turn().await;
+    async fn send(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        let turn = self.pace.turn(queue).await;
         let answered = match &self.wire {
             Wire::Http(http) => {
                 match http.ask(encode_calls(calls, 1).into(), self.limits.answer_bytes_max).await {

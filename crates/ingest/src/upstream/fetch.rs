@@ -212,7 +212,7 @@ impl Upstream {
     pub async fn fetch_identity(&self) -> Result<Identity, FetchError> {
         let calls =
             [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")];
-        let mut answers = self.ask(&calls).await?.into_iter();
+        let mut answers = self.ask_soon(&calls).await?.into_iter();
         let chain_id = chain_id_of(answers.next())?;
         // A node without old history refuses block 0, or says that there is none.
         let genesis = answers.next().and_then(|answer| answer.ok().flatten());
@@ -239,7 +239,7 @@ impl Upstream {
         };
         let calls: Vec<Call> = tags.iter().map(call).collect();
         let mut claims = Vec::with_capacity(tags.len());
-        for (tag, answer) in tags.iter().zip(self.ask(&calls).await?) {
+        for (tag, answer) in tags.iter().zip(self.ask_soon(&calls).await?) {
             let claim = match answer {
                 Ok(Some(text)) => Some(claim_by_tag(*tag, &text)?),
                 // Chains without finality refuse its names.
@@ -351,11 +351,6 @@ fn chain_id_of(answer: Option<Answer>) -> Result<u64, FetchError> {
         text.and_then(|text| serde_json::from_slice::<&str>(&text).ok().and_then(from_hex));
     let no_number = || AskError::Malformed("eth_chainId is no number".to_owned());
     Ok(chain_id.ok_or_else(no_number)?)
-}
-
-/// What news of a subscription says, if it is a header.
-pub(super) fn claim_of_news(news: &[u8]) -> Option<HeaderClaim> {
-    claim_by_tag(BlockTag::Latest, news).ok()
 }
 
 fn claim_by_tag(tag: BlockTag, text: &[u8]) -> Result<HeaderClaim, FetchError> {

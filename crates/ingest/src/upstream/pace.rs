@@ -20,6 +20,17 @@ pub(super) struct Pace {
     limit_max: usize,
 }
 
+/// Where a question waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// With all others.
+    Common,
+    /// Before them, and beside as many as are under way: a short question, such as for the tip, must
+    /// not wait behind the long ones of a backfill. A time before which nothing is asked holds for it
+    /// too.
+    Ahead,
+}
+
 #[derive(Debug)]
 struct State {
     limit: usize,
@@ -45,7 +56,7 @@ impl Pace {
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self, queue: Queue) -> Turn<'_> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -56,7 +67,7 @@ impl Pace {
                 let now = Instant::now();
                 match state.not_before.filter(|time| *time > now) {
                     Some(time) => Some(time),
-                    None if state.under_way < state.limit => {
+                    None if state.under_way < state.limit || queue == Queue::Ahead => {
                         state.under_way = state.under_way.saturating_add(1);
                         return Turn { pace: self, begun: now };
                     }
@@ -133,7 +144,7 @@ mod tests {
     async fn a_node_that_keeps_up_is_asked_more_at_a_time() {
         let pace = Pace::new(6);
         for _ in 0..100 {
-            pace.turn().await.answered();
+            pace.turn(Queue::Common).await.answered();
         }
         assert_eq!(pace.limit(), 6);
     }
@@ -141,7 +152,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_wave_of_refusals_halves_the_pace_once() {
         let pace = Pace::new(16);
-        let turns = [pace.turn().await, pace.turn().await, pace.turn().await];
+        let turns = [
+            pace.turn(Queue::Common).await,
+            pace.turn(Queue::Common).await,
+            pace.turn(Queue::Common).await,
+        ];
         tokio::time::advance(Duration::from_millis(5)).await;
         for turn in &turns {
             turn.pressed(None);
@@ -150,7 +165,7 @@ mod tests {
         drop(turns);
         tokio::time::advance(Duration::from_millis(5)).await;
         for _ in 0..9 {
-            pace.turn().await.pressed(None);
+            pace.turn(Queue::Common).await.pressed(None);
             tokio::time::advance(Duration::from_millis(5)).await;
         }
         assert_eq!(pace.limit(), 1);
@@ -160,19 +175,21 @@ mod tests {
     async fn nothing_is_asked_before_the_time_that_a_node_named() {
         let pace = Pace::new(4);
         let begun = Instant::now();
-        pace.turn().await.pressed(Some(Duration::from_secs(7)));
-        pace.turn().await.answered();
+        pace.turn(Queue::Common).await.pressed(Some(Duration::from_secs(7)));
+        pace.turn(Queue::Ahead).await.answered();
         assert_eq!(begun.elapsed(), Duration::from_secs(7));
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_more_than_the_limit_are_asked_at_a_time() {
         let pace = Pace::new(2);
-        let first = pace.turn().await;
-        let _second = pace.turn().await;
-        let third = tokio::time::timeout(Duration::from_secs(1), pace.turn());
+        let first = pace.turn(Queue::Common).await;
+        let _second = pace.turn(Queue::Common).await;
+        let third = tokio::time::timeout(Duration::from_secs(1), pace.turn(Queue::Common));
         assert!(third.await.is_err());
+        // But for a short one, which waits for nobody.
+        drop(pace.turn(Queue::Ahead).await);
         drop(first);
-        pace.turn().await.answered();
+        pace.turn(Queue::Common).await.answered();
     }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
 use chain::ChainSpec;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use thiserror::Error;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{error, info, warn};
 
 use super::address::UpstreamUrl;
@@ -26,6 +26,11 @@ pub use member::{Health, Member, UpstreamStatus};
 
 /// How far below the newest common block a quorum is looked for.
 const QUORUM_DEPTH: u64 = 4;
+/// For what a node says of the places of blocks, however often it is asked: a few bytes, and another
+/// node may know.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same of a node that failed the last time, while another is well.
+const CLAIM_TIMEOUT_FAILED: Duration = Duration::from_secs(2);
 
 /// How long nodes are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +121,15 @@ pub struct Upstreams {
 /// A node by its place in the order of preference.
 pub(crate) type Place = usize;
 
+/// What a node is asked about, as far as it says how long an answer may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// The places of blocks: short.
+    Claims,
+    /// Blocks, which may be long and may be many.
+    Blocks,
+}
+
 impl Upstreams {
     /// Nodes of a chain, the preferred one first. Nothing is asked yet.
     pub fn new(
@@ -161,21 +175,24 @@ impl Upstreams {
     /// Asks every node which chain it follows. One of another chain is an error; one that does not
     /// answer is asked again before it is first used. Tells what the first that answered said.
     pub async fn introduce(&self) -> Result<Identity, UpstreamsError> {
-        let asked = self.members.iter().map(|member| member.upstream.fetch_identity());
-        let mut first: Option<Identity> = None;
-        for (member, told) in self.members.iter().zip(join_all(asked).await) {
-            let name = member.upstream.name();
-            match told {
+        let asked = self.members.iter().map(|member| async move {
+            match member.upstream.fetch_identity().await {
+                // At once: others may be silent.
                 Ok(identity) => {
-                    self.check_identity(name, identity, first)?;
-                    member.identified();
-                    first.get_or_insert(identity);
+                    self.check_identity(member.upstream.name(), identity, None)?;
+                    Ok(Some((member, identity)))
                 }
                 Err(error) => {
-                    warn!(upstream = name, %error, "does not say which chain it follows");
                     member.failed(&error.to_string(), self.rest);
+                    Ok(None)
                 }
             }
+        });
+        let mut first: Option<Identity> = None;
+        for (member, identity) in try_join_all(asked).await?.into_iter().flatten() {
+            self.check_identity(member.upstream.name(), identity, first)?;
+            member.identified();
+            first.get_or_insert(identity);
         }
         first.ok_or_else(|| self.none_left())
     }
@@ -220,6 +237,7 @@ impl Upstreams {
         &self,
         wanted: &[Which],
         patience: Duration,
+        subject: Subject,
         ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
     ) -> Result<(Place, T), UpstreamsError> {
         let until = Instant::now().checked_add(patience);
@@ -227,19 +245,16 @@ impl Upstreams {
             let mut missing: Option<(u64, Vec<String>)> = None;
             let mut unknown: Option<(u64, String)> = None;
             for (place, member) in self.members.iter().enumerate() {
-                if !self.is_ready(member).await {
-                    continue;
-                }
-                if let Some((number, said)) = member.unknown_among(wanted) {
+                if member.is_rested()
+                    && let Some((number, said)) = member.unknown_among(wanted)
+                {
                     unknown.get_or_insert((number, said));
                     continue;
                 }
-                let error = match ask(&member.upstream).await {
-                    Ok(answer) => {
-                        member.answered();
-                        return Ok((place, answer));
-                    }
-                    Err(error) => error,
+                let error = match self.ask_member(member, subject, &ask).await {
+                    None => continue,
+                    Some(Ok(answer)) => return Ok((place, answer)),
+                    Some(Err(error)) => error,
                 };
                 if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
                     let said = format!("{}: {error}", member.upstream.name());
@@ -250,7 +265,6 @@ impl Upstreams {
                 } else if error.is_lie() {
                     self.lied(place, &error.to_string());
                 } else {
-                    warn!(upstream = member.upstream.name(), %error, "asking another");
                     member.failed(&error.to_string(), self.rest);
                 }
             }
@@ -266,6 +280,43 @@ impl Upstreams {
                 None => return Err(self.none_left()),
             }
         }
+    }
+
+    /// What one node answers; `None` if it may not be asked now.
+    async fn ask_member<T>(
+        &self,
+        member: &Member,
+        subject: Subject,
+        ask: &impl AsyncFn(&Upstream) -> Result<T, FetchError>,
+    ) -> Option<Result<T, FetchError>> {
+        let asking = async {
+            if !self.is_ready(member).await {
+                return None;
+            }
+            Some(ask(&member.upstream).await)
+        };
+        let limit = match subject {
+            Subject::Blocks => None,
+            Subject::Claims if member.is_failing() && self.is_any_well() => {
+                Some(CLAIM_TIMEOUT_FAILED)
+            }
+            Subject::Claims => Some(CLAIM_TIMEOUT),
+        };
+        let answered = match limit {
+            Some(limit) => {
+                let late = |_| Some(Err(AskError::Late(limit).into()));
+                timeout(limit, asking).await.unwrap_or_else(late)
+            }
+            None => asking.await,
+        };
+        if matches!(answered, Some(Ok(_))) {
+            member.answered();
+        }
+        answered
+    }
+
+    fn is_any_well(&self) -> bool {
+        self.members.iter().any(|member| member.is_rested() && !member.is_failing())
     }
 
     /// Whether a node may be asked now: it does not rest, and is known to follow this chain.
@@ -300,7 +351,8 @@ impl Upstreams {
         wanted: &[Which],
         patience: Duration,
     ) -> Result<(Place, Vec<Fetched>), UpstreamsError> {
-        self.ask_any(wanted, patience, async |upstream| upstream.fetch_blocks(wanted).await).await
+        let ask = async |upstream: &Upstream| upstream.fetch_blocks(wanted).await;
+        self.ask_any(wanted, patience, Subject::Blocks, ask).await
     }
 
     /// What the first node that is well says of the places of some blocks.
@@ -309,7 +361,8 @@ impl Upstreams {
         tags: &[BlockTag],
         patience: Duration,
     ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
-        self.ask_any(&[], patience, async |upstream| upstream.fetch_claims(tags).await).await
+        let ask = async |upstream: &Upstream| upstream.fetch_claims(tags).await;
+        self.ask_any(&[], patience, Subject::Claims, ask).await
     }
 
     /// The blocks below one, down to `first`, by the word of the first node that has them as its
@@ -331,7 +384,8 @@ impl Upstreams {
             }
             Ok(ancestors)
         };
-        self.ask_any(&[], Duration::ZERO, ask).await.map(|(_, ancestors)| ancestors)
+        let told = self.ask_any(&[], Duration::ZERO, Subject::Claims, ask).await;
+        told.map(|(_, ancestors)| ancestors)
     }
 
     /// The block of a number, or of a name, on which so many nodes as must agree do. `None` if they do
@@ -390,16 +444,10 @@ impl Upstreams {
     pub async fn ask_all(&self, tag: BlockTag) -> Vec<(Place, HeaderClaim)> {
         let tags = [tag];
         let asked = self.members.iter().enumerate().map(|(place, member)| async move {
-            if !self.is_ready(member).await {
-                return None;
-            }
-            match member.upstream.fetch_claims(&tags).await {
-                Ok(claims) => {
-                    member.answered();
-                    Some((place, claims.into_iter().next().flatten()?))
-                }
+            let ask = async |upstream: &Upstream| upstream.fetch_claims(&tags).await;
+            match self.ask_member(member, Subject::Claims, &ask).await? {
+                Ok(claims) => Some((place, claims.into_iter().next().flatten()?)),
                 Err(error) => {
-                    warn!(upstream = member.upstream.name(), %error, "does not tell");
                     member.failed(&error.to_string(), self.rest);
                     None
                 }
@@ -454,7 +502,7 @@ impl Upstreams {
 
     /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
     pub async fn subscribe(&self) -> Option<TipNews> {
-        for member in &self.members {
+        for (place, member) in self.members.iter().enumerate() {
             let Some(news) = member.upstream.news() else { continue };
             if !self.is_ready(member).await {
                 continue;
@@ -462,7 +510,9 @@ impl Upstreams {
             match member.upstream.subscribe_tips().await {
                 Ok(()) => {
                     info!(upstream = member.upstream.name(), "told of new tips by subscription");
-                    return Some(TipNews { upstream: Arc::clone(&member.upstream), news });
+                    let upstream = Arc::clone(&member.upstream);
+                    let connection = upstream.connection();
+                    return Some(TipNews { upstream, news, place, connection });
                 }
                 Err(error) => {
                     warn!(upstream = member.upstream.name(), %error, "offers no subscription");
@@ -492,23 +542,31 @@ fn agreed(claims: &[(Place, HeaderClaim)], quorum: usize) -> Option<HeaderClaim>
     claims.iter().map(|(_, claim)| *claim).find(|claim| count(claim) >= quorum)
 }
 
-/// News of a node's tips.
+/// News of a node's tips. They say when to look: what the tip is, is asked of those that decide it.
 #[derive(Debug)]
 pub struct TipNews {
     upstream: Arc<Upstream>,
     news: tokio::sync::watch::Receiver<Option<hyper::body::Bytes>>,
+    place: Place,
+    /// The connection that was subscribed on.
+    connection: u64,
 }
 
 impl TipNews {
-    /// Waits for the next tip. What came between two waits is passed over: only the newest counts.
-    pub async fn next(&mut self) -> Option<HeaderClaim> {
-        self.news.changed().await.ok()?;
-        let news = self.news.borrow_and_update().clone();
-        news.as_deref().and_then(super::fetch::claim_of_news)
+    /// Waits for the next tip. Of what came between two waits only the newest counts.
+    pub async fn next(&mut self) {
+        // The other end lives as long as the node, which is kept here.
+        let _ = self.news.changed().await;
+    }
+
+    /// Whether the preferred node tells them.
+    #[must_use]
+    pub fn is_of_preferred(&self) -> bool {
+        self.place == 0
     }
 
     /// Whether news can still come. A connection that was made anew has no subscription.
     pub async fn is_alive(&self) -> bool {
-        self.upstream.is_connected().await
+        self.upstream.is_connected().await && self.upstream.connection() == self.connection
     }
 }

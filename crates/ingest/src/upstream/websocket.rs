@@ -39,6 +39,8 @@ pub(super) struct WebSocket {
     url: UpstreamUrl,
     limits: AskLimits,
     next_id: AtomicU64,
+    /// Connections that were made.
+    connections: AtomicU64,
     link: Mutex<Option<Link>>,
     news: watch::Sender<Option<Bytes>>,
 }
@@ -58,8 +60,9 @@ struct Question {
 
 impl WebSocket {
     pub(super) fn new(url: UpstreamUrl, limits: AskLimits) -> Self {
-        let (next_id, link) = (AtomicU64::new(1), Mutex::new(None));
-        Self { url, limits, next_id, link, news: watch::Sender::new(None) }
+        let (next_id, connections) = (AtomicU64::new(1), AtomicU64::new(0));
+        let (link, news) = (Mutex::new(None), watch::Sender::new(None));
+        Self { url, limits, next_id, connections, link, news }
     }
 
     /// Asks all calls in one message.
@@ -83,6 +86,11 @@ impl WebSocket {
         self.link.lock().await.as_ref().is_some_and(|link| !link.questions.is_closed())
     }
 
+    /// The number of the newest connection.
+    pub(super) fn connection(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     async fn ask_untimed(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
         let first_id = self.next_id.fetch_add(count, Ordering::Relaxed);
@@ -104,6 +112,7 @@ impl WebSocket {
         }
         let stream = connect(&self.url, &self.limits).await?;
         let (questions, asked) = mpsc::channel(QUEUE_MAX);
+        self.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(carry(stream, asked, self.news.clone()));
         let link = Link { questions };
         *kept = Some(link.clone());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use tokio::time::Instant;
+use tracing::{info, warn};
 
 use super::RestLimits;
 use crate::upstream::client::Upstream;
@@ -133,8 +134,16 @@ impl Member {
         self.lock().is_identified = true;
     }
 
+    /// Whether it failed the last time.
+    pub(super) fn is_failing(&self) -> bool {
+        self.lock().failures > 0
+    }
+
     pub(super) fn answered(&self) {
         let mut state = self.lock();
+        if state.failures > 0 {
+            info!(upstream = self.upstream.name(), failures = state.failures, "answers again");
+        }
         // Answers to what was asked before it was set aside mend nothing.
         if !state.is_set_aside || state.rests_until.is_none_or(|time| time <= Instant::now()) {
             (state.failures, state.is_set_aside, state.rests_until) = (0, false, None);
@@ -143,6 +152,10 @@ impl Member {
 
     pub(super) fn failed(&self, said: &str, rest: RestLimits) {
         let mut state = self.lock();
+        // Once: it is tried again until it answers, which is told too.
+        if state.failures == 0 {
+            warn!(upstream = self.upstream.name(), error = said, "does not answer");
+        }
         let doubled = 1_u32.checked_shl(state.failures).unwrap_or(u32::MAX);
         let pause = rest.failure_begin.saturating_mul(doubled).min(rest.failure_max);
         state.failures = state.failures.saturating_add(1);

@@ -1,10 +1,15 @@
 //! The tip of nodes, followed through reorgs, faults and lies.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::B256;
 use chain::BlockRange;
 use ingest::follow::Settings;
-use ingest::upstream::Health;
-use store::Writer;
+use ingest::upstream::{AskLimits, Health, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
+use store::{Store, Watcher, Writer};
 
 use super::backfill::upstreams;
 use super::chains::{chain, forked, sample_spec};
@@ -260,6 +265,138 @@ fn a_tip_counts_when_a_quorum_agrees_on_it() {
     followed.end();
 }
 
+/// Every tip that was ever shown.
+#[derive(Debug)]
+struct ShownTips {
+    store: Arc<Store>,
+    tips: Mutex<BTreeSet<B256>>,
+}
+
+impl ShownTips {
+    fn of(followed: &Followed) -> Arc<Self> {
+        let shown = Self { store: Arc::clone(&followed.store), tips: Mutex::default() };
+        let shown = Arc::new(shown);
+        followed.store.watch(Arc::<Self>::clone(&shown));
+        shown
+    }
+}
+
+impl Watcher for ShownTips {
+    fn view_changed(&self) {
+        let tip = self.store.view().head().tip().map(|tip| tip.hash());
+        self.tips.lock().unwrap().extend(tip);
+    }
+}
+
+#[test]
+fn the_preferred_node_decides_the_tip_whatever_others_tell_by_subscription() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let invented = forked(102, 99, 1);
+    let preferred = Node::start(runtime.handle(), trunk[..100].to_vec());
+    let other = Node::start(runtime.handle(), trunk[..100].to_vec());
+    for node in [&preferred, &other] {
+        node.set_finality(Some(90));
+    }
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![preferred.url(), other.websocket_url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    other.wait_count("eth_subscribe", 1);
+    let shown = ShownTips::of(&followed);
+    let before = preferred.count("eth_getBlockByNumber");
+    other.switch(invented.clone(), 90);
+    // More often than news needs to arrive.
+    preferred.wait_count("eth_getBlockByNumber", before + 10);
+    assert_eq!(followed.view().tip(), Some(99));
+    // What it has itself counts, however low it is.
+    preferred.switch(trunk[..101].to_vec(), 90);
+    followed.wait_tip(trunk[100].hash());
+    preferred.switch(trunk.clone(), 90);
+    followed.wait_tip(trunk[129].hash());
+    followed.check(&trunk);
+    let shown = shown.tips.lock().unwrap().clone();
+    assert!(invented[100..].iter().all(|block| !shown.contains(&block.hash())), "{shown:?}");
+    assert_eq!(other.count("eth_getBlockByHash"), 0, "nothing of the other's was asked for");
+    followed.end();
+}
+
+/// Nodes that are waited for as long as the program does by itself.
+fn patient(urls: Vec<UpstreamUrl>) -> Arc<Upstreams> {
+    let (ask, rest) = (AskLimits::default(), RestLimits::default());
+    Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap())
+}
+
+#[test]
+fn following_ends_at_once_whatever_a_node_does() {
+    let (runtime, chain) = (runtime(), chain(140));
+    let hour = Duration::from_hours(1);
+    for fault in [Fault::Stall(hour), Fault::Status(429, Some(3600)), Fault::Truncated] {
+        // Silent about everything, about blocks, about what is final.
+        for method in ["", "eth_getBlockByHash", "finalized"] {
+            let node = Node::start(runtime.handle(), chain[..100].to_vec());
+            node.set_finality(Some(90));
+            let data = DataFolder::new(&sample_spec());
+            let nodes = patient(vec![node.url()]);
+            let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
+            followed.wait_tip(chain[99].hash());
+            node.spoil(move |asked| asked.is_about(method).then_some(fault));
+            node.switch(chain.clone(), 92);
+            node.wait_spoiled(1);
+            let begun = Instant::now();
+            followed.end();
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(2), "{fault:?} of {method:?}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_silent_is_told_and_its_return_too() {
+    let (runtime, chain) = (runtime(), chain(120));
+    let node = Node::start(runtime.handle(), chain[..100].to_vec());
+    for url in [node.url(), node.websocket_url()] {
+        node.switch(chain[..100].to_vec(), 90);
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![url], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(chain[99].hash());
+        let heard_at = followed.board.status().heard_at.unwrap();
+        node.spoil(|_| Some(Fault::Stall(Duration::from_mins(1))));
+        let status = followed.wait_for("silent", |status| status.tip_error.is_some());
+        assert!(status.tip_error.unwrap().contains("no answer within"));
+        assert_eq!(status.tip.unwrap().0, 99);
+        node.mend();
+        node.switch(chain.clone(), 90);
+        followed.wait_tip(chain[119].hash());
+        let status = followed.board.status();
+        assert_eq!(status.tip_error, None);
+        assert!(status.heard_at.unwrap() > heard_at);
+        followed.end();
+    }
+}
+
+#[test]
+fn a_follower_that_is_held_up_shows_as_behind_what_is_heard_meanwhile() {
+    let (runtime, chain) = (runtime(), chain(120));
+    let node = Node::start(runtime.handle(), chain[..100].to_vec());
+    node.set_finality(Some(90));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = patient(vec![node.url()]);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(chain[99].hash());
+    let hour = Duration::from_hours(1);
+    node.spoil(move |asked| asked.is_about("eth_getBlockByHash").then_some(Fault::Stall(hour)));
+    for length in [101, 105, 120] {
+        node.switch(chain[..length].to_vec(), 90);
+        let heard =
+            followed.wait_for("heard", |status| status.upstream_tip == Some(length as u64 - 1));
+        assert_eq!(heard.lag(), Some(length as u64 - 100));
+        // The first that is not here counts, and not the newest.
+        assert_eq!(heard.awaited.unwrap().0, 100);
+    }
+    followed.end();
+}
+
 #[test]
 fn what_fails_now_is_served_when_the_fault_ends() {
     let (runtime, chain) = (runtime(), chain(140));
@@ -274,14 +411,16 @@ fn what_fails_now_is_served_when_the_fault_ends() {
             (110, Fault::Status(429, None)),
             (115, Fault::Disconnect),
             (120, Fault::Truncated),
-            (125, Fault::Stall(std::time::Duration::from_secs(2))),
+            (125, Fault::Stall(Duration::from_secs(2))),
             (140, Fault::Status(500, None)),
         ] {
             node.spoil(move |_| Some(fault));
             node.switch(chain[..length].to_vec(), 60);
             let is_http_only = matches!(fault, Fault::Status(..));
             if !is_http_only || followed.nodes.name(0) == node.url().name() {
-                followed.wait_for("failing", |status| status.last_error.is_some());
+                followed.wait_for("failing", |status| {
+                    status.last_error.is_some() || status.tip_error.is_some()
+                });
             }
             node.mend();
             followed.wait_tip(chain[length - 1].hash());

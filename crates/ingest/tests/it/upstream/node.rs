@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -27,6 +28,9 @@ use super::chains::Chain;
 use super::faults::Fault;
 use super::told::Told;
 
+/// Longer than anything takes that ends at all.
+const DEADLINE: Duration = Duration::from_mins(1);
+
 /// Decides what is wrong with the answer to a message, given the numbers of the blocks that it is
 /// about.
 pub(crate) type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
@@ -35,16 +39,28 @@ pub(crate) type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) methods: Vec<String>,
+    /// The message.
+    text: String,
+}
+
+impl Asked {
+    /// Whether a method, a tag or whatever else is named in it.
+    pub(crate) fn is_about(&self, what: &str) -> bool {
+        self.text.contains(what)
+    }
 }
 
 pub(crate) struct Node {
     http: SocketAddr,
     websocket: SocketAddr,
     state: Arc<Mutex<State>>,
+    /// Wakes those that wait for it to be asked.
+    asked: Arc<Condvar>,
     tips: watch::Sender<B256>,
 }
 
 struct State {
+    asked: Arc<Condvar>,
     chain: Chain,
     known: BTreeMap<B256, Arc<Told>>,
     safe: Option<u64>,
@@ -55,6 +71,8 @@ struct State {
     has_raw_headers: bool,
     chain_id: u64,
     message_count: u64,
+    /// Answers that something is wrong with.
+    spoiled_count: u64,
     /// Letters that are added to every block with its transactions.
     padding: String,
     /// Looks at the follower before every answer.
@@ -67,7 +85,9 @@ impl Node {
     pub(crate) fn start(runtime: &Handle, chain: Chain) -> Self {
         let last = chain.last().unwrap().number();
         let (tips, _) = watch::channel(chain.last().unwrap().hash());
+        let asked = Arc::<Condvar>::default();
         let state = State {
+            asked: Arc::clone(&asked),
             known: chain.iter().map(|told| (told.hash(), Arc::clone(told))).collect(),
             chain,
             safe: Some(last),
@@ -78,6 +98,7 @@ impl Node {
             has_raw_headers: false,
             chain_id: CHAIN_ID,
             message_count: 0,
+            spoiled_count: 0,
             padding: String::new(),
             observer: Box::new(|_| ()),
             methods: BTreeMap::new(),
@@ -93,7 +114,7 @@ impl Node {
         let ((http, http_listener), (websocket, websocket_listener)) = (bind(), bind());
         runtime.spawn(serve_http(http_listener, Arc::clone(&state)));
         runtime.spawn(serve_websocket(websocket_listener, Arc::clone(&state), tips.clone()));
-        Self { http, websocket, state, tips }
+        Self { http, websocket, state, asked, tips }
     }
 
     pub(crate) fn url(&self) -> UpstreamUrl {
@@ -166,6 +187,22 @@ impl Node {
         self.lock().methods.get(method).copied().unwrap_or(0)
     }
 
+    /// Waits until a method was called so often.
+    pub(crate) fn wait_count(&self, method: &str, count: u64) {
+        let is_less = |state: &mut State| state.methods.get(method).copied().unwrap_or(0) < count;
+        self.wait_while(&format!("{method} {count} times"), is_less);
+    }
+
+    /// Waits until so many answers were spoiled.
+    pub(crate) fn wait_spoiled(&self, count: u64) {
+        self.wait_while(&format!("{count} spoiled"), |state| state.spoiled_count < count);
+    }
+
+    fn wait_while(&self, what: &str, is_less: impl FnMut(&mut State) -> bool) {
+        let waited = self.asked.wait_timeout_while(self.lock(), DEADLINE, is_less).unwrap();
+        assert!(!waited.1.timed_out(), "{what}: not in {:?}", waited.0.methods);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
@@ -179,7 +216,7 @@ impl State {
         let calls: Vec<Value> =
             message.as_array().cloned().unwrap_or_else(|| vec![message.clone()]);
         let methods = calls.iter().map(|call| call["method"].as_str().unwrap().to_owned());
-        let asked = Asked { methods: methods.collect() };
+        let asked = Asked { methods: methods.collect(), text: message.to_string() };
         for method in &asked.methods {
             *self.methods.entry(method.clone()).or_default() += 1;
         }
@@ -188,6 +225,8 @@ impl State {
             return (None, json!({"jsonrpc": "2.0", "id": null, "error": error}));
         }
         let fault = (self.script)(&asked);
+        self.spoiled_count += u64::from(fault.is_some());
+        self.asked.notify_all();
         let answers: Vec<Value> = calls.iter().map(|call| self.answer(call, fault)).collect();
         let is_batch = message.is_array();
         let answer = if is_batch { Value::from(answers) } else { answers[0].clone() };
