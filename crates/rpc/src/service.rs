@@ -66,17 +66,32 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Service {
     store: Arc<Store>,
-    spec: ChainSpec,
-    is_built_in: bool,
+    chain: KnownChain,
+    /// What a node told of the chain since, if it did.
+    learned: OnceLock<KnownChain>,
     settings: Settings,
     /// The `OpenRPC` document.
     document: Vec<u8>,
-    cache: AnswerCache,
     suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
+}
+
+/// A chain as it is known, and the results that were made by that knowledge.
+#[derive(Debug)]
+struct KnownChain {
+    spec: ChainSpec,
+    is_built_in: bool,
+    cache: AnswerCache,
+}
+
+impl KnownChain {
+    fn new(spec: ChainSpec, settings: Settings) -> Self {
+        let (is_built_in, cache) = (spec.is_built_in(), AnswerCache::new(settings.cache_bytes_max));
+        Self { spec, is_built_in, cache }
+    }
 }
 
 /// Wakes those that wait for another view.
@@ -126,11 +141,10 @@ impl Service {
         store.watch(Arc::<Changes>::clone(&changes));
         Self {
             store,
-            is_built_in: spec.is_built_in(),
-            spec,
+            chain: KnownChain::new(spec, settings),
+            learned: OnceLock::new(),
             settings,
             document: openrpc::document(),
-            cache: AnswerCache::new(settings.cache_bytes_max),
             suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
@@ -155,6 +169,17 @@ impl Service {
     pub fn with_health(mut self, health: Arc<dyn Health>) -> Self {
         self.health = Some(health);
         self
+    }
+
+    /// Answers by more that became known of the chain while it is served. Once: a second time
+    /// changes nothing.
+    pub fn learn_chain(&self, spec: ChainSpec) {
+        let _ = self.learned.set(KnownChain::new(spec, self.settings));
+    }
+
+    /// The chain as far as it is known now.
+    fn chain(&self) -> &KnownChain {
+        self.learned.get().unwrap_or(&self.chain)
     }
 
     /// Why what is configured cannot be answered now; none if it can.
@@ -182,7 +207,7 @@ impl Service {
 
     /// Results that are kept.
     pub(crate) fn cache(&self) -> &AnswerCache {
-        &self.cache
+        &self.chain().cache
     }
 
     /// Tells when another view is shown.
@@ -393,18 +418,19 @@ impl Service {
         call: &Call<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Shared>, Failure> {
+        let KnownChain { spec, is_built_in, cache } = self.chain();
         let context = Context {
             view,
-            spec: &self.spec,
+            spec,
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
-            is_built_in: self.is_built_in,
+            is_built_in: *is_built_in,
             is_at_tip: self.is_at_tip(row.method),
             suggested_tip: &self.suggested_tip,
             has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
             catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,
-            cache: &self.cache,
+            cache,
         };
         let mut reader = take_reader()?;
         let mut params = Params::new(call.params);
