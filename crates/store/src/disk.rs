@@ -203,6 +203,8 @@ pub enum DiskError {
     Locked {
         /// The lock's file.
         place: String,
+        /// Which process that is, if it can be told.
+        holder: Option<String>,
     },
 }
 

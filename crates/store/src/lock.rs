@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::disk::{Disk, DiskError, LockGuard};
 
-/// The file that is locked. It is empty, and stays when the lock is given back: a file that is there
-/// says nothing, only the lock on it does.
+/// The file that is locked. It stays when the lock is given back, empty then: a file that is there says
+/// nothing, only the lock on it does. While it is locked it names the process that holds it.
 pub const LOCK_NAME: &str = "lock";
 
 /// The right to write to one data folder. Dropping it gives it back, and so does the end of the
@@ -23,10 +23,15 @@ pub struct WriterLock {
 #[derive(Debug, Error)]
 pub enum LockError {
     /// Another writer is at work.
-    #[error("{folder}: another process writes to this data folder (it holds {folder}/{LOCK_NAME})")]
+    #[error(
+        "{folder}: another process writes to this data folder{}; it holds {folder}/{LOCK_NAME}",
+        .holder.as_ref().map_or(String::new(), |holder| format!(": {holder}"))
+    )]
     Held {
         /// The data folder.
         folder: String,
+        /// Its process and command, if they can be told.
+        holder: Option<String>,
     },
     /// The lock could not be asked for.
     #[error(transparent)]
@@ -38,7 +43,9 @@ impl WriterLock {
     pub fn take(disk: &dyn Disk) -> Result<Self, LockError> {
         match disk.lock(LOCK_NAME) {
             Ok(guard) => Ok(Self { _guard: guard }),
-            Err(DiskError::Locked { .. }) => Err(LockError::Held { folder: disk.place() }),
+            Err(DiskError::Locked { holder, .. }) => {
+                Err(LockError::Held { folder: disk.place(), holder })
+            }
             Err(error) => Err(LockError::Disk(error)),
         }
     }
@@ -56,7 +63,7 @@ mod tests {
     fn check_refused(disk: &dyn Disk) {
         let first = WriterLock::take(disk).unwrap();
         let refusal = WriterLock::take(disk).unwrap_err();
-        assert!(matches!(&refusal, LockError::Held { folder } if *folder == disk.place()));
+        assert!(matches!(&refusal, LockError::Held { folder, .. } if *folder == disk.place()));
         assert!(refusal.to_string().starts_with(&disk.place()), "{refusal}");
         drop(first);
         let _second = WriterLock::take(disk).unwrap();

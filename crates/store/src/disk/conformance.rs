@@ -227,6 +227,28 @@ fn a_lock_is_held_once_and_leaves_other_locks_free() {
 }
 
 #[test]
+fn a_locked_file_names_its_holder_for_as_long_as_it_is_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Folder::open(folder.path()).unwrap();
+    // A process that was killed leaves its name, which says nothing.
+    disk.write("lock", b"pid 1, another\n").unwrap();
+    let guard = disk.lock("lock").unwrap();
+    let Err(DiskError::Locked { holder: Some(holder), .. }) = disk.lock("lock") else {
+        panic!("no holder");
+    };
+    assert!(holder.starts_with(&format!("pid {}, ", std::process::id())), "{holder}");
+    drop(guard);
+    assert_eq!(disk.read("lock", 9).unwrap(), b"");
+    // Whatever is there is shown without what a terminal would obey.
+    let _guard = disk.lock("lock").unwrap();
+    disk.write("lock", &[b"\x1b[31m\xff", [b'a'; 300].as_slice()].concat()).unwrap();
+    let Err(DiskError::Locked { holder: Some(holder), .. }) = disk.lock("lock") else {
+        panic!("no holder");
+    };
+    assert!(holder.starts_with("[31m") && holder.len() < 210, "{holder}");
+}
+
+#[test]
 fn a_folder_is_made_with_those_above_it_and_lists_only_its_files() {
     let above = tempfile::tempdir().unwrap();
     let path = above.path().join("x/y");

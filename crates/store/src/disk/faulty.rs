@@ -279,7 +279,8 @@ impl Disk for FaultyDisk {
             state.locks.insert(name.to_owned(), token);
             Ok(Some(token))
         })?;
-        let token = token.ok_or_else(|| DiskError::Locked { place: file_place(name) })?;
+        let held = || DiskError::Locked { place: file_place(name), holder: None };
+        let token = token.ok_or_else(held)?;
         Ok(LockGuard::new(HeldLock { disk: self.clone(), name: name.to_owned(), token }))
     }
 }

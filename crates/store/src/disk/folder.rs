@@ -16,6 +16,9 @@ use std::sync::Arc;
 use super::file::OpenFile;
 use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
 
+/// Bytes of what is read about the holder of a lock.
+const HOLDER_BYTES_MAX: usize = 200;
+
 /// A folder of the file system.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -188,24 +191,56 @@ impl Disk for Folder {
                 .truncate(false)
                 .open(path)?;
             match file.try_lock() {
-                Ok(()) => Ok(Some(file)),
-                Err(TryLockError::WouldBlock) => Ok(None),
+                Ok(()) => Ok(Ok(file)),
+                Err(TryLockError::WouldBlock) => Ok(Err(read_holder(&file))),
                 Err(TryLockError::Error(cause)) => Err(cause),
             }
         })?;
-        let file = attempt.ok_or_else(|| DiskError::Locked { place: self.file_place(name) })?;
-        Ok(LockGuard::new(LockedFile(file)))
+        match attempt {
+            Ok(file) => Ok(LockGuard::new(LockedFile::sign(file))),
+            Err(holder) => Err(DiskError::Locked { place: self.file_place(name), holder }),
+        }
     }
 }
 
-/// A file whose lock is held.
+/// A file whose lock is held, and which names its holder for as long.
 #[derive(Debug)]
 struct LockedFile(File);
 
+impl LockedFile {
+    /// Names this process in the file. One that cannot be named holds the lock all the same.
+    fn sign(file: File) -> Self {
+        let holder = format!("pid {}, {}\n", std::process::id(), command());
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
+        Self(file)
+    }
+}
+
 impl Held for LockedFile {}
+
+/// The program and its first argument, if that is a word. What else was typed may hold keys.
+fn command() -> String {
+    let mut typed = std::env::args_os();
+    let program = typed.next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
+    let word = typed.next().and_then(|word| word.into_string().ok());
+    let word = word.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    word.map_or_else(|| program.to_string(), |word| format!("{program} {word}"))
+}
+
+/// What a file says of the holder of its lock.
+fn read_holder(file: &File) -> Option<String> {
+    let mut bytes = [0; HOLDER_BYTES_MAX];
+    let count = file.read_at(&mut bytes, 0).ok()?;
+    let text = String::from_utf8_lossy(bytes.get(..count)?);
+    let holder: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    Some(holder).filter(|holder| !holder.is_empty())
+}
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
+        // A file of which nobody holds the lock says nothing.
+        let _ = self.0.set_len(0);
         // Closing gives the lock back only when nobody else has the file open, and a process that
         // is being started has it for a moment.
         let _ = self.0.unlock();
