@@ -126,6 +126,9 @@ impl UpstreamArgs {
 
     /// The highest block that will not change: by the depth that was given, or by the node's word.
     pub(crate) async fn fetch_final(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
+        if nodes.quorum() > 1 {
+            return self.fetch_final_agreed(nodes).await;
+        }
         let (_, claims) =
             nodes.fetch_claims(&[BlockTag::Latest, BlockTag::Finalized], PATIENCE).await?;
         let [latest, finalized] = claims.as_slice() else {
@@ -147,6 +150,22 @@ impl UpstreamArgs {
             (Some(_), None, _) => None,
         };
         claim.ok_or_else(|| Failure::Work(anyhow!("the upstream has no tip")))
+    }
+
+    /// The same where so many nodes must agree: no single one's word counts.
+    async fn fetch_final_agreed(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
+        let tag = match self.finality_depth {
+            Some(depth) => BlockTag::Number(nodes.fetch_tip().await?.number.saturating_sub(depth)),
+            None => BlockTag::Finalized,
+        };
+        let claim = nodes.fetch_agreed(tag).await?;
+        claim.ok_or_else(|| {
+            Failure::Work(anyhow!(
+                "{} upstreams must agree on which block is final, and they do not\n  hint: say how \
+                 far below the tip blocks are final: --finality-depth N",
+                nodes.quorum()
+            ))
+        })
     }
 }
 

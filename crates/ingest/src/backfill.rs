@@ -55,14 +55,6 @@ pub enum BackfillError {
     /// No node answers.
     #[error(transparent)]
     Upstreams(#[from] UpstreamsError),
-    /// Blocks that may still change.
-    #[error("block {last} is not final: the upstream's finalised block is {finalized}")]
-    NotFinal {
-        /// The highest block that was asked for.
-        last: u64,
-        /// The highest that is final.
-        finalized: u64,
-    },
 }
 
 /// Whoever makes new segments live.

@@ -1,5 +1,6 @@
 //! `quipu backfill`: ranges of blocks from nodes into the data folder, proven.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,22 +37,22 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let ask = || args.upstream.ask_spec(&runtime);
     let chain = FolderChain::choose_or_ask(&args.chain, found.as_ref(), ask)?;
     let nodes = args.upstream.nodes(&chain.spec)?;
+    // Before any node is asked: whoever else writes to the folder is told at once.
+    let opened = found.is_some().then(|| open(&path, &chain)).transpose()?;
+    let wanted = wanted(args, opened.as_ref().map(|(folder, _)| folder.store.view()).as_deref())?;
     runtime.block_on(nodes.introduce())?;
     let finalized = runtime.block_on(args.upstream.fetch_final(&nodes))?;
     let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
     let anchors = runtime.block_on(with_finalized(anchors, &nodes, finalized));
-    if let Some(folder) = &found {
-        folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    }
-    let wanted = wanted(args, found.as_ref().map(|folder| folder.store.view()).as_deref())?;
-    if wanted.last() > finalized.number {
-        let (last, finalized) = (wanted.last(), finalized.number);
-        return Err(refused(&BackfillError::NotFinal { last, finalized }));
-    }
-    let folder = DataFolder::create(&path)?;
-    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
-        .map_err(|error| told(&error))?;
+    let left = left(wanted, finalized.number);
+    let last = wanted.last().min(finalized.number);
+    let Some(wanted) = BlockRange::from_ends(wanted.first(), last) else {
+        return Ok(print_lines(&left.into_iter().collect::<Vec<_>>())?);
+    };
+    let (folder, mut writer) = match opened {
+        Some(opened) => opened,
+        None => open(&path, &chain)?,
+    };
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&folder, &writer)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
@@ -71,8 +72,28 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     };
     let outcome = fill(&backfiller, &mut writer, &units, &watch);
     let elapsed = watch.finish();
-    print_lines(&[outcome.sum(wanted, elapsed)])?;
+    let lines: Vec<String> = [outcome.sum(wanted, elapsed)].into_iter().chain(left).collect();
+    print_lines(&lines)?;
     outcome.failure.map_or(Ok(()), |error| Err(refused(&error)))
+}
+
+/// The folder to write to, made if it is not there.
+fn open(path: &Path, chain: &FolderChain) -> Result<(DataFolder, Writer), Failure> {
+    let folder = DataFolder::create(path)?;
+    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
+    let writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone());
+    Ok((folder, writer.map_err(|error| told(&error))?))
+}
+
+/// What is said of blocks that are not taken because they may still change.
+fn left(wanted: BlockRange, finalized: u64) -> Option<String> {
+    let first = wanted.first().max(finalized.saturating_add(1));
+    let left = BlockRange::from_ends(first, wanted.last())?;
+    Some(format!(
+        "left: blocks {left}, which are not final: the upstream's finalised block is {finalized}\n  \
+         hint: `quipu serve --upstream` follows them; --finality-depth N says how far below the \
+         tip blocks are final"
+    ))
 }
 
 /// The threads that ask nodes.
@@ -184,10 +205,6 @@ fn refused(error: &BackfillError) -> Failure {
         }
         BackfillError::Import(_) | BackfillError::Upstreams(_) => {
             "run the same command again when an upstream is well; what was taken stays"
-        }
-        BackfillError::NotFinal { .. } => {
-            "blocks that may still change are not sealed: `quipu serve --upstream` follows them; \
-             --finality-depth N says how far below the tip they are final"
         }
     };
     Failure::Work(anyhow!("{error}\n  hint: {hint}"))

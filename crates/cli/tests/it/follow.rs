@@ -29,8 +29,17 @@ fn a_backfill_from_a_server_gives_the_folder_that_it_serves() {
     backfill(&[&genesis[..], &["--blocks", "30..39"]].concat()).ends_with(1);
     backfill(&[&genesis[..], &["--blocks", "0..29"]].concat()).ends_with(0);
     backfill(&["--blocks", "50..99", "--unanchored"]).ends_with(0);
-    backfill(&["--blocks", "0..100"]).ends_with(1);
-    backfill(&[]).ends_with(0);
+    // What is not final is left, and said; nothing is refused.
+    let ran = backfill(&["--blocks", "95..99999"]).ends_with(0);
+    assert!(ran.out.contains("blocks 95..99 are held already"), "{}", ran.out);
+    assert!(ran.out.contains("left: blocks 100..99999, which are not final"), "{}", ran.out);
+    let ran = backfill(&["--blocks", "200..300"]).ends_with(0);
+    assert!(ran.out.starts_with("left: blocks 200..300, "), "{}", ran.out);
+    let ran = backfill(&["--finality-depth", "60"]).ends_with(0);
+    assert!(ran.out.contains("10 blocks of 0..39 taken"), "{}", ran.out);
+    assert!(ran.out.contains("left: blocks 40..99, "), "{}", ran.out);
+    let ran = backfill(&["--blocks", "0..99999"]).ends_with(0);
+    assert!(ran.out.contains("10 blocks of 0..99 taken"), "{}", ran.out);
     // The manifests differ: only the archives' names tell what the chain is called.
     let blocks_of = |mut files: std::collections::BTreeMap<String, Vec<u8>>| {
         files.remove("manifest");
@@ -39,6 +48,9 @@ fn a_backfill_from_a_server_gives_the_folder_that_it_serves() {
     assert!(blocks_of(files(&copy)) == blocks_of(data.files()));
     quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
     backfill(&[]).ends_with(0);
+    // No gap, though the highest block that is held is above what is final.
+    let ran = backfill(&["--finality-depth", "60"]).ends_with(0);
+    assert!(ran.out.contains("blocks 0..39 are held already"), "{}", ran.out);
 }
 
 #[test]
