@@ -346,7 +346,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// How a tip is followed.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FollowArgs {
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
@@ -449,7 +449,7 @@ pub(crate) struct WorkArgs {
 }
 
 /// Which chain it is, and what is trusted.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Chain")]
 pub(crate) struct ChainArgs {
     /// A known network [default: told by the data folder, or else by the file's name]

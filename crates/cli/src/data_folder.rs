@@ -25,7 +25,7 @@ use crate::args::DataArgs;
 use crate::folder_chain::proving_spec_of;
 
 /// A data folder, open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DataFolder {
     pub(crate) path: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,

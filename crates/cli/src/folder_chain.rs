@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use chain::ChainSpec;
 use ingest::archive::ArchiveName;
+use ingest::import::network_of;
 use store::genesis_file::{GENESIS_NAME, forget_genesis, keep_genesis, read_genesis};
 use store::head::has_log;
 use store::manifest::Network;
 use store::read::block_on;
-use store::{Reader, Writer};
+use store::{Reader, Told, Writer};
 
 use crate::Failure;
 use crate::args::ChainArgs;
@@ -62,14 +63,30 @@ impl FolderChain {
         folder: Option<&DataFolder>,
         ask: impl FnOnce() -> Result<ChainSpec, Failure>,
     ) -> Result<Self, Failure> {
+        match Self::choose_if_told(args, folder)? {
+            Some(chain) => Ok(chain),
+            None => Ok(Self::asked(ask()?)),
+        }
+    }
+
+    /// Decides by flags or by the folder; `None` if neither tells.
+    pub(crate) fn choose_if_told(
+        args: &ChainArgs,
+        folder: Option<&DataFolder>,
+    ) -> Result<Option<Self>, Failure> {
         let held = match folder {
             Some(folder) => Held::read(folder, None, args.genesis.is_none())?,
             None => Held { is_empty: true, ..Held::default() },
         };
         if let Some(by_flags) = spec_by_flags(args, held.network.name.as_deref())? {
-            return Self::by_flags(args, held, by_flags);
+            return Self::by_flags(args, held, by_flags).map(Some);
         }
-        Ok(Self { spec: held.spec.map_or_else(ask, Ok)?, genesis: Genesis::Stays })
+        Ok(held.spec.map(|spec| Self { spec, genesis: Genesis::Stays }))
+    }
+
+    /// The chain that a node follows.
+    pub(crate) fn asked(spec: ChainSpec) -> Self {
+        Self { spec, genesis: Genesis::Stays }
     }
 
     /// Flags name the chain: they must not name another than the one that is held.
@@ -87,6 +104,14 @@ impl FolderChain {
         let is_bare = args.chain_id.is_some() && by_flags.genesis_hash().is_none();
         let own = held.spec.filter(|_| is_bare);
         Ok(Self { spec: own.unwrap_or(by_flags), genesis })
+    }
+
+    /// Remembers the chain though nothing of it is held yet, so that later starts need no flag.
+    pub(crate) fn remember(&self, folder: &DataFolder, writer: &mut Writer) -> anyhow::Result<()> {
+        // Whatever else lies in the folder, its manifest was there before.
+        let network = network_of(&self.spec);
+        writer.commit(Vec::new(), Told { network, ..Told::default() })?;
+        self.settle(folder, writer)
     }
 
     /// Keeps the genesis.json, or forgets it.

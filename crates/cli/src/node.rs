@@ -15,7 +15,7 @@ use ingest::upstream::{
     AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl,
 };
 use rpc::{NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{error, info};
 
@@ -42,6 +42,8 @@ pub(crate) struct Node {
     places: Semaphore,
     chain: OnceLock<OwnChain>,
     identity: Mutex<KnownIdentity>,
+    /// Told when the server stops: nobody waits for a node then.
+    stopping: watch::Sender<bool>,
 }
 
 /// What tells our chain from others.
@@ -101,7 +103,47 @@ impl Node {
             places: Semaphore::new(REQUESTS_MAX),
             chain: OnceLock::new(),
             identity: Mutex::default(),
+            stopping: watch::Sender::new(false),
         })
+    }
+
+    /// Refuses what it is asked from now on, and what it has not answered yet.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    async fn unless_stopped<T>(
+        &self,
+        asking: impl Future<Output = Result<T, PassThroughError>>,
+    ) -> Result<T, PassThroughError> {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            answered = asking => answered,
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => {
+                Err(PassThroughError::Failed("the server stops".to_owned()))
+            }
+        }
+    }
+
+    async fn pass(&self, request: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>, PassThroughError> {
+        let failed = |error: String| PassThroughError::Failed(error);
+        let _place = self.places.acquire().await.map_err(|closed| failed(closed.to_string()))?;
+        self.identify(None).await?;
+        // Once only: what changes something, as a raw transaction does, is not sent twice.
+        match self.endpoint.ask_on(request.into(), bytes_max).await {
+            Ok((answer, connection)) => {
+                // A connection that was made anew may lead to another node.
+                if connection.is_some() {
+                    self.identify(connection).await?;
+                }
+                Ok(answer.into())
+            }
+            Err(AskError::TooLarge { .. }) => Err(PassThroughError::TooLarge),
+            Err(error) => {
+                self.forget_identity().await;
+                Err(failed(error.to_string()))
+            }
+        }
     }
 
     /// Says which chain is ours, as soon as that is known. Until then nothing is asked.
@@ -151,6 +193,36 @@ impl Node {
         }
     }
 
+    async fn open_subscription(
+        &self,
+        params: String,
+    ) -> Result<Box<dyn NodeSubscription>, PassThroughError> {
+        let url = self.socket_url.as_ref().ok_or(PassThroughError::NoSubscriptions)?;
+        let permit = Arc::clone(&self.subscriptions).try_acquire_owned();
+        let permit = permit
+            .map_err(|_| PassThroughError::TooManySubscriptions { count_max: SUBSCRIPTIONS_MAX })?;
+        let failed = |error: String| PassThroughError::Failed(error);
+        let link = SubscriptionLink::connect(url, AskLimits::default()).await;
+        let (link, identity) = link.map_err(|error| failed(error.to_string()))?;
+        // Every connection is asked who is at its other end.
+        if let Some(reason) = self.find_difference(identity) {
+            error!(node = url.name(), reason, "nothing is subscribed to at this node");
+            return Err(PassThroughError::Foreign(reason));
+        }
+        let subscription = link.subscribe(params).await.map_err(|error| match error {
+            AskError::Refused { code, message } => {
+                PassThroughError::Refused { code: i32::try_from(code).unwrap_or(-32000), message }
+            }
+            AskError::Connect(_)
+            | AskError::Late(_)
+            | AskError::Broken(_)
+            | AskError::TooLarge { .. }
+            | AskError::Status { .. }
+            | AskError::Malformed(_) => failed(error.to_string()),
+        })?;
+        Ok(Box::new(PassedSubscription { subscription, _permit: permit }))
+    }
+
     async fn forget_identity(&self) {
         self.identity.lock().await.until = None;
     }
@@ -158,60 +230,11 @@ impl Node {
 
 impl PassThrough for Node {
     fn ask(&self, request: Vec<u8>, answer_bytes_max: usize) -> Passing<'_> {
-        Box::pin(async move {
-            let failed = |error: String| PassThroughError::Failed(error);
-            let _place =
-                self.places.acquire().await.map_err(|closed| failed(closed.to_string()))?;
-            self.identify(None).await?;
-            // Once only: what changes something, as a raw transaction does, is not sent twice.
-            match self.endpoint.ask_on(request.into(), answer_bytes_max).await {
-                Ok((answer, connection)) => {
-                    // A connection that was made anew may lead to another node.
-                    if connection.is_some() {
-                        self.identify(connection).await?;
-                    }
-                    Ok(answer.into())
-                }
-                Err(AskError::TooLarge { .. }) => Err(PassThroughError::TooLarge),
-                Err(error) => {
-                    self.forget_identity().await;
-                    Err(failed(error.to_string()))
-                }
-            }
-        })
+        Box::pin(self.unless_stopped(self.pass(request, answer_bytes_max)))
     }
 
     fn subscribe(&self, params: String) -> Subscribing<'_> {
-        Box::pin(async move {
-            let url = self.socket_url.as_ref().ok_or(PassThroughError::NoSubscriptions)?;
-            let permit = Arc::clone(&self.subscriptions).try_acquire_owned();
-            let permit = permit.map_err(|_| PassThroughError::TooManySubscriptions {
-                count_max: SUBSCRIPTIONS_MAX,
-            })?;
-            let failed = |error: String| PassThroughError::Failed(error);
-            let link = SubscriptionLink::connect(url, AskLimits::default()).await;
-            let (link, identity) = link.map_err(|error| failed(error.to_string()))?;
-            // Every connection is asked who is at its other end.
-            if let Some(reason) = self.find_difference(identity) {
-                error!(node = url.name(), reason, "nothing is subscribed to at this node");
-                return Err(PassThroughError::Foreign(reason));
-            }
-            let subscription = link.subscribe(params).await.map_err(|error| match error {
-                AskError::Refused { code, message } => PassThroughError::Refused {
-                    code: i32::try_from(code).unwrap_or(-32000),
-                    message,
-                },
-                AskError::Connect(_)
-                | AskError::Late(_)
-                | AskError::Broken(_)
-                | AskError::TooLarge { .. }
-                | AskError::Status { .. }
-                | AskError::Malformed(_) => failed(error.to_string()),
-            })?;
-            let passed: Box<dyn NodeSubscription> =
-                Box::new(PassedSubscription { subscription, _permit: permit });
-            Ok(passed)
-        })
+        Box::pin(self.unless_stopped(self.open_subscription(params)))
     }
 }
 

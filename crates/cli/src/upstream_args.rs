@@ -9,7 +9,6 @@ use chain::{BlobPrices, ChainSpec};
 use ingest::upstream::{
     AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams,
 };
-use tokio::runtime::Runtime;
 use tracing::warn;
 
 use crate::Failure;
@@ -18,7 +17,7 @@ use crate::Failure;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The nodes.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Upstream")]
 pub(crate) struct UpstreamArgs {
     // Texts, because what cannot be parsed would be shown whole, and addresses hold keys.
@@ -93,9 +92,9 @@ impl UpstreamArgs {
     }
 
     /// The chain that the nodes follow, if it is a known one.
-    pub(crate) fn ask_spec(&self, runtime: &Runtime) -> Result<ChainSpec, Failure> {
+    pub(crate) async fn ask_spec(&self) -> Result<ChainSpec, Failure> {
         let nodes = self.nodes(&ChainSpec::bare("unknown", None, None))?;
-        let Identity { chain_id, genesis_hash } = runtime.block_on(nodes.introduce())?;
+        let Identity { chain_id, genesis_hash } = nodes.introduce().await?;
         let known = ChainSpec::known_by_chain_id(chain_id);
         let is_same =
             |spec: &ChainSpec| genesis_hash.is_none_or(|found| spec.genesis_hash() == Some(found));
@@ -106,22 +105,6 @@ impl UpstreamArgs {
                  or take its word with --chain-id {chain_id}{hash}"
             ))
         })
-    }
-
-    /// A chain with the blob parameters that the nodes go by, if it has none of its own: without them
-    /// no blob has a price.
-    pub(crate) fn with_blob_params(
-        &self,
-        spec: ChainSpec,
-        runtime: &Runtime,
-    ) -> Result<ChainSpec, Failure> {
-        if spec.blob_schedule().is_some() {
-            return Ok(spec);
-        }
-        let told = runtime.block_on(self.nodes(&spec)?.fetch_blob_params());
-        let spec = if told.is_empty() { spec } else { spec.with_blob_params(told) };
-        log_blob_prices(&spec);
-        Ok(spec)
     }
 
     /// The highest block that will not change: by the depth that was given, or by the node's word.

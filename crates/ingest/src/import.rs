@@ -31,7 +31,8 @@ use crate::archive::{Archive, ReadAt};
 use crate::prove::{Facts, Progress, Prover, Report, WholeFile, check_name};
 use crate::survey::{check_checksum, check_network};
 
-pub(crate) use intake::{Intake, network_of};
+pub(crate) use intake::Intake;
+pub use intake::network_of;
 pub(crate) use trust::Trust;
 
 pub use error::ImportError;

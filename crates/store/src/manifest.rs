@@ -519,6 +519,10 @@ impl Manifest {
                 _ => Ok(()),
             }
         }
+        // Where nothing is sealed, the chain that is remembered may be named anew.
+        if self.segments.is_empty() && (told.chain_id, told.genesis_hash) != (None, None) {
+            self.network = Network::default();
+        }
         take("chain id", &mut self.network.chain_id, told.chain_id)?;
         take("genesis hash", &mut self.network.genesis_hash, told.genesis_hash)?;
         if self.network.name.is_none() {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;
-    let ask = || args.upstream.ask_spec(&runtime);
+    let ask = || runtime.block_on(args.upstream.ask_spec());
     let chain = FolderChain::choose_or_ask(&args.chain, found.as_ref(), ask)?;
     let nodes = args.upstream.nodes(&chain.spec)?;
     // Before any node is asked: whoever else writes to the folder is told at once.

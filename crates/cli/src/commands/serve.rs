@@ -26,7 +26,8 @@ use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::{FolderChain, spec_of};
 use crate::node::{Node, OwnChain};
 
-use follow::{Following, Plan};
+use follow::{Following, Plan, ServerParts};
+use health::FollowHealth;
 use watch::{warn_of_head, watch_folder};
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
@@ -42,10 +43,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (folder, plan) = if is_following {
         // With a node to follow, an empty folder is a beginning.
         let path = locate(&args.data)?;
-        let ask = || follow.upstream.ask_spec(&bound.runtime);
         let found = DataFolder::find(&path)?;
-        let mut chain = FolderChain::choose_or_ask(&follow.chain, found.as_ref(), ask)?;
-        chain.spec = follow.upstream.with_blob_params(chain.spec, &bound.runtime)?;
+        let chain = FolderChain::choose_if_told(&follow.chain, found.as_ref())?;
         (DataFolder::create(&path)?, Some(Plan { args: follow, chain }))
     } else {
         (DataFolder::open(&args.data)?, None)
@@ -156,8 +155,8 @@ impl Bound {
         wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
         let plan = wiring.plan;
-        let spec = match plan {
-            Some(plan) => plan.chain.spec.clone(),
+        let spec = match plan.and_then(|plan| plan.chain.as_ref()) {
+            Some(chain) => chain.spec.clone(),
             None => spec_of(folder)?,
         };
         let own_chain = OwnChain::of(&spec);
@@ -173,35 +172,67 @@ impl Bound {
         if plan.is_none() {
             warn_of_head(&store.read_head(spec.clone())?);
         }
-        let begin = |plan: &Plan<'_>| Following::begin(plan, folder, &store, self.runtime.handle());
-        let following = plan.map(begin).transpose()?;
         let mut service = Service::new(Arc::clone(&store), spec, settings);
-        if let Some(following) = &following {
-            service = service.with_health(following.health());
+        let health = plan.map(|_| Arc::<FollowHealth>::default());
+        if let Some(health) = &health {
+            service = service.with_health(Arc::<FollowHealth>::clone(health));
         }
-        if let Some(node) = wiring.node {
+        let node = wiring.node;
+        if let Some(node) = &node {
             node.expect_chain(own_chain);
-            service = service.with_pass_through(wiring.pass_through, node);
+            service = service.with_pass_through(wiring.pass_through, Arc::<Node>::clone(node));
         }
-        let server = Arc::new(Server::new(Arc::new(service), http));
+        let service = Arc::new(service);
+        let begin = |(plan, health): (&Plan<'_>, Arc<FollowHealth>)| {
+            let (store, service) = (Arc::clone(&store), Arc::clone(&service));
+            let (folder, runtime) = (folder.clone(), self.runtime.handle().clone());
+            let node = node.clone();
+            Following::begin(plan, ServerParts { folder, store, service, health, node, runtime })
+        };
+        let mut following = plan.zip(health).map(begin).transpose()?;
+        let server = Arc::new(Server::new(service, http));
+        let mut failure = None;
         let outcome = self.runtime.block_on(async {
             let held = store.view().coverage();
             let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
             info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
             tokio::spawn(watch_folder(store, following.is_some()));
             let stop = async {
-                self.stop.wait().await;
+                tokio::select! {
+                    () = self.stop.wait() => {}
+                    cause = failed(following.as_mut()) => failure = Some(cause),
+                }
                 info!("stopping: requests under way are finished");
+                // At once and not after the last request: neither may wait for a node.
+                if let Some(following) = &following {
+                    following.stop();
+                }
+                if let Some(node) = &node {
+                    node.stop();
+                }
             };
             self.listener.serve(server, stop).await.map_err(|error| told(&error))
         });
         if let Some(following) = following {
             following.end();
         }
-        outcome?;
         pool.close();
+        // Names that are looked up, for instance, are not waited for.
+        self.runtime.shutdown_background();
+        outcome?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
         info!("stopped");
         Ok(())
+    }
+}
+
+/// Waits until following fails for good; for ever, if nothing is followed.
+async fn failed(following: Option<&mut Following>) -> Failure {
+    match following {
+        Some(following) => following.failed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -27,6 +27,7 @@ mod limits;
 mod live;
 mod lost_manifest;
 mod new_heads;
+mod node_faults;
 mod node_socket;
 mod node_subscriptions;
 mod openrpc;

@@ -1,9 +1,10 @@
 //! A server under test: the real executable on a free port, and a client that hides nothing.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,16 +27,34 @@ pub(crate) struct Answer {
 
 impl Served {
     pub(crate) fn start(data: &Path, args: &[&str]) -> Self {
+        let (served, lines) = Self::start_saying(data, args, "off");
+        // Whatever it says later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        served
+    }
+
+    /// The same with its logs, line by line until it ends.
+    pub(crate) fn start_logged(data: &Path, args: &[&str]) -> (Self, Receiver<String>) {
+        let (served, lines) = Self::start_saying(data, args, "info");
+        let (sender, receiver) = sync_channel(10_000);
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|it| sender.send(it)));
+        (served, receiver)
+    }
+
+    fn start_saying(
+        data: &Path,
+        args: &[&str],
+        level: &str,
+    ) -> (Self, Lines<BufReader<ChildStderr>>) {
         let serve = ["serve", "--data-dir", text(data), "--listen", "127.0.0.1:0"];
         let mut command = command(&[&serve[..], args].concat());
-        command.env("RUST_LOG", "off").stdout(Stdio::null()).stderr(Stdio::piped());
+        command.env("RUST_LOG", level).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.next().unwrap().unwrap();
-        let address = line.strip_prefix("listening on http://").unwrap().to_owned();
-        // Whatever it says later must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
+        let address = line.strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("not listening: {line}")).to_owned();
+        (Self { child, address }, lines)
     }
 
     /// A server that was started otherwise.
@@ -110,6 +129,16 @@ impl Served {
         let answer = self.call(method, params);
         assert!(answer.get("error").is_none(), "{method} {params}: {answer}");
         answer["result"].clone()
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it ends by itself; its exit code.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     /// Asks the server to stop; its exit code.

@@ -139,6 +139,7 @@ pub(crate) fn said_by(identity: &SaidIdentity, request: &Value) -> Option<Value>
     is_genesis.then(|| identity.genesis.clone())
 }
 
+/// The body of the next request; `None` if the client has left.
 pub(crate) fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut bytes = 0;
     loop {

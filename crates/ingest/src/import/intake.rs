@@ -62,7 +62,8 @@ where
 }
 
 /// What a manifest is told of a chain.
-pub(crate) fn network_of(spec: &ChainSpec) -> Network {
+#[must_use]
+pub fn network_of(spec: &ChainSpec) -> Network {
     Network {
         name: Some(spec.name().to_owned()),
         chain_id: spec.chain_id(),

@@ -1,6 +1,7 @@
 //! What clients and supervisors are told of following a node.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ingest::follow::{Status, StatusBoard};
 use rpc::{CatchingUp, Health};
@@ -9,62 +10,110 @@ use rpc::{CatchingUp, Health};
 const LAG_MAX: u64 = 8;
 
 /// How following goes, in the words of `/readyz` and `eth_syncing`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FollowHealth {
-    board: Arc<StatusBoard>,
+    /// There as soon as it is known which chain is followed.
+    board: OnceLock<Arc<StatusBoard>>,
+    /// Why it is not known yet.
+    chain_error: Mutex<Option<String>>,
     /// The newest block that was held when it began.
-    starting: u64,
+    starting: AtomicU64,
 }
 
 impl FollowHealth {
-    pub(super) fn of(board: Arc<StatusBoard>, starting: u64) -> Self {
-        Self { board, starting }
+    /// From now on this board tells how it goes.
+    pub(super) fn follow(&self, board: Arc<StatusBoard>) {
+        // A server follows one chain.
+        let _ = self.board.set(board);
+    }
+
+    pub(super) fn starts_at(&self, number: u64) {
+        self.starting.store(number, Ordering::Relaxed);
+    }
+
+    /// It is not known yet which chain is followed.
+    pub(super) fn waits(&self, error: &str) {
+        let mut chain_error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner);
+        *chain_error = Some(error.to_owned());
     }
 }
 
 impl Health for FollowHealth {
     fn troubles(&self) -> Vec<String> {
-        troubles(&self.board.status())
+        if let Some(board) = self.board.get() {
+            return troubles(&board.status());
+        }
+        let error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let error = error.map_or(String::new(), |error| format!(": {error}"));
+        vec![format!("no upstream has said yet which chain it follows{error}")]
     }
 
     fn catching_up(&self) -> Option<CatchingUp> {
-        let status = self.board.status();
+        let status = self.board.get()?.status();
         let highest = status.upstream_tip.filter(|_| is_behind(&status))?;
-        Some(CatchingUp { starting: self.starting, highest })
+        Some(CatchingUp { starting: self.starting.load(Ordering::Relaxed), highest })
     }
 
     fn conflict(&self) -> Option<String> {
-        self.board.status().conflict.map(|conflict| conflict.to_string())
+        self.board.get()?.status().conflict.map(|conflict| conflict.to_string())
     }
 }
 
+/// Whether so many blocks are missing, or one for so long, that this is not the tip.
 fn is_behind(status: &Status) -> bool {
-    status.lag().is_some_and(|lag| lag > LAG_MAX)
+    status.lag().is_some_and(|lag| lag > LAG_MAX) || status.delay().is_some()
 }
 
 fn troubles(status: &Status) -> Vec<String> {
     let conflict = status.conflict.map(|conflict| {
         format!("{conflict}; nothing is followed until quipu rewind says which is right")
     });
-    let lag = status.lag().filter(|_| is_behind(status));
-    let behind = lag.map(|lag| format!("{lag} blocks behind the upstream"));
+    let behind = status.lag().filter(|_| is_behind(status)).map(|lag| {
+        let since = status.delay();
+        let since = since.map_or(String::new(), |time| format!(", for {} s", time.as_secs()));
+        format!("{lag} blocks behind the upstream{since}")
+    });
     // A conflict is an error of its own: once is enough.
     let error = status.last_error.as_ref().filter(|_| conflict.is_none());
     let failing = error.map(|error| format!("the upstream cannot be followed: {error}"));
-    [conflict, behind, failing].into_iter().flatten().collect()
+    [conflict, behind, failing, silence(status)].into_iter().flatten().collect()
+}
+
+/// Why it is not known what the tip is, if it is not.
+fn silence(status: &Status) -> Option<String> {
+    let heard = status.heard_at.map_or_else(
+        || "no upstream has told its tip yet".to_owned(),
+        |heard_at| format!("no upstream has told its tip for {} s", heard_at.elapsed().as_secs()),
+    );
+    let error = status.tip_error.as_ref();
+    let is_silent = status.heard_at.is_none() || status.silence().is_some() || error.is_some();
+    let error = error.map_or(String::new(), |error| format!(": {error}"));
+    is_silent.then(|| format!("{heard}{error}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use alloy_primitives::B256;
     use ingest::follow::Conflict;
+    use tokio::time::Instant;
 
     use super::*;
 
+    fn at_tip() -> Status {
+        Status {
+            tip: Some((100, B256::ZERO)),
+            upstream_tip: Some(108),
+            heard_at: Some(Instant::now()),
+            block_time: Some(Duration::from_secs(3)),
+            ..Status::default()
+        }
+    }
+
     #[test]
     fn troubles_are_a_conflict_a_long_way_behind_or_a_node_that_fails() {
-        let at_tip =
-            Status { tip: Some((100, B256::ZERO)), upstream_tip: Some(108), ..Status::default() };
+        let at_tip = at_tip();
         assert!(troubles(&at_tip).is_empty());
         let behind = Status { upstream_tip: Some(109), ..at_tip.clone() };
         assert_eq!(troubles(&behind), ["9 blocks behind the upstream"]);
@@ -75,5 +124,36 @@ mod tests {
         let told = troubles(&Status { conflict, ..failing });
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(told.contains(&ours.to_string()) && told.contains(&theirs.to_string()), "{told}");
+    }
+
+    fn ago(seconds: u64) -> Option<Instant> {
+        Instant::now().checked_sub(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn two_block_times_of_silence_or_of_waiting_for_a_block_are_troubles() {
+        let check = |status: &Status, begin: &str, end: &str| {
+            let told = troubles(status);
+            let [told] = told.as_slice() else { panic!("{told:?}") };
+            assert!(told.starts_with(begin) && told.ends_with(end), "{told}");
+        };
+        check(&Status { heard_at: None, ..at_tip() }, "no upstream has told its tip yet", "");
+        let heard = |seconds| Status { heard_at: ago(seconds), ..at_tip() };
+        assert!(troubles(&heard(2)).is_empty());
+        check(&heard(600), "no upstream has told its tip for 60", " s");
+        let refused = Status { tip_error: Some("HTTP 429".to_owned()), ..heard(600) };
+        check(&refused, "no upstream has told its tip for 60", " s: HTTP 429");
+        // A node that is asked seldom is not silent between two questions.
+        let poll_every = Duration::from_secs(500);
+        assert!(troubles(&Status { poll_every, ..heard(600) }).is_empty());
+        // Heard of ever since, but never reached.
+        let awaited = |seconds| Status {
+            awaited: Some((101, ago(seconds).unwrap())),
+            upstream_tip: Some(101),
+            ..at_tip()
+        };
+        assert!(!is_behind(&awaited(2)) && troubles(&awaited(2)).is_empty());
+        check(&awaited(600), "1 blocks behind the upstream, for 60", " s");
+        assert!(is_behind(&awaited(600)));
     }
 }
