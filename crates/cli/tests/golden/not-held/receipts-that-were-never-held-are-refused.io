@@ -11,4 +11,4 @@
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getTransactionReceipt","params":["0x1111111111111111111111111111111111111111111111111111111111111111"]}
 << {"jsonrpc":"2.0","id":1,"result":null}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_capabilities","params":[]}
-<< {"jsonrpc":"2.0","id":1,"result":{"head":{"number":"0x63","hash":"0x0fbeaf1ee16af9133b8fede92a567a996352c97779105979693976e455860134"},"state":{"disabled":true},"tx":{"disabled":false,"oldestBlock":"0x0"},"logs":{"disabled":true},"receipts":{"disabled":true},"blocks":{"disabled":false,"oldestBlock":"0x0"},"stateproofs":{"disabled":true}}}
+<< {"jsonrpc":"2.0","id":1,"result":{"head":{"number":"0x63","hash":"0xbf142574987232f18e313e329ff8a420665391a645b63ddf5eb79ff3a076376b"},"state":{"disabled":true},"tx":{"disabled":false,"oldestBlock":"0x0"},"logs":{"disabled":true},"receipts":{"disabled":true},"blocks":{"disabled":false,"oldestBlock":"0x0"},"stateproofs":{"disabled":true}}}
