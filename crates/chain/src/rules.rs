@@ -95,7 +95,8 @@ pub struct StepFields {
     base_fee: Option<u64>,
     blob_gas_used: u64,
     excess_blob_gas: Option<u64>,
-    difficulty: U256,
+    /// No chain's is larger than what fits; one that is larger counts as the largest.
+    difficulty: u64,
     /// Those of later forks than this build knows count as one.
     field_count: usize,
 }
@@ -112,7 +113,7 @@ impl StepFields {
             base_fee: header.base_fee_per_gas,
             blob_gas_used: header.blob_gas_used.unwrap_or(0),
             excess_blob_gas: header.excess_blob_gas,
-            difficulty: header.difficulty,
+            difficulty: header.difficulty.saturating_to(),
             field_count: field_count(header, rlp),
         }
     }
@@ -172,8 +173,8 @@ pub fn check_step(
         return Err(RuleFault::Timestamp { found, parent });
     }
     // Where the merge happened is told by the first difficulty of zero, except that of block 0.
-    if parent.number > 0 && parent.difficulty.is_zero() && !child.difficulty.is_zero() {
-        return Err(RuleFault::Difficulty { found: child.difficulty });
+    if parent.number > 0 && parent.difficulty == 0 && child.difficulty != 0 {
+        return Err(RuleFault::Difficulty { found: U256::from(child.difficulty) });
     }
     match child.compare_fields(spec) {
         Some((fork, Ordering::Equal)) => {
