@@ -3,6 +3,7 @@
 //! Knows: how the tip of a Quipu is turned into a block of a made-up fork on its way.
 //! Never knows: how blocks are followed.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
@@ -152,6 +153,18 @@ fn follow(data: &std::path::Path, genesis: &str, url: &str) -> (Served, Arc<Mute
     (Served::over(child, address), said)
 }
 
+/// The chain's genesis file as it was before the forks above block 99 were announced.
+fn outdated(data: &Data) -> String {
+    let rlp = Archive::open(&data.archive()).unwrap().read_block(99).unwrap().header;
+    let timestamp = decode_header(&rlp).unwrap().timestamp;
+    let mut genesis: Value = serde_json::from_slice(&fs::read(data.genesis()).unwrap()).unwrap();
+    let config = genesis["config"].as_object_mut().unwrap();
+    config.retain(|name, value| {
+        !name.ends_with("Time") || value.as_u64().is_some_and(|first| first <= timestamp)
+    });
+    genesis.to_string()
+}
+
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -165,7 +178,8 @@ fn an_unknown_fork_is_told_by_readyz_stat_and_one_line_of_the_log_and_raw_header
     let data = Data::imported();
     let node = FutureNode::start(Served::start(&data.path(), &[]), &data);
     let folder = tempfile::tempdir().unwrap();
-    let (copy, genesis) = (folder.path().join("copy"), data.genesis());
+    let (copy, genesis) = (folder.path().join("copy"), folder.path().join("genesis.json"));
+    fs::write(&genesis, outdated(&data)).unwrap();
     let (served, said) = follow(&copy, text(&genesis), &node.url);
     let latest = |served: &Served| served.call("eth_blockNumber", &json!([]))["result"].clone();
     wait_until("following up to the fork", || latest(&served) == "0x62");

@@ -45,7 +45,7 @@ fn every_real_archive_is_exported_as_the_file_that_was_imported() {
         assert!(fs::read(&written).unwrap() == fs::read(&path).unwrap(), "{}", path.display());
         count += 1;
     }
-    assert_eq!(count, 13);
+    assert_eq!(count, 14);
 }
 
 fn check_blocks(written: &Path, original: &Path) {

@@ -146,7 +146,7 @@ struct TypeJson {
 }
 
 #[derive(Deserialize)]
-struct TxTypesJson {
+struct TypedBodyJson {
     transactions: Vec<TypeJson>,
 }
 
@@ -218,7 +218,7 @@ pub(super) fn find_unknown_body(block: &[u8]) -> Option<String> {
 /// The body. A transaction of a type that is not known may lack what the others have.
 fn parse_body(block: &[u8]) -> Result<BodyJson, RebuildFault> {
     parse("body", block).map_err(|fault| {
-        let types = parse::<TxTypesJson>("types", block).ok();
+        let types = parse::<TypedBodyJson>("types", block).ok();
         let unknown = types.and_then(|types| unknown_type(&types.transactions));
         unknown.map_or(fault, |(index, found)| RebuildFault::TxType { index, found })
     })

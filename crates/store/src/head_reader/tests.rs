@@ -12,6 +12,7 @@ use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;
 use crate::head::fixture::{BASE, id, run, spec};
 use crate::head::{CutKind, HeadLimits};
+use crate::manifest::{Manifest, Network};
 use crate::read::Inline;
 use crate::store::{Limits, Store};
 use crate::writer::{Told, Writer};
@@ -30,6 +31,14 @@ fn reader(disk: &(impl Disk + Clone + 'static)) -> Store {
     let store = open(disk);
     store.read_head(spec()).unwrap();
     store
+}
+
+/// A folder with a manifest that lists nothing, and this log.
+fn disk_with(log: &str, bytes: &[u8]) -> FaultyDisk {
+    let disk = FaultyDisk::new(1);
+    Manifest::new(Network::default()).replace(&disk).unwrap();
+    disk.write(log, bytes).unwrap();
+    disk
 }
 
 fn finality(safe: &Verified<Block>, finalized: &Verified<Block>) -> Finality {
@@ -129,8 +138,7 @@ fn a_change_that_is_being_written_is_passed_over_until_it_is_whole() {
     let start = disk.read("head-1.log", 1 << 20).unwrap().len();
     writer.extend(blocks[2..].to_vec()).unwrap();
     let bytes = disk.read("head-1.log", 1 << 20).unwrap();
-    let other = FaultyDisk::new(1);
-    other.write("head-1.log", &bytes[..start]).unwrap();
+    let other = disk_with("head-1.log", &bytes[..start]);
     let follower = reader(&other);
     for end in start..bytes.len() {
         other.write("head-1.log", &bytes[..end]).unwrap();
@@ -161,9 +169,7 @@ fn every_flipped_byte_is_told_and_takes_at_most_the_last_change_if_it_is_no_dama
     for position in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[position] ^= 1 << (position % 8);
-        let disk = FaultyDisk::new(1);
-        disk.write("head-2.log", &flipped).unwrap();
-        let store = open(&disk);
+        let store = open(&disk_with("head-2.log", &flipped));
         let recovery = store.read_head(spec()).unwrap();
         let found = picture(&store.view());
         assert_eq!(recovery.cuts.len(), 1, "byte {position}: {recovery:?}");

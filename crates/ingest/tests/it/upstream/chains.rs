@@ -62,7 +62,8 @@ fn prove_by(spec: &ChainSpec, candidates: Vec<Candidate>) -> Vec<Verified<Block>
     candidates.into_iter().map(|candidate| verifier.verify(candidate).unwrap()).collect()
 }
 
-/// A chain whose headers have one field more than this build knows, from block `first` on.
+/// A chain whose headers have one field more than this build knows, from block `first` on, which is one
+/// of the newest fork that the chain's genesis file tells.
 pub(crate) fn future(block_count: u64, first: u64) -> Chain {
     let spec = sample_spec();
     let anchors = Anchors::of(&spec);

@@ -56,12 +56,15 @@ fn a_step_of_blobs_that_a_later_fork_may_explain_makes_nobody_a_liar() {
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(chain[139].hash());
     node.switch(fake, 130);
-    followed.wait_for("refused", |_| nodes.statuses()[0].health == Health::SetAside);
+    // Blocks below it are followed, and the node is asked for them.
+    followed.wait_tip(chain[144].hash());
+    followed.wait_for("refused", |status| status.last_error.is_some());
     let status = &nodes.statuses()[0];
-    let is_told = |it: &String| it.contains("does not know; then upgrade");
-    assert!(status.last_error.as_ref().is_some_and(is_told), "{status:?}");
-    assert_eq!(status.lie_count, 0, "{status:?}");
-    assert_eq!(followed.view().tip(), Some(139));
+    assert_eq!(status.unknown_fork, Some(145), "{status:?}");
+    assert_eq!((status.health, status.lie_count), (Health::Well, 0), "{status:?}");
+    let error = followed.board.status().last_error.unwrap();
+    assert!(error.contains("does not know; then upgrade"), "{error}");
+    assert_eq!(followed.view().tip(), Some(144));
     followed.end();
 }
 
