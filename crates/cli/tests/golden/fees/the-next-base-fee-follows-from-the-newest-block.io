@@ -1,5 +1,5 @@
 // The base fee of the block above, and what blob gas costs in the newest.
 >> {"jsonrpc":"2.0","id":1,"method":"eth_baseFee","params":[]}
-<< {"jsonrpc":"2.0","id":1,"result":"0x17b6e771d"}
+<< {"jsonrpc":"2.0","id":1,"result":"0x7"}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_blobBaseFee","params":[]}
-<< {"jsonrpc":"2.0","id":1,"result":"0x1fa771f4"}
+<< {"jsonrpc":"2.0","id":1,"result":"0x1"}
