@@ -121,9 +121,9 @@ fn is_left_over(name: &str) -> bool {
     let staged = name.strip_suffix(".staged").unwrap_or(name);
     is_part
         || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME].contains(&staged)
+        || name == "manifest.damaged"
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")
-        // A folder that began with a node has no manifest until its first blocks are final.
         || is_head_file(name)
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::trust::{Anchor, Anchors, Run, Status};
-use chain::{BlockRange, ChainSpec, Mismatch, check_step, decode_header};
+use chain::{BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
 use store::{Drafting, NewSegment, Reader, StoreError, Told};
@@ -123,9 +123,27 @@ impl Backfiller<'_> {
     /// Why a block that does not prove itself is no lie, if it is of a fork that this build does not
     /// know. What its node said of it is gone by then, so the node is asked once more.
     fn find_unknown_fork(&self, place: usize, mismatch: &Mismatch) -> Option<FetchError> {
-        let wanted = [Which::Number(mismatch.number)];
-        let again = self.runtime.block_on(self.upstreams.fetch_blocks_of(place, &wanted));
-        again.ok()?.first()?.unknown_fork_of(mismatch)
+        let number = mismatch.number;
+        if let Fault::Rule(rule) = &*mismatch.fault
+            && rule.may_be_later_fork()
+        {
+            return Some(FetchError::UnknownFork { number, hash: None, reason: rule.to_string() });
+        }
+        let wanted = [Which::Number(number)];
+        let mut stop = self.stop.clone();
+        let again = self.runtime.block_on(async {
+            let stopped = async {
+                match &mut stop {
+                    Some(stop) => drop(stop.wait_for(|is_stopped| *is_stopped).await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                again = self.upstreams.fetch_blocks_of(place, &wanted) => again.ok(),
+                () = stopped => None,
+            }
+        });
+        again?.first()?.unknown_fork_of(mismatch)
     }
 
     fn blame(&self, place: usize, cause: &FetchError) {

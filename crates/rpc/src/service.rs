@@ -408,7 +408,8 @@ impl Service {
     fn is_gone(&self, failure: &Failure) -> bool {
         let is_missing =
             matches!(failure, Failure::Store(StoreError::Disk(cause)) if cause.is_missing());
-        is_missing && self.store.refresh().unwrap_or(false)
+        // Whoever follows has the folder's writer: what it shows is newer than what a disk can tell.
+        is_missing && !self.settings.is_following && self.store.refresh().unwrap_or(false)
     }
 
     async fn run(

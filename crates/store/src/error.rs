@@ -74,6 +74,14 @@ pub enum StoreError {
     /// Nothing can be decompressed.
     #[error("zstd: {0}")]
     Reader(PageFault),
+    /// No segment of a folder proves itself, so that nothing could be listed.
+    #[error("no segment proves itself; the first is {file}: {reason}")]
+    NothingProven {
+        /// A segment.
+        file: String,
+        /// Why it is false.
+        reason: String,
+    },
     /// A block that is needed is not held.
     #[error("block {number} is not held")]
     NotHeld {

@@ -124,7 +124,10 @@ pub enum HeadError {
         hash: B256,
     },
     /// The canonical chain would take too much memory.
-    #[error("the head would have {bytes} bytes, at most {bytes_max}")]
+    #[error(
+        "the head would have {bytes} bytes, at most {bytes_max}: nothing has become final for long. It \
+         goes on when the node finalises blocks; --finality-depth N is for chains that never do"
+    )]
     Full {
         /// How many it would have.
         bytes: u64,
@@ -223,7 +226,7 @@ impl Head {
     }
 
     /// Makes durable what is safe and final. A final block never gives way to a lower one or to another
-    /// of its number: only [`Head::lower_finality_with`] takes it back.
+    /// of its number: only `lower_finality_with` takes it back.
     pub fn set_finality(&mut self, told: Finality) -> Result<(), HeadError> {
         let next = self.finality.advanced_by(told);
         if self.log.is_settled_with(next) {

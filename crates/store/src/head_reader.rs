@@ -87,7 +87,6 @@ impl HeadReader {
     pub(crate) fn place_in(&mut self, view: &View) -> Result<View, StoreError> {
         let head = self.tail.head()?;
         let (seam, finality) = (find_seam(view, &head)?, self.tail.finality());
-        self.is_shown = true;
         self.superseded = None;
         let (head, finality) = match seam {
             Seam::Above => (head, finality),
@@ -97,6 +96,7 @@ impl HeadReader {
                 (HeadView::default(), Finality::default())
             }
         };
+        self.is_shown = true;
         Ok(view.with_head(Arc::new(head), finality))
     }
 

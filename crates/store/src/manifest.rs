@@ -520,7 +520,10 @@ impl Manifest {
             }
         }
         // Where nothing is sealed, the chain that is remembered may be named anew.
-        if self.segments.is_empty() && (told.chain_id, told.genesis_hash) != (None, None) {
+        let is_other_id = told.chain_id.is_some() && told.chain_id != self.network.chain_id;
+        let is_other_genesis =
+            told.genesis_hash.is_some() && told.genesis_hash != self.network.genesis_hash;
+        if self.segments.is_empty() && (is_other_id || is_other_genesis) {
             self.network = Network::default();
         }
         take("chain id", &mut self.network.chain_id, told.chain_id)?;

@@ -33,12 +33,13 @@ impl Presence {
     }
 
     fn load_seen(&self, disk: &dyn Disk) -> Result<Manifest, StoreError> {
-        let loaded = load_or_empty(disk).map_err(|error| match error {
+        let loaded = load_or_empty(disk).map_err(|error| {
             // Nothing is there any more, not even the folder.
-            StoreError::Disk(DiskError::Missing { .. }) if self.is_seen() => {
-                StoreError::FolderGone { folder: disk.place() }
+            let is_gone = matches!(&error, StoreError::Disk(DiskError::Missing { .. }));
+            if is_gone && self.is_seen() {
+                return StoreError::FolderGone { folder: disk.place() };
             }
-            error => error,
+            error
         });
         match loaded? {
             Some(manifest) => {
@@ -86,7 +87,7 @@ impl Presence {
         self.is_seen.load(Ordering::Acquire)
     }
 
-    fn note(&self, error: Option<&StoreError>) {
+    pub(crate) fn note(&self, error: Option<&StoreError>) {
         let trouble = error.map(ToString::to_string);
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }

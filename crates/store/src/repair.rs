@@ -99,14 +99,13 @@ impl Repair {
         let lock = WriterLock::take(&*disk)?;
         match Manifest::load(&*disk) {
             Ok(Some(_)) => return Ok(None),
-            Ok(None) => {}
             // Another build wrote it: it is not damaged.
             Err(ManifestError::Corrupt { fault, folder })
                 if matches!(fault, TextFault::Version { .. }) =>
             {
                 return Err(ManifestError::Corrupt { folder, fault }.into());
             }
-            Err(ManifestError::Corrupt { .. }) => {}
+            Ok(None) | Err(ManifestError::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let present = disk.list()?;
@@ -214,6 +213,11 @@ impl Repair {
         let entries: Vec<&SegmentEntry> = self.candidates.values().map(|it| &it.entry).collect();
         let choice = choose(&entries)?;
         let chosen: Vec<SegmentEntry> = choice.chosen.into_iter().cloned().collect();
+        // Whoever named another chain than the files' would have an empty folder made of them.
+        if let (true, Some(false_one)) = (chosen.is_empty(), self.left_out.first()) {
+            let (file, reason) = (false_one.file_name.clone(), false_one.reason.clone());
+            return Err(StoreError::NothingProven { file, reason });
+        }
         for (name, reason) in choice.superseded {
             self.leave_out(&name, &reason, true);
         }

@@ -119,6 +119,14 @@ impl Store {
     /// Looks whether another process has changed the folder; tells whether it has. If the manifest or
     /// the folder is gone, the view stays as it is.
     pub fn refresh(&self) -> Result<bool, StoreError> {
+        let looked = self.refresh_shown();
+        if let Err(error) = &looked {
+            self.presence.note(Some(error));
+        }
+        looked
+    }
+
+    fn refresh_shown(&self) -> Result<bool, StoreError> {
         let mut reader = self.lock_reader();
         let Some(reader) = reader.as_mut() else { return self.refresh_manifest() };
         let mut tries = 1;

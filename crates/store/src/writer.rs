@@ -218,7 +218,9 @@ impl Writer {
         // Those that were of use are among the built ones now; the others go.
         let (used, unused): (Vec<_>, Vec<_>) =
             prepared.into_iter().partition(|run| runs.built.contains(&run.entry));
-        used.into_iter().for_each(|run| run.file.keep());
+        for run in used {
+            run.file.keep();
+        }
         drop(unused);
         let edit = Edit {
             network,

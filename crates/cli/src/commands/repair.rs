@@ -173,11 +173,17 @@ fn unknown_difficulties(manifest: &Manifest) -> Vec<String> {
 
 /// Why nothing was written, and what to do about it.
 fn refused(error: &StoreError) -> Failure {
-    match error {
-        StoreError::Conflict(_) | StoreError::Differs { .. } => Failure::Work(anyhow!(
+    if matches!(error, StoreError::Conflict(_) | StoreError::Differs { .. }) {
+        return Failure::Work(anyhow!(
             "{error}\n  hint: these files are of different chains, or one is left over: move one of \
              them out of the folder and run the same command again; nothing was changed"
-        )),
-        error => told(error),
+        ));
     }
+    if matches!(error, StoreError::NothingProven { .. }) {
+        return Failure::Work(anyhow!(
+            "{error}\n  hint: name the chain that these files are of with --network, --genesis or \
+             --chain-id; nothing was changed"
+        ));
+    }
+    told(error)
 }

@@ -31,7 +31,7 @@ impl Logged {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.next().unwrap().unwrap();
         let address = line.strip_prefix("listening on http://").unwrap().parse().unwrap();
-        let (sender, received) = mpsc::channel();
+        let (sender, received) = mpsc::sync_channel(1 << 16);
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| drop(sender.send(line)));
         });

@@ -99,8 +99,8 @@ impl Background {
             stop: Some(stop.clone()),
         };
         let built = merger.build(target);
-        let merged = built.and_then(|segment| Ok(self.commit(vec![segment], Told::default())?));
-        match merged {
+        let outcome = built.and_then(|segment| Ok(self.commit(vec![segment], Told::default())?));
+        match outcome {
             Ok(()) => info!(blocks = %target.range, "merged"),
             Err(_) if *stop.borrow() => {}
             Err(error) => {

@@ -59,8 +59,11 @@ impl Follower {
         }
         match cause {
             StandstillCause::UnknownBlock { number, hash, error } => {
+                let error = error.clone();
                 if self.is_at(*number, *hash).await? {
-                    return Err(error.clone().into());
+                    // Blocks below it become final all the same.
+                    self.refresh_finality(false).await?;
+                    return Err(error.into());
                 }
             }
             StandstillCause::DeepBranch { number, hash, claims_max } => {

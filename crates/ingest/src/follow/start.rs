@@ -9,7 +9,7 @@ use chain::{Block, BlockRange, Verified};
 use store::StoreError;
 use tracing::{info, warn};
 
-use super::{FollowError, Follower, Place};
+use super::{Conflict, FollowError, Follower, Place};
 use crate::upstream::{BlockTag, HeaderClaim, Which};
 
 impl Follower {
@@ -40,17 +40,33 @@ impl Follower {
         }
     }
 
+    /// A conflict if the nodes have another block in the place of the newest that is final here.
+    async fn check_final(&self) -> Result<(), FollowError> {
+        let Some(number) = self.writer.view().finalized() else { return Ok(()) };
+        let Some(ours) = self.hash_at(number)? else { return Ok(()) };
+        match self.upstreams.fetch_agreed(BlockTag::Number(number)).await? {
+            Some(claim) if claim.hash != ours => {
+                Err(FollowError::Conflict(Conflict { number, ours, theirs: claim.hash }))
+            }
+            // A node without old history cannot tell.
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The tip is too far: what lies between is left to a backfill.
     async fn leave_gap(&mut self, ours: Place, begin: HeaderClaim) -> Result<(), FollowError> {
         // Before anything of the head is given up for it.
         let blocks = self.fetch_first(begin).await?;
+        self.check_final().await?;
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
-            // Final blocks of the head are kept if the nodes have them too.
+            // Blocks of the head are kept if the nodes have them too, and final ones in any case.
             let theirs = self.upstreams.fetch_agreed(BlockTag::Number(tip.number())).await?;
-            if theirs.is_some_and(|claim| claim.hash == tip.hash()) {
-                let told = self.told(tip.number());
-                self.writer.seal(tip.number(), told)?;
+            let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
+            let last = if is_shared { Some(tip.number()) } else { view.finalized() };
+            if let Some(last) = last {
+                let told = self.told(last);
+                self.writer.seal_all(last, told)?;
             }
             if let Some((_, hash)) = self.writer.view().head().base() {
                 self.writer.rewind(hash)?;

@@ -242,6 +242,8 @@ impl Upstream {
         for (tag, answer) in tags.iter().zip(self.ask_soon(&calls).await?) {
             let claim = match answer {
                 Ok(Some(text)) => Some(claim_by_tag(*tag, &text)?),
+                // Every node has a tip: one that refuses it is not well.
+                Err(error) if *tag == BlockTag::Latest => return Err(error.into()),
                 // Chains without finality refuse its names.
                 Ok(None) | Err(AskError::Refused { .. }) => None,
                 Err(error) => return Err(error.into()),

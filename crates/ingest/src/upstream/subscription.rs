@@ -18,16 +18,10 @@ use super::answers::{Answer, Call, Message, decode_message, encode_calls};
 use super::client::AskLimits;
 use super::error::{AskError, FetchError};
 use super::fetch::{Identity, identity_of};
-use super::websocket::{Stream, connect};
+use super::websocket::{PING_EVERY, PINGS_MAX, Stream, WRITE_TIMEOUT, connect};
 
 /// Bytes of a message; one log, or one transaction.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
-/// How often a silent node is asked for a sign of life.
-const PING_EVERY: Duration = Duration::from_secs(30);
-/// Pings without any frame after which a node counts as gone.
-const PINGS_MAX: u32 = 3;
-/// For a frame to be written.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection on which something can be subscribed to.
 #[derive(Debug)]

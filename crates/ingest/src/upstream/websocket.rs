@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use hyper::header::AUTHORIZATION;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -28,7 +28,11 @@ use super::tls;
 /// Questions that wait to be written.
 const QUEUE_MAX: usize = 64;
 /// For a frame to be written.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a silent node is asked for a sign of life.
+pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
+/// Pings without any frame after which a node counts as gone.
+pub(super) const PINGS_MAX: u32 = 3;
 
 pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 type Waiting = oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>;
@@ -158,6 +162,9 @@ async fn carry(
 ) {
     let (mut write, mut read) = stream.split();
     let mut waiting: BTreeMap<u64, Waiting> = BTreeMap::new();
+    let begin = Instant::now().checked_add(PING_EVERY).unwrap_or_else(Instant::now);
+    let mut ping = interval_at(begin, PING_EVERY);
+    let mut pings: u32 = 0;
     loop {
         tokio::select! {
             question = asked.recv() => {
@@ -170,7 +177,16 @@ async fn carry(
                     break;
                 }
             }
+            // A connection whose other end has vanished says nothing by itself.
+            _ = ping.tick() => {
+                pings = pings.saturating_add(1);
+                let sending = timeout(WRITE_TIMEOUT, write.send(Frame::Ping(Bytes::new())));
+                if pings > PINGS_MAX || !matches!(sending.await, Ok(Ok(()))) {
+                    break;
+                }
+            }
             frame = read.next() => {
+                pings = 0;
                 let bytes = match frame {
                     Some(Ok(Frame::Text(text))) => Bytes::from(text),
                     Some(Ok(Frame::Binary(bytes))) => bytes,

@@ -214,9 +214,9 @@ fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
         (shelf, segment)
     };
     let (mut shelf, segment) = begin(1);
-    let begun = shelf.disk.operation_count();
+    let operations_before = shelf.disk.operation_count();
     merge(&mut shelf, segment).unwrap();
-    let operations = shelf.disk.operation_count() - begun;
+    let operations = shelf.disk.operation_count() - operations_before;
     check_complete(&shelf);
     let mut counts = [0; 2];
     for at in 0..=operations {

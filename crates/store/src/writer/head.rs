@@ -138,12 +138,24 @@ impl Writer {
     /// is in a listed segment. A slot that becomes complete stays in its pieces, for somebody else to
     /// merge ([`Manifest::pending_merges`](crate::manifest::Manifest::pending_merges)).
     pub fn seal(&mut self, finalized: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
+        // What is final may be ahead of what is held.
+        let Some(tip) = self.view().head().tip().map(|tip| tip.number()) else { return Ok(None) };
+        let end = finalized.min(tip).saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        self.seal_until(end, told)
+    }
+
+    /// The same with the final blocks that are no whole run of 256: for a head that is given up.
+    pub fn seal_all(
+        &mut self,
+        finalized: u64,
+        told: Told,
+    ) -> Result<Option<BlockRange>, StoreError> {
+        self.seal_until(finalized.saturating_add(1), told)
+    }
+
+    fn seal_until(&mut self, end: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
-        // What is final may be ahead of what is held.
-        let Some(tip) = view.head().tip() else { return Ok(None) };
-        let finalized = finalized.min(tip.number());
-        let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         let count = blocks.partition_point(|block| block.number() < end);
         let Some(due) = blocks.get(..count) else { return Ok(None) };
         let (Some(first), Some(last)) = (due.first(), due.last()) else { return Ok(None) };

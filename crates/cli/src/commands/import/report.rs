@@ -76,6 +76,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Block { .. }
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
+        | StoreError::NothingProven { .. }
         | StoreError::Head(_)
         | StoreError::Changing
         | StoreError::NoHead
@@ -126,6 +127,7 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::Block { .. }
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
+        | StoreError::NothingProven { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
         | StoreError::HeadInUse

@@ -24,7 +24,7 @@ pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool) {
         let looked = tokio::task::block_in_place(|| {
             if is_following { store.look().map(|()| false) } else { store.refresh() }
         });
-        said = tell(&store, looked, said);
+        said = tell(&store, looked, said.as_deref());
         let recovery = store.head_recovery();
         if head_faults(&recovery) != head_faults(&before) {
             warn_of_head(&recovery);
@@ -33,7 +33,7 @@ pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool) {
 }
 
 /// Logs what is news, and tells what has been said.
-fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<String>) -> Option<String> {
+fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> Option<String> {
     match looked {
         Ok(is_new) => {
             if said.is_some() {
@@ -46,7 +46,7 @@ fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<String>) -
         }
         Err(cause) => {
             let cause = cause.to_string();
-            if said.as_ref() != Some(&cause) {
+            if said != Some(cause.as_str()) {
                 error!(cause, "cannot look at the data folder; serving what was there");
             }
             Some(cause)
