@@ -168,14 +168,22 @@ impl Follower {
     }
 
     /// What is final here is contradicted. If another node has our block, whoever contradicts it is
-    /// not believed any more; if none has, it is for a human to say.
+    /// not believed any more, unless it is the more preferred one; if none has, it is for a human to
+    /// say.
     async fn refuse_branch(&self, number: u64, ours: B256, theirs: B256) -> FollowError {
         let claims = self.upstreams.ask_all(BlockTag::Number(number)).await;
         let conflict = Conflict { number, ours, theirs };
-        if !claims.iter().any(|(_, claim)| claim.hash == ours) {
+        let (with_us, against_us): (Vec<_>, Vec<_>) =
+            claims.into_iter().partition(|(_, claim)| claim.hash == ours);
+        let witness = with_us.iter().map(|(place, _)| *place).min();
+        let first_against = against_us.iter().map(|(place, _)| *place).min();
+        // What is final here may be so by the word of a node that stood in for the preferred one.
+        let is_outranked = self.upstreams.quorum() == 1
+            && first_against.zip(witness).is_some_and(|(against, with)| against < with);
+        if witness.is_none() || is_outranked {
             return FollowError::Conflict(conflict);
         }
-        for (place, claim) in claims.iter().filter(|(_, claim)| claim.hash != ours) {
+        for (place, claim) in &against_us {
             error!(number, hash = %claim.hash, upstream = self.upstreams.name(*place), "not our chain");
             self.upstreams.lied(*place, &conflict.to_string());
         }

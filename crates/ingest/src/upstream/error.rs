@@ -158,6 +158,12 @@ pub enum FetchError {
 }
 
 impl FetchError {
+    /// Whether the node answered that it does not give it.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Ask(AskError::Refused { .. }))
+    }
+
     /// Whether the node said what is not true, as opposed to not being able to say it.
     #[must_use]
     pub fn is_lie(&self) -> bool {

@@ -244,6 +244,7 @@ impl Upstreams {
         loop {
             let mut missing: Option<(u64, Vec<String>)> = None;
             let mut unknown: Option<(u64, String)> = None;
+            let mut refused: Vec<String> = Vec::new();
             for (place, member) in self.members.iter().enumerate() {
                 if member.is_rested()
                     && let Some((number, said)) = member.unknown_among(wanted)
@@ -264,6 +265,9 @@ impl Upstreams {
                     unknown.get_or_insert((number, said));
                 } else if error.is_lie() {
                     self.lied(place, &error.to_string());
+                } else if error.is_refusal() && patience.is_zero() && subject == Subject::Blocks {
+                    // It answers: another is asked for this block, and its word of the tip counts on.
+                    refused.push(format!("{}: {error}", member.upstream.name()));
                 } else {
                     member.failed(&error.to_string(), self.rest);
                 }
@@ -273,6 +277,9 @@ impl Upstreams {
             }
             if let Some((number, said)) = missing {
                 return Err(UpstreamsError::NotThere { number, said: said.join("; ") });
+            }
+            if !refused.is_empty() {
+                return Err(UpstreamsError::NoneLeft(refused.join("; ")));
             }
             let soonest = self.members.iter().filter_map(Member::rests_until).min();
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {

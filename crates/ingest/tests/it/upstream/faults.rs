@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     OtherBlock,
     /// A field of the header is another, and a member that nobody knows is to excuse it.
     ExcusedHash,
+    /// Blocks with their transactions, and receipts, are not given.
+    Refused,
     /// Receipts have a status where consensus has a root.
     NoPostState,
 }

@@ -321,6 +321,66 @@ fn the_preferred_node_decides_the_tip_whatever_others_tell_by_subscription() {
     followed.end();
 }
 
+/// A preferred node that tells its tip and refuses a block is asked for the tip on, and the other one
+/// only for that block.
+#[test]
+fn a_refused_block_does_not_let_another_node_decide_the_tip() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let invented = forked(120, 104, 1);
+    let preferred = Node::start(runtime.handle(), trunk[..100].to_vec());
+    let other = Node::start(runtime.handle(), trunk[..100].to_vec());
+    for node in [&preferred, &other] {
+        node.set_finality(Some(90));
+    }
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![preferred.url(), other.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    preferred.spoil(|_| Some(Fault::Refused));
+    other.switch(invented.clone(), 115);
+    preferred.switch(trunk[..103].to_vec(), 90);
+    followed.wait_tip(trunk[102].hash());
+    let before = preferred.count("eth_getBlockByNumber");
+    preferred.wait_count("eth_getBlockByNumber", before + 20);
+    assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(102), Some(90)));
+    let status = &nodes.statuses()[0];
+    assert_eq!((status.health, status.failure_count), (Health::Well, 0), "{status:?}");
+    // A block that nobody gives is waited for, and told.
+    preferred.switch(trunk[..110].to_vec(), 90);
+    followed.wait_for("told", |status| status.last_error.is_some());
+    assert_eq!(followed.view().finalized(), Some(90));
+    preferred.mend();
+    followed.wait_tip(trunk[109].hash());
+    followed.check(&trunk[..110].to_vec());
+    followed.end();
+}
+
+/// What is final here may be so by the word of the less preferred node.
+#[test]
+fn no_less_preferred_node_bears_witness_against_the_preferred_one() {
+    let (runtime, trunk) = (runtime(), chain(120));
+    let branch = forked(125, 80, 1);
+    let preferred = Node::start(runtime.handle(), trunk.clone());
+    let other = Node::start(runtime.handle(), trunk.clone());
+    for node in [&preferred, &other] {
+        node.set_finality(Some(100));
+    }
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![preferred.url(), other.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[119].hash());
+    followed.wait_for("final", |_| followed.view().finalized() == Some(100));
+    preferred.switch(branch, 110);
+    followed.wait_for("conflict", |status| status.conflict.is_some());
+    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    assert_eq!(followed.view().tip(), Some(119));
+    // The other way round the one that is less preferred is not believed.
+    preferred.switch(trunk.clone(), 100);
+    followed.wait_for("following again", |status| status.conflict.is_none());
+    followed.check(&trunk);
+    followed.end();
+}
+
 /// Nodes that are waited for as long as the program does by itself.
 fn patient(urls: Vec<UpstreamUrl>) -> Arc<Upstreams> {
     let (ask, rest) = (AskLimits::default(), RestLimits::default());

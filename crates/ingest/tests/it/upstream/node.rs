@@ -235,6 +235,11 @@ impl State {
 
     fn answer(&self, call: &Value, fault: Option<Fault>) -> Value {
         let params = &call["params"];
+        let is_of_block = params[1] == json!(true) || call["method"] == "eth_getBlockReceipts";
+        if fault == Some(Fault::Refused) && is_of_block {
+            let error = json!({"code": -32000, "message": "not available"});
+            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        }
         let result = match call["method"].as_str().unwrap() {
             "eth_chainId" => json!(format!("{:#x}", self.chain_id)),
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {
