@@ -83,6 +83,12 @@ const TRANSACTION: Shape = Shape {
         "blockNumber",
         "blockTimestamp",
         "transactionIndex",
+        // The blobs themselves, which anvil shows and no block commits to.
+        "blobs",
+        "commitments",
+        "proofs",
+        "cellProofs",
+        "sidecar",
         // Of Nethermind, Besu and OpenEthereum.
         "data",
         "raw",
