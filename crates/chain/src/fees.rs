@@ -13,15 +13,20 @@ use alloy_eips::eip7840::BlobParams;
 use crate::spec::{ChainSpec, Fork};
 
 /// How far above its target a block may go.
-const ELASTICITY: u64 = 2;
+pub(crate) const ELASTICITY: u64 = 2;
 /// The part of the base fee by which it changes at the most.
 const CHANGE_DENOMINATOR: u128 = 8;
 
 /// The base fee of the block above one that has a base fee, by EIP-1559.
 #[must_use]
 pub fn base_fee_after(header: &Header) -> Option<u64> {
-    let base_fee = u128::from(header.base_fee_per_gas?);
-    let (used, target) = (header.gas_used, header.gas_limit / ELASTICITY);
+    Some(next_base_fee(header.base_fee_per_gas?, header.gas_used, header.gas_limit))
+}
+
+/// The same of a block's own numbers.
+pub(crate) fn next_base_fee(base_fee: u64, gas_used: u64, gas_limit: u64) -> u64 {
+    let base_fee = u128::from(base_fee);
+    let (used, target) = (gas_used, gas_limit / ELASTICITY);
     let change = |gas: u64| {
         let change = base_fee.saturating_mul(gas.into()).checked_div(target.into());
         change.unwrap_or_default() / CHANGE_DENOMINATOR
@@ -31,7 +36,7 @@ pub fn base_fee_after(header: &Header) -> Option<u64> {
     } else {
         base_fee.saturating_sub(change(target.saturating_sub(used)))
     };
-    Some(u64::try_from(next).unwrap_or(u64::MAX))
+    u64::try_from(next).unwrap_or(u64::MAX)
 }
 
 /// Which blob prices of a chain can be known.
@@ -99,7 +104,7 @@ fn blob_fee(params: &BlobParams, excess_blob_gas: u64) -> u128 {
 }
 
 /// The excess of the block above, with the reserve price of EIP-7918 from Osaka on.
-fn excess_after(params: &BlobParams, excess: u64, used: u64, base_fee: u64) -> u64 {
+pub(crate) fn excess_after(params: &BlobParams, excess: u64, used: u64, base_fee: u64) -> u64 {
     let sum = excess.saturating_add(used);
     let target = params.target_blob_count.saturating_mul(DATA_GAS_PER_BLOB);
     if sum < target {

@@ -13,21 +13,18 @@ use std::cmp::Ordering;
 
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
-use alloy_eips::eip1559::{
-    BaseFeeParams, GAS_LIMIT_BOUND_DIVISOR, INITIAL_BASE_FEE, calc_next_block_base_fee,
-};
+use alloy_eips::eip1559::{GAS_LIMIT_BOUND_DIVISOR, INITIAL_BASE_FEE};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{B64, B256, U256};
 use thiserror::Error;
 
+use crate::fees::{ELASTICITY, excess_after, next_base_fee};
 use crate::header::{FIELDS_KNOWN, has_unknown_fields};
 use crate::spec::{ChainSpec, Fork};
 
 /// The lowest gas limit that a block may have.
 const GAS_LIMIT_MIN: u64 = 5000;
-/// What London multiplied the gas limit by, so that its target stayed what the limit was.
-const ELASTICITY: u64 = 2;
 /// Fields of a header before London.
 const FRONTIER_FIELDS: usize = 15;
 /// The forks that appended fields, and how many.
@@ -212,6 +209,7 @@ fn check_merged(header: &Header) -> Result<(), RuleFault> {
 
 fn check_gas_limit(parent: &StepFields, child: &StepFields) -> Result<(), RuleFault> {
     let is_first_of_london = parent.base_fee.is_none() && child.base_fee.is_some();
+    // London multiplied the limit, so that its target stayed what the limit was.
     let factor = if is_first_of_london { ELASTICITY } else { 1 };
     let (found, parent) = (child.gas_limit, parent.gas_limit.saturating_mul(factor));
     let bound = parent / GAS_LIMIT_BOUND_DIVISOR;
@@ -224,13 +222,7 @@ fn check_gas_limit(parent: &StepFields, child: &StepFields) -> Result<(), RuleFa
 fn check_base_fee(parent: &StepFields, child: &StepFields) -> Result<(), RuleFault> {
     let Some(found) = child.base_fee else { return Ok(()) };
     let expected = match parent.base_fee {
-        // Within these bounds, which a parent that was proven keeps, alloy's sums do not overflow.
-        Some(base_fee) => calc_next_block_base_fee(
-            parent.gas_used.min(parent.gas_limit),
-            parent.gas_limit,
-            base_fee.min(u64::MAX / 2),
-            BaseFeeParams::ethereum(),
-        ),
+        Some(base_fee) => next_base_fee(base_fee, parent.gas_used, parent.gas_limit),
         None => INITIAL_BASE_FEE,
     };
     if found == expected { Ok(()) } else { Err(RuleFault::BaseFee { found, expected }) }
@@ -257,7 +249,7 @@ fn check_excess_blob_gas(
 /// The excess blob gas of a child, with the parameters of the child's fork. `None` if those are such
 /// that nothing can be computed with them.
 fn next_excess_blob_gas(params: &BlobParams, parent: &StepFields) -> Option<u64> {
-    // More than any chain has; alloy's sums overflow beyond it.
+    // More than any chain has.
     const BLOBS_MAX: u64 = 1 << 20;
     let BlobParams { target_blob_count, max_blob_count, update_fraction, .. } = *params;
     let is_usable = (1..=BLOBS_MAX).contains(&max_blob_count)
@@ -266,10 +258,8 @@ fn next_excess_blob_gas(params: &BlobParams, parent: &StepFields) -> Option<u64>
     if !is_usable {
         return None;
     }
-    let excess = parent.excess_blob_gas.unwrap_or(0).min(u64::MAX / 2);
-    let used = parent.blob_gas_used.min(BLOBS_MAX * DATA_GAS_PER_BLOB);
-    let base_fee = parent.base_fee.unwrap_or(0);
-    Some(params.next_block_excess_blob_gas_osaka(excess, used, base_fee))
+    let excess = parent.excess_blob_gas.unwrap_or(0);
+    Some(excess_after(params, excess, parent.blob_gas_used, parent.base_fee.unwrap_or(0)))
 }
 
 /// How many fields a header of the fork has.

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use store::disk::{Disk, Folder};
 use store::genesis_file::GENESIS_NAME;
-use store::head::is_head_file;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
+use store::names::is_head_file;
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
+use store::repair::DAMAGED_NAME;
 use store::{FileSource, Limits, LocalFiles, Store};
 
 use crate::Failure;
@@ -121,7 +122,7 @@ fn is_left_over(name: &str) -> bool {
     let staged = name.strip_suffix(".staged").unwrap_or(name);
     is_part
         || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME].contains(&staged)
-        || name == "manifest.damaged"
+        || name.starts_with(DAMAGED_NAME)
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")
         || is_head_file(name)

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::ChainSpec;
-use store::check::{Found, SegmentCheck, check_layout, check_run};
+use store::check::{Examined, Found, SegmentCheck, check_layout, check_run};
 use store::{StoreError, View};
 
 use crate::pool::map_in_order;
@@ -59,18 +59,28 @@ fn check_segment(
     let Some((check, mut rebuild)) = SegmentCheck::begin(view, spec, position)? else {
         return Ok(Found::default());
     };
-    let groups = check.groups();
+    examine_segment(&check, threads, progress, |examined| rebuild.take(examined))?;
+    rebuild.finish(&check)
+}
+
+/// Examines a segment's groups over all cores, and hands them on in their order.
+pub(crate) fn examine_segment(
+    check: &SegmentCheck<'_>,
+    threads: NonZeroUsize,
+    progress: &dyn Progress,
+    mut take: impl FnMut(Examined) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let bytes_each = check.bytes() / check.block_count().max(1);
     let outcome = map_in_order(
         threads,
-        groups.into_iter(),
+        check.groups().into_iter(),
         |group| check.examine(group),
         |examined| {
             let taken = examined.and_then(|examined| {
                 for transaction_count in examined.transaction_counts() {
                     progress.advance(BlockDone { bytes: bytes_each, transaction_count });
                 }
-                rebuild.take(examined)
+                take(examined)
             });
             match taken {
                 Ok(()) => ControlFlow::Continue(()),
@@ -79,7 +89,7 @@ fn check_segment(
         },
     );
     match outcome {
-        ControlFlow::Continue(()) => rebuild.finish(&check),
+        ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }

@@ -5,7 +5,6 @@
 //! Never knows: what is proven, or how the manifest is written; `store::repair` does.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 
 use alloy_primitives::U256;
 use chain::accumulator::{EPOCH_BLOCKS, epoch_root, mainnet_epoch_blocks};
@@ -15,8 +14,8 @@ use store::read::block_on;
 use store::repair::{ProvenSegment, Repair, SegmentProof};
 use store::{Reader, StoreError, View};
 
-use crate::pool::map_in_order;
-use crate::prove::{BlockDone, Progress};
+use crate::check::examine_segment;
+use crate::prove::Progress;
 
 /// Proves every segment that the folder may list. What is false is left out, which [`Repair`] tells.
 pub fn prove_all(
@@ -42,28 +41,8 @@ fn prove_segment(
     let Some((check, mut proof)) = SegmentProof::begin(view, spec, position)? else {
         return Ok(ProvenSegment::default());
     };
-    let bytes_each = check.bytes() / check.block_count().max(1);
-    let outcome = map_in_order(
-        threads,
-        check.groups().into_iter(),
-        |group| check.examine(group),
-        |examined| {
-            let taken = examined.and_then(|examined| {
-                for transaction_count in examined.transaction_counts() {
-                    progress.advance(BlockDone { bytes: bytes_each, transaction_count });
-                }
-                proof.take(examined)
-            });
-            match taken {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            }
-        },
-    );
-    match outcome {
-        ControlFlow::Continue(()) => proof.finish(&check),
-        ControlFlow::Break(error) => Err(error),
-    }
+    examine_segment(&check, threads, progress, |examined| proof.take(examined))?;
+    proof.finish(&check)
 }
 
 /// The accumulator epochs that the blocks from 0 on give, where their roots are trusted. Blocks above

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::disk::{Disk, DiskError};
 use crate::finality::Finality;
+use crate::names::is_head_file;
 use crate::stat::BlockId;
 
 #[cfg(test)]
@@ -39,13 +40,6 @@ pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, Superseded};
 pub(crate) use tail::LogTail;
 use tree::{Base, Tree};
 pub use view::{HeadBlock, HeadView, TxPlace};
-
-/// Whether a file of a folder belongs to the head: its log, an unfinished one, or one that was damaged.
-#[must_use]
-pub fn is_head_file(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("head") else { return false };
-    rest == ".staged" || [".log", ".damaged"].iter().any(|end| rest.strip_suffix(end).is_some())
-}
 
 /// Whether a folder has a log of a head.
 pub fn has_log(disk: &dyn Disk) -> Result<bool, DiskError> {

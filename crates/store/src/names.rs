@@ -16,6 +16,8 @@ const RUN_END: &str = ".run";
 const BARE: &str = "-bare";
 const PART_END: &str = ".part";
 const HEAD_BEGIN: &str = "head-";
+/// The head's next log, while it is written.
+pub(crate) const HEAD_STAGED: &str = "head.staged";
 const LOG_END: &str = ".log";
 const DAMAGED_END: &str = ".damaged";
 /// Bytes of a digest that a name tells: enough that two contents do not meet by chance.
@@ -68,11 +70,15 @@ pub(crate) fn is_segment_name(name: &str) -> bool {
 /// Whether only a folder that has, or had, a manifest holds a file of this name. What a crash leaves
 /// unfinished and the lock say nothing.
 pub(crate) fn is_lasting_name(name: &str) -> bool {
-    let is_unfinished = name.ends_with(PART_END);
-    let is_of_head = name
-        .strip_prefix(HEAD_BEGIN)
-        .is_some_and(|rest| rest.ends_with(LOG_END) || rest.ends_with(DAMAGED_END));
-    name == GENESIS_NAME || is_of_head || (is_data_name(name) && !is_unfinished)
+    let is_unfinished = name.ends_with(PART_END) || name == HEAD_STAGED;
+    name == GENESIS_NAME || ((is_data_name(name) || is_head_file(name)) && !is_unfinished)
+}
+
+/// Whether a file of a folder belongs to the head: its log, an unfinished one, or one that was damaged.
+#[must_use]
+pub fn is_head_file(name: &str) -> bool {
+    let is_log = |rest: &str| rest.ends_with(LOG_END) || rest.ends_with(DAMAGED_END);
+    name == HEAD_STAGED || name.strip_prefix(HEAD_BEGIN).is_some_and(is_log)
 }
 
 fn short(digest: B256) -> String {

@@ -40,7 +40,7 @@ use crate::view::View;
 use choice::choose;
 
 /// Where a manifest that cannot be read is put.
-const DAMAGED_NAME: &str = "manifest.damaged";
+pub const DAMAGED_NAME: &str = "manifest.damaged";
 
 /// A data folder whose manifest was lost, locked against other writers.
 #[derive(Debug)]

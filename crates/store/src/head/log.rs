@@ -15,8 +15,8 @@ use super::tree::{Base, Tree};
 use super::{HeadBlock, HeadError};
 use crate::disk::Disk;
 use crate::finality::Finality;
+use crate::names::HEAD_STAGED;
 
-const STAGED_NAME: &str = "head.staged";
 /// Records are written when so many bytes have come together.
 const WRITE_BYTES: usize = 4 << 20;
 /// After so many batches a log is replaced: those that only move the tip must not fill the disk.
@@ -102,9 +102,9 @@ impl Log {
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
         let batches = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
-        self.disk.fsync_file(STAGED_NAME)?; //              2. the contents are durable
+        self.disk.fsync_file(HEAD_STAGED)?; //              2. the contents are durable
         self.old.removed.insert(before);
-        self.disk.rename(STAGED_NAME, &name)?; //           3. the highest generation counts
+        self.disk.rename(HEAD_STAGED, &name)?; //           3. the highest generation counts
         self.disk.fsync_folder()?; //                       4. the name is durable
         (self.batch_count, self.finality) = (Some(batches), finality);
         self.sweep(); //                                    5. the others are worthless
@@ -117,8 +117,8 @@ impl Log {
         let canonical = u64::try_from(next.canonical().len()).unwrap_or(u64::MAX);
         let whole_batches = canonical.saturating_add(1);
         let start = LogStart { generation: self.generation, whole_batches, base };
-        self.disk.write(STAGED_NAME, &start.encode())?;
-        let name = STAGED_NAME.to_owned();
+        self.disk.write(HEAD_STAGED, &start.encode())?;
+        let name = HEAD_STAGED.to_owned();
         let mut writer = Writer { disk: &*self.disk, name, buffer: Vec::new() };
         for (batch, block) in (1..).zip(next.canonical()) {
             writer.block(batch, block)?;
