@@ -1,9 +1,10 @@
 // The tip while a slot is merged: node merge.mjs QUIPU FOLDER BLOCKS TXS_PER_BLOCK [PAYLOAD]
 //
 // A chain of 8192 blocks and some more is served by one quipu, whose blocks are all final, and followed
-// by another that holds all but the last 600 blocks. A relay between the two shows the follower a tip
-// that grows by a block every BLOCK_MS. What is told: how long the follower went without a new block,
-// how far it was behind the tip at the most, and how long the merge took.
+// by another that holds the first FIRST blocks of it. A relay between the two shows the follower a tip
+// that grows by a block every BLOCK_MS, until the slot is merged or the chain ends. What is told: how
+// long the follower went without a new block and when that was, how far it was behind the tip at the
+// most, and how long the merge took. A slot that is not merged by the end is a failure.
 
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
@@ -11,8 +12,8 @@ import http from "node:http";
 
 const [quipu, folder, blocks, txs, payload = "small"] = process.argv.slice(2);
 const count = Number(blocks);
-const first = Number(process.env.FIRST ?? 8192 - 64);
-const every = Number(process.env.BLOCK_MS ?? 250);
+const first = Number(process.env.FIRST ?? 8192 - 16);
+const every = Number(process.env.BLOCK_MS ?? 1000);
 
 function run(...args) {
     execFileSync(quipu, args, { stdio: ["ignore", "inherit", "inherit"] });
@@ -86,14 +87,19 @@ while ((await number()) < tip) await new Promise((resolve) => setTimeout(resolve
 
 let behind = 0;
 let silent = 0;
+let silentUntil = 0;
+function went(now) {
+    if (now - moved <= silent) return;
+    silent = now - moved;
+    silentUntil = now;
+}
 let slowest = 0;
 let moved = Date.now();
 let last = await number();
 let grown = Date.now();
 const isMerged = () => readdirSync(data).some((name) => name.startsWith("blocks-0000000000-0000008191-"));
-let completed = 0;
 let merged = 0;
-while (tip < count - 1 && (!merged || tip < 8192 + 300)) {
+while (tip < count - 1 && (!merged || Date.now() - merged < 5 * every)) {
     if (Date.now() - grown >= every) {
         tip += 1;
         grown = Date.now();
@@ -102,15 +108,14 @@ while (tip < count - 1 && (!merged || tip < 8192 + 300)) {
     const now = await number();
     slowest = Math.max(slowest, Date.now() - begun);
     if (now > last) {
-        silent = Math.max(silent, Date.now() - moved);
+        went(Date.now());
         moved = Date.now();
         last = now;
-    } else if (Date.now() - moved > silent && tip > now) {
-        silent = Date.now() - moved;
+    } else if (tip > now) {
+        went(Date.now());
     }
     // What came in the last block time is not late.
     behind = Math.max(behind, tip - now - (Date.now() - grown < every ? 1 : 0));
-    if (!completed && follower.lines.some(([, line]) => /sealed.*\.\.8191/.test(line))) completed = Date.now();
     if (!merged && isMerged()) merged = Date.now();
     await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -118,9 +123,10 @@ const at = (pattern) => follower.lines.find(([, line]) => pattern.test(line))?.[
 const sealed = at(/sealed.*\.\.8191/);
 console.log(`a block every ${every} ms, ${txs} transactions each: at most ${Math.max(0, behind)} blocks behind, `
     + `${silent} ms without a new block, ${slowest} ms for the slowest answer`);
-console.log(sealed && merged ? `merged ${merged - sealed} ms after the last blocks were sealed` : "not merged");
+console.log(`the longest wait ended ${silentUntil - sealed} ms after the last blocks of the slot were sealed`);
+console.log(merged ? `merged ${merged - sealed} ms after they were sealed` : "FAILED: the slot was not merged");
 follower.child.kill();
 node.child.kill();
 relay.close();
 await new Promise((resolve) => follower.child.on("exit", resolve));
-process.exit(0);
+process.exit(merged ? 0 : 1);

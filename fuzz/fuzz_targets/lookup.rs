@@ -5,7 +5,7 @@
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{Believed, Footer, Run, merge_files};
+use segment::lookup::{Footer, Run, VerifiedBuckets, merge_files};
 
 fuzz_target!(|data: &[u8]| {
     let file_bytes = data.len() as u64;
@@ -13,14 +13,14 @@ fuzz_target!(|data: &[u8]| {
     let tail = footer.tail();
     let tail = data.get(tail.start as usize..tail.end as usize).unwrap_or_default();
     let Ok(run) = Run::parse(tail, file_bytes) else { return };
-    let believed = Believed::none_of(&run);
+    let verified = VerifiedBuckets::none_of(run.bucket_count());
     for byte in 0..=255 {
         let hash = B256::repeat_byte(byte);
         let range = run.bucket_range(&hash);
         let bucket = data.get(range.start as usize..range.end as usize).unwrap_or_default();
         let found = run.probe(&hash, bucket);
         for _ in 0..2 {
-            let kept = run.probe_kept(&hash, bucket, &believed);
+            let kept = run.probe_kept(&hash, bucket, &verified);
             assert_eq!(kept.ok(), found.as_ref().ok().cloned());
         }
     }

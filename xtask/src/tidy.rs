@@ -9,8 +9,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+mod circles;
 mod markdown;
 mod marker;
+mod paths;
 mod source;
 
 /// Folders that hold no text of ours, at any depth.
@@ -45,6 +47,7 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
     list_files(root, "", &mut paths)?;
     paths.sort_unstable();
     let mut problems = Vec::new();
+    let mut sources = Vec::new();
     for path in &paths {
         let extension = Path::new(path).extension().and_then(|extension| extension.to_str());
         let is_text = matches!(extension, Some("rs" | "md" | "toml" | "sh"));
@@ -62,7 +65,13 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
         if extension == Some("md") {
             markdown::check(path, &text, &|target| root.join(target).exists(), &mut report);
         }
+        if extension == Some("rs") {
+            sources.push((path.clone(), text));
+        }
     }
+    circles::check(&sources, &mut |path, message| {
+        problems.push(Problem { path: path.to_owned(), line: 1, message });
+    });
     Ok(problems)
 }
 

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use crate::call::block_by_number;
 use crate::chain_keys::ChainKeys;
 use crate::circumstances::beside_figures;
 use crate::contest::Driver;
 use crate::node::{Kind, Node, Program};
-use crate::questions::{FIXED_RATE, Question, all, block_by_number, of_nodes};
+use crate::questions::{FIXED_RATE, Question, all, of_nodes};
 use crate::quipu::Serving;
 use crate::run::Asking;
 use crate::storm::Storm;

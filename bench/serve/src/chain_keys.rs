@@ -101,7 +101,7 @@ pub fn usual<'a>(
 
 fn read_blocks(address: &str, first: u64, last: u64) -> Result<Vec<BlockKeys>> {
     let calls: Vec<String> = (first..=last)
-        .map(|number| crate::questions::block_by_number(&format!("{number:#x}"), false))
+        .map(|number| crate::call::block_by_number(&format!("{number:#x}"), false))
         .collect();
     let body = format!("[{}]", calls.join(","));
     let answers: Value = serde_json::from_slice(&ask(address, "/", Some(body.as_bytes()), &[])?)?;

@@ -8,6 +8,7 @@
 //! the ratio of each round, since the speed of a shared machine changes from minute to minute.
 
 mod beside_nodes;
+pub mod call;
 pub mod chain_keys;
 pub mod circumstances;
 pub mod contest;

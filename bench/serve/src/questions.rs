@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use bench_store::figure::Goal;
 use bench_store::random::Random;
 
+use crate::call::{batch, block_by_number, receipt, transaction_by_hash};
 use crate::chain_keys::{ChainKeys, usual};
 use crate::contest::Driver;
 
@@ -265,43 +266,4 @@ impl<'a> Bodies<'a> {
 fn made_up(random: &mut Random) -> String {
     let parts: Vec<String> = (0..8).map(|_| format!("{:08x}", random.below(1 << 32))).collect();
     format!("0x{}", parts.concat())
-}
-
-fn call(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
-}
-
-/// Asks for a transaction.
-#[must_use]
-pub fn transaction_by_hash(hash: &str) -> String {
-    call("eth_getTransactionByHash", &format!("\"{hash}\""))
-}
-
-/// Asks for a receipt.
-#[must_use]
-pub fn receipt(hash: &str) -> String {
-    call("eth_getTransactionReceipt", &format!("\"{hash}\""))
-}
-
-/// Asks for a block.
-#[must_use]
-pub fn block_by_number(number: &str, is_full: bool) -> String {
-    call("eth_getBlockByNumber", &format!("\"{number}\",{is_full}"))
-}
-
-/// Asks for a block by its hash.
-#[must_use]
-pub fn block_by_hash(hash: &str, is_full: bool) -> String {
-    call("eth_getBlockByHash", &format!("\"{hash}\",{is_full}"))
-}
-
-/// Asks for a transaction by its place; `by` is `Number` or `Hash`, of the block.
-#[must_use]
-pub fn transaction_in_block(by: &str, block: &str, index: usize) -> String {
-    let method = format!("eth_getTransactionByBlock{by}AndIndex");
-    call(&method, &format!("\"{block}\",\"{index:#x}\""))
-}
-
-fn batch(calls: &[String]) -> String {
-    format!("[{}]", calls.join(","))
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::call::block_by_number;
 use crate::http::ask;
 use crate::node::Node;
-use crate::questions::block_by_number;
 use crate::server::{Server, result_of};
 
 /// Between a block and the reorg that takes it away, and between that and the next block.

@@ -10,7 +10,8 @@ use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip7840::BlobParams;
 
-use crate::spec::{ChainSpec, Fork};
+use crate::fork::Fork;
+use crate::spec::ChainSpec;
 
 /// How far above its target a block may go.
 pub(crate) const ELASTICITY: u64 = 2;

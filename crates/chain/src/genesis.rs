@@ -16,7 +16,7 @@ use alloy_trie::EMPTY_ROOT_HASH;
 use alloy_trie::root::state_root_ref_unhashed;
 use thiserror::Error;
 
-use crate::spec::{Activation, Fork};
+use crate::fork::{Activation, Fork};
 
 /// What geth takes for a gas limit that is absent or zero.
 const GAS_LIMIT_DEFAULT: u64 = 4_712_388;
@@ -130,13 +130,26 @@ pub(crate) fn forks(config: &ChainConfig) -> Result<Vec<(Fork, Activation)>, Gen
     Ok(forks)
 }
 
-/// Whether the chain follows Ethereum's own rules of headers: a file of a chain with another
-/// consensus, or without a base fee, says so.
+/// Members of a config beyond those of geth's that change no rule of headers.
+const WITHOUT_HEADER_RULES: [&str; 8] = [
+    "consolidationRequestContractAddress",
+    "contractSizeLimit",
+    "discovery",
+    "eip150Hash",
+    "evmStackSize",
+    "mergeForkBlock",
+    "preMergeForkBlock",
+    "withdrawalRequestContractAddress",
+];
+
+/// Whether the chain follows Ethereum's own rules of headers, as far as its config tells. One member
+/// that is not known may be another consensus, another fee market or a later fork, under any name:
+/// then nothing is held against headers but their hashes.
 pub(crate) fn has_ethereum_consensus(config: &ChainConfig) -> bool {
-    let other = ["aura", "bor", "ibft", "ibft2", "optimism", "qbft", "zeroBaseFee"];
+    let mut others = config.extra_fields.iter().filter(|(_, value)| !value.is_null());
     config.clique.is_none()
         && config.parlia.is_none()
-        && other.iter().all(|name| !config.extra_fields.contains_key(*name))
+        && others.all(|(name, _)| WITHOUT_HEADER_RULES.contains(&name.as_str()))
 }
 
 fn block_forks(config: &ChainConfig) -> impl Iterator<Item = (Fork, u64)> {

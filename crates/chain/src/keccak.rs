@@ -23,7 +23,7 @@ const RATE_WORDS: usize = RATE / 8;
 /// Word by word the states, each word of all of them in one register.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State<const LANES: usize>([[u64; LANES]; 25]);
+struct KeccakState<const LANES: usize>([[u64; LANES]; 25]);
 
 /// How many states this machine's registers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn hash_in_lanes<const LANES: usize, T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> 
         let input = inputs.get(position)?.as_ref();
         Some(Lane { position, input, next: 0, count: input.len() / RATE + 1 })
     });
-    let mut state = State([[0; LANES]; 25]);
+    let mut state = KeccakState([[0; LANES]; 25]);
     let mut lanes: [Option<Lane<'_>>; LANES] = std::array::from_fn(|_| waiting.next());
     let mut busy = lanes.iter().flatten().count();
     // Of four lanes, the last goes on alone; a turn of eight is hardly dearer than one of one.
@@ -111,7 +111,8 @@ fn hash_in_lanes<const LANES: usize, T: AsRef<[u8]>>(inputs: &[T]) -> Vec<B256> 
     }
     for (place, lane) in lanes.iter().enumerate() {
         let Some(lane) = lane else { continue };
-        let mut alone = State(state.0.map(|word| [word.get(place).copied().unwrap_or_default()]));
+        let mut alone =
+            KeccakState(state.0.map(|word| [word.get(place).copied().unwrap_or_default()]));
         for block in lane.next..lane.count {
             absorb(&mut alone, 0, lane.input, block);
             permute(&mut alone);
@@ -154,7 +155,7 @@ fn is_alone(first: usize, second: usize, sum: usize) -> bool {
         && first.saturating_mul(4) > rest.saturating_mul(3)
 }
 
-fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
+fn clear<const LANES: usize>(state: &mut KeccakState<LANES>, lane: usize) {
     for word in &mut state.0 {
         if let Some(word) = word.get_mut(lane) {
             *word = 0;
@@ -163,7 +164,12 @@ fn clear<const LANES: usize>(state: &mut State<LANES>, lane: usize) {
 }
 
 /// Adds one block of a lane's input, padded if it is the last; nothing once it has ended.
-fn absorb<const LANES: usize>(state: &mut State<LANES>, lane: usize, input: &[u8], block: usize) {
+fn absorb<const LANES: usize>(
+    state: &mut KeccakState<LANES>,
+    lane: usize,
+    input: &[u8],
+    block: usize,
+) {
     let Some(rest) = input.get(block * RATE..) else { return };
     let mut add = |place: usize, word: u64| {
         if let Some(place) = state.0.get_mut(place).and_then(|word| word.get_mut(lane)) {
@@ -189,7 +195,7 @@ fn absorb<const LANES: usize>(state: &mut State<LANES>, lane: usize, input: &[u8
     }
 }
 
-fn squeeze<const LANES: usize>(state: &State<LANES>, lane: usize) -> B256 {
+fn squeeze<const LANES: usize>(state: &KeccakState<LANES>, lane: usize) -> B256 {
     let mut hash = B256::ZERO;
     let (chunks, _) = hash.0.as_chunks_mut::<8>();
     for (place, word) in chunks.iter_mut().zip(&state.0) {
@@ -198,16 +204,18 @@ fn squeeze<const LANES: usize>(state: &State<LANES>, lane: usize) -> B256 {
     hash
 }
 
-fn permute<const LANES: usize>(state: &mut State<LANES>) {
+fn permute<const LANES: usize>(state: &mut KeccakState<LANES>) {
     #[cfg(target_arch = "x86_64")]
     if LANES == 8 && std::arch::is_x86_feature_detected!("avx512f") {
-        #[expect(unsafe_code, reason = "the feature was detected just above")]
+        #[expect(unsafe_code, reason = "a vector unit is named by its feature")]
+        // SAFETY: the processor has AVX-512F, as was detected just above.
         unsafe {
             wide::permute_eight(state);
         }
         return;
     } else if LANES == 4 && std::arch::is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the feature was detected just above")]
+        #[expect(unsafe_code, reason = "a vector unit is named by its feature")]
+        // SAFETY: the processor has AVX2, as was detected just above.
         unsafe {
             wide::permute_four(state);
         }
@@ -217,7 +225,7 @@ fn permute<const LANES: usize>(state: &mut State<LANES>) {
 }
 
 /// Without a vector unit: lane by lane, by the library's own permutation.
-fn permute_each<const LANES: usize>(state: &mut State<LANES>) {
+fn permute_each<const LANES: usize>(state: &mut KeccakState<LANES>) {
     for lane in 0..LANES {
         let mut words: [u64; 25] = state.0.map(|word| word[lane]);
         plain_permute(&mut words);
@@ -320,7 +328,7 @@ mod wide {
         _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_xor_si512,
     };
 
-    use super::{ROUND_CONSTANTS, State};
+    use super::{KeccakState, ROUND_CONSTANTS};
 
     /// Rho and pi: where each word goes, and by how much it is turned.
     macro_rules! turns {
@@ -341,10 +349,12 @@ mod wide {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn permute_four<const LANES: usize>(state: &mut State<LANES>) {
+    pub(super) fn permute_four<const LANES: usize>(state: &mut KeccakState<LANES>) {
         const { assert!(LANES != 4 || size_of::<[u64; LANES]>() == size_of::<__m256i>()) };
         assert!(LANES == 4, "a register takes 4 words");
-        #[expect(unsafe_code, reason = "four words of 64 bits are one register, and aligned")]
+        #[expect(unsafe_code, reason = "words become registers without copying")]
+        // SAFETY: 25 times four words of 64 bits are 25 registers: the size is asserted above, the
+        // state is aligned for the largest register, and every bit pattern is a register's.
         let words: &mut [__m256i; 25] = unsafe { &mut *std::ptr::from_mut(state).cast() };
         let mut a = *words;
         for constant in ROUND_CONSTANTS {
@@ -372,10 +382,12 @@ mod wide {
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn permute_eight<const LANES: usize>(state: &mut State<LANES>) {
+    pub(super) fn permute_eight<const LANES: usize>(state: &mut KeccakState<LANES>) {
         const { assert!(LANES != 8 || size_of::<[u64; LANES]>() == size_of::<__m512i>()) };
         assert!(LANES == 8, "a register takes 8 words");
-        #[expect(unsafe_code, reason = "eight words of 64 bits are one register, and aligned")]
+        #[expect(unsafe_code, reason = "words become registers without copying")]
+        // SAFETY: 25 times eight words of 64 bits are 25 registers: the size is asserted above, the
+        // state is aligned for the largest register, and every bit pattern is a register's.
         let words: &mut [__m512i; 25] = unsafe { &mut *std::ptr::from_mut(state).cast() };
         let mut a = *words;
         for constant in ROUND_CONSTANTS {
@@ -496,7 +508,7 @@ mod tests {
     fn the_plain_rounds_are_the_same_as_the_wide_ones() {
         fn check<const LANES: usize>() {
             let word = |at: usize| u64::try_from(at * 0x9e37_79b9).unwrap();
-            let mut wide = State::<LANES>(std::array::from_fn(|at| {
+            let mut wide = KeccakState::<LANES>(std::array::from_fn(|at| {
                 std::array::from_fn(|lane| word(at * 9 + lane))
             }));
             let mut plain = wide;

@@ -10,7 +10,7 @@ use alloy_eips::eip7840::BlobParams;
 use alloy_eips::eip7892::BlobScheduleBlobParams;
 use alloy_primitives::B256;
 
-use crate::spec::{Activation, Fork};
+use crate::fork::{Activation, Fork};
 
 /// One public network.
 pub(crate) struct Network {

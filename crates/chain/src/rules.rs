@@ -20,8 +20,9 @@ use alloy_primitives::{B64, B256, U256};
 use thiserror::Error;
 
 use crate::fees::{ELASTICITY, excess_after, next_base_fee};
+use crate::fork::Fork;
 use crate::header::{FIELDS_KNOWN, has_unknown_fields};
-use crate::spec::{ChainSpec, Fork};
+use crate::spec::ChainSpec;
 
 /// The lowest gas limit that a block may have.
 const GAS_LIMIT_MIN: u64 = 5000;
@@ -48,21 +49,19 @@ pub enum RuleFault {
     GasAboveLimit { found: u64, limit: u64 },
     #[error(
         "gas limit is {found}, expected at least {GAS_LIMIT_MIN} and less than {bound} away from \
-         {parent}"
+         {parent}{}", later_fork_hint(*.is_newest_fork)
     )]
-    GasLimit { found: u64, parent: u64, bound: u64 },
-    #[error("base fee is {found}, the parent's gas gives {expected}")]
-    BaseFee { found: u64, expected: u64 },
+    GasLimit { found: u64, parent: u64, bound: u64, is_newest_fork: bool },
+    #[error(
+        "base fee is {found}, the parent's gas gives {expected}{}",
+        later_fork_hint(*.is_newest_fork)
+    )]
+    BaseFee { found: u64, expected: u64, is_newest_fork: bool },
     #[error("blob gas used is {found}, its {blob_count} blobs take {expected}")]
     BlobGasUsed { found: u64, expected: u64, blob_count: u64 },
     #[error(
         "excess blob gas is {found}, the parent's blobs give {expected}{}",
-        if *.is_newest_fork {
-            ": either is false, or the network has had a fork that this build or its genesis file \
-             does not know; then upgrade"
-        } else {
-            ""
-        }
+        later_fork_hint(*.is_newest_fork)
     )]
     ExcessBlobGas { found: u64, expected: u64, is_newest_fork: bool },
     #[error("difficulty is {found}, after the merge it is 0")]
@@ -75,10 +74,24 @@ pub enum RuleFault {
 
 impl RuleFault {
     /// Whether an honest block would show the same if its network has had a fork since this build was
-    /// made that appended no field: one that changes blob parameters only.
+    /// made that appended no field: one that changes blob parameters or the steps of gas prices.
     #[must_use]
     pub fn may_be_later_fork(&self) -> bool {
-        matches!(self, Self::ExcessBlobGas { is_newest_fork: true, .. })
+        matches!(
+            self,
+            Self::GasLimit { is_newest_fork: true, .. }
+                | Self::BaseFee { is_newest_fork: true, .. }
+                | Self::ExcessBlobGas { is_newest_fork: true, .. }
+        )
+    }
+}
+
+fn later_fork_hint(is_newest_fork: bool) -> &'static str {
+    if is_newest_fork {
+        ": either is false, or the network has had a fork that this build or its genesis file does \
+         not know; then upgrade"
+    } else {
+        ""
     }
 }
 
@@ -175,9 +188,10 @@ pub fn check_step(
     }
     match child.compare_fields(spec) {
         Some((fork, Ordering::Equal)) => {
-            check_gas_limit(parent, child)?;
-            check_base_fee(parent, child)?;
-            check_excess_blob_gas(spec, fork, parent, child)
+            let is_newest_fork = spec.newest_fork() == Some(fork);
+            check_gas_limit(parent, child, is_newest_fork)?;
+            check_base_fee(parent, child, is_newest_fork)?;
+            check_excess_blob_gas(spec, parent, child, is_newest_fork)
         }
         _ => Ok(()),
     }
@@ -207,32 +221,43 @@ fn check_merged(header: &Header) -> Result<(), RuleFault> {
     Ok(())
 }
 
-fn check_gas_limit(parent: &StepFields, child: &StepFields) -> Result<(), RuleFault> {
+fn check_gas_limit(
+    parent: &StepFields,
+    child: &StepFields,
+    is_newest_fork: bool,
+) -> Result<(), RuleFault> {
     let is_first_of_london = parent.base_fee.is_none() && child.base_fee.is_some();
     // London multiplied the limit, so that its target stayed what the limit was.
     let factor = if is_first_of_london { ELASTICITY } else { 1 };
     let (found, parent) = (child.gas_limit, parent.gas_limit.saturating_mul(factor));
     let bound = parent / GAS_LIMIT_BOUND_DIVISOR;
     if found < GAS_LIMIT_MIN || found.abs_diff(parent) >= bound.max(1) {
-        return Err(RuleFault::GasLimit { found, parent, bound });
+        return Err(RuleFault::GasLimit { found, parent, bound, is_newest_fork });
     }
     Ok(())
 }
 
-fn check_base_fee(parent: &StepFields, child: &StepFields) -> Result<(), RuleFault> {
+fn check_base_fee(
+    parent: &StepFields,
+    child: &StepFields,
+    is_newest_fork: bool,
+) -> Result<(), RuleFault> {
     let Some(found) = child.base_fee else { return Ok(()) };
     let expected = match parent.base_fee {
         Some(base_fee) => next_base_fee(base_fee, parent.gas_used, parent.gas_limit),
         None => INITIAL_BASE_FEE,
     };
-    if found == expected { Ok(()) } else { Err(RuleFault::BaseFee { found, expected }) }
+    if found == expected {
+        return Ok(());
+    }
+    Err(RuleFault::BaseFee { found, expected, is_newest_fork })
 }
 
 fn check_excess_blob_gas(
     spec: &ChainSpec,
-    fork: Fork,
     parent: &StepFields,
     child: &StepFields,
+    is_newest_fork: bool,
 ) -> Result<(), RuleFault> {
     let Some((found, params)) = child.excess_blob_gas.zip(spec.blob_params_at(child.timestamp))
     else {
@@ -242,7 +267,6 @@ fn check_excess_blob_gas(
     if found == expected {
         return Ok(());
     }
-    let is_newest_fork = spec.newest_fork() == Some(fork);
     Err(RuleFault::ExcessBlobGas { found, expected, is_newest_fork })
 }
 

@@ -22,8 +22,11 @@ pub(crate) fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
     if values.is_empty() {
         return EMPTY_ROOT_HASH;
     }
-    let mut items: Vec<Item<'_>> =
-        values.iter().enumerate().map(|(index, value)| Item::new(index, value.as_ref())).collect();
+    let mut items: Vec<TrieItem<'_>> = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| TrieItem::new(index, value.as_ref()))
+        .collect();
     items.sort_unstable_by_key(|item| item.key);
     let mut trie = Trie::default();
     let (root, height) = trie.add(&items, 0);
@@ -35,15 +38,15 @@ pub(crate) fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
 
 /// A value and the RLP of its position.
 #[derive(Debug)]
-struct Item<'a> {
-    key: Key,
+struct TrieItem<'a> {
+    key: NibbleKey,
     value: &'a [u8],
 }
 
 /// Nibbles in the low halves of bytes, zeros after them; no key is the beginning of another. They
 /// sort as the keys do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct NibbleKey {
     nibbles: [u8; KEY_NIBBLES_MAX],
     count: usize,
 }
@@ -51,10 +54,11 @@ struct Key {
 /// An RLP number of eight bytes has one byte more.
 const KEY_NIBBLES_MAX: usize = 18;
 
-impl<'a> Item<'a> {
+impl<'a> TrieItem<'a> {
     fn new(index: usize, value: &'a [u8]) -> Self {
         let rlp = alloy_rlp::encode_fixed_size(&index);
-        let mut key = Key { nibbles: [0; KEY_NIBBLES_MAX], count: rlp.len().saturating_mul(2) };
+        let mut key =
+            NibbleKey { nibbles: [0; KEY_NIBBLES_MAX], count: rlp.len().saturating_mul(2) };
         for (place, byte) in key.nibbles.as_chunks_mut::<2>().0.iter_mut().zip(&rlp) {
             *place = [byte >> 4, byte & 0xf];
         }
@@ -62,7 +66,7 @@ impl<'a> Item<'a> {
     }
 }
 
-impl Key {
+impl NibbleKey {
     fn nibble(&self, depth: usize) -> Option<u8> {
         self.nibbles.get(..self.count)?.get(depth).copied()
     }
@@ -81,7 +85,7 @@ impl Key {
 /// The nodes, children before parents.
 #[derive(Debug, Default)]
 struct Trie<'a> {
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<TrieNode<'a>>,
     /// How nodes stand in their parents, once that is known.
     references: Vec<Reference>,
     /// Nodes by their height above the leaves.
@@ -89,7 +93,7 @@ struct Trie<'a> {
 }
 
 #[derive(Debug)]
-enum Node<'a> {
+enum TrieNode<'a> {
     Leaf { path: Vec<u8>, value: &'a [u8] },
     Extension { path: Vec<u8>, child: usize },
     Branch { children: Box<[Option<usize>; BRANCH_CHILDREN]> },
@@ -106,20 +110,20 @@ enum Reference {
 impl<'a> Trie<'a> {
     /// Adds the node over sorted items that are the same before `depth`: which it is, and its
     /// height.
-    fn add(&mut self, items: &[Item<'a>], depth: usize) -> (usize, usize) {
+    fn add(&mut self, items: &[TrieItem<'a>], depth: usize) -> (usize, usize) {
         let (Some(first), Some(last)) = (items.first(), items.last()) else {
-            return self.push(Node::Leaf { path: Vec::new(), value: &[] }, 0);
+            return self.push(TrieNode::Leaf { path: Vec::new(), value: &[] }, 0);
         };
         if items.len() == 1 {
             let path = path(first.key.between(depth, first.key.count), true);
-            return self.push(Node::Leaf { path, value: first.value }, 0);
+            return self.push(TrieNode::Leaf { path, value: first.value }, 0);
         }
         let common = first.key.common(&last.key, depth);
         if common > 0 {
             let end = depth.saturating_add(common);
             let (child, height) = self.add(items, end);
             let path = path(first.key.between(depth, end), false);
-            return self.push(Node::Extension { path, child }, height.saturating_add(1));
+            return self.push(TrieNode::Extension { path, child }, height.saturating_add(1));
         }
         let mut children = Box::new([None; BRANCH_CHILDREN]);
         let mut height = 0;
@@ -131,10 +135,10 @@ impl<'a> Trie<'a> {
                 *place = Some(child);
             }
         }
-        self.push(Node::Branch { children }, height)
+        self.push(TrieNode::Branch { children }, height)
     }
 
-    fn push(&mut self, node: Node<'a>, height: usize) -> (usize, usize) {
+    fn push(&mut self, node: TrieNode<'a>, height: usize) -> (usize, usize) {
         let position = self.nodes.len();
         self.nodes.push(node);
         self.references.push(Reference::Unknown);
@@ -180,21 +184,21 @@ impl<'a> Trie<'a> {
     /// Appends a node whose children are known.
     fn encode(&self, node: usize, out: &mut Vec<u8>) {
         match self.nodes.get(node) {
-            Some(Node::Leaf { path, value }) => {
+            Some(TrieNode::Leaf { path, value }) => {
                 let payload_length = path.as_slice().length().saturating_add(value.length());
                 out.reserve(payload_length.saturating_add(9));
                 Header { list: true, payload_length }.encode(out);
                 path.as_slice().encode(out);
                 value.encode(out);
             }
-            Some(Node::Extension { path, child }) => {
+            Some(TrieNode::Extension { path, child }) => {
                 let payload_length =
                     path.as_slice().length().saturating_add(self.reference_bytes(Some(*child)));
                 Header { list: true, payload_length }.encode(out);
                 path.as_slice().encode(out);
                 self.put_reference(Some(*child), out);
             }
-            Some(Node::Branch { children }) => {
+            Some(TrieNode::Branch { children }) => {
                 // No key ends at a branch: its value is empty.
                 let payload_length = children
                     .iter()

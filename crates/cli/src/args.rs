@@ -1,5 +1,7 @@
 //! What can be typed.
 
+pub(crate) mod repair;
+
 use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -13,7 +15,6 @@ use ingest::export::Kind;
 use ingest::sample::Payload;
 use rpc::{PassThroughMethod, Settings};
 
-use crate::commands::repair;
 use crate::upstream_args::UpstreamArgs;
 
 const EXAMPLES: &str = "\

@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use store::disk::{Disk, Folder};
-use store::genesis_file::GENESIS_NAME;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
-use store::names::is_head_file;
+use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
 use store::repair::DAMAGED_NAME;
@@ -23,7 +22,6 @@ use store::{FileSource, Limits, LocalFiles, Store};
 
 use crate::Failure;
 use crate::args::DataArgs;
-use crate::folder_chain::proving_spec_of;
 
 /// A data folder, open.
 #[derive(Clone, Debug)]
@@ -51,21 +49,6 @@ fn default_path(data_home: Option<OsString>, home: Option<OsString>) -> Option<P
 }
 
 impl DataFolder {
-    /// Opens a folder that must be there, with its head: commands that only read make nothing.
-    pub(crate) fn open(args: &DataArgs) -> Result<Self, Failure> {
-        let path = locate(args)?;
-        match Self::find(&path)? {
-            Some(folder) => {
-                folder.store.read_head(proving_spec_of(&folder))?;
-                Ok(folder)
-            }
-            None => Err(Failure::Work(anyhow!(
-                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
-                path.display()
-            ))),
-        }
-    }
-
     /// Opens a folder if it is there.
     pub(crate) fn find(path: &Path) -> anyhow::Result<Option<Self>> {
         match fs::metadata(path) {
@@ -121,7 +104,7 @@ fn is_left_over(name: &str) -> bool {
         .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     let staged = name.strip_suffix(".staged").unwrap_or(name);
     is_part
-        || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME].contains(&staged)
+        || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME, JOURNAL_NAME].contains(&staged)
         || name.starts_with(DAMAGED_NAME)
         || is_named("blocks-", ".segment")
         || is_named("lookup-", ".run")

@@ -8,26 +8,31 @@ use anyhow::{Context, anyhow, bail};
 use chain::ChainSpec;
 use ingest::archive::ArchiveName;
 use ingest::import::network_of;
-use store::genesis_file::{GENESIS_NAME, forget_genesis, keep_genesis, read_genesis};
+use store::genesis_file::read_genesis;
+use store::head::Recovery;
 use store::head::has_log;
 use store::manifest::Network;
+use store::names::GENESIS_NAME;
 use store::read::block_on;
-use store::{Reader, Told, Writer};
+use store::{Reader, StoreError, Told, Writer};
 
 use crate::Failure;
-use crate::args::ChainArgs;
+use crate::args::{ChainArgs, DataArgs};
 use crate::chain_choice::{self, spec_by_flags, spec_by_name};
-use crate::data_folder::DataFolder;
+use crate::data_folder::{DataFolder, locate};
+
+/// What to do about a genesis.json that is damaged.
+const GENESIS_REMEDY: &str = "`quipu import --genesis FILE` puts the right one in its place";
 
 /// The chain, and what becomes of the genesis.json that the folder keeps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FolderChain {
     pub(crate) spec: ChainSpec,
     genesis: Genesis,
 }
 
 /// What becomes of the folder's genesis.json.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Genesis {
     /// It stays as it is.
     Stays,
@@ -107,21 +112,49 @@ impl FolderChain {
     }
 
     /// Remembers the chain though nothing of it is held yet, so that later starts need no flag.
-    pub(crate) fn remember(&self, folder: &DataFolder, writer: &mut Writer) -> anyhow::Result<()> {
-        // Whatever else lies in the folder, its manifest was there before.
+    pub(crate) fn remember(&self, writer: &mut Writer) -> anyhow::Result<()> {
+        // Whatever else lies in the folder, its manifest was there before. The chain is named in it
+        // when its genesis.json is there: a crash in between leaves a chain that is not named yet.
+        self.settle(writer)?;
         let network = network_of(&self.spec);
         writer.commit(Vec::new(), Told { network, ..Told::default() })?;
-        self.settle(folder, writer)
+        Ok(())
     }
 
     /// Keeps the genesis.json, or forgets it.
-    pub(crate) fn settle(&self, folder: &DataFolder, writer: &Writer) -> anyhow::Result<()> {
+    pub(crate) fn settle(&self, writer: &Writer) -> anyhow::Result<()> {
         match &self.genesis {
             Genesis::Stays => {}
-            Genesis::Kept(bytes) => keep_genesis(&*folder.disk, writer, bytes)?,
-            Genesis::Forgotten => forget_genesis(&*folder.disk, writer)?,
+            Genesis::Kept(bytes) => writer.keep_genesis(bytes)?,
+            Genesis::Forgotten => writer.forget_genesis()?,
         }
         Ok(())
+    }
+}
+
+impl DataFolder {
+    /// Opens a folder that must be there, with its head: commands that only read make nothing.
+    pub(crate) fn open(args: &DataArgs) -> Result<Self, Failure> {
+        let (folder, head) = Self::open_without_head(args)?;
+        head?;
+        Ok(folder)
+    }
+
+    /// The same, also if its head cannot be shown: why not is told beside it.
+    pub(crate) fn open_without_head(
+        args: &DataArgs,
+    ) -> Result<(Self, Result<Recovery, StoreError>), Failure> {
+        let path = locate(args)?;
+        match Self::find(&path)? {
+            Some(folder) => {
+                let head = folder.store.read_head(proving_spec_of(&folder));
+                Ok((folder, head))
+            }
+            None => Err(Failure::Work(anyhow!(
+                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
+                path.display()
+            ))),
+        }
     }
 }
 
@@ -165,9 +198,13 @@ impl Held {
             Some(text) => {
                 let place = || format!("{}/{GENESIS_NAME}", folder.path.display());
                 let name = network.name.as_deref().or(named);
-                let spec = chain_choice::parse_genesis(&text, name).with_context(place)?;
+                let spec = chain_choice::parse_genesis(&text, name)
+                    .with_context(|| format!("{}: {GENESIS_REMEDY}", place()))?;
                 if let Some((what, held, found)) = difference(&network, &spec) {
-                    bail!("{}: has {what} {found}, the manifest says {held}", place());
+                    bail!(
+                        "{}: has {what} {found}, the manifest says {held}: {GENESIS_REMEDY}",
+                        place()
+                    );
                 }
                 Some(spec)
             }

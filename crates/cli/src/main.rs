@@ -8,6 +8,7 @@ mod chain_choice;
 mod commands;
 mod data_folder;
 mod folder_chain;
+mod folder_text;
 mod head_text;
 mod node;
 mod output;

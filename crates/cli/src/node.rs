@@ -71,22 +71,13 @@ impl OwnChain {
         Self { chain_id: spec.chain_id(), genesis_hash: spec.genesis_hash() }
     }
 
-    /// Why a node is none of this chain; none if it is. One without old history has no block 0 to show.
+    /// Why a node is none of this chain; none if it is.
     fn find_difference(self, found: Identity) -> Option<String> {
-        let Self { chain_id, genesis_hash } = self;
         if self == Self::UNKNOWN {
             return Some("the chain that is served here is not known yet".to_owned());
         }
-        if let Some(expected) = chain_id.filter(|expected| *expected != found.chain_id) {
-            let found = found.chain_id;
-            return Some(format!("it has chain id {found}, expected {expected}"));
-        }
-        match found.genesis_hash.zip(genesis_hash) {
-            Some((found, expected)) if found != expected => {
-                Some(format!("it has genesis hash {found}, expected {expected}"))
-            }
-            Some(_) | None => None,
-        }
+        let difference = found.find_difference(self.chain_id, self.genesis_hash);
+        difference.map(|difference| difference.to_string())
     }
 }
 
@@ -260,19 +251,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_of_our_chain_by_its_chain_id_and_by_its_genesis_if_it_has_one() {
-        let hash = B256::repeat_byte;
-        let own = |chain_id, genesis_hash| OwnChain { chain_id, genesis_hash };
-        let node = |chain_id, genesis_hash| Identity { chain_id, genesis_hash };
-        let whole = own(Some(7), Some(hash(1)));
-        assert_eq!(whole.find_difference(node(7, Some(hash(1)))), None);
-        assert_eq!(whole.find_difference(node(7, None)), None);
-        let said = whole.find_difference(node(8, Some(hash(1)))).unwrap();
-        assert_eq!(said, "it has chain id 8, expected 7");
-        let said = whole.find_difference(node(7, Some(hash(2)))).unwrap();
-        assert!(said.starts_with("it has genesis hash 0x0202"), "{said}");
-        assert_eq!(own(Some(7), None).find_difference(node(7, Some(hash(2)))), None);
-        assert_eq!(own(None, Some(hash(2))).find_difference(node(9, Some(hash(2)))), None);
-        assert!(OwnChain::UNKNOWN.find_difference(node(7, None)).is_some());
+    fn no_node_is_asked_before_it_is_known_which_chain_is_ours() {
+        let node = Identity { chain_id: 7, genesis_hash: None };
+        assert!(OwnChain::UNKNOWN.find_difference(node).is_some());
+        let own = OwnChain { chain_id: Some(7), genesis_hash: None };
+        assert_eq!(own.find_difference(node), None);
+        let other = OwnChain { chain_id: Some(8), genesis_hash: None };
+        let said = other.find_difference(node);
+        assert_eq!(said.as_deref(), Some("it has chain id 7, expected 8"));
     }
 }

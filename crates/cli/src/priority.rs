@@ -39,7 +39,8 @@ mod idle {
 
     /// Whether nobody has chosen how this thread shares the cores.
     pub(super) fn is_usual() -> bool {
-        #[expect(unsafe_code, reason = "no memory is involved; zero is this thread")]
+        #[expect(unsafe_code, reason = "the system's own function has no safe one")]
+        // SAFETY: no memory is involved; zero is this thread.
         let found = unsafe { libc::sched_getscheduler(0) };
         found == libc::SCHED_OTHER
     }
@@ -47,7 +48,8 @@ mod idle {
     /// Makes this thread one of those that run when no other wants to.
     pub(super) fn take() -> io::Result<()> {
         let parameters = libc::sched_param { sched_priority: 0 };
-        #[expect(unsafe_code, reason = "the parameters outlive the call; zero is this thread")]
+        #[expect(unsafe_code, reason = "the system's own function has no safe one")]
+        // SAFETY: the parameters outlive the call, which only reads them; zero is this thread.
         let outcome =
             unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -90,8 +92,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn leftovers_are_taken_by_a_thread_and_those_it_starts_unless_somebody_chose_otherwise() {
-        #[expect(unsafe_code, reason = "no memory is involved")]
+        #[expect(unsafe_code, reason = "the system's own function has no safe one")]
         fn scheduling() -> (i32, i32) {
+            // SAFETY: no memory is involved.
             (unsafe { libc::sched_getscheduler(0) }, priority())
         }
         let before = scheduling();

@@ -7,14 +7,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use chain::{BlobPrices, ChainSpec};
 use ingest::upstream::{
-    AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams,
+    AskLimits, BlockTag, HeaderClaim, Identity, RestLimits, UpstreamUrl, Upstreams, UpstreamsError,
 };
 use tracing::warn;
 
 use crate::Failure;
 
-/// How long nodes are waited for that all fail.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
+/// How long nodes are waited for that all fail: longer than the preferred one may fail before the next
+/// one says what is final.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(12);
 
 /// The nodes.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -91,9 +92,13 @@ impl UpstreamArgs {
         nodes.map(Arc::new).map_err(|error| Failure::Usage(anyhow!("{error}")))
     }
 
+    /// The nodes of a chain that only they can tell.
+    pub(crate) fn unknown_nodes(&self) -> Result<Arc<Upstreams>, Failure> {
+        self.nodes(&ChainSpec::bare("unknown", None, None))
+    }
+
     /// The chain that the nodes follow, if it is a known one.
-    pub(crate) async fn ask_spec(&self) -> Result<ChainSpec, Failure> {
-        let nodes = self.nodes(&ChainSpec::bare("unknown", None, None))?;
+    pub(crate) async fn ask_spec(&self, nodes: &Upstreams) -> Result<ChainSpec, Failure> {
         let Identity { chain_id, genesis_hash } = nodes.introduce().await?;
         let known = ChainSpec::known_by_chain_id(chain_id);
         let is_same =
@@ -107,50 +112,35 @@ impl UpstreamArgs {
         })
     }
 
-    /// The highest block that will not change: by the depth that was given, or by the node's word.
+    /// The highest block that will not change, by the word of those that decide it: by the depth that
+    /// was given, or the one that they call final.
     pub(crate) async fn fetch_final(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
-        if nodes.quorum() > 1 {
-            return self.fetch_final_agreed(nodes).await;
-        }
-        let (_, claims) =
-            nodes.fetch_claims(&[BlockTag::Latest, BlockTag::Finalized], PATIENCE).await?;
-        let [latest, finalized] = claims.as_slice() else {
-            return Err(Failure::Work(anyhow!("the upstream has no tip")));
-        };
-        let claim = match (self.finality_depth, latest, finalized) {
-            (None, _, Some(claim)) => Some(*claim),
-            (None, _, None) => {
-                return Err(Failure::Work(anyhow!(
-                    "the upstream does not say which block is final\n  hint: say how far below \
-                     the tip blocks are final: --finality-depth N"
-                )));
-            }
-            (Some(depth), Some(latest), _) => {
-                let number = BlockTag::Number(latest.number.saturating_sub(depth));
-                let (_, claims) = nodes.fetch_claims(&[number], PATIENCE).await?;
-                claims.into_iter().next().flatten()
-            }
-            (Some(_), None, _) => None,
-        };
-        claim.ok_or_else(|| Failure::Work(anyhow!("the upstream has no tip")))
-    }
-
-    /// The same where so many nodes must agree: no single one's word counts.
-    async fn fetch_final_agreed(&self, nodes: &Upstreams) -> Result<HeaderClaim, Failure> {
         let tag = match self.finality_depth {
-            Some(depth) => BlockTag::Number(nodes.fetch_tip().await?.number.saturating_sub(depth)),
             None => BlockTag::Finalized,
+            Some(depth) if nodes.quorum() > 1 => {
+                BlockTag::Number(nodes.fetch_tip().await?.claim.number.saturating_sub(depth))
+            }
+            Some(depth) => {
+                let tip = nodes.fetch_decided(BlockTag::Latest, PATIENCE).await?;
+                let tip = tip.ok_or_else(|| Failure::Work(anyhow!("the upstream has no tip")))?;
+                BlockTag::Number(tip.number.saturating_sub(depth))
+            }
         };
-        let claim = nodes.fetch_agreed(tag).await?;
+        let claim = match nodes.fetch_decided(tag, PATIENCE).await {
+            // What they say instead is in the error.
+            Err(error @ UpstreamsError::NoQuorum { .. }) => {
+                return Err(Failure::Work(anyhow!("which block is final: {error}\n{DEPTH_HINT}")));
+            }
+            asked => asked?,
+        };
         claim.ok_or_else(|| {
-            Failure::Work(anyhow!(
-                "{} upstreams must agree on which block is final, and they do not\n  hint: say how \
-                 far below the tip blocks are final: --finality-depth N",
-                nodes.quorum()
-            ))
+            let said = "the upstream does not say which block is final";
+            Failure::Work(anyhow!("{said}\n{DEPTH_HINT}"))
         })
     }
 }
+
+const DEPTH_HINT: &str = "  hint: say how far below the tip blocks are final: --finality-depth N";
 
 /// Says which blob prices cannot be known.
 pub(crate) fn log_blob_prices(spec: &ChainSpec) {

@@ -21,9 +21,9 @@ use std::path::Path;
 use alloy_primitives::{B256, Bytes, U256};
 use chain::{BlockRange, Body, Candidate, Part, decode_header, decode_receipts};
 
-pub use checksums::{ChecksumList, ChecksumListError, hash_file};
+pub use checksums::{ChecksumList, hash_file};
 pub use e2store::{FileBytes, ReadAt};
-pub use error::{ArchiveError, Fault, Remedy};
+pub use error::{ArchiveError, ChecksumListError, Fault, Remedy};
 pub use layout::Format;
 use layout::{Layout, Misfit};
 pub use name::{ArchiveName, Content};

@@ -29,9 +29,8 @@ use tracing::info;
 
 use crate::import::{ImportError, Imported, Intake, Trust, network_of};
 use crate::prove::{Facts, Progress, Prover};
-use crate::upstream::{FetchError, Upstreams, UpstreamsError, Which};
+use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
 
-pub use source::SourceFault;
 use source::{Link, UpstreamBlocks, with_source};
 pub use units::{Unit, plan_units};
 
@@ -129,7 +128,7 @@ impl Backfiller<'_> {
         {
             return Some(FetchError::UnknownFork { number, hash: None, reason: rule.to_string() });
         }
-        let wanted = [Which::Number(number)];
+        let wanted = [WantedBlock::Number(number)];
         let mut stop = self.stop.clone();
         let again = self.runtime.block_on(async {
             let stopped = async {
@@ -147,12 +146,18 @@ impl Backfiller<'_> {
     }
 
     fn blame(&self, place: usize, cause: &FetchError) {
-        if matches!(cause, FetchError::UnknownFork { .. }) {
-            self.upstreams.left_known_forks(place, cause);
-        } else if cause.is_lie() {
-            self.upstreams.lied(place, &cause.to_string());
-        } else {
-            self.upstreams.unable(place, &cause.to_string());
+        match cause {
+            FetchError::UnknownFork { .. } => {
+                self.upstreams.left_known_forks(place, cause);
+            }
+            FetchError::Rebuild { number, fault } if !fault.is_lie() => {
+                self.upstreams.lacks_post_states(place, *number, &fault.to_string());
+            }
+            FetchError::Rebuild { .. }
+            | FetchError::Ask(_)
+            | FetchError::NotThere { .. }
+            | FetchError::Elsewhere { .. }
+            | FetchError::Moved { .. } => self.upstreams.lied(place, &cause.to_string()),
         }
     }
 

@@ -18,7 +18,7 @@ use alloy_primitives::{B256, U256};
 use chain::{BlockRange, Candidate, accumulator, decode_header};
 use store::layout::{Held, cut};
 use store::read::block_on;
-use store::{Reader, StoreError, View, Wanted};
+use store::{Reader, Store, StoreError, View, Wanted};
 
 use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, Format, WriteError};
 use crate::pool::map_in_order;
@@ -31,6 +31,8 @@ pub use plan::{Plan, held_by, plan};
 
 /// Blocks that one thread reads at a time; a few such pieces wait to be written.
 const PIECE_BLOCKS: u64 = 8;
+/// How often a folder that changes under our eyes is looked at again.
+const TRIES_MAX: u32 = 8;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub enum Kind {
 pub struct Exporter<'a> {
     /// Where the blocks are.
     pub view: &'a View,
+    /// The folder of the view: a file that a writer beside us retires is read from a newer view.
+    pub store: &'a Store,
     /// What the files call the chain.
     pub network: &'a str,
     /// What is written.
@@ -128,14 +132,15 @@ impl Exporter<'_> {
         if format == Format::Era1 && !held.has_receipts {
             return Err(ExportError::NoReceipts { range: held.range });
         }
-        let difficulty_before = block_on(self.view.difficulty_before(&mut reader, first))?
+        let difficulty_before = self
+            .read(|view| block_on(view.difficulty_before(&mut reader, first)))?
             .ok_or(ExportError::NoDifficulty { number: first })?;
         Ok(Some(Run { held, difficulty_before }))
     }
 
     /// The hash and the difficulty of a block.
     fn difficulty(&self, reader: &mut Reader, number: u64) -> Result<(B256, U256), ExportError> {
-        let header = block_on(self.view.read_header(reader, number))?;
+        let header = self.read(|view| block_on(view.read_header(reader, number)))?;
         let header = header.ok_or(StoreError::NotHeld { number })?;
         let decoded =
             decode_header(&header.rlp).map_err(|source| ExportError::Header { number, source })?;
@@ -181,7 +186,7 @@ impl Exporter<'_> {
         let outcome = self.read_in_order(
             part,
             |reader, number| {
-                let read = block_on(self.view.read_candidate(reader, number))?;
+                let read = self.read(|view| block_on(view.read_candidate(reader, number)))?;
                 Ok(read.ok_or(StoreError::NotHeld { number })?)
             },
             |number, candidate: Candidate| {
@@ -212,7 +217,7 @@ impl Exporter<'_> {
         let mut reader = reader()?;
         let hash = match format {
             Format::Ere => {
-                let hash = block_on(self.view.read_hash(&mut reader, part.last()))?;
+                let hash = self.read(|view| block_on(view.read_hash(&mut reader, part.last())))?;
                 hash.ok_or(StoreError::NotHeld { number: part.last() })?
             }
             Format::Era1 => {
@@ -249,7 +254,9 @@ impl Exporter<'_> {
             self.read_in_order(
                 part,
                 |reader, number| {
-                    let block = block_on(self.view.read_block(reader, number, Wanted::Receipt))?;
+                    let read =
+                        |view: &View| block_on(view.read_block(reader, number, Wanted::Receipt));
+                    let block = self.read(read)?;
                     let block = block.ok_or(StoreError::NotHeld { number })?;
                     let count = block.header.transaction_count;
                     Ok((ndjson::line(block, held.has_receipts), count))
@@ -264,6 +271,23 @@ impl Exporter<'_> {
             exported.files.push(ExportedFile { path, range: part, bytes });
         }
         Ok(())
+    }
+
+    /// Reads from the view. Where a file of it is gone, a newer view has the same blocks in another: what
+    /// is sealed does not change.
+    fn read<T>(
+        &self,
+        mut read: impl FnMut(&View) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut found = read(self.view);
+        for _ in 0..TRIES_MAX {
+            if !matches!(&found, Err(StoreError::Disk(error)) if error.is_missing()) {
+                break;
+            }
+            self.store.refresh()?;
+            found = read(&self.store.view());
+        }
+        found
     }
 
     /// Where a file of this name will be, if none is there.

@@ -17,7 +17,7 @@ mod standstill;
 mod start;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -33,14 +33,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::upstream::{BlockTag, HeaderClaim, Upstreams};
+use crate::upstream::{AgreedTip, BlockTag, HeaderClaim, Upstreams};
 
 use standstill::Standstill;
 
 pub use background::Background;
-pub use error::FollowError;
+pub use error::{Conflict, FollowError};
 use monitor::TipMonitor;
-pub use status::{Conflict, Status, StatusBoard};
+pub use status::{Status, StatusBoard};
 
 /// Blocks that are taken in one step while the tip is far.
 const STEP_BLOCKS: u64 = 64;
@@ -89,6 +89,9 @@ pub struct Follower {
     standstill: Option<Standstill>,
     /// What the folder's notice says.
     notice: Option<String>,
+    /// Whose tip ours is, by that node's place in the order of preference. After a restart that is
+    /// not known, and it is taken to be the preferred node's.
+    tip_place: usize,
     /// The largest block of the last answer, as JSON; `None` before there was one.
     block_bytes: Option<u64>,
     commits: mpsc::Receiver<CommitRequest>,
@@ -131,6 +134,7 @@ impl Follower {
             finality_asked: None,
             standstill: None,
             notice,
+            tip_place: 0,
             block_bytes: None,
             commits,
             commits_from,
@@ -154,7 +158,7 @@ impl Follower {
             anchors: self.anchors.clone(),
             threads: self.settings.threads,
             backfill_to,
-            unmerged: BTreeSet::new(),
+            unmerged: BTreeMap::new(),
             commits: self.commits_from.clone(),
             board: Arc::clone(&self.board),
         }
@@ -200,7 +204,7 @@ impl Follower {
     }
 
     /// Goes after the tips that are heard of, for ever.
-    async fn follow(&mut self, mut heard: watch::Receiver<Option<HeaderClaim>>) {
+    async fn follow(&mut self, mut heard: watch::Receiver<Option<AgreedTip>>) {
         loop {
             let target = *heard.borrow_and_update();
             if let Some(target) = target
@@ -214,7 +218,7 @@ impl Follower {
     }
 
     /// Waits until the tip is heard of again; commits what others bring meanwhile.
-    async fn wait(&mut self, heard: &mut watch::Receiver<Option<HeaderClaim>>) {
+    async fn wait(&mut self, heard: &mut watch::Receiver<Option<AgreedTip>>) {
         loop {
             tokio::select! {
                 changed = heard.changed() => {
@@ -242,7 +246,7 @@ impl Follower {
     }
 
     /// One step, and what is to be told of it.
-    async fn step_and_tell(&mut self, target: HeaderClaim) -> Step {
+    async fn step_and_tell(&mut self, target: AgreedTip) -> Step {
         let stepped = self.step(target).await;
         self.note_outcome(stepped.as_ref().err());
         let tip = self.tip().ok().flatten();
@@ -269,16 +273,39 @@ impl Follower {
         }
     }
 
-    async fn step(&mut self, target: HeaderClaim) -> Result<Step, FollowError> {
+    async fn step(&mut self, tip: AgreedTip) -> Result<Step, FollowError> {
+        let target = tip.claim;
         self.check_standstill().await?;
         let Some(ours) = self.begin(target).await? else { return Ok(Step::More) };
         let goal = self.goal(target, ours).await?;
         if self.hash_at(goal.number)? != Some(goal.hash) {
-            self.follow_branch(goal).await?;
+            let followed = self.follow_branch(goal).await;
+            // Some of a branch may be ours though the rest could not be had.
+            if self.tip()? != Some(ours) {
+                self.tip_place = tip.place;
+            }
+            followed?;
+        } else if goal == target && tip.place < self.tip_place {
+            self.drop_above(goal)?;
+            self.tip_place = tip.place;
         }
         let is_there = goal == target;
         let has_more = self.refresh_finality(!is_there).await?;
         Ok(if is_there && !has_more { Step::Done } else { Step::More })
+    }
+
+    /// Takes back what a less preferred node added above a block of ours that a more preferred one
+    /// tells as its tip, down to what is final: that node may have invented it. A node that tells a
+    /// lower tip than it did before only lags, and takes nothing away.
+    fn drop_above(&mut self, tip: HeaderClaim) -> Result<(), FollowError> {
+        let number = tip.number.max(self.floor());
+        let Some(ours) = self.writer.view().head().tip().map(|block| block.number()) else {
+            return Ok(());
+        };
+        let Some(hash) = self.hash_at(number)?.filter(|_| number < ours) else { return Ok(()) };
+        self.writer.rewind(hash)?;
+        Self::tell_reorg((number, hash), ours.saturating_sub(number), 0);
+        Ok(())
     }
 
     /// The block to reach in this step: the tip, or one on the way if that is far.

@@ -180,10 +180,34 @@ impl Importer<'_> {
         }
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
-        let told =
-            Told { network: network_of(self.spec), anchors: trust.anchors, ..Told::default() };
+        let difficulty = self.difficulty_missing(archive, part, &trust.points)?;
+        let told = Told {
+            network: network_of(self.spec),
+            anchors: trust.anchors,
+            difficulty,
+            ..Told::default()
+        };
         self.writer.commit(Vec::new(), told)?;
         Ok(Outcome::Held { range: part })
+    }
+
+    /// Total difficulty before blocks of proof of work that are held and do not know it, as after a
+    /// repair: the file, proven as a whole, may tell it.
+    fn difficulty_missing<S: ReadAt>(
+        &self,
+        archive: &Archive<S>,
+        part: BlockRange,
+        points: &BTreeSet<u64>,
+    ) -> Result<Option<(u64, U256)>, ImportError> {
+        let view = self.writer.view();
+        let Some((_, entry)) = view.manifest().find_segment(part.first()) else { return Ok(None) };
+        let is_known = view.manifest().difficulty_before(entry).is_some();
+        let is_told = archive.read_total_difficulty(part.first())?.is_some();
+        if is_known || entry.difficulty.is_zero() || !is_told {
+            return Ok(None);
+        }
+        let (report, _) = self.build_all(archive, part, &[], points)?;
+        self.difficulty_told(&report.run, &[])
     }
 
     /// Total difficulty before the first segment that begins inside the file, as the file has it.

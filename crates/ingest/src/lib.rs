@@ -11,6 +11,7 @@ pub mod check;
 pub mod export;
 pub mod follow;
 pub mod import;
+mod log_limit;
 pub mod pool;
 pub mod prove;
 pub mod repair;

@@ -17,18 +17,18 @@ use store::{Reader, StoreError, View};
 use crate::check::examine_segment;
 use crate::prove::Progress;
 
-/// Proves every segment that the folder may list. What is false is left out, which [`Repair`] tells.
-pub fn prove_all(
+/// Proves the next segment that the folder may list; tells whether there was one. What is false is
+/// left out, which [`Repair`] tells.
+pub fn prove_next(
     repair: &mut Repair,
     spec: &ChainSpec,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-) -> Result<(), StoreError> {
-    while let Some(position) = repair.next_unproven() {
-        let view = repair.view();
-        repair.take(position, prove_segment(&view, spec, position, threads, progress))?;
-    }
-    Ok(())
+) -> Result<bool, StoreError> {
+    let Some(position) = repair.next_unproven() else { return Ok(false) };
+    let view = repair.view();
+    repair.take(position, prove_segment(&view, spec, position, threads, progress))?;
+    Ok(true)
 }
 
 fn prove_segment(

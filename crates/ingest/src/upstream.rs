@@ -9,6 +9,7 @@
 
 mod address;
 mod answers;
+mod ask_limits;
 mod client;
 mod endpoint;
 mod error;
@@ -16,20 +17,27 @@ mod fetch;
 mod fork_schedule;
 mod headers;
 mod http;
+mod identity;
 mod pace;
 mod rebuild;
+mod source_fault;
 mod subscription;
 mod tls;
 mod upstreams;
+mod wanted_block;
 mod websocket;
 
 pub use address::{AddressError, UpstreamUrl};
-pub use client::{AskLimits, Upstream};
+pub use ask_limits::AskLimits;
+pub use client::Upstream;
 pub use endpoint::Endpoint;
 pub use error::{AskError, FetchError};
-pub use fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
+pub use fetch::{BlockTag, Fetched, HeaderClaim};
+pub use identity::{Identity, IdentityDifference};
 pub use rebuild::RebuildFault;
+pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
 pub use upstreams::{
-    Health, Member, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
+    AgreedTip, Health, Member, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };
+pub use wanted_block::WantedBlock;

@@ -5,7 +5,17 @@
 
 use chain::BlockRange;
 
-use crate::answer::UnknownHash;
+/// What an unknown hash gets where it may exist and not be held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownHash {
+    /// Refused where nothing is followed, null where a tip is: wallets poll for what is not mined.
+    #[default]
+    ByFollowing,
+    /// Always null.
+    Null,
+    /// Always refused.
+    Refuse,
+}
 
 /// What the store knows of the chain beyond the blocks that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,35 +7,23 @@ use alloy_primitives::{B256, keccak256};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::{Before, Reader, StoreError, StoredBlock, StoredTransaction, View, Wanted};
 
-use crate::absence::{Absence, HeldHistory, Horizon};
-use crate::cache::{AnswerCache, Key, Subject};
-use crate::fees::SuggestedTip;
+use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
+use crate::cache::{AnswerCache, CacheKey, CacheSubject};
 use crate::health::CatchingUp;
 use crate::json::block::{
-    NotABlock, facts_of, list_items, put_full_block, put_hashed_block, put_header, put_uncle,
+    facts_of, list_items, put_full_block, put_hashed_block, put_header, put_uncle,
 };
 use crate::json::receipt::put_receipt;
-use crate::json::transaction::{Place, put_transaction};
-use crate::json::{Object, put_data, put_list, put_quantity, put_text, try_put_list};
+use crate::json::transaction::{TransactionLocation, put_transaction};
+use crate::json::{NotABlock, Object, put_data, put_list, put_quantity, put_text, try_put_list};
 use crate::methods::Method;
-use crate::params::{BlockId, Params, Tag};
+use crate::params::{BlockRef, BlockTagName, Params};
 use crate::raw;
 use crate::refusal::Refusal;
 use crate::reply::Shared;
+use crate::suggested_tip::SuggestedTip;
 
 const NULL: &[u8] = b"null";
-
-/// What an unknown hash gets where it may exist and not be held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnknownHash {
-    /// Refused where nothing is followed, null where a tip is: wallets poll for what is not mined.
-    #[default]
-    ByFollowing,
-    /// Always null.
-    Null,
-    /// Always refused.
-    Refuse,
-}
 
 /// What answers depend on beside the view.
 #[derive(Debug)]
@@ -59,7 +47,7 @@ pub(crate) struct Context<'a> {
 
 /// Why a call has no result.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     /// It is told to the client.
     Refused(Refusal),
     /// It is logged, and the client hears that something failed.
@@ -70,25 +58,25 @@ pub(crate) enum Failure {
     AskNode,
 }
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for CallFailure {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CallFailure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<NotABlock> for Failure {
+impl From<NotABlock> for CallFailure {
     fn from(_: NotABlock) -> Self {
         Self::NotABlock
     }
 }
 
-type Answered = Result<(), Failure>;
+type CallResult = Result<(), CallFailure>;
 
 impl Context<'_> {
     /// Appends the result of a call, or tells of one that is kept. After an error, what was appended
@@ -99,7 +87,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Shared>, Failure> {
+    ) -> Result<Option<Shared>, CallFailure> {
         let answered = match method {
             Method::BlockByNumber | Method::BlockByHash => {
                 return self.block(method, params, reader, out).await;
@@ -146,14 +134,18 @@ impl Context<'_> {
             | Method::Discover => self.about(method, reader, out).await,
             // A connection that carries notifications answers these itself.
             Method::Subscribe | Method::Unsubscribe => {
-                Err(Failure::Refused(Refusal::NoNotifications))
+                Err(CallFailure::Refused(Refusal::NoNotifications))
             }
         };
         answered.map(|()| None)
     }
 
     /// A result that is kept, if the block that it is of is canonical in this view.
-    async fn kept(&self, key: Key, reader: &mut Reader) -> Result<Option<Shared>, Failure> {
+    async fn kept(
+        &self,
+        key: CacheKey,
+        reader: &mut Reader,
+    ) -> Result<Option<Shared>, CallFailure> {
         let Some(kept) = self.cache.find(key) else { return Ok(None) };
         let canonical = self.view.read_hash(reader, kept.number).await?;
         let is_canonical = canonical == Some(kept.block_hash);
@@ -167,14 +159,14 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Shared>, Failure> {
+    ) -> Result<Option<Shared>, CallFailure> {
         let hash = params.hash()?;
         let (wanted, subject) = if method == Method::TransactionReceipt {
-            (Wanted::Receipt, Subject::Receipt)
+            (Wanted::Receipt, CacheSubject::Receipt)
         } else {
-            (Wanted::Transaction, Subject::Transaction)
+            (Wanted::Transaction, CacheSubject::Transaction)
         };
-        let key = Key::new(subject, hash);
+        let key = CacheKey::new(subject, hash);
         if let Some(kept) = self.kept(key, reader).await? {
             return Ok(Some(kept));
         }
@@ -197,13 +189,13 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Shared>, Failure> {
+    ) -> Result<Option<Shared>, CallFailure> {
         let block = self.asked_block(method, params, reader).await?;
         let is_full = params.flag()?;
-        let subject = if is_full { Subject::FullBlock } else { Subject::Block };
+        let subject = if is_full { CacheSubject::FullBlock } else { CacheSubject::Block };
         let Some(number) = block.found()? else { return null(out).map(|()| None) };
         let hash = self.view.read_hash(reader, number).await?;
-        let key = hash.map(|hash| Key::new(subject, hash));
+        let key = hash.map(|hash| CacheKey::new(subject, hash));
         // The view has just told that this is the hash of that number.
         if let Some(key) = key
             && let Some(kept) = self.cache.find(key)
@@ -230,7 +222,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> CallResult {
         let block = self.asked_block(method, params, reader).await?;
         let index = params.index()?;
         let Some(number) = block.found()? else { return null(out) };
@@ -245,7 +237,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> CallResult {
         let block = self.asked_block(method, params, reader).await?;
         let Some(number) = block.found()? else { return null(out) };
         let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
@@ -261,7 +253,7 @@ impl Context<'_> {
         method: Method,
         params: &mut Params<'_>,
         reader: &mut Reader,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<RequestedBlock, CallFailure> {
         let by = match method {
             Method::BlockByHash
             | Method::TransactionByBlockHashAndIndex
@@ -300,32 +292,34 @@ impl Context<'_> {
         match by {
             Ok(id) => Ok(self.by_number(id)),
             Err(hash) => match self.view.find_block(reader, hash).await? {
-                Some(number) => Ok(Asked::Held(number)),
+                Some(number) => Ok(RequestedBlock::Held(number)),
                 None => self.unknown_hash(),
             },
         }
     }
 
-    pub(crate) fn by_number(&self, id: BlockId) -> Asked {
+    pub(crate) fn by_number(&self, id: BlockRef) -> RequestedBlock {
         let coverage = self.view.coverage();
         let highest = coverage.last();
         let number = match id {
-            BlockId::Number(number) => Some(number),
-            BlockId::Tag(Tag::Latest) => highest.map(BlockRange::last),
-            BlockId::Tag(Tag::Earliest) => coverage.first().map(BlockRange::first),
-            BlockId::Tag(Tag::Safe) => self.view.safe(),
-            BlockId::Tag(Tag::Finalized) => self.view.finalized(),
-            BlockId::Tag(Tag::Pending) => None,
+            BlockRef::Number(number) => Some(number),
+            BlockRef::BlockTagName(BlockTagName::Latest) => highest.map(BlockRange::last),
+            BlockRef::BlockTagName(BlockTagName::Earliest) => {
+                coverage.first().map(BlockRange::first)
+            }
+            BlockRef::BlockTagName(BlockTagName::Safe) => self.view.safe(),
+            BlockRef::BlockTagName(BlockTagName::Finalized) => self.view.finalized(),
+            BlockRef::BlockTagName(BlockTagName::Pending) => None,
         };
-        let Some(number) = number else { return Asked::Absent };
+        let Some(number) = number else { return RequestedBlock::Absent };
         if coverage.iter().any(|range| range.contains(number)) {
-            Asked::Held(number)
+            RequestedBlock::Held(number)
         } else if highest.is_none_or(|range| number > range.last())
             && self.horizon(&coverage).above_tip() == Absence::Absent
         {
-            Asked::Absent
+            RequestedBlock::Absent
         } else {
-            Asked::Refused(Refusal::BlockNotHeld { number, held: coverage })
+            RequestedBlock::Refused(Refusal::BlockNotHeld { number, held: coverage })
         }
     }
 
@@ -339,15 +333,15 @@ impl Context<'_> {
     }
 
     /// What becomes of a hash that is not found.
-    fn unknown_hash(&self) -> Result<Asked, Failure> {
+    fn unknown_hash(&self) -> Result<RequestedBlock, CallFailure> {
         let held = self.view.coverage();
         let horizon = self.horizon(&held);
         if self.has_node && horizon.may_be_elsewhere() {
-            return Err(Failure::AskNode);
+            return Err(CallFailure::AskNode);
         }
         Ok(match horizon.unknown_hash(self.unknown_hash) {
-            Absence::Absent => Asked::Absent,
-            Absence::NotHeld => Asked::Refused(Refusal::HashNotHeld { held }),
+            Absence::Absent => RequestedBlock::Absent,
+            Absence::NotHeld => RequestedBlock::Refused(Refusal::HashNotHeld { held }),
         })
     }
 
@@ -356,7 +350,7 @@ impl Context<'_> {
         hash: B256,
         reader: &mut Reader,
         wanted: Wanted,
-    ) -> Result<Option<StoredTransaction>, Failure> {
+    ) -> Result<Option<StoredTransaction>, CallFailure> {
         match self.view.find_transaction(reader, hash, wanted).await? {
             Some(found) => Ok(Some(found)),
             None => Ok(self.unknown_hash()?.found().map(|_| None)?),
@@ -368,18 +362,18 @@ impl Context<'_> {
         out: &mut Vec<u8>,
         hash: B256,
         found: &StoredTransaction,
-    ) -> Answered {
+    ) -> CallResult {
         let row = found.row.view();
         let (Some(receipt), Some(before)) = (row.receipt, found.before) else {
             return Err(self.receipts_not_held(found.block.number));
         };
-        let place = Place { block: &found.block, index: found.index, hash };
+        let place = TransactionLocation { block: &found.block, index: found.index, hash };
         Ok(put_receipt(out, self.spec, row, (receipt, &receipt.bloom()), place, before)?)
     }
 
-    pub(crate) fn receipts_not_held(&self, number: u64) -> Failure {
+    pub(crate) fn receipts_not_held(&self, number: u64) -> CallFailure {
         let held = self.view.coverage_receipts();
-        Failure::Refused(Refusal::ReceiptsNotHeld { number, held })
+        CallFailure::Refused(Refusal::ReceiptsNotHeld { number, held })
     }
 
     async fn receipts(
@@ -388,7 +382,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> CallResult {
         let asked = self.asked_block(method, params, reader).await?;
         let Some(number) = asked.found()? else { return null(out) };
         let has_receipts = self.view.coverage_receipts().iter().any(|it| it.contains(number));
@@ -401,7 +395,7 @@ impl Context<'_> {
             put_list(out, raw::receipts(&block), |out, receipt| put_data(out, &receipt));
             return Ok(());
         }
-        let header = decode_header(&block.header.rlp).map_err(|_| Failure::NotABlock)?;
+        let header = decode_header(&block.header.rlp).map_err(|_| CallFailure::NotABlock)?;
         let facts = facts_of(&block.header, &header);
         let hashes = block.rows.hashes();
         let mut before = Before::default();
@@ -410,7 +404,7 @@ impl Context<'_> {
         let rows = block.rows.iter().zip(hashes).zip(blooms).zip(0..);
         try_put_list(out, rows, |out, (((row, hash), bloom), index)| {
             let receipt = row.receipt.ok_or(NotABlock)?;
-            let place = Place { block: &facts, index, hash };
+            let place = TransactionLocation { block: &facts, index, hash };
             put_receipt(out, self.spec, row, (receipt, &bloom), place, before)?;
             let logs = u64::try_from(receipt.log_count()).unwrap_or(u64::MAX);
             before.gas = before.gas.wrapping_add(receipt.gas_used);
@@ -425,7 +419,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> CallResult {
         let asked = self.asked_block(method, params, reader).await?;
         let Some(number) = asked.found()? else { return null(out) };
         let header = self.view.read_header(reader, number).await?;
@@ -447,7 +441,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> CallResult {
         let asked = self.asked_block(method, params, reader).await?;
         let is_one = matches!(method, Method::UncleByNumberAndIndex | Method::UncleByHashAndIndex);
         let index = if is_one { Some(params.index()?) } else { None };
@@ -468,10 +462,10 @@ impl Context<'_> {
     }
 
     /// What is asked of the server and not of a block.
-    async fn about(&self, method: Method, reader: &mut Reader, out: &mut Vec<u8>) -> Answered {
+    async fn about(&self, method: Method, reader: &mut Reader, out: &mut Vec<u8>) -> CallResult {
         let chain_id = || {
             let known = self.view.manifest().network().chain_id.or(self.spec.chain_id());
-            known.ok_or(Failure::Refused(Refusal::ChainIdUnknown))
+            known.ok_or(CallFailure::Refused(Refusal::ChainIdUnknown))
         };
         if method == Method::Capabilities {
             return self.put_capabilities(reader, out).await;
@@ -506,7 +500,7 @@ impl Context<'_> {
         object.end();
     }
 
-    async fn put_capabilities(&self, reader: &mut Reader, out: &mut Vec<u8>) -> Answered {
+    async fn put_capabilities(&self, reader: &mut Reader, out: &mut Vec<u8>) -> CallResult {
         let oldest = |ranges: Vec<BlockRange>| {
             let newest =
                 ranges.last().copied().filter(|range| Some(range.last()) == self.view.tip());
@@ -548,13 +542,13 @@ impl Context<'_> {
 pub(crate) const CLIENT_VERSION: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));
 
 /// What became of the block that was asked for.
-pub(crate) enum Asked {
+pub(crate) enum RequestedBlock {
     Held(u64),
     Absent,
     Refused(Refusal),
 }
 
-impl Asked {
+impl RequestedBlock {
     fn found(self) -> Result<Option<u64>, Refusal> {
         match self {
             Self::Held(number) => Ok(Some(number)),
@@ -565,7 +559,7 @@ impl Asked {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what every way to an answer returns")]
-fn null(out: &mut Vec<u8>) -> Answered {
+fn null(out: &mut Vec<u8>) -> CallResult {
     out.extend_from_slice(NULL);
     Ok(())
 }
@@ -573,15 +567,15 @@ fn null(out: &mut Vec<u8>) -> Answered {
 fn with<T>(
     out: &mut Vec<u8>,
     found: Option<T>,
-    put: impl FnOnce(&mut Vec<u8>, T) -> Answered,
-) -> Answered {
+    put: impl FnOnce(&mut Vec<u8>, T) -> CallResult,
+) -> CallResult {
     match found {
         Some(found) => put(out, found),
         None => null(out),
     }
 }
 
-fn put_found(out: &mut Vec<u8>, hash: B256, found: &StoredTransaction) -> Answered {
-    let place = Place { block: &found.block, index: found.index, hash };
+fn put_found(out: &mut Vec<u8>, hash: B256, found: &StoredTransaction) -> CallResult {
+    let place = TransactionLocation { block: &found.block, index: found.index, hash };
     Ok(put_transaction(out, found.row.view(), place)?)
 }

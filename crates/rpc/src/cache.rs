@@ -28,7 +28,7 @@ const ENTRY_BYTES: usize = 256;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
+pub(crate) enum CacheSubject {
     /// A block with its transactions.
     FullBlock,
     /// A block with the hashes of its transactions.
@@ -41,7 +41,7 @@ pub(crate) enum Subject {
 
 /// How a result is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum CacheForm {
     /// As it was written.
     Plain,
     /// Packed, to become a part of a gzip body.
@@ -52,15 +52,15 @@ pub(crate) enum Form {
 
 /// What is kept of what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    subject: Subject,
-    form: Form,
+pub(crate) struct CacheKey {
+    subject: CacheSubject,
+    form: CacheForm,
     hash: B256,
 }
 
 /// A result, and the block that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct CacheEntry {
     pub(crate) number: u64,
     pub(crate) block_hash: B256,
     pub(crate) result: Bytes,
@@ -72,7 +72,7 @@ pub(crate) struct AnswerCache {
     shards: Vec<Mutex<Shard>>,
     /// Of each part.
     bytes_max: usize,
-    counts: Counts,
+    counts: FingerprintCounts,
     /// A few bits of what was made lately, at places that others of their bits tell. Threads that
     /// write at once lose one word or the other: then a result is kept a little later.
     recent: Vec<AtomicU32>,
@@ -81,19 +81,19 @@ pub(crate) struct AnswerCache {
 /// How many kept results have some of their bits in common: where none has, none has to be looked for.
 /// A count that overflows is a result that is made again, or looked for in vain.
 #[derive(Debug)]
-struct Counts(Vec<AtomicU16>);
+struct FingerprintCounts(Vec<AtomicU16>);
 
 #[derive(Debug, Default)]
 struct Shard {
-    kept: HashMap<Key, Slot>,
+    kept: HashMap<CacheKey, CacheSlot>,
     /// All that is kept, in the order in which it came or was last spared.
-    queue: VecDeque<Key>,
+    queue: VecDeque<CacheKey>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Slot {
-    kept: Kept,
+struct CacheSlot {
+    kept: CacheEntry,
     /// Whether it was taken since it was last looked at for removal.
     is_used: bool,
 }
@@ -102,13 +102,13 @@ impl AnswerCache {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         let entries_max = bytes_max / ENTRY_BYTES;
-        let counts = Counts::new(entries_max.clamp(1, COUNTS_MAX));
+        let counts = FingerprintCounts::new(entries_max.clamp(1, COUNTS_MAX));
         let recent = (0..RECENT).map(|_| AtomicU32::new(0)).collect();
         Self { shards, bytes_max: bytes_max / SHARDS, counts, recent }
     }
 
     /// A result that is kept.
-    pub(crate) fn find(&self, key: Key) -> Option<Kept> {
+    pub(crate) fn find(&self, key: CacheKey) -> Option<CacheEntry> {
         if !self.counts.is_any(key) {
             return None;
         }
@@ -119,15 +119,15 @@ impl AnswerCache {
     }
 
     /// Tells of a result that was made, and keeps it if it was made lately.
-    pub(crate) fn offer(&self, key: Key, number: u64, block_hash: B256, result: &[u8]) {
+    pub(crate) fn offer(&self, key: CacheKey, number: u64, block_hash: B256, result: &[u8]) {
         if self.has_room(result.len()) && self.was_recent(key) {
             let result = Bytes::copy_from_slice(result);
-            self.keep(key, Kept { number, block_hash, result });
+            self.keep(key, CacheEntry { number, block_hash, result });
         }
     }
 
     /// Keeps a result, or another form of one.
-    pub(crate) fn keep(&self, key: Key, kept: Kept) {
+    pub(crate) fn keep(&self, key: CacheKey, kept: CacheEntry) {
         if !self.has_room(kept.result.len()) {
             return;
         }
@@ -137,7 +137,7 @@ impl AnswerCache {
     }
 
     /// Whether it was made lately; from now on it was.
-    fn was_recent(&self, key: Key) -> bool {
+    fn was_recent(&self, key: CacheKey) -> bool {
         let (place, bits) = key.bits();
         let Some(seen) = self.recent.get(place) else { return false };
         let was = seen.load(Ordering::Relaxed) == bits;
@@ -150,21 +150,21 @@ impl AnswerCache {
         length.saturating_add(ENTRY_BYTES) <= self.bytes_max / 2
     }
 
-    fn shard(&self, key: Key) -> Option<MutexGuard<'_, Shard>> {
+    fn shard(&self, key: CacheKey) -> Option<MutexGuard<'_, Shard>> {
         let [.., bits] = key.hash.0;
         let shard = self.shards.get(usize::from(bits) % SHARDS)?;
         Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Key {
+impl CacheKey {
     /// What was written about the block or transaction with this hash.
-    pub(crate) fn new(subject: Subject, hash: B256) -> Self {
-        Self { subject, form: Form::Plain, hash }
+    pub(crate) fn new(subject: CacheSubject, hash: B256) -> Self {
+        Self { subject, form: CacheForm::Plain, hash }
     }
 
     /// The same in another form.
-    pub(crate) fn in_form(self, form: Form) -> Self {
+    pub(crate) fn in_form(self, form: CacheForm) -> Self {
         Self { form, ..self }
     }
 
@@ -172,38 +172,38 @@ impl Key {
     fn bits(&self) -> (usize, u32) {
         let [a, b, c, d, place, place_high, ..] = self.hash.0;
         let kind = match self.subject {
-            Subject::FullBlock => 0,
-            Subject::Block => 1,
-            Subject::Transaction => 2,
-            Subject::Receipt => 3,
+            CacheSubject::FullBlock => 0,
+            CacheSubject::Block => 1,
+            CacheSubject::Transaction => 2,
+            CacheSubject::Receipt => 3,
         };
         let place = usize::from(u16::from_le_bytes([place, place_high])) % RECENT;
         (place, u32::from_le_bytes([a, b, c, d]).wrapping_add(kind))
     }
 }
 
-impl Counts {
+impl FingerprintCounts {
     fn new(count: usize) -> Self {
         Self((0..count).map(|_| AtomicU16::new(0)).collect())
     }
 
-    fn of(&self, key: Key) -> Option<&AtomicU16> {
+    fn of(&self, key: CacheKey) -> Option<&AtomicU16> {
         let [.., a, b, c, _] = key.hash.0;
         let bits = usize::try_from(u32::from_le_bytes([a, b, c, 0])).ok()?;
         self.0.get(bits.checked_rem(self.0.len())?)
     }
 
-    fn is_any(&self, key: Key) -> bool {
+    fn is_any(&self, key: CacheKey) -> bool {
         self.of(key).is_some_and(|count| count.load(Ordering::Relaxed) != 0)
     }
 
-    fn add(&self, key: Key) {
+    fn add(&self, key: CacheKey) {
         if let Some(count) = self.of(key) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn remove(&self, key: Key) {
+    fn remove(&self, key: CacheKey) {
         if let Some(count) = self.of(key) {
             count.fetch_sub(1, Ordering::Relaxed);
         }
@@ -211,9 +211,15 @@ impl Counts {
 }
 
 impl Shard {
-    fn keep(&mut self, key: Key, kept: Kept, bytes_max: usize, counts: &Counts) {
+    fn keep(
+        &mut self,
+        key: CacheKey,
+        kept: CacheEntry,
+        bytes_max: usize,
+        counts: &FingerprintCounts,
+    ) {
         let bytes = kept.result.len().saturating_add(ENTRY_BYTES);
-        let slot = Slot { kept, is_used: false };
+        let slot = CacheSlot { kept, is_used: false };
         match self.kept.entry(key) {
             // Another thread was quicker, or its block was replaced: the newest word counts.
             Place::Occupied(mut place) => {
@@ -231,7 +237,7 @@ impl Shard {
     }
 
     /// Removes what was not taken for the longest time.
-    fn shrink(&mut self, bytes_max: usize, counts: &Counts) {
+    fn shrink(&mut self, bytes_max: usize, counts: &FingerprintCounts) {
         while self.bytes > bytes_max {
             let Some(key) = self.queue.pop_front() else { return };
             match self.kept.get_mut(&key) {
@@ -255,14 +261,14 @@ impl Shard {
 mod tests {
     use super::*;
 
-    fn key(seed: u8) -> Key {
+    fn key(seed: u8) -> CacheKey {
         // One shard for all: its limit is what is tested.
         let mut hash = B256::repeat_byte(seed);
         hash.0[31] = 0;
-        Key::new(Subject::Transaction, hash)
+        CacheKey::new(CacheSubject::Transaction, hash)
     }
 
-    fn offer(cache: &AnswerCache, key: Key, bytes: usize) {
+    fn offer(cache: &AnswerCache, key: CacheKey, bytes: usize) {
         cache.offer(key, 7, B256::ZERO, &vec![b'x'; bytes]);
     }
 
@@ -275,9 +281,9 @@ mod tests {
         let kept = cache.find(key(1)).unwrap();
         assert_eq!((kept.number, kept.result.len()), (7, 10));
         // The same hash asked for something else.
-        assert_eq!(cache.find(Key::new(Subject::Receipt, key(1).hash)), None);
+        assert_eq!(cache.find(CacheKey::new(CacheSubject::Receipt, key(1).hash)), None);
         // Another form of it is kept when it is made: it is asked for already.
-        let packed = key(1).in_form(Form::Gzip);
+        let packed = key(1).in_form(CacheForm::Gzip);
         assert_eq!(cache.find(packed), None);
         cache.keep(packed, kept.clone());
         assert_eq!(cache.find(packed), Some(kept));

@@ -7,6 +7,6 @@ mod difference;
 mod question;
 mod tally;
 
-pub use difference::{Difference, NotAnAnswer, Said, differences};
-pub use question::{Question, questions_of_absent, questions_of_block, spread};
-pub use tally::{Group, MethodCount, Tally};
+pub use difference::{AnswerKind, Difference, NotAnAnswer, differences};
+pub use question::{ComparedCall, questions_of_absent, questions_of_block, spread};
+pub use tally::{CompareTally, DifferenceGroup, MethodCount};

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use crate::refusal::Refusal;
-use crate::scan::{Kind, Part, Token, scan};
+use crate::scan::{ScanEvent, Token, TokenKind, scan};
 
 /// Method names longer than this are not looked up.
-pub(crate) const METHOD_BYTES_MAX: usize = 2048;
+const METHOD_BYTES_MAX: usize = 2048;
 
 /// What a body asks for.
 #[derive(Debug, PartialEq)]
@@ -76,23 +76,25 @@ impl<'a> Id<'a> {
 pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| Refusal::ParseError)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut parts, mut count) = (Parts::default(), 0_usize);
+    let (mut parts, mut count) = (RequestMembers::default(), 0_usize);
     let token = scan(text, |part| match part {
-        Part::Member(key, value) => parts.take(key, value),
-        Part::Item => count = count.saturating_add(1),
+        ScanEvent::Member(key, value) => parts.take(key, value),
+        ScanEvent::Item => count = count.saturating_add(1),
     });
     let token = token.map_err(|_| Refusal::ParseError)?;
     match token.kind() {
-        Kind::Object => Ok(Request::Single(parts.into_item())),
-        Kind::Array if count == 0 => Err(Refusal::EmptyBatch),
-        Kind::Array => Ok(Request::Batch(Batch { list: token, count })),
-        Kind::String | Kind::Number | Kind::Bool | Kind::Null => Err(Refusal::InvalidRequest),
+        TokenKind::Object => Ok(Request::Single(parts.into_item())),
+        TokenKind::Array if count == 0 => Err(Refusal::EmptyBatch),
+        TokenKind::Array => Ok(Request::Batch(Batch { list: token, count })),
+        TokenKind::String | TokenKind::Number | TokenKind::Bool | TokenKind::Null => {
+            Err(Refusal::InvalidRequest)
+        }
     }
 }
 
 /// The members that matter, each at most once.
 #[derive(Default)]
-struct Parts<'a> {
+struct RequestMembers<'a> {
     jsonrpc: Option<Token<'a>>,
     id: Option<Token<'a>>,
     method: Option<Token<'a>>,
@@ -101,7 +103,7 @@ struct Parts<'a> {
     has_ids: bool,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RequestMembers<'a> {
     fn take(&mut self, key: Token<'a>, value: Token<'a>) {
         let Some(key) = key.string() else { return };
         let place = match &*key {
@@ -131,11 +133,12 @@ impl<'a> Parts<'a> {
         }
         let Some(id) = id else { return Item::Notification };
         if method.len() > METHOD_BYTES_MAX {
-            return Item::Invalid(id, Refusal::MethodTooLong { bytes: method.len() });
+            let (bytes, bytes_max) = (method.len(), METHOD_BYTES_MAX);
+            return Item::Invalid(id, Refusal::MethodTooLong { bytes, bytes_max });
         }
         let params = match self.params.map(|params| (params.kind(), params)) {
-            None | Some((Kind::Null, _)) => None,
-            Some((Kind::Array, params)) => Some(params),
+            None | Some((TokenKind::Null, _)) => None,
+            Some((TokenKind::Array, params)) => Some(params),
             Some(_) => return Item::Invalid(id, Refusal::NotPositional),
         };
         Item::Call(Call { id, method, params })
@@ -143,7 +146,7 @@ impl<'a> Parts<'a> {
 }
 
 fn item(token: Token<'_>) -> Item<'_> {
-    let mut parts = Parts::default();
+    let mut parts = RequestMembers::default();
     token.members().for_each(|(key, value)| parts.take(key, value));
     parts.into_item()
 }
@@ -152,9 +155,9 @@ fn item(token: Token<'_>) -> Item<'_> {
 /// readers that are strict would refuse the whole answer.
 fn id_of(token: Token<'_>) -> Option<Id<'_>> {
     let is_id = match token.kind() {
-        Kind::Number | Kind::Null => true,
-        Kind::String => token.string().is_some(),
-        Kind::Object | Kind::Array | Kind::Bool => false,
+        TokenKind::Number | TokenKind::Null => true,
+        TokenKind::String => token.string().is_some(),
+        TokenKind::Object | TokenKind::Array | TokenKind::Bool => false,
     };
     is_id.then(|| Id(token.text()))
 }

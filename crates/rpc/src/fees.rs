@@ -4,18 +4,15 @@
 //! be known of a chain whose forks or blob schedule nobody told.
 //! Never knows: how a price is computed from a header; `chain` does.
 
-use std::sync::{Mutex, PoisonError};
-
 use alloy_consensus::Header;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
-use alloy_primitives::B256;
 use chain::{ChainSpec, ForkConfig, TxFields, base_fee_after, decode_header};
 use store::{Reader, RowView, StoredBlock, StoredHeader, Wanted};
 
-use crate::answer::{Asked, Context, Failure};
+use crate::answer::{CallFailure, Context, RequestedBlock};
 use crate::json::{Object, put_data, put_list, put_quantity, put_quantity_u128};
 use crate::methods::Method;
-use crate::params::{BlockId, Params, Tag};
+use crate::params::{BlockRef, BlockTagName, Params};
 use crate::refusal::Refusal;
 
 /// Blocks that `eth_feeHistory` tells of at the most; more are cut to these, as nodes do.
@@ -34,21 +31,6 @@ const TIP_MAX: u128 = 500_000_000_000;
 /// The suggestion where nobody paid anything.
 const TIP_DEFAULT: u128 = 1_000_000;
 
-/// The last suggested tip, and the block that was the newest then.
-#[derive(Debug, Default)]
-pub(crate) struct SuggestedTip(Mutex<Option<(B256, u128)>>);
-
-impl SuggestedTip {
-    fn find(&self, tip: B256) -> Option<u128> {
-        let kept = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.filter(|(block, _)| *block == tip).map(|(_, price)| price)
-    }
-
-    fn keep(&self, tip: B256, price: u128) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((tip, price));
-    }
-}
-
 /// What one block adds to the history of fees.
 struct BlockFees {
     base_fee: u64,
@@ -66,7 +48,7 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallFailure> {
         if method == Method::FeeHistory {
             return self.fee_history(params, reader, out).await;
         }
@@ -95,7 +77,7 @@ impl Context<'_> {
     }
 
     /// What a unit of blob gas costs in a block, if it has blob gas.
-    fn blob_fee_of(&self, header: &Header) -> Result<Option<u128>, Failure> {
+    fn blob_fee_of(&self, header: &Header) -> Result<Option<u128>, CallFailure> {
         let Some(excess) = header.excess_blob_gas else { return Ok(None) };
         let timestamp = header.timestamp;
         let fee = self.spec.blob_fee(timestamp, excess);
@@ -103,12 +85,12 @@ impl Context<'_> {
     }
 
     /// What is not known here may be a node's to know.
-    fn unknown(&self, refusal: Refusal) -> Failure {
-        if self.has_node { Failure::AskNode } else { Failure::Refused(refusal) }
+    fn unknown(&self, refusal: Refusal) -> CallFailure {
+        if self.has_node { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
     }
 
-    async fn tip_header(&self, reader: &mut Reader) -> Result<(StoredHeader, Header), Failure> {
-        let number = self.view.tip().ok_or(Failure::Refused(Refusal::NothingHeld))?;
+    async fn tip_header(&self, reader: &mut Reader) -> Result<(StoredHeader, Header), CallFailure> {
+        let number = self.view.tip().ok_or(CallFailure::Refused(Refusal::NothingHeld))?;
         self.header_of(reader, number).await
     }
 
@@ -117,9 +99,9 @@ impl Context<'_> {
         &self,
         reader: &mut Reader,
         number: u64,
-    ) -> Result<(StoredHeader, Header), Failure> {
-        let stored = self.view.read_header(reader, number).await?.ok_or(Failure::NotABlock)?;
-        let header = decode_header(&stored.rlp).map_err(|_| Failure::NotABlock)?;
+    ) -> Result<(StoredHeader, Header), CallFailure> {
+        let stored = self.view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
+        let header = decode_header(&stored.rlp).map_err(|_| CallFailure::NotABlock)?;
         Ok((stored, header))
     }
 
@@ -129,7 +111,7 @@ impl Context<'_> {
         &self,
         reader: &mut Reader,
         header: &Header,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<u64>, CallFailure> {
         if let Some(known) = self.spec.next_base_fee(header) {
             return Ok(known);
         }
@@ -153,7 +135,7 @@ impl Context<'_> {
     }
 
     /// EIP-7910.
-    fn put_config(&self, tip: &Header, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn put_config(&self, tip: &Header, out: &mut Vec<u8>) -> Result<(), CallFailure> {
         let configs = self.spec.fork_configs(tip.timestamp);
         let known = configs.zip(self.spec.chain_id());
         let (configs, chain_id) = known.ok_or_else(|| self.unknown(Refusal::ForksUnknown))?;
@@ -175,10 +157,12 @@ impl Context<'_> {
         params: &mut Params<'_>,
         reader: &mut Reader,
         out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallFailure> {
         let (count, newest) = (params.count()?, params.block()?);
         let percentiles = params.percentiles()?;
-        let Some((oldest, last)) = self.fee_range(count, newest)? else {
+        // As nodes do it: of no blocks there is nothing to know, whichever the newest is.
+        let range = if count == 0 { None } else { self.fee_range(count, newest)? };
+        let Some((oldest, last)) = range else {
             out.extend_from_slice(b"{\"oldestBlock\":\"0x0\",\"gasUsedRatio\":null}");
             return Ok(());
         };
@@ -194,7 +178,7 @@ impl Context<'_> {
             fees.push(block_fees(self.spec, &header, rewards));
             newest = Some(header);
         }
-        let newest = newest.ok_or(Failure::NotABlock)?;
+        let newest = newest.ok_or(CallFailure::NotABlock)?;
         let next_fee = self.fee_after(reader, &newest).await?.unwrap_or_default();
         let next_blob_fee = match newest.excess_blob_gas {
             Some(_) => self.spec.next_blob_fee(&newest),
@@ -206,25 +190,27 @@ impl Context<'_> {
 
     /// The blocks that are asked for, first and last; `None` if they are none. Fewer than asked for are
     /// told only below genesis, and of more than 1024 the newest.
-    fn fee_range(&self, count: u64, newest: BlockId) -> Result<Option<(u64, u64)>, Failure> {
-        let tip = self.view.tip().ok_or(Failure::Refused(Refusal::NothingHeld))?;
+    fn fee_range(&self, count: u64, newest: BlockRef) -> Result<Option<(u64, u64)>, CallFailure> {
+        let tip = self.view.tip().ok_or(CallFailure::Refused(Refusal::NothingHeld))?;
         let mut count = count.min(BLOCKS_MAX);
         let last = match newest {
             // There is no pending block: it is the first of those that are missing.
-            BlockId::Tag(Tag::Pending) => {
+            BlockRef::BlockTagName(BlockTagName::Pending) => {
                 count = count.saturating_sub(1);
                 tip
             }
-            BlockId::Tag(_) | BlockId::Number(_) => match (self.by_number(newest), newest) {
-                (Asked::Held(number), _) => number,
-                (Asked::Absent, BlockId::Number(requested)) => {
-                    return Err(Refusal::BeyondHead { requested, head: tip }.into());
+            BlockRef::BlockTagName(_) | BlockRef::Number(_) => {
+                match (self.by_number(newest), newest) {
+                    (RequestedBlock::Held(number), _) => number,
+                    (RequestedBlock::Absent, BlockRef::Number(requested)) => {
+                        return Err(Refusal::BeyondHead { requested, head: tip }.into());
+                    }
+                    (RequestedBlock::Absent, BlockRef::BlockTagName(tag)) => {
+                        return Err(Refusal::TagUnknown { tag: tag.name() }.into());
+                    }
+                    (RequestedBlock::Refused(refusal), _) => return Err(refusal.into()),
                 }
-                (Asked::Absent, BlockId::Tag(tag)) => {
-                    return Err(Refusal::TagUnknown { tag: tag.name() }.into());
-                }
-                (Asked::Refused(refusal), _) => return Err(refusal.into()),
-            },
+            }
         };
         if count == 0 {
             return Ok(None);
@@ -248,7 +234,7 @@ impl Context<'_> {
         stored: &StoredHeader,
         header: &Header,
         percentiles: &[f64],
-    ) -> Result<Vec<u128>, Failure> {
+    ) -> Result<Vec<u128>, CallFailure> {
         if percentiles.is_empty() || stored.transaction_count == 0 {
             return Ok(vec![0; percentiles.len()]);
         }
@@ -257,7 +243,7 @@ impl Context<'_> {
             return Err(self.receipts_not_held(number));
         }
         let block = self.view.read_block(reader, number, Wanted::Receipt).await?;
-        let block = block.ok_or(Failure::NotABlock)?;
+        let block = block.ok_or(CallFailure::NotABlock)?;
         let mut paid = tips(&block, header.base_fee_per_gas, |tip, row| {
             row.receipt.map(|receipt| (tip, receipt.gas_used))
         })?;
@@ -271,7 +257,7 @@ impl Context<'_> {
         reader: &mut Reader,
         newest: &StoredHeader,
         header: &Header,
-    ) -> Result<u128, Failure> {
+    ) -> Result<u128, CallFailure> {
         if let Some(kept) = self.suggested_tip.find(newest.hash) {
             return Ok(kept);
         }
@@ -284,7 +270,7 @@ impl Context<'_> {
             }
             let (_, header) = self.header_of(reader, number).await?;
             let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
-            let block = block.ok_or(Failure::NotABlock)?;
+            let block = block.ok_or(CallFailure::NotABlock)?;
             // What a producer pays itself is no price.
             let mut paid = tips(&block, header.base_fee_per_gas, |tip, row| {
                 (tip >= TIP_MIN && row.sender != header.beneficiary).then_some(tip)
@@ -308,10 +294,10 @@ fn tips<T>(
     block: &StoredBlock,
     base_fee: Option<u64>,
     pick: impl Fn(u128, RowView<'_>) -> Option<T>,
-) -> Result<Vec<T>, Failure> {
+) -> Result<Vec<T>, CallFailure> {
     let mut picked = Vec::with_capacity(block.rows.len());
     for row in &block.rows {
-        let fields = TxFields::read(row.encoded).map_err(|_| Failure::NotABlock)?;
+        let fields = TxFields::read(row.encoded).map_err(|_| CallFailure::NotABlock)?;
         let price = fields.effective_gas_price(base_fee);
         let tip = price.saturating_sub(base_fee.unwrap_or_default().into());
         picked.extend(pick(tip, row));

@@ -7,15 +7,12 @@
 //! the transport alone, and carry a JSON-RPC error too, for clients that look.
 
 mod clock;
-mod cores;
+mod connection_limiter;
 mod direct;
 mod encoding;
 mod headers;
+mod idle_timer;
 mod listen;
-mod outbox;
-mod patience;
-mod ring;
-mod room;
 mod socket;
 mod splice;
 mod upgrade;
@@ -42,7 +39,7 @@ pub use listen::{Listener, ServeError};
 use upgrade::Handover;
 
 /// An answer. Its body is in memory: it was written there.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type HttpAnswer = Response<Full<Bytes>>;
 
 /// When a client that was turned away should come again.
 const RETRY_AFTER_SECONDS: u16 = 1;
@@ -77,7 +74,8 @@ pub struct HttpSettings {
     pub socket_requests_max: usize,
     /// Subscriptions of one WebSocket.
     pub subscriptions_max: usize,
-    /// For requests under way when the server is told to stop.
+    /// For requests under way when the server is told to stop: it is to be gone within two seconds,
+    /// whatever its clients do.
     pub stop_timeout: Duration,
     /// Origins that browsers may ask from: `*` for all; none turns it off.
     pub cors_origins: Vec<String>,
@@ -100,7 +98,7 @@ impl Default for HttpSettings {
             ping_interval: Duration::from_secs(30),
             socket_requests_max: 32,
             subscriptions_max: 32,
-            stop_timeout: Duration::from_secs(10),
+            stop_timeout: Duration::from_millis(1500),
             cors_origins: vec!["*".to_owned()],
             hosts: Vec::new(),
         }
@@ -122,7 +120,7 @@ impl Server {
     }
 
     /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
-    async fn handle<B>(&self, mut request: Request<B>, handover: &Handover) -> Answer
+    async fn handle<B>(&self, mut request: Request<B>, handover: &Handover) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -151,7 +149,7 @@ impl Server {
         encoding::compress(answer, accepted.as_ref()).await
     }
 
-    async fn post<B>(&self, request: Request<B>) -> Answer
+    async fn post<B>(&self, request: Request<B>) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -174,14 +172,14 @@ impl Server {
         };
         let body = match encoding::decompress(body, coding.as_ref(), bytes_max) {
             Ok(body) => body,
-            Err(encoding::Refused::TooLarge) => return too_large(bytes_max),
-            Err(encoding::Refused::Unknown) => {
+            Err(encoding::DecodeRefusal::TooLarge) => return too_large(bytes_max),
+            Err(encoding::DecodeRefusal::Unknown) => {
                 return refused(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     "content encoding not supported",
                 );
             }
-            Err(encoding::Refused::Broken) => {
+            Err(encoding::DecodeRefusal::Broken) => {
                 return refused(StatusCode::BAD_REQUEST, "request body does not decompress");
             }
         };
@@ -191,7 +189,7 @@ impl Server {
         }
     }
 
-    fn get<B>(&self, request: &Request<B>) -> Answer {
+    fn get<B>(&self, request: &Request<B>) -> HttpAnswer {
         match request.uri().path() {
             "/healthz" => text("ok\n"),
             "/readyz" => self.ready(),
@@ -202,7 +200,7 @@ impl Server {
     }
 
     /// Ready when what is configured can be answered; if not, it is said why.
-    fn ready(&self) -> Answer {
+    fn ready(&self) -> HttpAnswer {
         let troubles = self.service.troubles();
         if troubles.is_empty() {
             return text("ready\n");
@@ -247,32 +245,32 @@ async fn whole(body: Full<Bytes>) -> Bytes {
     }
 }
 
-fn too_large(bytes_max: usize) -> Answer {
+fn too_large(bytes_max: usize) -> HttpAnswer {
     let text = format!("request body is larger than {bytes_max} bytes");
     refused(StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
 /// A refusal of the transport.
-fn refused(status: StatusCode, reason: &str) -> Answer {
+fn refused(status: StatusCode, reason: &str) -> HttpAnswer {
     let refusal = Refusal::Transport { reason: reason.to_owned() };
     json(status, refusal_body(&refusal))
 }
 
 /// Tells when to try once more.
-fn come_again(mut answer: Answer) -> Answer {
+fn come_again(mut answer: HttpAnswer) -> HttpAnswer {
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
     answer
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Answer {
+fn json(status: StatusCode, body: Vec<u8>) -> HttpAnswer {
     with_type(status, body, "application/json")
 }
 
-fn text(body: &'static str) -> Answer {
+fn text(body: &'static str) -> HttpAnswer {
     with_type(StatusCode::OK, body.as_bytes().to_vec(), "text/plain; charset=utf-8")
 }
 
-fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> Answer {
+fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> HttpAnswer {
     let mut answer = Response::new(Full::new(Bytes::from(body)));
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, content_type);
@@ -280,12 +278,12 @@ fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> A
     answer
 }
 
-fn empty(status: StatusCode) -> Answer {
+fn empty(status: StatusCode) -> HttpAnswer {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;
     answer
 }
 
-fn set(answer: &mut Answer, name: HeaderName, value: &'static str) {
+fn set(answer: &mut HttpAnswer, name: HeaderName, value: &'static str) {
     answer.headers_mut().insert(name, HeaderValue::from_static(value));
 }

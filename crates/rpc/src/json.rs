@@ -18,6 +18,10 @@ const DIGITS_U64: usize = 16;
 /// Digits of data of 32 bytes.
 const WORD_DIGITS: usize = 64;
 
+/// Stored bytes that cannot be what a verified block had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotABlock;
+
 /// Appends `"0x..."`: two lower-case digits a byte.
 pub(crate) fn put_data(out: &mut Vec<u8>, bytes: &[u8]) {
     // Half of all members are hashes: of a length that is known, nothing is cleared first.

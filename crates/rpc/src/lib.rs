@@ -25,8 +25,9 @@ mod scan;
 mod service;
 mod spare;
 mod subscription;
+mod suggested_tip;
 
-pub use answer::UnknownHash;
+pub use absence::UnknownHash;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
     NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,

@@ -50,19 +50,19 @@ pub(crate) struct MethodRow {
     pub(crate) name: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) params: &'static [Param],
-    pub(crate) result: Shape,
+    pub(crate) result: JsonShape,
 }
 
 /// A parameter.
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
+    pub(crate) shape: JsonShape,
 }
 
 /// What a parameter or an answer looks like: the schemas of the `OpenRPC` document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum JsonShape {
     BlockNumberOrTag,
     BlockNumberTagOrHash,
     Hash,
@@ -86,17 +86,17 @@ pub(crate) enum Shape {
     Document,
 }
 
-const NUMBER: Param = Param { name: "block", shape: Shape::BlockNumberOrTag };
-const BLOCK_HASH: Param = Param { name: "block_hash", shape: Shape::Hash };
-const TX_HASH: Param = Param { name: "tx_hash", shape: Shape::Hash };
-const INDEX: Param = Param { name: "index", shape: Shape::Index };
-const FULL: Param = Param { name: "return_full_txns", shape: Shape::Flag };
-const KIND: Param = Param { name: "kind", shape: Shape::SubscriptionKind };
-const SUBSCRIPTION: Param = Param { name: "subscription", shape: Shape::Text };
-const BLOCK_COUNT: Param = Param { name: "block_count", shape: Shape::Index };
-const NEWEST: Param = Param { name: "newest_block", shape: Shape::BlockNumberOrTag };
-const PERCENTILES: Param = Param { name: "reward_percentiles", shape: Shape::Percentiles };
-const ANY_BLOCK: Param = Param { name: "block", shape: Shape::BlockNumberTagOrHash };
+const NUMBER: Param = Param { name: "block", shape: JsonShape::BlockNumberOrTag };
+const BLOCK_HASH: Param = Param { name: "block_hash", shape: JsonShape::Hash };
+const TX_HASH: Param = Param { name: "tx_hash", shape: JsonShape::Hash };
+const INDEX: Param = Param { name: "index", shape: JsonShape::Index };
+const FULL: Param = Param { name: "return_full_txns", shape: JsonShape::Flag };
+const KIND: Param = Param { name: "kind", shape: JsonShape::SubscriptionKind };
+const SUBSCRIPTION: Param = Param { name: "subscription", shape: JsonShape::Text };
+const BLOCK_COUNT: Param = Param { name: "block_count", shape: JsonShape::Index };
+const NEWEST: Param = Param { name: "newest_block", shape: JsonShape::BlockNumberOrTag };
+const PERCENTILES: Param = Param { name: "reward_percentiles", shape: JsonShape::Percentiles };
+const ANY_BLOCK: Param = Param { name: "block", shape: JsonShape::BlockNumberTagOrHash };
 
 macro_rules! row {
     ($method:ident, $name:literal, [$($param:ident),*], $result:ident, $summary:literal) => {
@@ -105,7 +105,7 @@ macro_rules! row {
             name: $name,
             summary: $summary,
             params: &[$($param),*],
-            result: Shape::$result,
+            result: JsonShape::$result,
         }
     };
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::methods::{METHODS, MethodRow, Shape};
+use crate::methods::{JsonShape, METHODS, MethodRow};
 
 /// The document, as `rpc.discover` and `/openrpc.json` give it.
 pub(crate) fn document() -> Vec<u8> {
@@ -52,32 +52,32 @@ fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-fn schema(shape: Shape) -> Value {
+fn schema(shape: JsonShape) -> Value {
     match shape {
-        Shape::BlockNumberOrTag => reference("BlockNumberOrTag"),
-        Shape::BlockNumberTagOrHash => {
+        JsonShape::BlockNumberOrTag => reference("BlockNumberOrTag"),
+        JsonShape::BlockNumberTagOrHash => {
             json!({ "oneOf": [reference("BlockNumberOrTag"), reference("Hash")] })
         }
-        Shape::Hash => reference("Hash"),
-        Shape::Index => {
+        JsonShape::Hash => reference("Hash"),
+        JsonShape::Index => {
             json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, reference("Quantity")] })
         }
-        Shape::Flag => json!({ "type": "boolean" }),
-        Shape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
-        Shape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
-        Shape::Quantity => or_null(&reference("Quantity")),
-        Shape::Text => json!({ "type": "string" }),
-        Shape::Data => or_null(&reference("Data")),
-        Shape::DataList => or_null(&list(&reference("Data"))),
-        Shape::Block => or_null(&reference("Block")),
-        Shape::Header => or_null(&reference("Header")),
-        Shape::Transaction => or_null(&reference("Transaction")),
-        Shape::Receipt => or_null(&reference("Receipt")),
-        Shape::Receipts => or_null(&list(&reference("Receipt"))),
-        Shape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
-        Shape::Config => reference("Config"),
-        Shape::FeeHistory => reference("FeeHistory"),
-        Shape::Capabilities | Shape::Document => json!({ "type": "object" }),
+        JsonShape::Flag => json!({ "type": "boolean" }),
+        JsonShape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
+        JsonShape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
+        JsonShape::Quantity => or_null(&reference("Quantity")),
+        JsonShape::Text => json!({ "type": "string" }),
+        JsonShape::Data => or_null(&reference("Data")),
+        JsonShape::DataList => or_null(&list(&reference("Data"))),
+        JsonShape::Block => or_null(&reference("Block")),
+        JsonShape::Header => or_null(&reference("Header")),
+        JsonShape::Transaction => or_null(&reference("Transaction")),
+        JsonShape::Receipt => or_null(&reference("Receipt")),
+        JsonShape::Receipts => or_null(&list(&reference("Receipt"))),
+        JsonShape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
+        JsonShape::Config => reference("Config"),
+        JsonShape::FeeHistory => reference("FeeHistory"),
+        JsonShape::Capabilities | JsonShape::Document => json!({ "type": "object" }),
     }
 }
 
@@ -116,9 +116,9 @@ fn schemas() -> Value {
 }
 
 /// A member's name and its schema's.
-type Members<'a> = &'a [(&'a str, &'a str)];
+type SchemaMembers<'a> = &'a [(&'a str, &'a str)];
 
-const HEADER: Members<'_> = &[
+const HEADER: SchemaMembers<'_> = &[
     ("hash", "Hash"),
     ("parentHash", "Hash"),
     ("sha3Uncles", "Hash"),
@@ -136,7 +136,7 @@ const HEADER: Members<'_> = &[
     ("mixHash", "Hash"),
     ("nonce", "Data"),
 ];
-const HEADER_OPTIONAL: Members<'_> = &[
+const HEADER_OPTIONAL: SchemaMembers<'_> = &[
     ("baseFeePerGas", "Quantity"),
     ("withdrawalsRoot", "Hash"),
     ("blobGasUsed", "Quantity"),
@@ -146,15 +146,15 @@ const HEADER_OPTIONAL: Members<'_> = &[
     ("blockAccessListHash", "Hash"),
     ("slotNumber", "Quantity"),
 ];
-const BLOCK: Members<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
-const BLOCK_OPTIONAL: Members<'_> =
+const BLOCK: SchemaMembers<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
+const BLOCK_OPTIONAL: SchemaMembers<'_> =
     &[("transactions", "[Hash|Transaction]"), ("withdrawals", "[Withdrawal]")];
-const SYNCING: Members<'_> =
+const SYNCING: SchemaMembers<'_> =
     &[("startingBlock", "Quantity"), ("currentBlock", "Quantity"), ("highestBlock", "Quantity")];
 
-const CONFIG: Members<'_> =
+const CONFIG: SchemaMembers<'_> =
     &[("current", "ForkConfig?"), ("next", "ForkConfig?"), ("last", "ForkConfig?")];
-const FORK_CONFIG: Members<'_> = &[
+const FORK_CONFIG: SchemaMembers<'_> = &[
     ("activationTime", "Number"),
     ("blobSchedule", "BlobSchedule?"),
     ("chainId", "Quantity"),
@@ -162,22 +162,23 @@ const FORK_CONFIG: Members<'_> = &[
     ("precompiles", "Contracts"),
     ("systemContracts", "Contracts"),
 ];
-const BLOB_SCHEDULE: Members<'_> =
+const BLOB_SCHEDULE: SchemaMembers<'_> =
     &[("target", "Number"), ("max", "Number"), ("baseFeeUpdateFraction", "Number")];
-const FEE_HISTORY: Members<'_> = &[("oldestBlock", "Quantity"), ("gasUsedRatio", "[Number]?")];
-const FEE_HISTORY_OPTIONAL: Members<'_> = &[
+const FEE_HISTORY: SchemaMembers<'_> =
+    &[("oldestBlock", "Quantity"), ("gasUsedRatio", "[Number]?")];
+const FEE_HISTORY_OPTIONAL: SchemaMembers<'_> = &[
     ("reward", "[Rewards]"),
     ("baseFeePerGas", "[Quantity]"),
     ("baseFeePerBlobGas", "[Quantity]"),
     ("blobGasUsedRatio", "[Number]"),
 ];
-const WITHDRAWAL: Members<'_> = &[
+const WITHDRAWAL: SchemaMembers<'_> = &[
     ("index", "Quantity"),
     ("validatorIndex", "Quantity"),
     ("address", "Address"),
     ("amount", "Quantity"),
 ];
-const TRANSACTION: Members<'_> = &[
+const TRANSACTION: SchemaMembers<'_> = &[
     ("type", "Quantity"),
     ("nonce", "Quantity"),
     ("gas", "Quantity"),
@@ -195,7 +196,7 @@ const TRANSACTION: Members<'_> = &[
     ("from", "Address"),
     ("blockTimestamp", "Quantity"),
 ];
-const TRANSACTION_OPTIONAL: Members<'_> = &[
+const TRANSACTION_OPTIONAL: SchemaMembers<'_> = &[
     ("chainId", "Quantity"),
     ("maxFeePerGas", "Quantity"),
     ("maxPriorityFeePerGas", "Quantity"),
@@ -205,8 +206,8 @@ const TRANSACTION_OPTIONAL: Members<'_> = &[
     ("authorizationList", "[Authorization]"),
     ("yParity", "Quantity"),
 ];
-const ACCESS_LIST_ITEM: Members<'_> = &[("address", "Address"), ("storageKeys", "[Hash]")];
-const AUTHORIZATION: Members<'_> = &[
+const ACCESS_LIST_ITEM: SchemaMembers<'_> = &[("address", "Address"), ("storageKeys", "[Hash]")];
+const AUTHORIZATION: SchemaMembers<'_> = &[
     ("chainId", "Quantity"),
     ("address", "Address"),
     ("nonce", "Quantity"),
@@ -214,7 +215,7 @@ const AUTHORIZATION: Members<'_> = &[
     ("r", "Quantity"),
     ("s", "Quantity"),
 ];
-const RECEIPT: Members<'_> = &[
+const RECEIPT: SchemaMembers<'_> = &[
     ("type", "Quantity"),
     ("cumulativeGasUsed", "Quantity"),
     ("logs", "[Log]"),
@@ -229,13 +230,13 @@ const RECEIPT: Members<'_> = &[
     ("to", "Address?"),
     ("contractAddress", "Address?"),
 ];
-const RECEIPT_OPTIONAL: Members<'_> = &[
+const RECEIPT_OPTIONAL: SchemaMembers<'_> = &[
     ("status", "Quantity"),
     ("root", "Hash"),
     ("blobGasUsed", "Quantity"),
     ("blobGasPrice", "Quantity"),
 ];
-const LOG: Members<'_> = &[
+const LOG: SchemaMembers<'_> = &[
     ("address", "Address"),
     ("topics", "[Hash]"),
     ("data", "Data"),
@@ -248,7 +249,7 @@ const LOG: Members<'_> = &[
     ("removed", "bool"),
 ];
 
-fn object(required: Members<'_>, optional: Members<'_>) -> Value {
+fn object(required: SchemaMembers<'_>, optional: SchemaMembers<'_>) -> Value {
     let members = required.iter().chain(optional);
     let properties: serde_json::Map<String, Value> =
         members.map(|(name, kind)| ((*name).to_owned(), member(kind))).collect();

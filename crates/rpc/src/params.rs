@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use alloy_primitives::{B256, hex};
 
 use crate::refusal::Refusal;
-use crate::scan::{Items, Kind, Token};
+use crate::scan::{Items, Token, TokenKind};
 
 /// Hex digits of a hash; a number has fewer, however many zeros lead it.
 const HASH_DIGITS: usize = 64;
@@ -21,14 +21,14 @@ const PERCENTILES_MAX: usize = 100;
 
 /// A block by its number or by a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockId {
+pub(crate) enum BlockRef {
     Number(u64),
-    Tag(Tag),
+    BlockTagName(BlockTagName),
 }
 
 /// A name for a block that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tag {
+pub(crate) enum BlockTagName {
     Latest,
     Earliest,
     Safe,
@@ -36,7 +36,7 @@ pub(crate) enum Tag {
     Pending,
 }
 
-impl Tag {
+impl BlockTagName {
     const ALL: [(&'static str, Self); 5] = [
         ("latest", Self::Latest),
         ("earliest", Self::Earliest),
@@ -70,12 +70,12 @@ impl<'a> Params<'a> {
     }
 
     /// A block number or a tag.
-    pub(crate) fn block(&mut self) -> Result<BlockId, Refusal> {
+    pub(crate) fn block(&mut self) -> Result<BlockRef, Refusal> {
         self.take(|token| {
             let text = token.string();
-            match text.as_deref().and_then(Tag::find) {
-                Some(tag) => Ok(BlockId::Tag(tag)),
-                None => number(token).map(BlockId::Number),
+            match text.as_deref().and_then(BlockTagName::find) {
+                Some(tag) => Ok(BlockRef::BlockTagName(tag)),
+                None => number(token).map(BlockRef::Number),
             }
         })
     }
@@ -86,18 +86,18 @@ impl<'a> Params<'a> {
     }
 
     /// A block by number, by tag or by hash: what `eth_getBlockReceipts` takes.
-    pub(crate) fn block_or_hash(&mut self) -> Result<Result<BlockId, B256>, Refusal> {
+    pub(crate) fn block_or_hash(&mut self) -> Result<Result<BlockRef, B256>, Refusal> {
         self.take(|token| {
-            if token.kind() == Kind::Object {
+            if token.kind() == TokenKind::Object {
                 return named_block(token);
             }
             let text = token.string();
-            match text.as_deref().and_then(Tag::find) {
-                Some(tag) => Ok(Ok(BlockId::Tag(tag))),
+            match text.as_deref().and_then(BlockTagName::find) {
+                Some(tag) => Ok(Ok(BlockRef::BlockTagName(tag))),
                 None if text.is_some_and(|text| text.len() == HASH_DIGITS + 2) => {
                     hash(token).map(Err)
                 }
-                None => number(token).map(|number| Ok(BlockId::Number(number))),
+                None => number(token).map(|number| Ok(BlockRef::Number(number))),
             }
         })
     }
@@ -122,9 +122,9 @@ impl<'a> Params<'a> {
     /// Percentiles from 0 to 100, each above the one before; null counts as none.
     pub(crate) fn percentiles(&mut self) -> Result<Vec<f64>, Refusal> {
         self.take(|token| match token.kind() {
-            Kind::Null => Ok(Vec::new()),
-            Kind::Array => percentiles(token),
-            Kind::Object | Kind::String | Kind::Number | Kind::Bool => {
+            TokenKind::Null => Ok(Vec::new()),
+            TokenKind::Array => percentiles(token),
+            TokenKind::Object | TokenKind::String | TokenKind::Number | TokenKind::Bool => {
                 Err(format!("{} where a list of percentiles belongs", kind_text(token)))
             }
         })
@@ -164,11 +164,18 @@ fn percentiles(list: Token<'_>) -> Result<Vec<f64>, String> {
             ));
         }
         let parsed = match item.kind() {
-            Kind::Number => item.text().parse::<f64>().ok(),
-            Kind::Object | Kind::Array | Kind::String | Kind::Bool | Kind::Null => None,
+            TokenKind::Number => item.text().parse::<f64>().ok(),
+            TokenKind::Object
+            | TokenKind::Array
+            | TokenKind::String
+            | TokenKind::Bool
+            | TokenKind::Null => None,
         };
         let percentile = parsed.filter(|value| (0.0..=100.0).contains(value)).ok_or_else(|| {
-            format!("invalid reward percentile: number {} is not from 0 to 100", found.len())
+            let index = found.len();
+            format!(
+                "invalid reward percentile: the one at index {index} is no number from 0 to 100"
+            )
         })?;
         if let Some(before) = found.last().filter(|before| **before >= percentile) {
             return Err(format!(
@@ -181,12 +188,12 @@ fn percentiles(list: Token<'_>) -> Result<Vec<f64>, String> {
 }
 
 /// EIP-1898: a block as an object with its hash or its number.
-fn named_block(token: Token<'_>) -> Result<Result<BlockId, B256>, String> {
+fn named_block(token: Token<'_>) -> Result<Result<BlockRef, B256>, String> {
     let mut found = None;
     for (key, value) in token.members() {
         let named = match key.string().as_deref() {
             Some("blockHash") => Err(hash(value)?),
-            Some("blockNumber") => Ok(BlockId::Number(number(value)?)),
+            Some("blockNumber") => Ok(BlockRef::Number(number(value)?)),
             _ => continue,
         };
         // Two could be two blocks.
@@ -199,7 +206,7 @@ fn named_block(token: Token<'_>) -> Result<Result<BlockId, B256>, String> {
 
 fn number(token: Token<'_>) -> Result<u64, String> {
     match token.kind() {
-        Kind::Number => {
+        TokenKind::Number => {
             // The value is not repeated in the reason: it may be as long as a body.
             let is_whole = token.text().bytes().all(|byte| byte.is_ascii_digit());
             if !is_whole {
@@ -207,8 +214,10 @@ fn number(token: Token<'_>) -> Result<u64, String> {
             }
             token.text().parse().map_err(|_| "number > 64 bits".to_owned())
         }
-        Kind::String => hex_number(&string(token)?),
-        Kind::Object | Kind::Array | Kind::Bool | Kind::Null => Err(non_string(token)),
+        TokenKind::String => hex_number(&string(token)?),
+        TokenKind::Object | TokenKind::Array | TokenKind::Bool | TokenKind::Null => {
+            Err(non_string(token))
+        }
     }
 }
 
@@ -251,7 +260,7 @@ fn hash(token: Token<'_>) -> Result<B256, String> {
 
 /// The content of a string. Half a character, which JSON lets one write, is no digit.
 fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
-    if token.kind() != Kind::String {
+    if token.kind() != TokenKind::String {
         return Err(non_string(token));
     }
     token.string().ok_or_else(|| "invalid hex string".to_owned())
@@ -271,12 +280,12 @@ fn non_string(token: Token<'_>) -> String {
 
 fn kind_text(token: Token<'_>) -> &'static str {
     match token.kind() {
-        Kind::Object => "an object",
-        Kind::Array => "an array",
-        Kind::String => "a string",
-        Kind::Number => "a number",
-        Kind::Bool => "a boolean",
-        Kind::Null => "null",
+        TokenKind::Object => "an object",
+        TokenKind::Array => "an array",
+        TokenKind::String => "a string",
+        TokenKind::Number => "a number",
+        TokenKind::Bool => "a boolean",
+        TokenKind::Null => "null",
     }
 }
 
@@ -297,7 +306,7 @@ mod tests {
         read(&mut Params::new(Some(token))).map_err(|refusal| refusal.message())
     }
 
-    fn numbered(value: &str) -> Result<BlockId, String> {
+    fn numbered(value: &str) -> Result<BlockRef, String> {
         with(&format!("[{value}]"), |params| params.block())
     }
 
@@ -314,12 +323,14 @@ mod tests {
             ("18446744073709551615", u64::MAX),
             ("\"0xffffffffffffffff\"", u64::MAX),
         ] {
-            assert_eq!(numbered(value), Ok(BlockId::Number(expected)), "{value}");
+            assert_eq!(numbered(value), Ok(BlockRef::Number(expected)), "{value}");
         }
-        for (value, tag) in
-            [("\"latest\"", Tag::Latest), ("\"LATEST\"", Tag::Latest), ("\"safe\"", Tag::Safe)]
-        {
-            assert_eq!(numbered(value), Ok(BlockId::Tag(tag)), "{value}");
+        for (value, tag) in [
+            ("\"latest\"", BlockTagName::Latest),
+            ("\"LATEST\"", BlockTagName::Latest),
+            ("\"safe\"", BlockTagName::Safe),
+        ] {
+            assert_eq!(numbered(value), Ok(BlockRef::BlockTagName(tag)), "{value}");
         }
     }
 
@@ -417,10 +428,10 @@ mod tests {
         assert_eq!(list("[]"), Ok(vec![]));
         assert_eq!(list("null"), Ok(vec![]));
         for (text, reason) in [
-            ("[101]", "number 0 is not from 0 to 100"),
-            ("[5,-1]", "number 1 is not from 0 to 100"),
-            ("[\"5\"]", "number 0 is not from 0 to 100"),
-            ("[1e999]", "number 0 is not from 0 to 100"),
+            ("[101]", "the one at index 0 is no number from 0 to 100"),
+            ("[5,-1]", "the one at index 1 is no number from 0 to 100"),
+            ("[\"5\"]", "the one at index 0 is no number from 0 to 100"),
+            ("[1e999]", "the one at index 0 is no number from 0 to 100"),
             ("[5,5]", "5 does not rise above 5"),
             ("[10,5.5]", "5.5 does not rise above 10"),
             ("5", "a number where a list of percentiles belongs"),
@@ -443,11 +454,11 @@ mod tests {
     fn receipts_are_asked_for_by_number_tag_hash_or_object() {
         let hash = format!("\"0x{}\"", "11".repeat(32));
         let one = |value: &str| with(&format!("[{value}]"), |params| params.block_or_hash());
-        assert_eq!(one("\"0x5\""), Ok(Ok(BlockId::Number(5))));
-        assert_eq!(one("\"latest\""), Ok(Ok(BlockId::Tag(Tag::Latest))));
+        assert_eq!(one("\"0x5\""), Ok(Ok(BlockRef::Number(5))));
+        assert_eq!(one("\"latest\""), Ok(Ok(BlockRef::BlockTagName(BlockTagName::Latest))));
         assert_eq!(one(&hash), Ok(Err(B256::repeat_byte(0x11))));
         assert_eq!(one(&format!("{{\"blockHash\":{hash}}}")), Ok(Err(B256::repeat_byte(0x11))));
-        assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(Ok(BlockId::Number(5))));
+        assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(Ok(BlockRef::Number(5))));
         assert!(one("{}").is_err());
         assert!(one(&format!("{{\"blockHash\":{hash},\"blockNumber\":1}}")).is_err());
         assert!(one("{\"blockNumber\":1,\"blockNumber\":1}").is_err());

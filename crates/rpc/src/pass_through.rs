@@ -15,7 +15,7 @@ use tracing::warn;
 use crate::envelope::Call;
 use crate::json::{Object, put_text};
 use crate::refusal::Refusal;
-use crate::scan::{Kind, Token, scan_deep};
+use crate::scan::{Token, TokenKind, scan_deep};
 
 /// Values inside values of an answer. Traces of calls are deep: two levels for each call.
 const ANSWER_DEPTH_MAX: usize = 512;
@@ -317,7 +317,7 @@ fn outcome(body: &[u8]) -> Option<Vec<u8>> {
         match key.string().as_deref() {
             Some("result") => result = Some(value),
             // Some nodes write a null beside every result.
-            Some("error") if value.kind() == Kind::Object => error = Some(value),
+            Some("error") if value.kind() == TokenKind::Object => error = Some(value),
             _ => {}
         }
     }

@@ -20,6 +20,8 @@ pub enum Refusal {
     MethodTooLong {
         /// Its length.
         bytes: usize,
+        /// How long one may be.
+        bytes_max: usize,
     },
     /// A method that is not served here.
     UnknownMethod {
@@ -171,9 +173,8 @@ impl Refusal {
             Self::InvalidRequest => "invalid request".to_owned(),
             Self::EmptyBatch => "empty batch".to_owned(),
             Self::BatchTooLarge => "batch too large".to_owned(),
-            Self::MethodTooLong { bytes } => {
-                let max = crate::envelope::METHOD_BYTES_MAX;
-                format!("method name too long: {bytes} > {max}")
+            Self::MethodTooLong { bytes, bytes_max } => {
+                format!("method name too long: {bytes} > {bytes_max}")
             }
             Self::UnknownMethod { method } => {
                 format!("the method {method} does not exist/is not available")

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use chain::BlockRange;
 use hyper::body::Bytes;
 
-use crate::cache::{Kept, Key};
+use crate::cache::{CacheEntry, CacheKey};
 use crate::envelope::Id;
 use crate::json::{Object, put_list, put_text};
 use crate::refusal::Refusal;
@@ -28,8 +28,8 @@ pub(crate) struct Reply {
 /// A result that is kept, and by which name.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    pub(crate) key: Key,
-    pub(crate) kept: Kept,
+    pub(crate) key: CacheKey,
+    pub(crate) kept: CacheEntry,
 }
 
 impl Reply {

@@ -33,14 +33,14 @@ impl<'a> Token<'a> {
     }
 
     /// The first byte tells what it is.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> TokenKind {
         match self.text.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
+            Some(b'{') => TokenKind::Object,
+            Some(b'[') => TokenKind::Array,
+            Some(b'"') => TokenKind::String,
+            Some(b't' | b'f') => TokenKind::Bool,
+            Some(b'n') | None => TokenKind::Null,
+            Some(_) => TokenKind::Number,
         }
     }
 
@@ -53,18 +53,18 @@ impl<'a> Token<'a> {
 
     /// The values of an array; none if it is no array.
     pub(crate) fn items(self) -> Items<'a> {
-        Items { scanner: Scanner::inside(inside(self, Kind::Array)) }
+        Items { scanner: Scanner::inside(inside(self, TokenKind::Array)) }
     }
 
     /// The members of an object; none if it is no object.
     pub(crate) fn members(self) -> Members<'a> {
-        Members { scanner: Scanner::inside(inside(self, Kind::Object)) }
+        Members { scanner: Scanner::inside(inside(self, TokenKind::Object)) }
     }
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Object,
     Array,
     String,
@@ -74,7 +74,7 @@ pub(crate) enum Kind {
 }
 
 /// What lies between the brackets.
-fn inside(token: Token<'_>, kind: Kind) -> &str {
+fn inside(token: Token<'_>, kind: TokenKind) -> &str {
     let end = token.text.len().saturating_sub(1);
     token.text.get(1..end).filter(|_| token.kind() == kind).unwrap_or_default()
 }
@@ -107,7 +107,7 @@ fn special_bytes(word: u64) -> u64 {
 
 /// Something directly inside the outermost value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Part<'a> {
+pub(crate) enum ScanEvent<'a> {
     /// Of an object.
     Member(Token<'a>, Token<'a>),
     /// Of an array.
@@ -118,18 +118,18 @@ pub(crate) enum Part<'a> {
 /// the text turns out to be no JSON further on.
 pub(crate) fn scan<'a>(
     text: &'a str,
-    mut told: impl FnMut(Part<'a>),
+    mut told: impl FnMut(ScanEvent<'a>),
 ) -> Result<Token<'a>, NotJson> {
     let mut scanner = Scanner { text, at: 0, depth_max: DEPTH_MAX };
     scanner.blanks();
     let begin = scanner.at;
     let token = match scanner.peek() {
         Some(b'{') => {
-            scanner.object(0, |key, value| told(Part::Member(key, value)))?;
+            scanner.object(0, |key, value| told(ScanEvent::Member(key, value)))?;
             scanner.since(begin)
         }
         Some(b'[') => {
-            scanner.array(0, || told(Part::Item))?;
+            scanner.array(0, || told(ScanEvent::Item))?;
             scanner.since(begin)
         }
         _ => scanner.value(0)?,
@@ -526,8 +526,8 @@ mod tests {
             let mut parts = Vec::new();
             super::scan(text, |part| {
                 parts.push(match part {
-                    Part::Member(key, value) => format!("{}={}", key.text(), value.text()),
-                    Part::Item => "item".to_owned(),
+                    ScanEvent::Member(key, value) => format!("{}={}", key.text(), value.text()),
+                    ScanEvent::Item => "item".to_owned(),
                 });
             })
             .unwrap();

@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::answer::{Context, Failure, UnknownHash};
+use crate::absence::UnknownHash;
+use crate::answer::{CallFailure, Context};
 use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
-use crate::fees::SuggestedTip;
 use crate::health::Health;
 use crate::in_time::in_time;
 use crate::methods::{Method, MethodRow, find};
@@ -31,6 +31,7 @@ use crate::refusal::Refusal;
 use crate::reply::{Reply, Shared, put_envelope, put_refusal};
 use crate::spare;
 use crate::subscription::{Channel, SubscriptionIds};
+use crate::suggested_tip::SuggestedTip;
 
 /// Calls of a batch that are on their way to a node at the same time.
 const FORWARDS_MAX: usize = 8;
@@ -106,7 +107,7 @@ impl Watcher for Changes {
 
 /// What was appended for a request.
 #[derive(Debug)]
-enum Said {
+enum Appended {
     /// It is not answered.
     Nothing,
     /// The answer.
@@ -117,7 +118,7 @@ enum Said {
 
 /// What the calls of one body share.
 #[derive(Debug)]
-struct Asked<'a> {
+struct BatchContext<'a> {
     view: CurrentView,
     time: Duration,
     /// The end of that time, from when something was first waited for.
@@ -126,7 +127,7 @@ struct Asked<'a> {
     channel: Option<&'a Channel>,
 }
 
-impl Asked<'_> {
+impl BatchContext<'_> {
     /// The end of the time for all calls.
     fn end(&self) -> Option<Instant> {
         *self.until.get_or_init(|| Instant::now().checked_add(self.time))
@@ -230,14 +231,14 @@ impl Service {
         time: Duration,
     ) -> Option<Reply> {
         let asked =
-            Asked { view: self.store.current_view(), time, until: OnceLock::new(), channel };
+            BatchContext { view: self.store.current_view(), time, until: OnceLock::new(), channel };
         let mut out = spare::take();
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
             Ok(Request::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
-                Said::Nothing => return None,
-                Said::Whole => {}
-                Said::Before(shared) => return Some(Reply::shared(out, shared)),
+                Appended::Nothing => return None,
+                Appended::Whole => {}
+                Appended::Before(shared) => return Some(Reply::shared(out, shared)),
             },
             Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
                 put_batch_refused(&mut out, batch)?;
@@ -249,7 +250,7 @@ impl Service {
 
     async fn put_batch(
         &self,
-        asked: &Asked<'_>,
+        asked: &BatchContext<'_>,
         batch: Batch<'_>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
@@ -288,18 +289,23 @@ impl Service {
     }
 
     /// The answer to one request, by itself.
-    async fn answer_alone(&self, asked: &Asked<'_>, item: Item<'_>) -> Vec<u8> {
+    async fn answer_alone(&self, asked: &BatchContext<'_>, item: Item<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         self.put_whole(asked, &item, &mut out).await;
         out
     }
 
     /// Appends the answer to one request; tells whether there is one.
-    async fn put_whole(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> bool {
+    async fn put_whole(
+        &self,
+        asked: &BatchContext<'_>,
+        item: &Item<'_>,
+        out: &mut Vec<u8>,
+    ) -> bool {
         match self.put_item(asked, item, out).await {
-            Said::Nothing => return false,
-            Said::Whole => {}
-            Said::Before(shared) => {
+            Appended::Nothing => return false,
+            Appended::Whole => {}
+            Appended::Before(shared) => {
                 out.extend_from_slice(&shared.kept.result);
                 out.push(b'}');
             }
@@ -308,12 +314,17 @@ impl Service {
     }
 
     /// Appends the answer to one request, or what comes before a result that is kept.
-    async fn put_item(&self, asked: &Asked<'_>, item: &Item<'_>, out: &mut Vec<u8>) -> Said {
+    async fn put_item(
+        &self,
+        asked: &BatchContext<'_>,
+        item: &Item<'_>,
+        out: &mut Vec<u8>,
+    ) -> Appended {
         match item {
-            Item::Notification => Said::Nothing,
+            Item::Notification => Appended::Nothing,
             Item::Invalid(id, refusal) => {
                 put_refusal(out, *id, refusal);
-                Said::Whole
+                Appended::Whole
             }
             Item::Call(call) => {
                 let begin = out.len();
@@ -325,17 +336,22 @@ impl Service {
                 answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);
-                    Said::Whole
+                    Appended::Whole
                 })
             }
         }
     }
 
-    async fn put_call(&self, asked: &Asked<'_>, call: &Call<'_>, out: &mut Vec<u8>) -> Said {
+    async fn put_call(
+        &self,
+        asked: &BatchContext<'_>,
+        call: &Call<'_>,
+        out: &mut Vec<u8>,
+    ) -> Appended {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
             self.put_unserved(call, out).await;
-            return Said::Whole;
+            return Appended::Whole;
         };
         let mut newer = None;
         loop {
@@ -345,29 +361,29 @@ impl Service {
             let answered = match asked.channel {
                 Some(channel) if is_about_subscriptions(row.method) => {
                     let subscribed = self.subscribe(channel, view, row.method, call, out).await;
-                    subscribed.map(|()| None).map_err(Failure::from)
+                    subscribed.map(|()| None).map_err(CallFailure::from)
                 }
                 Some(_) | None => self.run(view, row, call, out).await,
             };
             let failure = match answered {
-                Ok(Some(kept)) => return Said::Before(kept),
+                Ok(Some(kept)) => return Appended::Before(kept),
                 Ok(None) => {
                     out.push(b'}');
-                    return Said::Whole;
+                    return Appended::Whole;
                 }
                 Err(failure) => failure,
             };
             out.truncate(begin);
-            if matches!(failure, Failure::AskNode) {
+            if matches!(failure, CallFailure::AskNode) {
                 self.put_unserved(call, out).await;
-                return Said::Whole;
+                return Appended::Whole;
             }
             if newer.is_none() && self.is_gone(&failure) {
                 newer = Some(self.store.current_view());
                 continue;
             }
             put_refusal(out, call.id, &refusal_of(failure, row.name));
-            return Said::Whole;
+            return Appended::Whole;
         }
     }
 
@@ -405,9 +421,9 @@ impl Service {
 
     /// Whether a file was missing that another process has merged away, and the folder's manifest
     /// tells of another.
-    fn is_gone(&self, failure: &Failure) -> bool {
+    fn is_gone(&self, failure: &CallFailure) -> bool {
         let is_missing =
-            matches!(failure, Failure::Store(StoreError::Disk(cause)) if cause.is_missing());
+            matches!(failure, CallFailure::Store(StoreError::Disk(cause)) if cause.is_missing());
         // Whoever follows has the folder's writer: what it shows is newer than what a disk can tell.
         is_missing && !self.settings.is_following && self.store.refresh().unwrap_or(false)
     }
@@ -418,7 +434,7 @@ impl Service {
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Shared>, Failure> {
+    ) -> Result<Option<Shared>, CallFailure> {
         let KnownChain { spec, is_built_in, cache } = self.chain();
         let context = Context {
             view,
@@ -465,10 +481,10 @@ fn give_reader(reader: Reader) {
     });
 }
 
-fn take_reader() -> Result<Reader, Failure> {
+fn take_reader() -> Result<Reader, CallFailure> {
     match READERS.with_borrow_mut(Vec::pop) {
         Some(reader) => Ok(reader),
-        None => Reader::new().map_err(|error| Failure::Store(StoreError::Reader(error))),
+        None => Reader::new().map_err(|error| CallFailure::Store(StoreError::Reader(error))),
     }
 }
 
@@ -501,18 +517,18 @@ fn is_about_subscriptions(method: Method) -> bool {
     matches!(method, Method::Subscribe | Method::Unsubscribe)
 }
 
-fn refusal_of(failure: Failure, method: &str) -> Refusal {
+fn refusal_of(failure: CallFailure, method: &str) -> Refusal {
     match failure {
-        Failure::Refused(refusal) => refusal,
-        Failure::Store(cause) => {
+        CallFailure::Refused(refusal) => refusal,
+        CallFailure::Store(cause) => {
             error!(method, %cause, "cannot read what is stored");
             Refusal::Internal
         }
-        Failure::NotABlock => {
+        CallFailure::NotABlock => {
             error!(method, "stored bytes are no block");
             Refusal::Internal
         }
         // A node that may be asked was asked: nothing is left to refuse.
-        Failure::AskNode => Refusal::UpstreamFailed,
+        CallFailure::AskNode => Refusal::UpstreamFailed,
     }
 }

@@ -36,7 +36,7 @@ impl SubscriptionIds {
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     count_max: usize,
-    list: Mutex<Vec<Subscription>>,
+    list: Mutex<Vec<HeadSubscription>>,
     /// Where tasks hand over what a node sent.
     news: mpsc::Sender<NodeNews>,
 }
@@ -59,7 +59,7 @@ pub(crate) enum NodeNews {
 }
 
 #[derive(Debug)]
-struct Subscription {
+struct HeadSubscription {
     id: String,
     /// The request that began it.
     request: u64,
@@ -115,7 +115,7 @@ impl Channel {
         let mut list = self.subscriptions.list();
         self.subscriptions.check_room(&list)?;
         let request = self.request;
-        list.push(Subscription { id: id.clone(), request, is_told: false, source });
+        list.push(HeadSubscription { id: id.clone(), request, is_told: false, source });
         Ok(id)
     }
 
@@ -140,7 +140,7 @@ impl Subscriptions {
         self.list().iter().any(|subscription| subscription.id == id)
     }
 
-    fn check_room(&self, list: &[Subscription]) -> Result<(), Refusal> {
+    fn check_room(&self, list: &[HeadSubscription]) -> Result<(), Refusal> {
         let count_max = self.count_max;
         if list.len() < count_max {
             return Ok(());
@@ -189,7 +189,7 @@ impl Subscriptions {
         }
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Subscription>> {
+    fn list(&self) -> MutexGuard<'_, Vec<HeadSubscription>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

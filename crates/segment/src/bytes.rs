@@ -12,6 +12,11 @@ use crate::corrupt::RowFault;
 /// A varint longer than this does not fit 64 bits.
 const VARINT_BYTES_MAX: usize = 10;
 
+/// A length as the number that files hold.
+pub(crate) fn wide(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 /// Appends a number, seven bits a byte, low bits first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -31,7 +36,8 @@ pub(crate) fn put_array<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N]) {
     let length = out.len().saturating_add(N);
     if let Some(room) = out.spare_capacity_mut().first_chunk_mut::<N>() {
         *room = bytes.map(MaybeUninit::new);
-        #[expect(unsafe_code, reason = "so many bytes behind the last one have just been written")]
+        #[expect(unsafe_code, reason = "the length of a vector is told to it")]
+        // SAFETY: so many bytes behind the last one have just been written.
         unsafe {
             out.set_len(length);
         }

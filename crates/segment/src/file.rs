@@ -16,5 +16,6 @@ mod row_pages;
 pub(crate) mod shape;
 mod tail;
 pub(crate) mod write;
+pub(crate) mod write_fault;
 
-use tail::{BlockEntry, Kind, PageEntry, Tail};
+use tail::{BlockEntry, PageEntry, PageKind, SegmentTail};

@@ -24,7 +24,8 @@ pub use file::read::{HeaderRecord, Others, PagePlace, PartBytes, RowPlace, RowPo
 pub use file::shape::{
     GROUP_BLOCKS, SLOT_BLOCKS, SegmentShape, YOUNG_SLOT_BLOCKS, counted_blocks, groups, is_counted,
 };
-pub use file::write::{SegmentWriter, WriteFault};
+pub use file::write::SegmentWriter;
+pub use file::write_fault::WriteFault;
 pub use page::{Before, Inflater, Rows, RowsRoom};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};

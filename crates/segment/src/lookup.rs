@@ -33,7 +33,6 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-mod believed;
 mod bits;
 mod bucket;
 mod error;
@@ -43,18 +42,19 @@ mod prefix;
 mod run;
 mod span;
 mod tail;
+mod verified_buckets;
 mod writer;
 
 use std::fmt;
 
-pub use believed::Believed;
-pub use error::{BuildError, Corrupt, MergeError};
-pub use geometry::{Geometry, KEY_COUNT_MAX};
-pub use merge::{Merge, MergeStep, Side, merge_files};
+pub use error::{BuildError, Corrupt, MergeError, Side};
+pub use geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX};
+pub use merge::{Merge, MergeStep, merge_files};
 pub use prefix::{HashPrefix, PREFIX_BITS};
 pub use run::Run;
 pub use span::{RunSpan, SLOT_COUNT_MAX, SpanError, plan_runs};
-pub use tail::{FOOTER_BYTES, Footer};
+pub use tail::Footer;
+pub use verified_buckets::VerifiedBuckets;
 pub use writer::{RunBuilder, RunWriter};
 
 /// What the hashes of a run are hashes of.

@@ -13,7 +13,7 @@ use alloy_primitives::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::{CParameter, DParameter, FrameFormat, ParamSwitch};
 
-use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked};
+use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked, wide};
 use crate::corrupt::{PageFault, RowFault};
 use crate::row::{ReceiptHead, RowContext, Senders, Wanted, decode_row};
 use crate::row_set::RowSlot;
@@ -105,14 +105,14 @@ impl RowPage {
 /// Makes pages. Kept from page to page, since its tables are larger than any page.
 pub(crate) struct Deflater {
     /// For rows, headers, and what else blocks have.
-    quick: Method,
+    quick: ZstdMethod,
     /// For payloads and the tail.
-    with_codes: Method,
+    with_codes: ZstdMethod,
 }
 
 /// How a page is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Compression {
+struct PageCompression {
     /// Whether zstd leaves what it found no match for as it is. Hashes, amounts and
     /// addresses are most of it: Huffman codes save a hundredth and double the time of a read.
     has_plain_literals: bool,
@@ -120,14 +120,14 @@ struct Compression {
     saved_share: Option<usize>,
 }
 
-impl Compression {
+impl PageCompression {
     const WITH_CODES: Self = Self { has_plain_literals: false, saved_share: None };
     const QUICK: Self = Self { has_plain_literals: true, saved_share: Some(16) };
 }
 
 /// A way of compressing.
-struct Method {
-    rule: Compression,
+struct ZstdMethod {
+    rule: PageCompression,
     compressor: Compressor<'static>,
 }
 
@@ -139,8 +139,8 @@ impl std::fmt::Debug for Deflater {
 
 impl Deflater {
     pub(crate) fn new() -> Result<Self, PageFault> {
-        let quick = Method::new(Compression::QUICK)?;
-        Ok(Self { quick, with_codes: Method::new(Compression::WITH_CODES)? })
+        let quick = ZstdMethod::new(PageCompression::QUICK)?;
+        Ok(Self { quick, with_codes: ZstdMethod::new(PageCompression::WITH_CODES)? })
     }
 
     /// A page of rows: `plain` is compressed, `signatures` are not.
@@ -159,8 +159,8 @@ impl Deflater {
     }
 }
 
-impl Method {
-    fn new(rule: Compression) -> Result<Self, PageFault> {
+impl ZstdMethod {
+    fn new(rule: PageCompression) -> Result<Self, PageFault> {
         let mut compressor = Compressor::new(ZSTD_LEVEL)?;
         for parameter in [
             CParameter::Format(FrameFormat::Magicless),
@@ -268,7 +268,7 @@ impl Inflater {
 
 /// Where a row of an opened page ends; it begins where the one before does.
 #[derive(Clone, Copy, Debug, Default)]
-struct End {
+struct RowEnd {
     /// In the page's tokens.
     tokens: usize,
     /// In the page's payloads.
@@ -289,7 +289,7 @@ pub struct Before {
 pub struct RowsRoom {
     /// What the page inflates to.
     plain: Vec<u8>,
-    ends: Vec<End>,
+    ends: Vec<RowEnd>,
     receipts: Vec<ReceiptHead>,
 }
 
@@ -301,7 +301,7 @@ pub struct Rows<'a> {
     ordinals: Range<u64>,
     /// Gas used and logs in the first row's block before it.
     before: Before,
-    ends: &'a [End],
+    ends: &'a [RowEnd],
     /// What the head says of every receipt; `None` if there is none, or none is wanted.
     receipts: Option<&'a [ReceiptHead]>,
     has_receipts: bool,
@@ -403,7 +403,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Where a row begins and where it ends.
-    fn bounds(&self, row: usize) -> Option<(End, End)> {
+    fn bounds(&self, row: usize) -> Option<(RowEnd, RowEnd)> {
         let end = *self.ends.get(row)?;
         let before = row.checked_sub(1).and_then(|before| self.ends.get(before));
         Some((before.copied().unwrap_or_default(), end))
@@ -445,11 +445,11 @@ impl<'a> Rows<'a> {
 fn read_ends(
     cursor: &mut Cursor<'_>,
     row_count: usize,
-    ends: &mut Vec<End>,
+    ends: &mut Vec<RowEnd>,
 ) -> Result<(), RowFault> {
     ends.clear();
     ends.reserve(row_count);
-    let mut end = End::default();
+    let mut end = RowEnd::default();
     for _ in 0..row_count {
         let (bytes, [has_payloads]) = read_marked(cursor, "row length")?;
         let payload_count = if has_payloads { cursor.length("payloads")? } else { 0 };
@@ -493,10 +493,6 @@ fn gas_code(gas_used: u64) -> u64 {
 
 fn gas_of_code(code: u64) -> u64 {
     if code < ROTATED_GAS { code.wrapping_add(TRANSFER_GAS) % ROTATED_GAS } else { code }
-}
-
-pub(crate) fn wide(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

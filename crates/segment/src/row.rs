@@ -132,7 +132,7 @@ fn put_front(
     if is_exact {
         put_transaction(tokens, &transaction.envelope, payloads);
     } else {
-        put_bytes(tokens, &transaction.encoded, Part::Plain, payloads);
+        put_bytes(tokens, &transaction.encoded, BytesKind::Plain, payloads);
     }
 }
 
@@ -206,7 +206,7 @@ fn put_transaction(
             tokens.raw(&authorization.s().to_be_bytes::<32>());
         }
     }
-    let part = if envelope.is_create() { Part::Plain } else { Part::Call };
+    let part = if envelope.is_create() { BytesKind::Plain } else { BytesKind::Call };
     put_bytes(tokens, envelope.input(), part, payloads);
 }
 
@@ -223,13 +223,13 @@ fn put_receipt(tokens: &mut impl Tokens, source: RowSource<'_>, payloads: &mut V
         for topic in topics {
             put_word(tokens, &topic.0);
         }
-        put_bytes(tokens, &log.data.data, Part::Words, payloads);
+        put_bytes(tokens, &log.data.data, BytesKind::Words, payloads);
     }
 }
 
 /// What bytes are likely to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum BytesKind {
     /// A selector and words.
     Call,
     /// Words.
@@ -238,23 +238,28 @@ enum Part {
     Plain,
 }
 
-fn put_bytes(tokens: &mut impl Tokens, bytes: &Bytes, part: Part, payloads: &mut Vec<Payload>) {
+fn put_bytes(
+    tokens: &mut impl Tokens,
+    bytes: &Bytes,
+    part: BytesKind,
+    payloads: &mut Vec<Payload>,
+) {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut start =
         |kind: u64| tokens.varint(length.saturating_mul(BYTES_KINDS).saturating_add(kind));
     if bytes.len() > PAYLOAD_BYTES_MIN {
         start(BYTES_OUTSIDE);
-        payloads.push(Payload { bytes: bytes.clone(), is_of_receipt: part == Part::Words });
+        payloads.push(Payload { bytes: bytes.clone(), is_of_receipt: part == BytesKind::Words });
         return;
     }
-    if part == Part::Plain {
+    if part == BytesKind::Plain {
         start(BYTES_PLAIN);
         tokens.raw(bytes);
         return;
     }
     start(BYTES_WORDS);
     let mut rest: &[u8] = bytes;
-    if part == Part::Call
+    if part == BytesKind::Call
         && let Some((selector, after)) = rest.split_first_chunk::<4>()
     {
         tokens.selector(*selector);

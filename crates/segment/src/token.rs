@@ -65,7 +65,7 @@ pub(crate) trait Tokens {
 }
 
 /// What a word is, once its padding is seen through.
-enum Shape<'a> {
+enum WordShape<'a> {
     Small(u8),
     Address(Address),
     /// Bytes after leading zeros.
@@ -80,33 +80,33 @@ enum Shape<'a> {
 /// Addresses may begin with zeros, but hardly with more than three zero bytes.
 const ADDRESS_BYTES: std::ops::RangeInclusive<usize> = 17..=20;
 
-fn shape(word: &[u8; 32]) -> Shape<'_> {
+fn shape(word: &[u8; 32]) -> WordShape<'_> {
     let value = U256::from_be_bytes(*word);
     let right_bytes = value.byte_len();
     match right_bytes {
-        0 => return Shape::Small(0),
+        0 => return WordShape::Small(0),
         1 if word.last().is_some_and(|value| *value < 0x80) => {
-            return Shape::Small(word.last().copied().unwrap_or_default());
+            return WordShape::Small(word.last().copied().unwrap_or_default());
         }
         _ if ADDRESS_BYTES.contains(&right_bytes) => {
-            return Shape::Address(Address::from_word(B256::from(*word)));
+            return WordShape::Address(Address::from_word(B256::from(*word)));
         }
         _ => {}
     }
     let left_bytes = 32 - value.trailing_zeros() / 8;
     let negative_bytes = 32 - (!value).leading_zeros() / 8;
     if right_bytes <= left_bytes && right_bytes <= negative_bytes && right_bytes < 32 {
-        Shape::Right(word.get(32 - right_bytes..).unwrap_or_default())
+        WordShape::Right(word.get(32 - right_bytes..).unwrap_or_default())
     } else if left_bytes <= negative_bytes && left_bytes < 32 {
-        Shape::Left(word.get(..left_bytes).unwrap_or_default())
+        WordShape::Left(word.get(..left_bytes).unwrap_or_default())
     } else if negative_bytes < 32 && negative_bytes > 0 {
-        Shape::Negative(word.get(32 - negative_bytes..).unwrap_or_default())
+        WordShape::Negative(word.get(32 - negative_bytes..).unwrap_or_default())
     } else {
-        Shape::Full
+        WordShape::Full
     }
 }
 
-impl Shape<'_> {
+impl WordShape<'_> {
     /// How many bytes of the word are not padding.
     fn significant_bytes(&self) -> usize {
         match self {
@@ -263,9 +263,9 @@ impl Tokens for Census {
     fn word(&mut self, word: &[u8; 32]) {
         let shape = shape(word);
         match shape {
-            Shape::Address(address) => self.count_address(address),
-            Shape::Small(_) => {}
-            Shape::Right(_) | Shape::Left(_) | Shape::Negative(_) | Shape::Full => {
+            WordShape::Address(address) => self.count_address(address),
+            WordShape::Small(_) => {}
+            WordShape::Right(_) | WordShape::Left(_) | WordShape::Negative(_) | WordShape::Full => {
                 if shape.significant_bytes() >= WORD_TABLE_BYTES_MIN {
                     self.count_word(B256::from(*word));
                 }
@@ -295,20 +295,20 @@ impl<'a> RowWriter<'a> {
         self.out.len()
     }
 
-    fn put_shape(&mut self, word: &[u8; 32], shape: &Shape<'_>) {
+    fn put_shape(&mut self, word: &[u8; 32], shape: &WordShape<'_>) {
         let tag = |base: u8, bytes: &[u8]| {
             base.saturating_add(u8::try_from(bytes.len()).unwrap_or(u8::MAX))
         };
         let (tag, bytes) = match shape {
-            Shape::Small(value) => (WORD_SMALL.saturating_add(*value), &[][..]),
-            Shape::Address(address) => {
+            WordShape::Small(value) => (WORD_SMALL.saturating_add(*value), &[][..]),
+            WordShape::Address(address) => {
                 self.out.push(WORD_ADDRESS);
                 return self.address(*address);
             }
-            Shape::Right(bytes) => (tag(0, bytes), *bytes),
-            Shape::Left(bytes) => (tag(WORD_LEFT, bytes), *bytes),
-            Shape::Negative(bytes) => (tag(WORD_NEGATIVE, bytes), *bytes),
-            Shape::Full => (WORD_FULL, word.as_slice()),
+            WordShape::Right(bytes) => (tag(0, bytes), *bytes),
+            WordShape::Left(bytes) => (tag(WORD_LEFT, bytes), *bytes),
+            WordShape::Negative(bytes) => (tag(WORD_NEGATIVE, bytes), *bytes),
+            WordShape::Full => (WORD_FULL, word.as_slice()),
         };
         self.out.push(tag);
         self.out.extend_from_slice(bytes);
@@ -370,7 +370,7 @@ impl Tokens for RowWriter<'_> {
 
     fn word(&mut self, word: &[u8; 32]) {
         let shape = shape(word);
-        if matches!(shape, Shape::Address(_) | Shape::Small(_)) {
+        if matches!(shape, WordShape::Address(_) | WordShape::Small(_)) {
             return self.put_shape(word, &shape);
         }
         let key = B256::from(*word);

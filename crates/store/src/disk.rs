@@ -51,8 +51,8 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// hold any part of them.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Adds `bytes` at the end of the file, which is created if need be. After an error any part of
-    /// them may have been added.
+    /// Adds `bytes` at the end of the file, which must be there. After an error any part of them may have
+    /// been added.
     fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// The file's bytes are durable; its name may not be. After an error, what was written since the
@@ -77,17 +77,26 @@ pub trait Disk: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 #[must_use = "the lock is given back when this is dropped"]
 pub struct LockGuard {
-    _held: Box<dyn Held>,
+    held: Box<dyn Held>,
 }
 
 impl LockGuard {
     fn new(held: impl Held + 'static) -> Self {
-        Self { _held: Box::new(held) }
+        Self { held: Box::new(held) }
+    }
+
+    /// Whether the file that is locked still has its name.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.held.is_in_place()
     }
 }
 
 /// What gives a lock back when it is dropped.
-trait Held: fmt::Debug + Send + Sync {}
+trait Held: fmt::Debug + Send + Sync {
+    /// Whether the file that is locked still has its name.
+    fn is_in_place(&self) -> bool;
+}
 
 /// What a disk was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,12 @@ use chain::{Block, Verified, keccak256_each};
 use segment::lookup::HashPrefix;
 use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
 
-use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::layout::Held;
 use crate::lookups::SegmentKeys;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
-use crate::part::{Part, Unlisted, Workshop};
+use crate::part::{Part, Workshop};
 
 /// Encodes groups of a segment, on as many threads as there are.
 #[derive(Clone, Debug)]
@@ -66,19 +65,19 @@ pub struct Draft {
     difficulty: U256,
     encoder: GroupEncoder,
     writer: SegmentWriter,
-    disk: Arc<dyn Disk>,
     part: Part,
     keys: SegmentKeys,
     chain_id: Option<u64>,
 }
 
-/// A segment whose file is whole and durable, but not yet listed. Dropping it removes the file.
+/// A segment whose file is whole and durable, but neither named nor listed. Dropping it removes the
+/// file.
 #[derive(Debug)]
 pub struct NewSegment {
     pub(crate) entry: SegmentEntry,
     pub(crate) keys: SegmentKeys,
     pub(crate) chain_id: Option<u64>,
-    pub(crate) file: Unlisted,
+    pub(crate) part: Part,
 }
 
 impl NewSegment {
@@ -102,7 +101,6 @@ impl Draft {
             difficulty: U256::ZERO,
             writer: SegmentWriter::new(held.range, &encoder).map_err(refused)?,
             encoder: GroupEncoder { held, encoder },
-            disk: Arc::clone(workshop.disk()),
             part: workshop.begin(),
             keys: SegmentKeys::default(),
             chain_id: None,
@@ -128,24 +126,18 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes the file whole and durable.
+    /// Makes the file whole and durable. It gets its name when it is committed.
     pub fn finish(mut self) -> Result<NewSegment, StoreError> {
         let range = self.held.range;
         let (bytes, footer) =
             self.writer.finish().map_err(|cause| StoreError::Write { range, cause })?;
         self.part.append(&bytes)?;
         let digest = B256::from(footer.digest);
-        let name = segment_name(self.held, digest);
-        // The same content may be listed already: then it is not ours to remove.
-        let was_there = match self.disk.file_bytes(&name) {
-            Err(error) if error.is_missing() => false,
-            found => found.map(|_| true)?,
-        };
-        let (file_name, finished) = self.part.finish(|_| name)?;
+        let finished = self.part.close()?;
         let facts = footer.facts;
         let entry = SegmentEntry {
             range,
-            file_name,
+            file_name: segment_name(self.held, digest),
             bytes: finished.bytes,
             digest,
             has_receipts: self.held.has_receipts,
@@ -155,7 +147,6 @@ impl Draft {
             log_count: facts.log_count,
             difficulty: self.difficulty,
         };
-        let file = Unlisted::new(self.disk, entry.file_name.clone(), was_there);
-        Ok(NewSegment { entry, keys: self.keys, chain_id: self.chain_id, file })
+        Ok(NewSegment { entry, keys: self.keys, chain_id: self.chain_id, part: self.part })
     }
 }

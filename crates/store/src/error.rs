@@ -82,6 +82,14 @@ pub enum StoreError {
         /// Why it is false.
         reason: String,
     },
+    /// A folder in which there is nothing that could be listed.
+    #[error(
+        "{folder}: no segment and no head's log is here, so there is nothing to rebuild a manifest from"
+    )]
+    NoSegment {
+        /// The folder.
+        folder: String,
+    },
     /// A block that is needed is not held.
     #[error("block {number} is not held")]
     NotHeld {
@@ -148,6 +156,20 @@ pub enum StoreError {
     ManifestMissing {
         /// The data folder.
         folder: String,
+        /// What is there.
+        found: String,
+    },
+    /// A head's log that was removed or cut: the manifest says that there was more.
+    #[error(
+        "{folder}: the head's log is gone or lost its end: {recorded}, {found}; bring head-*.log back \
+         from a copy, or run `quipu repair`, which accepts the loss, and `quipu serve --upstream` \
+         fetches the blocks again"
+    )]
+    HeadLost {
+        /// The data folder.
+        folder: String,
+        /// What the manifest says.
+        recorded: String,
         /// What is there.
         found: String,
     },

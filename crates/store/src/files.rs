@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use alloy_primitives::B256;
 use arc_swap::ArcSwapOption;
-use segment::lookup::{self, Believed, Run};
+use segment::lookup::{self, Run, VerifiedBuckets};
 use segment::{FOOTER_BYTES, Footer, Segment};
 
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
+use crate::limits::Limits;
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::read::{Blocking, LocalBytes, SegmentBytes, fetch};
 use crate::reader::Reader;
-use crate::store::Limits;
 
 mod resident;
 
@@ -126,7 +126,7 @@ pub(crate) struct OpenRun {
     pub(crate) bytes: Arc<dyn SegmentBytes>,
     pub(crate) run: Run,
     /// Buckets that were found right, if the run is in memory as a whole.
-    pub(crate) believed: Believed,
+    pub(crate) verified: VerifiedBuckets,
 }
 
 impl SegmentFile {
@@ -176,8 +176,8 @@ impl RunFile {
             return Err(StoreError::NotListed { file, what: "content", found, expected });
         }
         let bytes = reside(&files.run_room, bytes).await?;
-        let believed = Believed::none_of(&run);
-        Ok(self.open.get_or_init(|| OpenRun { bytes, run, believed }))
+        let verified = VerifiedBuckets::none_of(run.bucket_count());
+        Ok(self.open.get_or_init(|| OpenRun { bytes, run, verified }))
     }
 
     fn check_length(&self, found: u64) -> Result<u64, StoreError> {

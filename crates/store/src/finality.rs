@@ -3,9 +3,7 @@
 //! Knows: that such a word counts only for the canonical chain, and never for less than is sealed.
 //! Never knows: who gave it.
 
-use crate::head::HeadView;
-use crate::manifest::Manifest;
-use crate::stat::BlockId;
+use crate::block_id::BlockId;
 
 /// Two blocks by their number and hash. A view carries them, so that one request sees one picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,18 +28,5 @@ impl Finality {
     pub(crate) fn lowered_to(self, to: BlockId) -> Self {
         let lowered = |block: BlockId| if block.number > to.number { to } else { block };
         Self { safe: self.safe.map(lowered), finalized: self.finalized.map(lowered) }
-    }
-}
-
-/// The number of a block if it is canonical here: in the head with this hash, or sealed.
-pub(crate) fn canonical(
-    told: Option<BlockId>,
-    head: &HeadView,
-    manifest: &Manifest,
-) -> Option<u64> {
-    let BlockId { number, hash } = told?;
-    match head.find_block(number) {
-        Some(block) => (block.hash() == hash).then_some(number),
-        None => manifest.find_segment(number).map(|_| number),
     }
 }

@@ -4,10 +4,9 @@
 //! Never knows: what is in it. Which chain the folder holds is the manifest's to say.
 
 use crate::disk::{Disk, DiskError};
-use crate::writer::Writer;
+use crate::lock::WriterLock;
+use crate::names::GENESIS_NAME;
 
-/// The file.
-pub const GENESIS_NAME: &str = "genesis.json";
 /// Where the next one is written; what a crash leaves there means nothing.
 const STAGED_NAME: &str = "genesis.json.staged";
 /// The longest one that is kept. Mainnet's, with every account of its sale, is a hundredth of it.
@@ -22,9 +21,13 @@ pub fn read_genesis(disk: &dyn Disk) -> Result<Option<Vec<u8>>, DiskError> {
     }
 }
 
-/// Keeps a genesis.json in the folder of `disk`, in place of one that is there. The writer is not
+/// Keeps a genesis.json in the folder of `disk`, in place of one that is there. The lock is not
 /// asked for anything: having it proves that nobody else changes the folder.
-pub fn keep_genesis(disk: &dyn Disk, _writer: &Writer, bytes: &[u8]) -> Result<(), DiskError> {
+pub(crate) fn keep_genesis(
+    disk: &dyn Disk,
+    _lock: &WriterLock,
+    bytes: &[u8],
+) -> Result<(), DiskError> {
     let file_bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     if file_bytes > GENESIS_BYTES_MAX {
         let place = format!("{}/{GENESIS_NAME}", disk.place());
@@ -40,7 +43,7 @@ pub fn keep_genesis(disk: &dyn Disk, _writer: &Writer, bytes: &[u8]) -> Result<(
 }
 
 /// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.
-pub fn forget_genesis(disk: &dyn Disk, _writer: &Writer) -> Result<(), DiskError> {
+pub(crate) fn forget_genesis(disk: &dyn Disk, _lock: &WriterLock) -> Result<(), DiskError> {
     match disk.remove(GENESIS_NAME) {
         Err(error) if !error.is_missing() => Err(error),
         _ => disk.fsync_folder(),
@@ -49,60 +52,48 @@ pub fn forget_genesis(disk: &dyn Disk, _writer: &Writer) -> Result<(), DiskError
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use chain::ChainSpec;
-
     use super::*;
     use crate::disk::faulty::{Crash, FaultyDisk};
-    use crate::read::Inline;
-    use crate::store::{Limits, Store};
 
-    /// A folder on a disk that fails at will, and its writer.
-    fn folder() -> (Arc<FaultyDisk>, Writer) {
-        let disk = Arc::new(FaultyDisk::new(1));
-        let writer = writer(&disk);
-        (disk, writer)
-    }
-
-    fn writer(disk: &Arc<FaultyDisk>) -> Writer {
-        let disk: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(disk);
-        let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
-        Writer::open(Arc::new(store), ChainSpec::bare("test", None, None)).unwrap()
+    /// A folder on a disk that fails at will, and its lock.
+    fn folder() -> (FaultyDisk, WriterLock) {
+        let disk = FaultyDisk::new(1);
+        let lock = WriterLock::take(&disk).unwrap();
+        (disk, lock)
     }
 
     #[test]
     fn what_was_kept_survives_a_crash() {
-        let (disk, writer) = folder();
-        assert_eq!(read_genesis(&*disk).unwrap(), None);
-        keep_genesis(&*disk, &writer, b"{}").unwrap();
+        let (disk, lock) = folder();
+        assert_eq!(read_genesis(&disk).unwrap(), None);
+        keep_genesis(&disk, &lock, b"{}").unwrap();
         disk.crash(Crash::default());
-        assert_eq!(read_genesis(&*disk).unwrap().as_deref(), Some(b"{}".as_slice()));
+        assert_eq!(read_genesis(&disk).unwrap().as_deref(), Some(b"{}".as_slice()));
     }
 
     #[test]
     fn a_crash_while_it_is_replaced_leaves_the_old_one_or_the_new_one() {
         for step in 0..8 {
             let (disk, first) = folder();
-            keep_genesis(&*disk, &first, b"old").unwrap();
+            keep_genesis(&disk, &first, b"old").unwrap();
             disk.fail_after(step, crate::disk::faulty::Failure::Io);
-            let kept = keep_genesis(&*disk, &first, b"new");
+            let kept = keep_genesis(&disk, &first, b"new");
             disk.crash(Crash::default());
-            let found = read_genesis(&*disk).unwrap().unwrap();
+            let found = read_genesis(&disk).unwrap().unwrap();
             assert!(found == b"new" || (found == b"old" && kept.is_err()), "step {step}");
-            let again = writer(&disk);
-            keep_genesis(&*disk, &again, b"new").unwrap();
-            assert_eq!(read_genesis(&*disk).unwrap().unwrap(), b"new", "step {step}");
+            let again = WriterLock::take(&disk).unwrap();
+            keep_genesis(&disk, &again, b"new").unwrap();
+            assert_eq!(read_genesis(&disk).unwrap().unwrap(), b"new", "step {step}");
         }
     }
 
     #[test]
     fn one_that_is_forgotten_is_gone_and_forgetting_none_is_no_failure() {
-        let (disk, writer) = folder();
-        forget_genesis(&*disk, &writer).unwrap();
-        keep_genesis(&*disk, &writer, b"{}").unwrap();
-        forget_genesis(&*disk, &writer).unwrap();
+        let (disk, lock) = folder();
+        forget_genesis(&disk, &lock).unwrap();
+        keep_genesis(&disk, &lock, b"{}").unwrap();
+        forget_genesis(&disk, &lock).unwrap();
         disk.crash(Crash::default());
-        assert_eq!(read_genesis(&*disk).unwrap(), None);
+        assert_eq!(read_genesis(&disk).unwrap(), None);
     }
 }

@@ -16,11 +16,12 @@ use chain::trust::Anchors;
 use chain::{Block, ChainSpec, Verified};
 use thiserror::Error;
 
+use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError};
 use crate::finality::Finality;
 use crate::names::is_head_file;
-use crate::stat::BlockId;
 
+mod block;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
@@ -34,12 +35,13 @@ mod tests;
 mod tree;
 mod view;
 
+pub use block::HeadBlock;
 use log::Log;
 use recover::Recovered;
 pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, Superseded};
 pub(crate) use tail::LogTail;
 use tree::{Base, Tree};
-pub use view::{HeadBlock, HeadView, TxPlace};
+pub use view::{HeadView, TxPlace};
 
 /// Whether a folder has a log of a head.
 pub fn has_log(disk: &dyn Disk) -> Result<bool, DiskError> {
@@ -150,6 +152,28 @@ pub enum HeadError {
         found: u32,
         /// Ours.
         expected: u32,
+    },
+    /// A log that was read before and is not there any more.
+    #[error(
+        "{name}, which was read before, is gone, and no newer log of the head is there: bring it back \
+         from a copy; `quipu repair` accepts the loss"
+    )]
+    LogGone {
+        /// The file.
+        name: String,
+    },
+    /// A log that lost bytes which were read before.
+    #[error(
+        "{name}: the head's log has {found} bytes, {expected} were read before: bring it back from a \
+         copy; `quipu repair` accepts the loss"
+    )]
+    LogShrunk {
+        /// The file.
+        name: String,
+        /// How long it is.
+        found: u64,
+        /// How long it was at least.
+        expected: u64,
     },
     /// Another block in the place of one that was recorded as final.
     #[error(
@@ -292,7 +316,8 @@ impl Head {
 
     /// Adds blocks, each the child of one that the head holds, canonical or not. `tip` becomes
     /// canonical in the same change; without one the blocks are a side branch. If the canonical chain
-    /// and that branch are too large together, the branch becomes canonical at once.
+    /// and that branch are too large together, the branch becomes canonical at once, unless it is
+    /// shorter: then it has no room.
     pub fn adopt(
         &mut self,
         blocks: Vec<Verified<Block>>,
@@ -300,11 +325,16 @@ impl Head {
     ) -> Result<(), HeadError> {
         let blocks: Vec<_> =
             blocks.into_iter().map(|block| Arc::new(HeadBlock::new(block))).collect();
-        let last = blocks.last().map(|block| block.hash());
+        let last = blocks.last().map(|block| (block.number(), block.hash()));
         let (mut next, added) = self.tree.adopted(blocks, tip)?;
-        if let Some(last) = last.filter(|_| tip.is_none() && self.is_too_large(&next)) {
+        if let Some((number, last)) = last.filter(|_| tip.is_none() && self.is_too_large(&next)) {
             next.drop_side_branches(Some(last));
-            if self.is_too_large(&next) {
+            let bytes = next.bytes();
+            if bytes > self.limits.bytes_max {
+                // The beginning of a branch is no chain that any node has.
+                if self.view.tip().is_some_and(|tip| tip.number() > number) {
+                    return Err(HeadError::Full { bytes, bytes_max: self.limits.bytes_max });
+                }
                 next = next.switched_to(last)?;
             }
         }

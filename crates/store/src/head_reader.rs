@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use chain::ChainSpec;
 
+use crate::block_id::BlockId;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::head::{HeadError, HeadView, LogTail, Recovery, Superseded};
+use crate::manifest::{HeadRecord, Manifest};
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::stat::BlockId;
 use crate::view::View;
 
 /// Where a head stands beside what is sealed.
@@ -57,6 +58,44 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
     Ok(seam)
 }
 
+/// Whether a head, read from a log if there is one, has what the manifest records of it. What is
+/// sealed is not missing.
+pub(crate) fn check_record(
+    manifest: &Manifest,
+    folder: String,
+    head: &HeadView,
+    recovery: &Recovery,
+) -> Result<(), StoreError> {
+    let Some(record) = manifest.head() else { return Ok(()) };
+    let has_log = recovery.log.is_some();
+    let is_sealed = record.block.is_some_and(|it| manifest.find_segment(it.number).is_some());
+    if has_log && (is_sealed || is_met_by(record, head)) {
+        return Ok(());
+    }
+    let recorded = record.block.map_or_else(
+        || "the manifest says that there is one".to_owned(),
+        |it| format!("the manifest says that it reaches block {} ({})", it.number, it.hash),
+    );
+    let cuts: Vec<String> = recovery.cuts.iter().map(ToString::to_string).collect();
+    let found = match (has_log, head.tip(), head.base()) {
+        (..) if !cuts.is_empty() => cuts.join("; "),
+        (false, ..) => "no log is there".to_owned(),
+        (true, Some(tip), _) => format!("it ends with block {} ({})", tip.number(), tip.hash()),
+        (true, None, Some((number, hash))) => format!("it is empty above block {number} ({hash})"),
+        (true, None, None) => "it is empty".to_owned(),
+    };
+    Err(StoreError::HeadLost { folder, recorded, found })
+}
+
+/// Whether a log that gives this head has what is recorded.
+fn is_met_by(record: HeadRecord, head: &HeadView) -> bool {
+    let Some(BlockId { number, hash }) = record.block else { return true };
+    let is_passed = head.base().is_some_and(|(base, _)| base > number);
+    let own = head.find_block(number).map(|block| block.hash());
+    let own = own.or(head.base().filter(|(base, _)| *base == number).map(|(_, hash)| hash));
+    is_passed || own == Some(hash)
+}
+
 /// Reads the head's log for a store.
 #[derive(Debug)]
 pub(crate) struct HeadReader {
@@ -81,6 +120,15 @@ impl HeadReader {
     /// Whether the view that is shown has all that was read.
     pub(crate) fn is_shown(&self) -> bool {
         self.is_shown
+    }
+
+    /// Refuses a log that lacks what a manifest records of it: what is missing would be denied.
+    pub(crate) fn check_record(
+        &self,
+        manifest: &Manifest,
+        folder: String,
+    ) -> Result<(), StoreError> {
+        check_record(manifest, folder, &self.tail.head()?, &self.tail.recovery())
     }
 
     /// The view with the blocks of the head that are not sealed, if they stand on what is.

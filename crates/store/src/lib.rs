@@ -3,6 +3,7 @@
 //! Knows: file names, the manifest, the order of operations that makes a crash harmless.
 //! Never knows: who supplies blocks, who asks for them, the network.
 
+mod block_id;
 pub mod check;
 pub mod disk;
 mod draft;
@@ -12,7 +13,9 @@ mod finality;
 pub mod genesis_file;
 pub mod head;
 mod head_reader;
+pub mod journal;
 pub mod layout;
+mod limits;
 pub mod lock;
 mod lookups;
 pub mod manifest;
@@ -38,12 +41,14 @@ pub use segment::{
 // What reads ask for and give back.
 pub use segment::{Before, LogView, Others, ReceiptView, Row, RowSet, RowView, Wanted};
 
+pub use block_id::BlockId;
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};
 pub use error::StoreError;
 pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
+pub use limits::Limits;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
-pub use store::{CurrentView, Limits, Store, Watcher};
+pub use store::{CurrentView, Store, Watcher};
 pub use view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
 pub use writer::{Drafting, PreparedSegments, Told, Writer};

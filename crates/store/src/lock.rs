@@ -16,7 +16,7 @@ pub const LOCK_NAME: &str = "lock";
 #[derive(Debug)]
 #[must_use = "the lock is given back when this is dropped"]
 pub struct WriterLock {
-    _guard: LockGuard,
+    guard: LockGuard,
 }
 
 /// Why this process may not write.
@@ -42,12 +42,18 @@ impl WriterLock {
     /// Takes the lock of the folder, at once or not at all.
     pub fn take(disk: &dyn Disk) -> Result<Self, LockError> {
         match disk.lock(LOCK_NAME) {
-            Ok(guard) => Ok(Self { _guard: guard }),
+            Ok(guard) => Ok(Self { guard }),
             Err(DiskError::Locked { holder, .. }) => {
                 Err(LockError::Held { folder: disk.place(), holder })
             }
             Err(error) => Err(LockError::Disk(error)),
         }
+    }
+
+    /// Whether the folder still has the file that is locked: if not, it was moved or another is in its
+    /// place, and its lock is somebody else's to take.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.guard.is_in_place()
     }
 }
 

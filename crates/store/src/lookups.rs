@@ -277,9 +277,11 @@ impl Task<'_> {
         self.finish(span, part)
     }
 
-    fn finish(&self, span: RunSpan, part: crate::part::Part) -> Result<RunEntry, StoreError> {
+    fn finish(&self, span: RunSpan, mut part: crate::part::Part) -> Result<RunEntry, StoreError> {
         let subject = self.subject;
-        let (file_name, finished) = part.finish(|file| run_name(subject, span, file.digest))?;
+        let finished = part.close()?;
+        let file_name = run_name(subject, span, finished.digest);
+        part.rename(&file_name)?;
         Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
     }
 }

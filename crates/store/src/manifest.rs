@@ -8,6 +8,8 @@
 //! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,
 //! whatever led to it.
 
+mod error;
+mod head_record;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +18,14 @@ use alloy_primitives::{B256, U256};
 use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, Run, Status, assess};
 use segment::lookup::{RunSpan, Subject};
-use thiserror::Error;
 
 use crate::disk::{Disk, DiskError, is_file_name};
 use crate::layout::{Held, join_ranges, pending_merges};
+use crate::lock::LOCK_NAME;
+use crate::names::JOURNAL_NAME;
 
-pub use text::TextFault;
+pub use error::{Conflict, ManifestError, TextFault};
+pub use head_record::HeadRecord;
 
 /// The manifest's file.
 pub const MANIFEST_NAME: &str = "manifest";
@@ -106,6 +110,8 @@ impl RunEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     network: Network,
+    /// What is known of the head's log; `None` if no head was ever recorded.
+    head: Option<HeadRecord>,
     /// Hashes that somebody trusted beforehand and that held blocks have.
     anchors: BTreeMap<u64, B256>,
     /// The last block of every accumulator epoch whose root was recomputed from held blocks.
@@ -117,87 +123,6 @@ pub struct Manifest {
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
-}
-
-/// Why files cannot be live together.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Conflict {
-    /// Two segments share blocks.
-    #[error("{file_name} holds blocks {range}, but {held_name} holds {held}")]
-    Blocks {
-        /// The file that came second.
-        file_name: String,
-        /// Its blocks.
-        range: BlockRange,
-        /// The file that came first.
-        held_name: String,
-        /// Its blocks.
-        held: BlockRange,
-    },
-    /// Blocks or receipts that are held would be gone.
-    #[error("blocks {lost} are held {}, and would not be any more", if *.with_receipts { "with receipts" } else { "here" })]
-    Lost {
-        /// Which blocks.
-        lost: BlockRange,
-        /// Whether it is their receipts that would be lost.
-        with_receipts: bool,
-    },
-    /// The folder holds another chain.
-    #[error("{what} is {found}, but this data folder holds a chain whose {what} is {held}")]
-    Network {
-        /// What is compared.
-        what: &'static str,
-        /// What was given.
-        found: String,
-        /// What the folder has.
-        held: String,
-    },
-    /// Two total difficulties are told for one block.
-    #[error(
-        "total difficulty before block {number} is told as {found}, but {held} follows from what is held"
-    )]
-    Difficulty {
-        /// Which block.
-        number: u64,
-        /// What was told.
-        found: U256,
-        /// What follows from what was told before.
-        held: U256,
-    },
-    /// Two hashes are trusted for one block.
-    #[error("anchor {refused} contradicts {trusted}, which this data folder trusts")]
-    Anchor {
-        /// The one that came second.
-        refused: Anchor,
-        /// The hash that was trusted before.
-        trusted: B256,
-    },
-    /// Two runs of a subject share slots.
-    #[error("{file_name} looks up the {subject} of {span}, but {held_name} those of {held}")]
-    Slots {
-        /// What the hashes are hashes of.
-        subject: Subject,
-        /// The file that came second.
-        file_name: String,
-        /// Its slots.
-        span: RunSpan,
-        /// The file that came first.
-        held_name: String,
-        /// Its slots.
-        held: RunSpan,
-    },
-    /// One file would be two things.
-    #[error("{file_name} is listed twice")]
-    Twice {
-        /// The file.
-        file_name: String,
-    },
-    /// Not a name that a data file can have.
-    #[error("{file_name:?} cannot be the name of a data file")]
-    Name {
-        /// The name.
-        file_name: String,
-    },
 }
 
 /// A change of a manifest.
@@ -221,36 +146,13 @@ pub struct Edit {
     pub cut: Option<u64>,
 }
 
-/// Why a manifest could not be loaded or replaced.
-#[derive(Debug, Error)]
-pub enum ManifestError {
-    /// The disk failed.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The file is not a manifest that this build wrote.
-    #[error("{folder}/{MANIFEST_NAME}: {fault}")]
-    Corrupt {
-        /// The data folder.
-        folder: String,
-        /// What is wrong, and where.
-        fault: TextFault,
-    },
-    /// A manifest that no build would read again.
-    #[error("{folder}/{MANIFEST_NAME}: would have {bytes} bytes, at most {MANIFEST_BYTES_MAX}")]
-    TooLarge {
-        /// The data folder.
-        folder: String,
-        /// How long it would be.
-        bytes: usize,
-    },
-}
-
 impl Manifest {
     /// The manifest of a folder that holds nothing yet.
     #[must_use]
     pub fn new(network: Network) -> Self {
         Self {
             network,
+            head: None,
             anchors: BTreeMap::new(),
             epochs: BTreeMap::new(),
             difficulties: BTreeMap::new(),
@@ -292,6 +194,17 @@ impl Manifest {
         &self.network
     }
 
+    /// What is known of the head's log.
+    #[must_use]
+    pub fn head(&self) -> Option<HeadRecord> {
+        self.head
+    }
+
+    /// The same manifest with another word on the head's log.
+    pub(crate) fn with_head(self, head: Option<HeadRecord>) -> Self {
+        Self { head, ..self }
+    }
+
     /// The trusted hashes that held blocks have.
     pub fn anchors(&self) -> impl Iterator<Item = Anchor> {
         self.anchors.iter().map(|(number, hash)| Anchor { number: *number, hash: *hash })
@@ -302,10 +215,21 @@ impl Manifest {
         self.epochs.iter().map(|(number, last)| Epoch { number: *number, last: *last })
     }
 
+    /// Total difficulties before the first blocks of ranges, where a source told them.
+    pub(crate) fn difficulties(&self) -> impl Iterator<Item = (u64, U256)> {
+        self.difficulties.iter().map(|(number, before)| (*number, *before))
+    }
+
     /// The live segments, lowest block first.
     #[must_use]
     pub fn segments(&self) -> &[SegmentEntry] {
         &self.segments
+    }
+
+    /// Whether a file is one of the live segments.
+    #[must_use]
+    pub fn lists_segment(&self, file_name: &str) -> bool {
+        self.segments.iter().any(|entry| entry.file_name == file_name)
     }
 
     /// The live runs, those of transactions first, each subject's lowest slot first.
@@ -569,7 +493,7 @@ impl Manifest {
         names.sort_unstable();
         // Segments and runs are never called so.
         let is_ours = |name: &str| {
-            [MANIFEST_NAME, STAGED_NAME, crate::lock::LOCK_NAME].contains(&name)
+            [MANIFEST_NAME, STAGED_NAME, LOCK_NAME, JOURNAL_NAME].contains(&name)
                 || name.starts_with("head")
         };
         if let Some(name) = names.iter().find(|name| !is_file_name(name) || is_ours(name)) {

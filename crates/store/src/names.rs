@@ -6,8 +6,12 @@
 use alloy_primitives::{B256, hex};
 use segment::lookup::{RunSpan, Subject};
 
-use crate::genesis_file::GENESIS_NAME;
 use crate::layout::Held;
+
+/// The genesis.json that a folder keeps.
+pub const GENESIS_NAME: &str = "genesis.json";
+/// The commit journal: a title, one name a line, and a checksum of the lines before it.
+pub const JOURNAL_NAME: &str = "journal";
 
 const SEGMENT_BEGIN: &str = "blocks-";
 const SEGMENT_END: &str = ".segment";

@@ -5,7 +5,7 @@
 //! Never knows: what is in it, or when it is out of date: whoever follows again removes it.
 
 use crate::disk::{Disk, DiskError};
-use crate::writer::Writer;
+use crate::lock::WriterLock;
 
 /// The file: one line of text.
 pub const NOTICE_NAME: &str = "notice.txt";
@@ -19,15 +19,20 @@ pub fn read_notice(disk: &dyn Disk) -> Result<Option<String>, DiskError> {
     match disk.read(NOTICE_NAME, NOTICE_BYTES_MAX) {
         Ok(bytes) => Ok(Some(one_line(&String::from_utf8_lossy(&bytes)))),
         Err(error) if error.is_missing() => Ok(None),
+        // Nobody of ours wrote it: its beginning is shown.
+        Err(DiskError::TooLarge { .. }) => {
+            let bytes = disk.read_range(NOTICE_NAME, 0..NOTICE_BYTES_MAX)?;
+            Ok(Some(one_line(&String::from_utf8_lossy(&bytes))))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Leaves a notice in the folder, in place of one that is there; `None` removes it. The writer is not
+/// Leaves a notice in the folder, in place of one that is there; `None` removes it. The lock is not
 /// asked for anything: having it proves that nobody else changes the folder.
-pub fn keep_notice(
+pub(crate) fn keep_notice(
     disk: &dyn Disk,
-    _writer: &Writer,
+    _lock: &WriterLock,
     notice: Option<&str>,
 ) -> Result<(), DiskError> {
     let Some(notice) = notice else {
@@ -53,52 +58,52 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use chain::ChainSpec;
-
     use super::*;
     use crate::disk::faulty::{Crash, Failure, FaultyDisk};
-    use crate::read::Inline;
-    use crate::store::{Limits, Store};
 
-    fn folder() -> (Arc<FaultyDisk>, Writer) {
-        let disk = Arc::new(FaultyDisk::new(1));
-        let shared: Arc<dyn Disk> = Arc::<FaultyDisk>::clone(&disk);
-        let store = Store::open(shared, Arc::new(Inline), Limits::default()).unwrap();
-        let spec = ChainSpec::bare("test", None, None);
-        (disk, Writer::open(Arc::new(store), spec).unwrap())
+    /// A folder on a disk that fails at will, and its lock.
+    fn folder() -> (FaultyDisk, WriterLock) {
+        let disk = FaultyDisk::new(1);
+        let lock = WriterLock::take(&disk).unwrap();
+        (disk, lock)
     }
 
     #[test]
     fn a_notice_is_one_line_that_survives_a_crash_until_it_is_removed() {
-        let (disk, writer) = folder();
-        assert_eq!(read_notice(&*disk).unwrap(), None);
-        keep_notice(&*disk, &writer, None).unwrap();
-        keep_notice(&*disk, &writer, Some("block 7\nis of\u{7}a later fork")).unwrap();
+        let (disk, lock) = folder();
+        assert_eq!(read_notice(&disk).unwrap(), None);
+        keep_notice(&disk, &lock, None).unwrap();
+        keep_notice(&disk, &lock, Some("block 7\nis of\u{7}a later fork")).unwrap();
         disk.crash(Crash::default());
-        let found = read_notice(&*disk).unwrap();
+        let found = read_notice(&disk).unwrap();
         assert_eq!(found.as_deref(), Some("block 7 is of a later fork"));
-        keep_notice(&*disk, &writer, None).unwrap();
-        assert_eq!(read_notice(&*disk).unwrap(), None);
+        keep_notice(&disk, &lock, None).unwrap();
+        assert_eq!(read_notice(&disk).unwrap(), None);
     }
 
     #[test]
     fn a_notice_that_is_too_long_is_cut_and_still_read() {
-        let (disk, writer) = folder();
-        keep_notice(&*disk, &writer, Some(&"\u{e9}".repeat(5000))).unwrap();
-        assert_eq!(read_notice(&*disk).unwrap().unwrap().chars().count(), 2047);
+        let (disk, lock) = folder();
+        keep_notice(&disk, &lock, Some(&"\u{e9}".repeat(5000))).unwrap();
+        assert_eq!(read_notice(&disk).unwrap().unwrap().chars().count(), 2047);
+    }
+
+    #[test]
+    fn of_a_file_that_is_too_long_the_beginning_is_shown() {
+        let (disk, _lock) = folder();
+        disk.write(NOTICE_NAME, &[b'a'; 5000]).unwrap();
+        assert_eq!(read_notice(&disk).unwrap().unwrap().len(), 4096);
     }
 
     #[test]
     fn a_crash_while_it_is_replaced_leaves_the_old_one_or_the_new_one() {
         for step in 0..8 {
-            let (disk, writer) = folder();
-            keep_notice(&*disk, &writer, Some("old")).unwrap();
+            let (disk, lock) = folder();
+            keep_notice(&disk, &lock, Some("old")).unwrap();
             disk.fail_after(step, Failure::Io);
-            let kept = keep_notice(&*disk, &writer, Some("new"));
+            let kept = keep_notice(&disk, &lock, Some("new"));
             disk.crash(Crash::default());
-            let found = read_notice(&*disk).unwrap().unwrap();
+            let found = read_notice(&disk).unwrap().unwrap();
             assert!(found == "new" || (found == "old" && kept.is_err()), "step {step}: {found}");
         }
     }

@@ -58,7 +58,7 @@ pub(crate) struct Part {
     is_named: bool,
 }
 
-/// A finished file that no manifest lists: it goes with this, unless it is kept.
+/// A finished lookup run that no manifest lists: it goes with this, unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Unlisted {
     disk: Arc<dyn Disk>,
@@ -67,8 +67,8 @@ pub(crate) struct Unlisted {
 }
 
 impl Unlisted {
-    pub(crate) fn new(disk: Arc<dyn Disk>, file_name: String, is_kept: bool) -> Self {
-        Self { disk, file_name, is_kept }
+    pub(crate) fn new(disk: Arc<dyn Disk>, file_name: String) -> Self {
+        Self { disk, file_name, is_kept: false }
     }
 
     /// A manifest may list it from here on.
@@ -103,20 +103,19 @@ impl Part {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Makes the file durable under the name that its length and digest give it. The name itself
-    /// is durable after the folder's next fsync.
-    pub(crate) fn finish(
-        mut self,
-        name_of: impl FnOnce(&Finished) -> String,
-    ) -> Result<(String, Finished), DiskError> {
+    /// Makes the bytes durable; nothing is added after this.
+    pub(crate) fn close(&mut self) -> Result<Finished, DiskError> {
         self.flush()?;
         self.disk.fsync_file(&self.name)?;
         let digest = B256::from_slice(&std::mem::take(&mut self.hasher).finalize());
-        let finished = Finished { bytes: self.bytes, digest };
-        let name = name_of(&finished);
-        self.disk.rename(&self.name, &name)?;
+        Ok(Finished { bytes: self.bytes, digest })
+    }
+
+    /// Gives a closed file its name, which is durable after the folder's next fsync.
+    pub(crate) fn rename(mut self, name: &str) -> Result<(), DiskError> {
+        self.disk.rename(&self.name, name)?;
         self.is_named = true;
-        Ok((name, finished))
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), DiskError> {

@@ -4,8 +4,9 @@
 //! all of them are proven.
 //! Never knows: which threads prove, or what the chain is called.
 //!
-//! Nothing is removed: what is not listed in the end stays where it is, until a writer opens the
-//! folder. Lookup runs are built anew from the segments; files are named by their content, so those
+//! Nothing is removed: what is not listed in the end stays where it is. A manifest that can be read,
+//! but lists files that are gone or lacks some that are there, is rebuilt too, and what it knows of
+//! the chain is kept. Lookup runs are built anew from the segments; files are named by their content, so those
 //! that were right are the same.
 
 mod choice;
@@ -23,18 +24,20 @@ use crate::check::{Examined, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
 use crate::files::{Files, LocalFiles};
-use crate::head::HeadView;
+use crate::head::{HeadView, has_log};
+use crate::journal::forget as forget_journal;
+use crate::journal::unlisted_segments;
 use crate::layout::{Held, slot_of};
+use crate::limits::Limits;
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{
     Edit, MANIFEST_NAME, Manifest, ManifestError, Network, SegmentEntry, TextFault,
 };
-use crate::names::{is_lasting_name, is_segment_name, segment_name};
+use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_name};
 use crate::part::Workshop;
 use crate::read::{Inline, block_on};
 use crate::reader::Reader;
-use crate::store::Limits;
 use crate::view::View;
 
 use choice::choose;
@@ -48,6 +51,8 @@ pub struct Repair {
     disk: Arc<dyn Disk>,
     files: Arc<Files>,
     network: Network,
+    /// The manifest that is there, if it can be read.
+    before: Option<Manifest>,
     /// Every segment file that may be listed, by name.
     candidates: BTreeMap<String, Candidate>,
     left_out: Vec<LeftOut>,
@@ -80,8 +85,8 @@ pub struct LeftOut {
 /// What a segment gave that was proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProvenSegment {
-    difficulty: U256,
-    chain_id: Option<u64>,
+    pub(crate) difficulty: U256,
+    pub(crate) chain_id: Option<u64>,
 }
 
 /// What is known of the chain, beside what segments tell.
@@ -94,28 +99,32 @@ pub struct ChainFacts {
 }
 
 impl Repair {
-    /// Takes the lock and looks at every segment file. `None` if the manifest is intact.
+    /// Takes the lock and looks at every segment file. `None` if the manifest is intact, and lists all
+    /// that is there.
     pub fn begin(disk: Arc<dyn Disk>) -> Result<Option<Self>, StoreError> {
         let lock = WriterLock::take(&*disk)?;
-        match Manifest::load(&*disk) {
-            Ok(Some(_)) => return Ok(None),
+        let before = match Manifest::load(&*disk) {
+            Ok(Some(manifest)) if is_whole(&*disk, &manifest)? => return Ok(None),
+            Ok(Some(manifest)) => Some(manifest),
             // Another build wrote it: it is not damaged.
             Err(ManifestError::Corrupt { fault, folder })
                 if matches!(fault, TextFault::Version { .. }) =>
             {
                 return Err(ManifestError::Corrupt { folder, fault }.into());
             }
-            Ok(None) | Err(ManifestError::Corrupt { .. }) => {}
+            Ok(None) | Err(ManifestError::Corrupt { .. }) => None,
             Err(error) => return Err(error.into()),
-        }
+        };
         let present = disk.list()?;
         let source = LocalFiles::new(Arc::clone(&disk), Arc::new(Inline));
         let files = Arc::new(Files::new(Arc::new(source), Limits::default()));
         let view = view_of(&files, Manifest::new(Network::default()));
+        let network = before.as_ref().map(|it| it.network().clone()).unwrap_or_default();
         let mut repair = Self {
             disk,
             files,
-            network: Network::default(),
+            network,
+            before,
             candidates: BTreeMap::new(),
             left_out: Vec::new(),
             view,
@@ -131,6 +140,9 @@ impl Repair {
                 Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
                 Err(error) => repair.leave_out(name, &error, false),
             }
+        }
+        if repair.candidates.is_empty() && repair.left_out.is_empty() && !has_log(&*repair.disk)? {
+            return Err(StoreError::NoSegment { folder: repair.disk.place() });
         }
         repair.choose()?;
         Ok(Some(repair))
@@ -148,9 +160,17 @@ impl Repair {
         &self.left_out
     }
 
+    /// What is known of the chain.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// Says which chain it is; segments of another are refused when they are proven.
     pub fn learn(&mut self, network: Network) -> Result<(), StoreError> {
-        self.network = network;
+        let known = Manifest::new(self.network.clone());
+        let edit = Edit { network, ..Edit::default() };
+        self.network = known.edited(edit)?.network().clone();
         self.choose()
     }
 
@@ -175,7 +195,15 @@ impl Repair {
         let name = &entry.file_name;
         match outcome {
             Ok(proven) => {
-                self.network.chain_id = self.network.chain_id.or(proven.chain_id);
+                let known = self.network.chain_id;
+                if let Some((known, found)) = known.zip(proven.chain_id).filter(|it| it.0 != it.1) {
+                    let name = name.clone();
+                    let reason = format!("its chain id is {found}, that of the others is {known}");
+                    self.candidates.remove(&name);
+                    self.leave_out(&name, &reason, false);
+                    return self.choose();
+                }
+                self.network.chain_id = known.or(proven.chain_id);
                 if let Some(candidate) = self.candidates.get_mut(name) {
                     candidate.entry.difficulty = proven.difficulty;
                     candidate.is_proven = true;
@@ -218,12 +246,13 @@ impl Repair {
             let (file, reason) = (false_one.file_name.clone(), false_one.reason.clone());
             return Err(StoreError::NothingProven { file, reason });
         }
-        for (name, reason) in choice.superseded {
-            self.leave_out(&name, &reason, true);
+        for passed in choice.passed_over {
+            self.leave_out(&passed.file_name, &passed.reason, passed.is_superseded);
         }
         let network = self.network.clone();
         let mut anchors = Vec::new();
-        for anchor in facts.anchors {
+        let known = self.before.iter().flat_map(Manifest::anchors);
+        for anchor in facts.anchors.into_iter().chain(known) {
             match self.hash_of(anchor.number)? {
                 Some(held) if held == anchor.hash => anchors.push(anchor),
                 Some(held) => {
@@ -237,11 +266,19 @@ impl Repair {
             }
         }
         let manifest = self.build_lookups(&chosen)?;
-        let edit = Edit { network, anchors, epochs: facts.epochs, ..Edit::default() };
-        let manifest = manifest.edited(edit)?;
+        let is_held = |number| manifest.find_segment(number).is_some();
+        let known = self.before.iter().flat_map(Manifest::epochs);
+        let known = known.filter(|epoch| is_held(epoch.last)).collect::<Vec<_>>();
+        let epochs = facts.epochs.into_iter().chain(known).collect();
+        let difficulties = self.before.iter().flat_map(Manifest::difficulties).collect();
+        let edit = Edit { network, anchors, epochs, difficulties, ..Edit::default() };
+        let head = self.before.as_ref().and_then(Manifest::head);
+        let manifest = manifest.edited(edit)?.with_head(head);
         self.disk.fsync_folder()?; // the names of the runs, before a manifest lists them
         self.set_damaged_aside()?;
         manifest.replace(&*self.disk)?;
+        // A commit that it tells of was another manifest's.
+        forget_journal(&*self.disk)?;
         Ok(Repaired { manifest, left_out: self.left_out })
     }
 
@@ -294,7 +331,7 @@ impl Repair {
 
     /// Keeps a manifest that cannot be read for whoever wants to look.
     fn set_damaged_aside(&self) -> Result<(), DiskError> {
-        if !self.present.iter().any(|name| name == MANIFEST_NAME) {
+        if self.before.is_some() || !self.present.iter().any(|name| name == MANIFEST_NAME) {
             return Ok(());
         }
         let mut names = std::iter::once(DAMAGED_NAME.to_owned())
@@ -352,9 +389,20 @@ impl SegmentProof {
     }
 }
 
-/// Whether anything of a data folder is there, be it damaged.
+/// Whether a manifest lists all segments of a folder, and every file that it lists is there.
+fn is_whole(disk: &dyn Disk, manifest: &Manifest) -> Result<bool, StoreError> {
+    let present = disk.list()?;
+    let is_there = |name: &String| present.binary_search(name).is_ok();
+    let segments = manifest.segments().iter().map(|entry| &entry.file_name);
+    let mut listed = segments.chain(manifest.runs().iter().map(|entry| &entry.file_name));
+    Ok(listed.all(is_there) && unlisted_segments(disk)?.is_empty())
+}
+
+/// Whether anything of a data folder is there, be it damaged. Archives have a genesis.json beside them
+/// too.
 pub fn is_data_folder(disk: &dyn Disk) -> Result<bool, DiskError> {
-    Ok(disk.list()?.iter().any(|name| is_lasting_name(name) || name == MANIFEST_NAME))
+    let is_ours = |name: &str| is_lasting_name(name) && name != GENESIS_NAME;
+    Ok(disk.list()?.iter().any(|name| is_ours(name) || name == MANIFEST_NAME))
 }
 
 fn view_of(files: &Arc<Files>, manifest: Manifest) -> Arc<View> {

@@ -8,16 +8,16 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
 use chain::BlockRange;
 use chain::trust::Status;
 use segment::PartBytes;
 
+use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::files::{FileSource, Files};
+use crate::limits::Limits;
 use crate::manifest::{Network, RunEntry, SegmentEntry};
 use crate::reader::Reader;
-use crate::store::Limits;
 use crate::view::View;
 
 /// What a data folder holds.
@@ -54,15 +54,6 @@ pub struct Stat {
     pub pending_merges: Vec<BlockRange>,
 }
 
-/// A block by both its names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockId {
-    /// Its number.
-    pub number: u64,
-    /// Its hash.
-    pub hash: B256,
-}
-
 /// What the files of a folder take, by what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BytesByPart {
@@ -76,8 +67,8 @@ pub struct BytesByPart {
     pub lookups: u64,
     /// The head's log.
     pub head: u64,
-    /// Ommers and withdrawals, directories and tables of the segments, the manifest, and what the
-    /// caller counted beside.
+    /// Ommers and withdrawals, directories and tables of the segments, and the files that the manifest
+    /// does not list: itself, genesis.json, what was left over.
     pub other: u64,
 }
 
@@ -105,7 +96,7 @@ impl BytesByPart {
 
 impl Stat {
     /// Looks at everything that a view lists. `source` opens its files; `head_bytes` is what the files
-    /// of the head take, `beside_bytes` what else lies in the folder and is listed nowhere.
+    /// of the head take, `beside_bytes` what else lies in the folder, the manifest included.
     pub async fn gather(
         view: &View,
         source: Arc<dyn FileSource>,
@@ -114,16 +105,8 @@ impl Stat {
     ) -> Result<Self, StoreError> {
         let manifest = view.manifest();
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let manifest_bytes = if manifest.segments().is_empty() && manifest.runs().is_empty() {
-            0
-        } else {
-            u64::try_from(manifest.encode().len()).unwrap_or(u64::MAX)
-        };
-        let mut bytes = BytesByPart {
-            head: head_bytes,
-            other: manifest_bytes.saturating_add(beside_bytes),
-            ..BytesByPart::default()
-        };
+        let mut bytes =
+            BytesByPart { head: head_bytes, other: beside_bytes, ..BytesByPart::default() };
         let files = Files::new(source, Limits::NONE);
         for entry in manifest.segments() {
             let open = files.segment(&mut reader, &files.listed_segment(entry)).await?;

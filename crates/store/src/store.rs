@@ -16,6 +16,7 @@ use crate::files::{Files, LocalFiles};
 use crate::finality::Finality;
 use crate::head::{HeadView, Recovery};
 use crate::head_reader::HeadReader;
+use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::presence::Presence;
 use crate::read::Blocking;
@@ -23,26 +24,6 @@ use crate::view::View;
 
 /// How often a folder is looked at anew that changes while it is looked at.
 const TRIES_MAX: u32 = 16;
-
-/// How much a store may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Memory for the directories and tables of segments that were read lately.
-    pub tail_bytes_max: u64,
-    /// Memory for lookup runs that fit it as a whole; first come, first kept.
-    pub run_bytes_max: u64,
-}
-
-impl Limits {
-    /// No more than what one read needs.
-    pub(crate) const NONE: Self = Self { tail_bytes_max: 0, run_bytes_max: 0 };
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { tail_bytes_max: 256 << 20, run_bytes_max: 32 << 20 }
-    }
-}
 
 /// Told of every change of what a store shows. It is called by whoever makes the change, and must
 /// not wait: it wakes others, who ask for the view themselves.
@@ -89,7 +70,10 @@ impl Store {
     /// what of the log was not taken.
     pub fn read_head(&self, spec: ChainSpec) -> Result<Recovery, StoreError> {
         *self.lock_reader() = Some(HeadReader::new(spec));
-        self.refresh()?;
+        if let Err(error) = self.refresh() {
+            self.end_reading_head();
+            return Err(error);
+        }
         Ok(self.head_recovery())
     }
 
@@ -141,7 +125,8 @@ impl Store {
         }
     }
 
-    /// Looks at the manifest, then at the head. A seal lists blocks in the manifest before they leave
+    /// Looks at the manifest, then at the head. A log that lost what was read before, or what the
+    /// manifest records, leaves the view as it is. A seal lists blocks in the manifest before they leave
     /// the head, so nothing is missing from the two unless the manifest has changed in between.
     fn refresh_both(&self, reader: &mut HeadReader) -> Result<bool, StoreError> {
         let manifest = self.presence.load(&*self.disk)?;
@@ -152,6 +137,7 @@ impl Store {
         if manifest == *view.manifest() && reader.is_shown() {
             return Ok(false);
         }
+        reader.check_record(&manifest, self.disk.place())?;
         self.show(Arc::new(reader.place_in(&view.with_manifest(manifest))?));
         Ok(true)
     }
@@ -215,19 +201,17 @@ impl Store {
     }
 }
 
-/// Refuses a folder whose segments have a format that was never released. The first of them speaks
-/// for all: a build that refuses the folder adds nothing to it. What else may be wrong with the
-/// file is told when its blocks are read.
+/// Refuses a folder that has a segment of a format that was never released. What else may be wrong
+/// with a file is told when its blocks are read.
 fn refuse_unreleased(disk: &dyn Disk, manifest: &Manifest) -> Result<(), StoreError> {
-    let Some(entry) = manifest.segments().first() else { return Ok(()) };
     let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
-    let footer = entry.bytes.saturating_sub(footer_bytes)..entry.bytes;
-    let Ok(footer) = disk.read_range(&entry.file_name, footer) else { return Ok(()) };
-    match Footer::parse(&footer) {
-        Err(cause @ Corrupt::Unreleased { .. }) => {
+    for entry in manifest.segments() {
+        let footer = entry.bytes.saturating_sub(footer_bytes)..entry.bytes;
+        let Ok(footer) = disk.read_range(&entry.file_name, footer) else { continue };
+        if let Err(cause @ Corrupt::Unreleased { .. }) = Footer::parse(&footer) {
             let file = format!("{}/{}", disk.place(), entry.file_name);
-            Err(StoreError::Segment { file, cause })
+            return Err(StoreError::Segment { file, cause });
         }
-        Ok(_) | Err(_) => Ok(()),
     }
+    Ok(())
 }

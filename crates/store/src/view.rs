@@ -18,9 +18,10 @@ use chain::{BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Positions, Subject};
 use segment::{BlockPlace, Others, SLOT_BLOCKS, Wanted};
 
+use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
-use crate::finality::{self, Finality};
+use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
@@ -183,7 +184,7 @@ impl View {
     /// whatever is final.
     #[must_use]
     pub fn safe(&self) -> Option<u64> {
-        finality::canonical(self.finality.safe, &self.head, &self.manifest).max(self.finalized())
+        canonical(self.finality.safe, &self.head, &self.manifest).max(self.finalized())
     }
 
     /// The number of the newest block that is final: what the writer was told, never lower than what
@@ -192,7 +193,7 @@ impl View {
     #[must_use]
     pub fn finalized(&self) -> Option<u64> {
         *self.finalized.get_or_init(|| {
-            let told = finality::canonical(self.finality.finalized, &self.head, &self.manifest);
+            let told = canonical(self.finality.finalized, &self.head, &self.manifest);
             if told.is_some() {
                 return told.max(self.manifest.segments().last().map(|entry| entry.range.last()));
             }
@@ -437,7 +438,7 @@ impl View {
             return Ok(Positions::default());
         }
         let positions = if let Some(bucket) = open.bytes.resident(&range) {
-            open.run.probe_kept(&hash, bucket, &open.believed)
+            open.run.probe_kept(&hash, bucket, &open.verified)
         } else {
             fetch(&*open.bytes, range, &mut reader.bucket).await?;
             open.run.probe(&hash, &reader.bucket)
@@ -557,5 +558,14 @@ impl View {
             return Ok(());
         }
         Ok(fetch(&*open.bytes, range, &mut reader.page).await?)
+    }
+}
+
+/// The number of a block if it is canonical here: in the head with this hash, or sealed.
+fn canonical(told: Option<BlockId>, head: &HeadView, manifest: &Manifest) -> Option<u64> {
+    let BlockId { number, hash } = told?;
+    match head.find_block(number) {
+        Some(block) => (block.hash() == hash).then_some(number),
+        None => manifest.find_segment(number).map(|_| number),
     }
 }

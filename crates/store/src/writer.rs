@@ -1,7 +1,7 @@
 //! The one writer of a data folder: builds segments, keeps the lookups, exchanges the manifest.
 //!
-//! Knows: the order that makes a crash harmless: files first, then the manifest, then the removal of
-//! what it no longer lists.
+//! Knows: the order that makes a crash harmless: the journal, then files, then the manifest, then the
+//! removal of what it no longer lists.
 //! Never knows: where blocks come from.
 
 mod drafting;
@@ -18,13 +18,15 @@ use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
 
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
+use crate::genesis_file::{forget_genesis, keep_genesis};
 use crate::head::Head;
+use crate::journal::Journal;
 use crate::layout::{Held, cut, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
-use crate::names::is_data_name;
-use crate::part::{Unlisted, Workshop};
+use crate::names::{is_data_name, is_segment_name};
+use crate::part::{Part, Unlisted, Workshop};
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Store;
@@ -43,7 +45,9 @@ pub struct Writer {
     head: Option<Head>,
     /// Whether the manifest that is shown is durable.
     is_settled: bool,
-    _lock: WriterLock,
+    journal: Journal,
+    unaccounted: Vec<String>,
+    lock: WriterLock,
 }
 
 /// What becomes known of the chain together with new segments.
@@ -61,7 +65,8 @@ pub struct Told {
 
 impl Writer {
     /// Takes the folder's lock, begins the manifest of an empty folder, and removes what a crash has
-    /// left: files that a manifest could list, and the one that is there does not.
+    /// left: unlisted lookup runs, unfinished files, and the unlisted segments that the journal names.
+    /// [`Writer::unaccounted`] tells of other unlisted segments: they stay.
     pub fn open(store: Arc<Store>, spec: ChainSpec) -> Result<Self, StoreError> {
         let lock = WriterLock::take(&**store.disk())?;
         // Before we had the lock, another writer may have changed the folder.
@@ -71,15 +76,42 @@ impl Writer {
         // the one before it would be back, and ask for the files that are removed here.
         disk.fsync_folder()?;
         store.begin_manifest()?;
-        let listed = listed(store.view().manifest());
+        let mut journal = Journal::open(Arc::clone(&disk))?;
+        let view = store.view();
+        let listed = listed(view.manifest());
+        let mut unaccounted = Vec::new();
         for name in disk.list()? {
-            if is_data_name(&name) && !listed.contains(&name) {
+            if !is_data_name(&name) || listed.contains(&name) {
+                continue;
+            }
+            if is_segment_name(&name) && !journal.accounts_for(&name, view.manifest()) {
+                unaccounted.push(name);
+            } else {
                 disk.remove(&name)?;
             }
         }
+        journal.settle(view.manifest())?;
         let workshop = Arc::new(Workshop::new(disk));
         let drafting = Drafting::new(Arc::clone(&store), workshop);
-        Ok(Self { store, drafting, spec, head: None, is_settled: true, _lock: lock })
+        Ok(Self { store, drafting, spec, head: None, is_settled: true, journal, unaccounted, lock })
+    }
+
+    /// Keeps a genesis.json in the folder, in place of one that is there.
+    pub fn keep_genesis(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.look()?;
+        Ok(keep_genesis(&**self.store.disk(), &self.lock, bytes)?)
+    }
+
+    /// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.
+    pub fn forget_genesis(&self) -> Result<(), StoreError> {
+        self.look()?;
+        Ok(forget_genesis(&**self.store.disk(), &self.lock)?)
+    }
+
+    /// The segments that were neither listed nor left by a commit when the folder was opened.
+    #[must_use]
+    pub fn unaccounted(&self) -> &[String] {
+        &self.unaccounted
     }
 
     /// What is held now.
@@ -196,10 +228,10 @@ impl Writer {
         let mut network = told.network;
         network.chain_id = network.chain_id.or(new.iter().find_map(|segment| segment.chain_id));
         let mut keys: BTreeMap<String, SegmentKeys> = BTreeMap::new();
-        let (mut segments, mut files) = (Vec::new(), Vec::new());
+        let (mut segments, mut parts) = (Vec::new(), Vec::new());
         for segment in new {
             gone.remove(&segment.entry.file_name);
-            files.push(segment.file);
+            parts.push((segment.entry.file_name.clone(), segment.part));
             keys.insert(segment.entry.file_name.clone(), segment.keys);
             segments.push(segment.entry);
         }
@@ -208,13 +240,15 @@ impl Writer {
         after.dedup();
         let given: Vec<RunEntry> = prepared.iter().map(|run| run.entry.clone()).collect();
         let runs = build_runs(self.drafting.workshop(), before, &after, &keys, &given)?;
+        let retired = gone.clone();
         gone.extend(runs.gone);
         let disk = self.store.disk();
         for name in &runs.passing {
             disk.remove(name)?;
         }
         let built = runs.built.iter().map(|run| run.file_name.clone());
-        files.extend(built.map(|name| Unlisted::new(Arc::clone(disk), name, false)));
+        let files: Vec<Unlisted> =
+            built.map(|name| Unlisted::new(Arc::clone(disk), name)).collect();
         // Those that were of use are among the built ones now; the others go.
         let (used, unused): (Vec<_>, Vec<_>) =
             prepared.into_iter().partition(|run| runs.built.contains(&run.entry));
@@ -233,16 +267,64 @@ impl Writer {
             cut,
         };
         let next = before.edited(edit)?;
-        // In a folder that is not ours any more nothing is begun.
-        self.store.look()?;
+        self.look()?;
         self.settle_head()?;
+        self.name_segments(parts, retired, [before, &next])?;
         // Even if the next step fails, its manifest may be there after a crash.
         files.into_iter().for_each(Unlisted::keep);
-        self.replace(next)
+        self.replace(next)?;
+        drop(view);
+        self.settle_journal();
+        Ok(())
     }
 
-    /// Puts a manifest in the place of the folder's, and removes what it no longer lists.
+    /// Whether the folder is still the one that is locked: in another nothing is begun.
+    fn look(&self) -> Result<(), StoreError> {
+        self.store.look()?;
+        if self.lock.is_in_place() {
+            return Ok(());
+        }
+        Err(StoreError::FolderGone { folder: self.store.disk().place() })
+    }
+
+    /// Gives new segments their names, when the journal tells of those that a crash may leave unlisted.
+    /// A file that has such a name already and is not accounted for has the same content, or is
+    /// damaged: what is proven takes its place, and if the commit fails it stays.
+    fn name_segments(
+        &mut self,
+        parts: Vec<(String, Part)>,
+        retired: BTreeSet<String>,
+        manifests: [&Manifest; 2],
+    ) -> Result<(), StoreError> {
+        let mut recorded = retired;
+        for (name, _) in &parts {
+            match self.store.disk().file_bytes(name) {
+                Err(error) if error.is_missing() => drop(recorded.insert(name.clone())),
+                found => drop(found?),
+            }
+        }
+        self.journal.record(recorded, manifests, self.is_settled)?;
+        for (name, part) in parts {
+            part.rename(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what is not left over any more. What fails here is done by the next commit or writer.
+    fn settle_journal(&mut self) {
+        if self.is_settled && self.lock.is_in_place() {
+            let _ = self.journal.settle(self.store.view().manifest());
+        }
+    }
+
+    /// Puts a manifest in the place of the folder's, with what the head's log has now, and removes what
+    /// it no longer lists.
     fn replace(&mut self, next: Manifest) -> Result<(), StoreError> {
+        let record = self.head_record().or(next.head());
+        self.replace_as_it_is(next.with_head(record))
+    }
+
+    fn replace_as_it_is(&mut self, next: Manifest) -> Result<(), StoreError> {
         let disk = self.store.disk();
         let view = self.store.view();
         // What failed before may be shown and not be durable: then even staying is to be made so.
@@ -263,6 +345,13 @@ impl Writer {
         view.discard_unlisted(&shown);
         self.store.show(shown);
         Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Views that kept retired segments may be gone since the last commit.
+        self.settle_journal();
     }
 }
 

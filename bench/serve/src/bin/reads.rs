@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bench_serve::chain_keys::{BlockKeys, keys_of};
-use bench_serve::questions::{
+use bench_serve::call::{
     block_by_hash, block_by_number, receipt, transaction_by_hash, transaction_in_block,
 };
+use bench_serve::chain_keys::{BlockKeys, keys_of};
 use chain::ChainSpec;
 use rpc::{Service, Settings};
 use serde_json::Value;

@@ -176,6 +176,12 @@ fn a_chain_with_another_consensus_is_not_held_to_ethereums_rules() {
     assert!(!is_described(r#""londonBlock": 0, "clique": {"period": 5, "epoch": 30000}"#));
     assert!(!is_described(r#""londonBlock": 0, "qbft": {"blockperiodseconds": 2}"#));
     assert!(!is_described(r#""londonBlock": 0, "zeroBaseFee": true"#));
+    assert!(!is_described(r#""londonBlock": 0, "QBFT": {"blockperiodseconds": 2}"#));
+    assert!(!is_described(r#""londonBlock": 0, "fixedBaseFee": true"#));
+    assert!(!is_described(r#""londonBlock": 0, "arbitrum": {"EnableArbOS": true}"#));
+    assert!(!is_described(r#""londonBlock": 0, "aForkThatIsNotKnownTime": 7"#));
+    assert!(is_described(r#""londonBlock": 0, "aForkThatIsNotKnownTime": null"#));
+    assert!(is_described(r#""londonBlock": 0, "discovery": {}, "contractSizeLimit": 9"#));
 }
 
 #[test]

@@ -119,7 +119,8 @@ fn a_gas_limit_below_the_least_is_refused() {
     assert_eq!(check(&spec(), &parent, &child), Ok(true));
     child.gas_limit = 4999;
     let error = check(&spec(), &parent, &child).unwrap_err();
-    assert_eq!(error, RuleFault::GasLimit { found: 4999, parent: 5000, bound: 4 });
+    let is_newest_fork = false;
+    assert_eq!(error, RuleFault::GasLimit { found: 4999, parent: 5000, bound: 4, is_newest_fork });
 }
 
 #[test]
@@ -129,11 +130,13 @@ fn the_first_block_of_london_doubles_the_gas_limit_and_begins_with_one_gwei() {
     assert_eq!(check(&spec(), &parent, &child), Ok(true));
     child.base_fee_per_gas = Some(7);
     let error = check(&spec(), &parent, &child).unwrap_err();
-    assert_eq!(error, RuleFault::BaseFee { found: 7, expected: INITIAL_BASE_FEE });
+    let is_newest_fork = false;
+    assert_eq!(error, RuleFault::BaseFee { found: 7, expected: INITIAL_BASE_FEE, is_newest_fork });
     child = header(10, 100);
     let error = check(&spec(), &parent, &child).unwrap_err();
     let bound = 60_000_000 / 1024;
-    assert_eq!(error, RuleFault::GasLimit { found: 30_000_000, parent: 60_000_000, bound });
+    let (found, parent) = (30_000_000, 60_000_000);
+    assert_eq!(error, RuleFault::GasLimit { found, parent, bound, is_newest_fork });
 }
 
 #[test]
@@ -278,16 +281,27 @@ fn a_later_fork_than_any_that_is_known_is_held_only_to_what_no_fork_changed() {
 }
 
 #[test]
-fn a_step_of_blobs_that_a_later_fork_may_explain_says_so() {
-    let broken = |timestamp| {
-        let mut child = header(21, timestamp);
-        child.excess_blob_gas = Some(1);
-        check(&spec(), &header(20, timestamp - 12), &child).unwrap_err()
-    };
-    let error = broken(9000);
-    assert!(error.may_be_later_fork(), "{error}");
-    assert!(error.to_string().ends_with("does not know; then upgrade"), "{error}");
-    let error = broken(7012);
-    assert!(!error.may_be_later_fork());
-    assert_eq!(error.to_string(), "excess blob gas is 1, the parent's blobs give 0");
+fn a_step_that_a_later_fork_may_explain_says_so() {
+    type Break = (fn(&mut Header), &'static str);
+    let breaks: [Break; 3] = [
+        (|it| it.excess_blob_gas = Some(1), "excess blob gas is 1, the parent's blobs give 0"),
+        (|it| it.base_fee_per_gas = Some(7), "base fee is 7, the parent's gas gives 1000000000"),
+        (
+            |it| it.gas_limit = 60_000_000,
+            "gas limit is 60000000, expected at least 5000 and less than 29296 away from 30000000",
+        ),
+    ];
+    for (break_child, said) in breaks {
+        let broken = |timestamp| {
+            let mut child = header(21, timestamp);
+            break_child(&mut child);
+            check(&spec(), &header(20, timestamp - 12), &child).unwrap_err()
+        };
+        let error = broken(9000);
+        assert!(error.may_be_later_fork(), "{error}");
+        assert!(error.to_string().ends_with("does not know; then upgrade"), "{error}");
+        let error = broken(7012);
+        assert!(!error.may_be_later_fork());
+        assert_eq!(error.to_string(), said);
+    }
 }

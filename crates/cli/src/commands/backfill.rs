@@ -1,7 +1,6 @@
 //! `quipu backfill`: ranges of blocks from nodes into the data folder, proven.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -18,7 +17,7 @@ use tracing::info;
 use crate::Failure;
 use crate::args::BackfillArgs;
 use crate::chain_choice;
-use crate::commands::import::{refuse_false_anchors, resume_merges, told};
+use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, told};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::FolderChain;
@@ -34,12 +33,12 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;
-    let ask = || runtime.block_on(args.upstream.ask_spec());
+    let ask = || runtime.block_on(args.upstream.ask_spec(&*args.upstream.unknown_nodes()?));
     let chain = FolderChain::choose_or_ask(&args.chain, found.as_ref(), ask)?;
     let nodes = args.upstream.nodes(&chain.spec)?;
     // Before any node is asked: whoever else writes to the folder is told at once.
     let opened = found.is_some().then(|| open(&path, &chain)).transpose()?;
-    let wanted = wanted(args, opened.as_ref().map(|(folder, _)| folder.store.view()).as_deref())?;
+    let wanted = wanted(args, opened.as_ref().map(Writer::view).as_deref())?;
     runtime.block_on(nodes.introduce())?;
     let finalized = runtime.block_on(args.upstream.fetch_final(&nodes))?;
     let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
@@ -49,12 +48,12 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let Some(wanted) = BlockRange::from_ends(wanted.first(), last) else {
         return Ok(print_lines(&left.into_iter().collect::<Vec<_>>())?);
     };
-    let (folder, mut writer) = match opened {
+    let mut writer = match opened {
         Some(opened) => opened,
         None => open(&path, &chain)?,
     };
     refuse_false_anchors(&writer.view(), &anchors)?;
-    chain.settle(&folder, &writer)?;
+    chain.settle(&writer)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     resume_merges(&mut writer, &chain.spec, threads);
     let units = plan_units(wanted, &writer.view().coverage_receipts(), &anchors);
@@ -78,11 +77,10 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
 }
 
 /// The folder to write to, made if it is not there.
-fn open(path: &Path, chain: &FolderChain) -> Result<(DataFolder, Writer), Failure> {
+fn open(path: &Path, chain: &FolderChain) -> Result<Writer, Failure> {
     let folder = DataFolder::create(path)?;
     folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    let writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone());
-    Ok((folder, writer.map_err(|error| told(&error))?))
+    open_writer(&folder, chain.spec.clone())
 }
 
 /// What is said of blocks that are not taken because they may still change.

@@ -2,34 +2,55 @@
 
 use ingest::check::check_all;
 use ingest::pool::threads_default;
+use store::StoreError;
+use store::journal::unlisted_segments;
 
 use crate::Failure;
 use crate::args::CheckArgs;
 use crate::data_folder::DataFolder;
 use crate::folder_chain::spec_of;
+use crate::folder_text::{pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
 use crate::progress::{Watch, per_second};
+
+/// How often a folder that changes under our eyes is checked again.
+const TRIES_MAX: u32 = 8;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
     let spec = spec_of(&folder)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
-    let view = folder.store.view();
+    let mut view = folder.store.view();
+    let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();
+    let watch = Watch::bytes("checking", bytes);
+    let mut tries = 1;
+    let (found, errors) = loop {
+        let mut errors = Vec::new();
+        let found = check_all(&view, &spec, threads, &watch, |error| errors.push(error));
+        let is_missing =
+            |error: &StoreError| matches!(error, StoreError::Disk(error) if error.is_missing());
+        // A writer beside us may have retired a file: then the folder is another, and we look again.
+        let may_retry = tries < TRIES_MAX && errors.iter().any(is_missing);
+        if !may_retry || !folder.store.refresh()? {
+            break (found, errors);
+        }
+        (view, tries) = (folder.store.view(), tries + 1);
+    };
     let segments = view.manifest().segments();
-    let watch = Watch::bytes("checking", segments.iter().map(|entry| entry.bytes).sum());
-    let mut refused_count = 0_u64;
-    let found = check_all(&view, &spec, threads, &watch, |error| {
-        refused_count += 1;
+    let mut refused_count = u64::try_from(errors.len()).unwrap_or(u64::MAX);
+    for error in &errors {
         watch.say(&format!("error: {error}"));
-    });
+    }
     let recovery = folder.store.head_recovery();
     for fault in head_faults(&recovery) {
         refused_count += 1;
         watch.say(&format!("error: {fault}"));
     }
     let elapsed = watch.finish();
-    for note in head_notes(&recovery) {
+    let unlisted = unlisted_segments(&*folder.disk)?;
+    let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
+    for note in head_notes(&recovery).into_iter().chain(unlisted) {
         eprintln!("note: {note}");
     }
     let place = folder.path.display();
@@ -61,11 +82,6 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         per_second(found.transaction_count, elapsed)
     );
     let pending = view.manifest().pending_merges();
-    let pending = pending.iter().map(|slot| {
-        format!(
-            "blocks {} are not merged into one segment yet: the next writer does it",
-            slot.range
-        )
-    });
+    let pending = pending.iter().map(|slot| pending_merge(slot.range));
     Ok(print_lines(&std::iter::once(line).chain(pending).collect::<Vec<_>>())?)
 }

@@ -10,7 +10,8 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::{BlockRange, ChainSpec};
 use ingest::upstream::{AskLimits, Endpoint, Upstream, UpstreamUrl};
 use rpc::compare::{
-    Question, Said, Tally, differences, questions_of_absent, questions_of_block, spread,
+    AnswerKind, CompareTally, ComparedCall, differences, questions_of_absent, questions_of_block,
+    spread,
 };
 use rpc::{Service, Settings, UnknownHash};
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ struct Asking {
     watch: Watch,
     /// Blocks that nobody has taken yet.
     waiting: Mutex<VecDeque<u64>>,
-    tally: Mutex<Tally>,
+    tally: Mutex<CompareTally>,
 }
 
 async fn ask_all(asking: &Arc<Asking>, connection_count: usize) -> anyhow::Result<()> {
@@ -159,10 +160,10 @@ impl Asking {
 
     /// Of another chain everything would differ.
     async fn refuse_other_chain(&self) -> anyhow::Result<()> {
-        let question = Question { method: "eth_chainId", params: json!([]) };
+        let question = ComparedCall { method: "eth_chainId", params: json!([]) };
         let ours = self.own(&question).await?;
         let theirs = self.theirs(&question).await?;
-        if let (Said::Result(ours), Said::Result(theirs)) = (&ours, &theirs)
+        if let (AnswerKind::Result(ours), AnswerKind::Result(theirs)) = (&ours, &theirs)
             && ours != theirs
         {
             bail!("{} serves chain id {theirs}, the data folder holds {ours}", self.name);
@@ -171,8 +172,8 @@ impl Asking {
     }
 
     async fn ask_of_block(&self, number: u64) -> anyhow::Result<()> {
-        let own = Question { method: "eth_getBlockByNumber", params: json!([number, false]) };
-        let Said::Result(block) = self.own(&own).await? else {
+        let own = ComparedCall { method: "eth_getBlockByNumber", params: json!([number, false]) };
+        let AnswerKind::Result(block) = self.own(&own).await? else {
             bail!("block {number} cannot be read: see quipu check");
         };
         let transactions = block.get("transactions").and_then(Value::as_array).map_or(0, Vec::len);
@@ -188,7 +189,7 @@ impl Asking {
         Ok(())
     }
 
-    async fn ask(&self, turn: u64, position: usize, question: &Question) -> anyhow::Result<()> {
+    async fn ask(&self, turn: u64, position: usize, question: &ComparedCall) -> anyhow::Result<()> {
         let theirs = self.theirs(question).await?;
         let found = differences(&self.own(question).await?, &theirs);
         if self.prints_every {
@@ -202,16 +203,16 @@ impl Asking {
         Ok(())
     }
 
-    async fn own(&self, question: &Question) -> anyhow::Result<Said> {
+    async fn own(&self, question: &ComparedCall) -> anyhow::Result<AnswerKind> {
         let answer = self.service.respond(&question.body(), OWN_TIMEOUT).await;
         let answer = answer.ok_or_else(|| anyhow!("no answer of our own"))?;
-        Ok(Said::parse(&answer)?)
+        Ok(AnswerKind::parse(&answer)?)
     }
 
-    async fn theirs(&self, question: &Question) -> anyhow::Result<Said> {
-        let Question { method, params } = question;
+    async fn theirs(&self, question: &ComparedCall) -> anyhow::Result<AnswerKind> {
+        let ComparedCall { method, params } = question;
         let place = || format!("{}: asked {method} {params}", self.name);
         let answer = self.endpoint.ask(question.body()).await.with_context(place)?;
-        Said::parse(&answer).with_context(place)
+        AnswerKind::parse(&answer).with_context(place)
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let network = name_of(view.manifest().network());
     let outcome = Exporter {
         view: &view,
+        store: &folder.store,
         network: &network,
         kind: args.format.into(),
         folder: &args.to,

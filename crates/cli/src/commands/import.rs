@@ -22,6 +22,7 @@ use crate::args::{ChainArgs, ImportArgs};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::FolderChain;
+use crate::folder_text::unlisted_segment;
 use crate::output::print_lines;
 use crate::priority::take_leftovers;
 use crate::progress::Watch;
@@ -56,13 +57,21 @@ pub(crate) fn import(
     }
     let folder = DataFolder::create(path)?;
     folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    let mut writer = Writer::open(Arc::clone(&folder.store), chain.spec.clone())
-        .map_err(|error| told(&error))?;
+    let mut writer = open_writer(&folder, chain.spec.clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
-    chain.settle(&folder, &writer)?;
+    chain.settle(&writer)?;
     resume_merges(&mut writer, &chain.spec, settings.threads);
     import_all(&mut writer, &chain.spec, &anchors, settings, files)?;
     Ok(folder)
+}
+
+/// The folder's writer. Segments that nobody accounts for are told, and stay.
+pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
+    let writer = Writer::open(Arc::clone(&folder.store), spec).map_err(|error| told(&error))?;
+    for name in writer.unaccounted() {
+        eprintln!("warning: {}", unlisted_segment(name));
+    }
+    Ok(writer)
 }
 
 /// Merges the slots that an earlier command completed and left in pieces. One that cannot be merged

@@ -6,44 +6,27 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use anyhow::{Context, anyhow};
 use chain::ChainSpec;
+use ingest::import::network_of;
 use ingest::pool::threads_default;
-use ingest::repair::{find_epochs, prove_all};
+use ingest::repair::{find_epochs, prove_next};
 use store::disk::{Disk, Folder};
-use store::genesis_file::{GENESIS_NAME, read_genesis};
+use store::genesis_file::read_genesis;
 use store::manifest::{Manifest, Network};
+use store::names::GENESIS_NAME;
 use store::read::block_on;
 use store::repair::{ChainFacts, LeftOut, Repair, Repaired, is_data_folder};
 use store::{Reader, StoreError};
 
 use crate::Failure;
-use crate::args::{ChainArgs, DataArgs, WorkArgs};
+use crate::args::DataArgs;
+use crate::args::repair::RepairArgs;
 use crate::chain_choice;
-use crate::commands::import::told;
-use crate::data_folder::locate;
+use crate::commands::import::{open_writer, told};
+use crate::data_folder::{DataFolder, locate};
+use crate::folder_chain::proving_spec_of;
 use crate::output::{counted, print_lines};
 use crate::progress::Watch;
 use crate::trust_text::verdict;
-
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  quipu repair --data-dir data
-  quipu repair --data-dir data --network mainnet --accumulators mainnet-accumulators.bin
-  quipu repair --data-dir data --name my-chain --anchor 100:0x56a9bb0302da44b8c0b3df540781424684c3af04d0b7a38d72842b762076a664
-
-Exits with 0 if the manifest is there, with 1 if a segment was false and had to be left out.";
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct RepairArgs {
-    /// What a chain that is not built in is called [default: chain-ID]
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-    #[command(flatten)]
-    data: DataArgs,
-    #[command(flatten)]
-    work: WorkArgs,
-    #[command(flatten)]
-    chain: ChainArgs,
-}
 
 pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
@@ -55,31 +38,67 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         )));
     }
     let begun = Repair::begin(Arc::clone(&disk)).map_err(|error| refused(&error))?;
-    let Some(mut repair) = begun else {
-        let line = format!("{place}: the manifest is intact: nothing was changed");
-        return Ok(print_lines(&[line])?);
-    };
-    let spec = choose_spec(args, &path, &*disk, first_hash(&repair)?)?;
+    let Some(mut repair) = begun else { return repair_head(&args.data, &place.to_string()) };
+    let spec = choose_spec(args, &path, &*disk, &repair)?;
     if let Some(spec) = &spec {
-        repair.learn(network_of(spec)).map_err(|error| refused(&error))?;
+        let is_named = args.name.is_some() || ChainSpec::known(spec.name()).is_some();
+        let network = network_of(spec);
+        // A name that nobody gave is left to the next import, whose archives tell it.
+        let network = Network { name: network.name.filter(|_| is_named), ..network };
+        repair.learn(network).map_err(|error| refused(&error))?;
     }
     let roots = chain_choice::find_roots(&args.chain, &[], &[])?;
-    let unknown = || ChainSpec::bare("unknown", None, None);
-    let spec = spec.unwrap_or_else(unknown);
+    let is_told = spec.is_some();
+    let spec = spec.unwrap_or_else(|| ChainSpec::bare("unknown", None, None));
     let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let view = repair.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();
     let watch = Watch::bytes("proving", bytes);
-    let proven = prove_all(&mut repair, &spec, threads, &watch);
+    while prove_next(&mut repair, &spec, threads, &watch).map_err(|error| refused(&error))? {
+        if !is_told {
+            refuse_unrecognised(repair.network().chain_id)?;
+        }
+    }
     watch.finish();
-    proven.map_err(|error| refused(&error))?;
     let epochs = find_epochs(&repair.view(), &anchors)?;
     let facts = ChainFacts { anchors: anchors.operator().collect(), epochs };
     let repaired = repair.finish(facts).map_err(|error| refused(&error))?;
     print_lines(&page(&place.to_string(), &repaired))?;
     let is_damaged = repaired.left_out.iter().any(|it| !it.is_superseded);
     if is_damaged { Err(Failure::Told) } else { Ok(()) }
+}
+
+/// A folder whose manifest is intact may have lost the log of its head: then the loss is accepted.
+fn repair_head(args: &DataArgs, place: &str) -> Result<(), Failure> {
+    let line = match DataFolder::open_without_head(args)? {
+        (folder, Err(error @ StoreError::HeadLost { .. })) => {
+            let mut writer = open_writer(&folder, proving_spec_of(&folder))?;
+            writer.accept_head_loss().map_err(|error| told(&error))?;
+            format!(
+                "{error}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
+                 any more: `quipu serve --upstream` fetches them again"
+            )
+        }
+        (_, head) => {
+            head?;
+            format!("{place}: the manifest is intact: nothing was changed")
+        }
+    };
+    Ok(print_lines(&[line])?)
+}
+
+/// The chain id of a public network is no proof that the blocks are its own, and their rules are not
+/// known without it.
+fn refuse_unrecognised(chain_id: Option<u64>) -> Result<(), Failure> {
+    let Some(known) = chain_id.and_then(ChainSpec::known_by_chain_id) else { return Ok(()) };
+    let id = known.chain_id().unwrap_or_default();
+    Err(Failure::Usage(anyhow!(
+        "the transactions have chain id {id}, as those of {name} have, but block 0 is not held, which \
+         would tell: give --network {name}, or --chain-id {id} --name NAME if it is another chain; \
+         nothing was changed",
+        name = known.name()
+    )))
 }
 
 /// The hash that block 0 has here, if it is held. It is proven later.
@@ -89,34 +108,54 @@ fn first_hash(repair: &Repair) -> Result<Option<B256>, Failure> {
     Ok(block_on(repair.view().read_hash(&mut reader, 0)).ok().flatten())
 }
 
-/// The chain: by flags, by the folder's genesis.json, or because its block 0 is a known one.
+/// The chain: by flags, by the folder's genesis.json, by the manifest if it can be read, or because
+/// its block 0 is a known one. A name must not be that of another network.
 fn choose_spec(
     args: &RepairArgs,
     path: &Path,
     disk: &dyn Disk,
-    first_hash: Option<B256>,
+    repair: &Repair,
 ) -> Result<Option<ChainSpec>, Failure> {
-    let name = args.name.as_deref();
-    if let Some(spec) = chain_choice::spec_by_flags(&args.chain, name)? {
-        return Ok(Some(spec));
-    }
-    if let Some(text) = read_genesis(disk)? {
-        let spec = chain_choice::parse_genesis(&text, name);
-        let place = || format!("{}/{GENESIS_NAME}", path.display());
-        return Ok(Some(spec.with_context(place)?));
-    }
-    let mut known = ChainSpec::known_names().iter().filter_map(|name| ChainSpec::known(name));
-    let has_block = |spec: &ChainSpec| first_hash.is_some() && spec.genesis_hash() == first_hash;
-    let found = known.find(has_block);
-    Ok(found.or_else(|| name.map(|name| ChainSpec::bare(name, None, None))))
+    let first_hash = first_hash(repair)?;
+    let own = repair.network();
+    let name = args.name.as_deref().or(own.name.as_deref());
+    let spec = match (chain_choice::spec_by_flags(&args.chain, name)?, read_genesis(disk)?) {
+        (Some(spec), _) => Some(spec),
+        (None, Some(text)) => {
+            let place = || format!("{}/{GENESIS_NAME}", path.display());
+            Some(chain_choice::parse_genesis(&text, name).with_context(place)?)
+        }
+        (None, None) => {
+            let known = ChainSpec::known_names().iter().filter_map(|name| ChainSpec::known(name));
+            let genesis_hash = first_hash.or(own.genesis_hash);
+            let is_same = |spec: &ChainSpec| spec.genesis_hash() == genesis_hash;
+            known.into_iter().filter(|_| genesis_hash.is_some()).find(is_same).or_else(|| {
+                let name = name.filter(|name| ChainSpec::known(name).is_none())?;
+                Some(ChainSpec::bare(name, own.chain_id, genesis_hash))
+            })
+        }
+    };
+    refuse_false_name(args.name.as_deref(), spec.as_ref())?;
+    Ok(spec)
 }
 
-fn network_of(spec: &ChainSpec) -> Network {
-    Network {
-        name: Some(spec.name().to_owned()),
-        chain_id: spec.chain_id(),
-        genesis_hash: spec.genesis_hash(),
-    }
+/// Refuses a name that is another chain's: later commands would take the folder for that chain.
+fn refuse_false_name(name: Option<&str>, spec: Option<&ChainSpec>) -> Result<(), Failure> {
+    let Some(name) = name else { return Ok(()) };
+    let built_in = |name: &str| ChainSpec::known(name);
+    let genesis_hash = spec.and_then(ChainSpec::genesis_hash);
+    let claimed = built_in(name).filter(|known| known.genesis_hash() != genesis_hash);
+    let own = spec.filter(|spec| spec.name() != name && built_in(spec.name()).is_some());
+    let said = match (claimed, own) {
+        (Some(claimed), _) => format!(
+            "--name {name} is the name of a network whose genesis is {}, which these files do not \
+             show: give --network {name} if they are of it",
+            claimed.genesis_hash().unwrap_or_default()
+        ),
+        (None, Some(own)) => format!("--name {name}, but the files are of {}", own.name()),
+        (None, None) => return Ok(()),
+    };
+    Err(Failure::Usage(anyhow!("{said}; nothing was changed")))
 }
 
 /// What was found, what was left out, and what cannot be known any more.
@@ -127,7 +166,8 @@ fn page(place: &str, repaired: &Repaired) -> Vec<String> {
     let mut lines: Vec<String> = left_out.iter().map(text).collect();
     if !left_out.is_empty() {
         lines.push(
-            "what was left out stays until the next command that writes: move it away to keep it"
+            "what was left out stays where it is, and no command removes it: remove it if you do not \
+             want it"
                 .to_owned(),
         );
     }
@@ -164,8 +204,9 @@ fn unknown_difficulties(manifest: &Manifest) -> Vec<String> {
     let unknown = begins.filter(|entry| !entry.difficulty.is_zero());
     let text = |number: u64| {
         format!(
-            "the total difficulty before block {number} is not known any more: exports of what \
-             follows need the blocks below it"
+            "the total difficulty before block {number} is not known any more, and exports need it: \
+             import an archive again that begins at or below it and tells it (era1, or ere with \
+             total difficulties)"
         )
     };
     unknown.map(|entry| text(entry.range.first())).collect()
@@ -179,6 +220,12 @@ fn refused(error: &StoreError) -> Failure {
              them out of the folder and run the same command again; nothing was changed"
         ));
     }
+    if matches!(error, StoreError::NoSegment { .. }) {
+        return Failure::Work(anyhow!(
+            "{error}\n  hint: give the folder with the segments as --data-dir, or import the archives \
+             into an empty folder; nothing was changed"
+        ));
+    }
     if matches!(error, StoreError::NothingProven { .. }) {
         return Failure::Work(anyhow!(
             "{error}\n  hint: name the chain that these files are of with --network, --genesis or \
@@ -186,4 +233,20 @@ fn refused(error: &StoreError) -> Failure {
         ));
     }
     told(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_id_of_a_public_network_alone_is_no_answer() {
+        for chain_id in [None, Some(20_260_101)] {
+            assert!(refuse_unrecognised(chain_id).is_ok(), "{chain_id:?}");
+        }
+        let Err(Failure::Usage(error)) = refuse_unrecognised(Some(11_155_111)) else {
+            panic!("sepolia's blocks may be another chain's")
+        };
+        assert!(error.to_string().contains("give --network sepolia"), "{error}");
+    }
 }

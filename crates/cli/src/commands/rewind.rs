@@ -1,15 +1,13 @@
 //! `quipu rewind`: drop what is above a block, after a conflict.
 
-use std::sync::Arc;
-
 use anyhow::anyhow;
 use chain::trust::{Anchor, Anchors};
+use store::StoreError;
 use store::head::{HeadError, HeadLimits};
-use store::{StoreError, Writer};
 
 use crate::Failure;
 use crate::args::RewindArgs;
-use crate::commands::import::told;
+use crate::commands::import::{open_writer, told};
 use crate::data_folder::DataFolder;
 use crate::folder_chain::spec_of;
 use crate::output::{counted, print_lines};
@@ -17,8 +15,7 @@ use crate::output::{counted, print_lines};
 pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
     let spec = spec_of(&folder)?;
-    let mut writer =
-        Writer::open(Arc::clone(&folder.store), spec.clone()).map_err(|error| told(&error))?;
+    let mut writer = open_writer(&folder, spec.clone())?;
     writer.open_head(&Anchors::of(&spec), HeadLimits::default()).map_err(|error| told(&error))?;
     let before = writer.view().tip();
     let Anchor { number, hash } = args.to;

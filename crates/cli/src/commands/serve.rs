@@ -160,17 +160,12 @@ impl Bound {
             None => spec_of(folder)?,
         };
         let own_chain = OwnChain::of(&spec);
-        let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
-        let pool = Arc::new(ReadPool::new(reads_max));
-        for _ in 0..READ_THREADS {
-            let pool = Arc::clone(&pool);
-            thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
-        }
-        let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-        let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
-        let store = Arc::new(store);
+        let (store, pool) = open_store(folder)?;
         if plan.is_none() {
-            warn_of_head(&store.read_head(spec.clone())?);
+            // A long log takes its time: told to stop meanwhile, the process ends.
+            let (store, spec) = (Arc::clone(&store), spec.clone());
+            let Some(head) = self.prepare(move || store.read_head(spec))? else { return Ok(()) };
+            warn_of_head(&head?);
         }
         let mut service = Service::new(Arc::clone(&store), spec, settings);
         let health = plan.map(|_| Arc::<FollowHealth>::default());
@@ -183,13 +178,17 @@ impl Bound {
             service = service.with_pass_through(wiring.pass_through, Arc::<Node>::clone(node));
         }
         let service = Arc::new(service);
-        let begin = |(plan, health): (&Plan<'_>, Arc<FollowHealth>)| {
+        let mut following = None;
+        if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
-            let (folder, runtime) = (folder.clone(), self.runtime.handle().clone());
+            let runtime = self.runtime.handle().clone();
             let node = node.clone();
-            Following::begin(plan, ServerParts { folder, store, service, health, node, runtime })
-        };
-        let mut following = plan.zip(health).map(begin).transpose()?;
+            let parts = ServerParts { store, service, health, node, runtime };
+            let Some(opened) = self.prepare(Following::opening(plan, &parts))? else {
+                return Ok(());
+            };
+            following = Some(Following::begin(plan, opened?, parts)?);
+        }
         let server = Arc::new(Server::new(service, http));
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
@@ -226,6 +225,19 @@ impl Bound {
         info!("stopped");
         Ok(())
     }
+}
+
+/// The folder's store, and the threads that wait for its disk.
+fn open_store(folder: &DataFolder) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
+    let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
+    let pool = Arc::new(ReadPool::new(reads_max));
+    for _ in 0..READ_THREADS {
+        let pool = Arc::clone(&pool);
+        thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
+    }
+    let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
+    let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
+    Ok((Arc::new(store), pool))
 }
 
 /// Waits until following fails for good; for ever, if nothing is followed.

@@ -4,10 +4,10 @@ mod page;
 
 use chain::BlobPrices;
 use store::StoreError;
-use store::disk::DiskError;
-use store::genesis_file::GENESIS_NAME;
-use store::manifest::MANIFEST_NAME;
-use store::notice::{NOTICE_NAME, read_notice};
+use store::journal::unlisted_segments;
+use store::lock::LOCK_NAME;
+use store::names::is_head_file;
+use store::notice::read_notice;
 use store::read::block_on;
 use store::stat::Stat;
 
@@ -15,6 +15,7 @@ use crate::Failure;
 use crate::args::StatArgs;
 use crate::data_folder::DataFolder;
 use crate::folder_chain::spec_of;
+use crate::folder_text::unlisted_segment;
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
 
@@ -33,10 +34,12 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     }
     let is_schedule_known = stat.block_count == 0 || is_blob_schedule_known(&folder)?;
     let notice = read_notice(&*folder.disk)?;
+    let unlisted = unlisted_segments(&*folder.disk)?;
     let lines = if args.json {
         let mut page = page::json(&stat, notice.as_deref());
         if let Some(object) = page.as_object_mut() {
             object.insert("blob_schedule_known".to_owned(), is_schedule_known.into());
+            object.insert("unlisted_segments".to_owned(), unlisted.into());
         }
         vec![page.to_string()]
     } else {
@@ -44,6 +47,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
         if !is_schedule_known {
             lines.push(BLOB_PRICES_UNKNOWN.to_owned());
         }
+        lines.extend(unlisted.iter().map(|name| unlisted_segment(name)));
         lines.extend(notice.map(|notice| format!("standstill {notice}")));
         lines
     };
@@ -75,17 +79,21 @@ pub(crate) fn gather(folder: &DataFolder) -> Result<Stat, Failure> {
 }
 
 fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
-    let bytes_of = |name: &str| match folder.disk.file_bytes(name) {
-        Err(DiskError::Missing { .. }) => Ok(0),
-        found => found,
-    };
     let view = folder.store.view();
-    // The manifest is counted with what it lists; one that lists nothing may not be there yet.
-    let is_empty = view.manifest().segments().is_empty();
-    let mut beside_bytes = if is_empty { bytes_of(MANIFEST_NAME)? } else { 0 };
-    for name in [GENESIS_NAME, NOTICE_NAME] {
-        beside_bytes = beside_bytes.saturating_add(bytes_of(name)?);
+    let manifest = view.manifest();
+    let is_listed = |name: &String| {
+        manifest.lists_segment(name) || manifest.runs().iter().any(|run| run.file_name == **name)
+    };
+    let (mut head_bytes, mut beside_bytes) = (0_u64, 0_u64);
+    // The lock names its holder while it is held: that is no part of what is kept.
+    let is_counted = |name: &&String| !is_listed(name) && *name != LOCK_NAME;
+    for name in folder.disk.list()?.iter().filter(is_counted) {
+        let sum = if is_head_file(name) { &mut head_bytes } else { &mut beside_bytes };
+        match folder.disk.file_bytes(name) {
+            // It is gone since, or a link that leads nowhere.
+            Err(error) if error.is_missing() => {}
+            found => *sum = sum.saturating_add(found?),
+        }
     }
-    let head_bytes = store::head::file_bytes(&*folder.disk)?;
     block_on(Stat::gather(&view, folder.source(), head_bytes, beside_bytes))
 }

@@ -34,6 +34,7 @@ mod openrpc;
 mod packed;
 mod pass_through;
 mod recompute;
+mod repair;
 mod run;
 mod sample;
 mod serve;
@@ -44,7 +45,6 @@ mod socket;
 mod stat;
 mod stores;
 #[cfg(target_os = "linux")]
-mod threads;
 mod unsealed;
 mod upstream;
 mod verify;

@@ -169,6 +169,11 @@ fn what_is_held_is_served_at_once_whatever_the_node_does() {
     for url in [&nobody(), &silent.url, &busy.url] {
         let served = follow(&data.path(), url, &["--upstream-timeout", "1"]);
         wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains("is resting")));
+        if *url == busy.url {
+            // The node's own words, and not that it said nothing.
+            let expected = "HTTP 429, to be left alone for 60 s";
+            wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains(expected)));
+        }
         assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
         check_stops(served, url);
     }
@@ -206,6 +211,8 @@ fn a_second_writer_is_refused_at_once_and_told_who_writes() {
     let data = Data::imported();
     let silent = Gate::before("", Mood::Silent);
     let served = follow(&data.path(), &silent.url, &[]);
+    // It serves when it has the folder.
+    assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
     let (archive, genesis) = (data.archive(), data.genesis());
     for (command, args) in [
         ("backfill", ["--upstream", &silent.url].as_slice()),
@@ -266,21 +273,48 @@ fn an_empty_folder_whose_chain_nobody_tells_waits_for_its_node() {
     assert!(said.iter().any(|line| line.contains("--chain-id 20260101")), "{said:#?}");
 }
 
+/// Seen: one node of another chain among several ended the server.
 #[test]
-fn a_node_of_another_chain_at_its_introduction_ends_the_server_with_an_error() {
+fn a_node_of_another_chain_is_set_aside_and_the_others_are_followed() {
     let data = Data::imported();
     let node = Served::start(&data.path(), &[]);
     let well = Gate::before(node.address(), Mood::Well);
-    let (foreign, silent) = (Gate::before("", Mood::Foreign), Gate::before("", Mood::Silent));
-    let copy = data.folder.path().join("copy");
+    let foreign = Gate::before("", Mood::Foreign);
     let genesis = data.genesis();
-    for other in [&well.url, &silent.url] {
-        let args = ["--upstream", other, "--upstream", &foreign.url, "--genesis", text(&genesis)];
-        let (served, said) = Served::start_logged(&copy, &args);
-        assert_eq!(served.wait(), Some(1));
-        let said: Vec<String> = said.into_iter().collect();
-        let name = foreign.url.strip_prefix("http://").unwrap();
-        let expected = format!("error: upstream {name} has chain id 7, expected ");
-        assert!(said.iter().any(|line| line.starts_with(&expected)), "{said:#?}");
+    let name = foreign.url.strip_prefix("http://").unwrap();
+    let expected = "it has chain id 7, expected 20260101";
+    for (place, urls) in [[&well.url, &foreign.url], [&foreign.url, &well.url]].iter().enumerate() {
+        let copy = data.folder.path().join(format!("copy {place}"));
+        let args = ["--upstream", urls[0], "--upstream", urls[1], "--genesis", text(&genesis)];
+        let (served, said) =
+            Served::start_logged(&copy, &[&args[..], &["--poll-every", "50"]].concat());
+        wait_ready(&served, <[String]>::is_empty);
+        assert_eq!(served.result("eth_blockNumber", &json!([])), "0x63");
+        let line = said.iter().find(|line| line.contains("set aside")).unwrap();
+        assert!(line.contains("ERROR") && line.contains(expected) && line.contains(name), "{line}");
+        check_stops(served, "one of two");
     }
+    // Where none is left, that is why the server is not ready.
+    let copy = data.folder.path().join("copy of none");
+    let served = follow(&copy, &foreign.url, &["--genesis", text(&genesis)]);
+    wait_ready(&served, |reasons| reasons.iter().any(|it| it.contains(expected)));
+    check_stops(served, "none of our chain");
+}
+
+/// Seen: an empty folder waited for the slowest of its nodes to say which chain it follows.
+#[test]
+fn the_preferred_node_says_which_chain_an_empty_folder_is_for() {
+    let data = Data::imported();
+    let node = Served::start(&data.path(), &[]);
+    let (well, silent) = (Gate::before(node.address(), Mood::Well), Gate::before("", Mood::Silent));
+    let empty = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let args = ["--upstream", &well.url, "--upstream", &silent.url];
+    let (served, said) = Served::start_logged(empty.path(), &args);
+    // The chain is none that is built in: it must be named, which is said at once.
+    assert_eq!(served.wait(), Some(2));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let said: Vec<String> = said.into_iter().collect();
+    assert!(said.iter().any(|line| line.contains("--chain-id 20260101")), "{said:#?}");
 }

@@ -8,9 +8,9 @@ use alloy_primitives::B256;
 use rpc::Settings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
+use store::BlockId;
 use store::Finality;
 use store::disk::faulty::FaultyDisk;
-use store::stat::BlockId;
 use tempfile::TempDir;
 
 use crate::data::files;

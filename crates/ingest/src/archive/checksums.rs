@@ -12,8 +12,8 @@ use std::path::Path;
 
 use alloy_primitives::{B256, hex};
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
+use super::error::ChecksumListError;
 use super::name::ArchiveName;
 use super::shown;
 
@@ -36,31 +36,6 @@ pub struct ChecksumList {
 enum Lines {
     Named(Vec<(String, B256)>),
     Numbered(Vec<B256>),
-}
-
-/// Why a checksum list cannot be used.
-#[derive(Debug, Error)]
-pub enum ChecksumListError {
-    /// The file cannot be read.
-    #[error("{file}: {error}")]
-    Io {
-        /// The list.
-        file: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A line is in neither style.
-    #[error("{file}: line {line}: {found:?}, expected {expected}")]
-    Line {
-        /// The list.
-        file: String,
-        /// The line, counted from 1.
-        line: usize,
-        /// What it says.
-        found: String,
-        /// What a line of this style looks like.
-        expected: &'static str,
-    },
 }
 
 impl ChecksumList {

@@ -7,8 +7,32 @@ use alloy_primitives::{B256, U256};
 use chain::{BlockRange, BodyError, HeaderError, Mismatch, ReceiptError};
 use thiserror::Error;
 
-use super::checksums::ChecksumListError;
 use super::slim::SlimError;
+
+/// Why a checksum list cannot be used.
+#[derive(Debug, Error)]
+pub enum ChecksumListError {
+    /// The file cannot be read.
+    #[error("{file}: {error}")]
+    Io {
+        /// The list.
+        file: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A line is in neither style.
+    #[error("{file}: line {line}: {found:?}, expected {expected}")]
+    Line {
+        /// The list.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What it says.
+        found: String,
+        /// What a line of this style looks like.
+        expected: &'static str,
+    },
+}
 
 /// An archive that was refused: where, and why. Nothing of it was taken as true.
 #[derive(Debug)]

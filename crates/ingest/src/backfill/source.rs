@@ -14,12 +14,11 @@ use std::thread;
 use alloy_primitives::{B256, Bytes};
 use chain::{Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use thiserror::Error;
 use tokio::sync::{Notify, watch};
 
 use super::Backfiller;
 use crate::prove::Blocks;
-use crate::upstream::{FetchError, Fetched, UpstreamsError, Which};
+use crate::upstream::{Fetched, SourceFault, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
 const BLOCKS_PER_MESSAGE: usize = 8;
@@ -32,34 +31,6 @@ const WAITING_BYTES_MAX: u64 = 96 << 20;
 /// What a block is taken to have before it is read. Groups of blocks are pieces of work: heavy blocks
 /// must not be gathered into larger ones.
 const BLOCK_BYTES_GUESSED: u64 = 1 << 16;
-
-/// Why a block of the upstream was not taken.
-#[derive(Debug, Error)]
-pub enum SourceFault {
-    /// It does not prove itself, or does not descend from the one before it.
-    #[error("upstream {name}: {mismatch}")]
-    False {
-        /// Who told it.
-        name: String,
-        /// Its place in the order of preference.
-        place: usize,
-        /// Which block, and why.
-        mismatch: Mismatch,
-    },
-    /// It could not be rebuilt.
-    #[error("upstream {name}: {cause}")]
-    Fetch {
-        /// Who told it.
-        name: String,
-        /// Its place in the order of preference.
-        place: usize,
-        /// Why.
-        cause: FetchError,
-    },
-    /// No node answers.
-    #[error(transparent)]
-    Upstreams(UpstreamsError),
-}
 
 /// Two blocks that follow each other and are not parent and child.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +132,8 @@ impl UpstreamBlocks<'_> {
     }
 
     async fn fetch(&self, numbers: &[u64]) -> Result<(usize, Vec<Fetched>), UpstreamsError> {
-        let wanted: Vec<Which> = numbers.iter().map(|number| Which::Number(*number)).collect();
+        let wanted: Vec<WantedBlock> =
+            numbers.iter().map(|number| WantedBlock::Number(*number)).collect();
         let Backfiller { upstreams, settings, .. } = self.backfiller;
         upstreams.fetch_blocks(&wanted, settings.patience).await
     }

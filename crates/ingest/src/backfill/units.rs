@@ -18,18 +18,17 @@ pub struct Unit {
 }
 
 /// What is missing of `wanted`, in an order in which every unit finds what it links to, if there is
-/// anything: upwards from a block that is held, else downwards to one.
+/// anything: downwards from a block that is held above a gap or from an anchor in it, else upwards.
+/// Only the parent hash of a child proves a block; a chain that descends from a held block or from
+/// genesis can be invented.
 #[must_use]
 pub fn plan_units(wanted: BlockRange, held: &[BlockRange], anchors: &Anchors) -> Vec<Unit> {
     let is_held = |number: u64| held.iter().any(|range| range.contains(number));
     let mut units = Vec::new();
     for gap in subtract(&[wanted], held) {
         let slots = cut(gap, SLOT_BLOCKS);
-        let is_rooted = gap.first().checked_sub(1).is_none_or(is_held);
         let has_anchor = |slot: &BlockRange| anchors.operator().any(|it| slot.contains(it.number));
-        let turn = if is_rooted {
-            0
-        } else if is_held(gap.end()) {
+        let turn = if is_held(gap.end()) {
             slots.len()
         } else {
             // Everything up to the highest anchor is proven by it, from there downwards.
@@ -82,14 +81,17 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_filled_upwards_from_what_is_held_below_it() {
+    fn a_gap_with_nothing_held_above_it_is_filled_upwards() {
         check((0, 20_000), &[], None, &[(0, 8191), (8192, 16_383), (16_384, 20_000)]);
-        let held = [(0, 99), (9000, 20_000)];
-        check((0, 20_000), &held, None, &[(100, 8191), (8192, 8999)]);
+        check((0, 20_000), &[(0, 99)], None, &[(100, 8191), (8192, 16_383), (16_384, 20_000)]);
     }
 
     #[test]
     fn a_gap_is_filled_downwards_from_what_is_held_above_it() {
+        // Also where genesis or a held block lies below it.
+        check((0, 20_000), &[(9000, 20_000)], None, &[(8192, 8999), (0, 8191)]);
+        let held = [(0, 99), (9000, 20_000)];
+        check((0, 20_000), &held, None, &[(8192, 8999), (100, 8191)]);
         check(
             (5000, 20_000),
             &[(17_000, 17_999)],
@@ -102,6 +104,8 @@ mod tests {
     fn a_gap_around_an_anchor_is_filled_downwards_from_it_and_then_upwards() {
         let expected = [(8192, 16_383), (5000, 8191), (16_384, 20_000)];
         check((5000, 20_000), &[], Some(9000), &expected);
+        let expected = [(8192, 16_383), (0, 8191), (16_384, 20_000)];
+        check((0, 20_000), &[], Some(9000), &expected);
     }
 
     #[test]

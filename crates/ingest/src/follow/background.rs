@@ -6,7 +6,7 @@
 //! One thread does both, one after the other. So what gathers the lookups of complete slots is built
 //! here, never by the follower, and nobody else changes them meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use store::layout::Held;
 use store::{Drafting, NewSegment, StoreError, Told};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
@@ -30,6 +30,11 @@ use crate::upstream::Upstreams;
 const PAUSE: Duration = Duration::from_secs(10);
 /// How long nodes are waited for that all fail.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Before a slot that could not be merged is tried again: what is wrong with it may pass, as a full disk
+/// does. Twice as long after each further failure.
+const MERGE_PAUSE_BEGIN: Duration = Duration::from_secs(30);
+/// And so long at the most.
+const MERGE_PAUSE_MAX: Duration = Duration::from_hours(1);
 
 /// Merges slots and fills gaps.
 #[derive(Debug)]
@@ -41,10 +46,26 @@ pub struct Background {
     pub(super) threads: NonZeroUsize,
     /// Gaps are filled down to this block; `None` fills none.
     pub(super) backfill_to: Option<u64>,
-    /// Slots that could not be merged: what is wrong with them does not change by itself.
-    pub(super) unmerged: BTreeSet<BlockRange>,
+    /// Slots that could not be merged, and when they are tried again.
+    pub(super) unmerged: BTreeMap<BlockRange, MergeRetry>,
     pub(super) commits: mpsc::Sender<CommitRequest>,
     pub(super) board: Arc<StatusBoard>,
+}
+
+/// When a slot that could not be merged is tried again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergeRetry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl MergeRetry {
+    /// After one failure more.
+    fn after(before: Option<&Self>) -> Self {
+        let pause = before.map_or(MERGE_PAUSE_BEGIN, |it| it.pause.saturating_mul(2));
+        let (pause, now) = (pause.min(MERGE_PAUSE_MAX), Instant::now());
+        Self { at: now.checked_add(pause).unwrap_or(now), pause }
+    }
 }
 
 impl Background {
@@ -59,10 +80,12 @@ impl Background {
             let Some(unit) = self.next_unit() else {
                 // Whatever completes a slot, opens a gap, or makes blocks below it final, is a step of
                 // the follower.
+                let retry_at = self.unmerged.values().map(|retry| retry.at).min();
                 runtime.block_on(async {
                     tokio::select! {
                         _ = stop.changed() => {}
                         _ = steps.changed() => {}
+                        () = until(retry_at) => {}
                     }
                 });
                 continue;
@@ -72,11 +95,10 @@ impl Background {
                 return;
             }
             let error = taken.err().map(|error| error.to_string());
-            if let Some(error) = &error {
-                warn!(error, blocks = %unit.range, "the backfill will be tried again");
-            }
             let is_failed = error.is_some();
-            self.board.backfilled(error);
+            if self.board.backfilled(error.clone()) {
+                warn!(error, blocks = %unit.range, "the backfill is tried again until it goes on");
+            }
             if is_failed {
                 let _ = runtime.block_on(async { timeout(PAUSE, stop.changed()).await });
             }
@@ -84,9 +106,14 @@ impl Background {
     }
 
     /// The lowest slot to merge.
-    fn next_merge(&self) -> Option<Held> {
+    fn next_merge(&mut self) -> Option<Held> {
         let pending = self.drafting.view().manifest().pending_merges();
-        pending.into_iter().find(|target| !self.unmerged.contains(&target.range))
+        self.unmerged.retain(|range, _| pending.iter().any(|target| target.range == *range));
+        let is_due = |target: &Held| {
+            let retry = self.unmerged.get(&target.range);
+            retry.is_none_or(|retry| retry.at <= Instant::now())
+        };
+        pending.into_iter().find(is_due)
     }
 
     /// Makes one segment of a slot. Until it is live its pieces are.
@@ -101,12 +128,17 @@ impl Background {
         let built = merger.build(target);
         let outcome = built.and_then(|segment| Ok(self.commit(vec![segment], Told::default())?));
         match outcome {
-            Ok(()) => info!(blocks = %target.range, "merged"),
+            Ok(()) => {
+                self.unmerged.remove(&target.range);
+                info!(blocks = %target.range, "merged");
+            }
             Err(_) if *stop.borrow() => {}
             Err(error) => {
-                error!(%error, blocks = %target.range, "cannot merge: its pieces stay as they are; \
-                    `quipu check` tells more");
-                self.unmerged.insert(target.range);
+                let retry = MergeRetry::after(self.unmerged.get(&target.range));
+                let seconds = retry.pause.as_secs();
+                error!(%error, blocks = %target.range, retry_seconds = seconds, "cannot merge: its \
+                    pieces stay as they are; `quipu check` tells more");
+                self.unmerged.insert(target.range, retry);
             }
         }
     }
@@ -154,5 +186,13 @@ impl Background {
         let request = CommitRequest { segments, told, done };
         self.commits.blocking_send(request).map_err(|_| StoreError::WriterGone)?;
         committed.blocking_recv().map_err(|_| StoreError::WriterGone)?
+    }
+}
+
+/// Waits until a time; for ever, if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

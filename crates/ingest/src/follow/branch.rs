@@ -10,10 +10,10 @@ use alloy_primitives::B256;
 use chain::{Block, Start, Verified, Verifier};
 use tracing::error;
 
-use super::status::Conflict;
+use super::error::Conflict;
 use super::{FollowError, Follower, Place};
 use crate::pool::map_in_order;
-use crate::upstream::{BlockTag, FetchError, Fetched, HeaderClaim, UpstreamsError, Which};
+use crate::upstream::{BlockTag, FetchError, Fetched, HeaderClaim, UpstreamsError, WantedBlock};
 
 /// Headers that are asked for at once on the way down.
 const CLAIMS_PER_STEP: u64 = 32;
@@ -159,7 +159,7 @@ impl Follower {
 
     /// The highest block of ours that is never replaced: what is final or sealed, what the head stands
     /// on, or the first block of all.
-    fn floor(&self) -> u64 {
+    pub(super) fn floor(&self) -> u64 {
         let view = self.writer.view();
         let base = view.head().base().map(|(number, _)| number);
         let sealed = view.manifest().segments().last().map(|entry| entry.range.last());
@@ -167,9 +167,8 @@ impl Follower {
         view.finalized().max(base).max(sealed).or(first).unwrap_or(0)
     }
 
-    /// What is final here is contradicted. If another node has our block, whoever contradicts it is
-    /// not believed any more, unless it is the more preferred one; if none has, it is for a human to
-    /// say.
+    /// What is final here is contradicted. If a more preferred node has our block, or as many nodes as
+    /// must agree, whoever contradicts it is set aside; otherwise it is for a human to say.
     async fn refuse_branch(&self, number: u64, ours: B256, theirs: B256) -> FollowError {
         let claims = self.upstreams.ask_all(BlockTag::Number(number)).await;
         let conflict = Conflict { number, ours, theirs };
@@ -178,8 +177,11 @@ impl Follower {
         let witness = with_us.iter().map(|(place, _)| *place).min();
         let first_against = against_us.iter().map(|(place, _)| *place).min();
         // What is final here may be so by the word of a node that stood in for the preferred one.
-        let is_outranked = self.upstreams.quorum() == 1
-            && first_against.zip(witness).is_some_and(|(against, with)| against < with);
+        let is_outranked = if self.upstreams.quorum() == 1 {
+            first_against.zip(witness).is_some_and(|(against, with)| against < with)
+        } else {
+            with_us.len() < self.upstreams.quorum()
+        };
         if witness.is_none() || is_outranked {
             return FollowError::Conflict(conflict);
         }
@@ -206,13 +208,17 @@ impl Follower {
             let missing = rest.iter().take_while(|claim| !self.writer.is_known(&claim.hash));
             let asked: Vec<HeaderClaim> = missing.take(self.message_blocks()).copied().collect();
             let which =
-                |claim: &HeaderClaim| Which::Hash { number: claim.number, hash: claim.hash };
-            let wanted: Vec<Which> = asked.iter().map(which).collect();
+                |claim: &HeaderClaim| WantedBlock::Hash { number: claim.number, hash: claim.hash };
+            let wanted: Vec<WantedBlock> = asked.iter().map(which).collect();
             let (place, blocks) = match self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await {
                 Ok(answered) => answered,
                 // What came before is of use; the next chunk meets the error again.
                 Err(UpstreamsError::UnknownFork { .. }) if !fetched.is_empty() => break,
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // It may have been too much at once.
+                    self.block_bytes = None;
+                    return Err(error.into());
+                }
             };
             self.block_bytes = blocks.iter().map(Fetched::bytes).max();
             bytes = blocks.iter().map(Fetched::bytes).fold(bytes, u64::saturating_add);
@@ -282,8 +288,10 @@ impl Follower {
             FollowError::Fetch { cause: cause @ FetchError::UnknownFork { .. }, .. } => {
                 self.upstreams.left_known_forks(place, cause);
             }
-            FollowError::Fetch { cause, .. } if !cause.is_lie() => {
-                self.upstreams.unable(place, &error.to_string());
+            FollowError::Fetch { cause: FetchError::Rebuild { number, fault }, .. }
+                if !fault.is_lie() =>
+            {
+                self.upstreams.lacks_post_states(place, *number, &fault.to_string());
             }
             FollowError::Fetch { .. } | FollowError::False { .. } => {
                 self.upstreams.lied(place, &error.to_string());

@@ -1,12 +1,24 @@
 //! Why the tip could not be followed.
 
+use alloy_primitives::B256;
 use chain::Mismatch;
 use store::StoreError;
 use store::head::HeadError;
 use thiserror::Error;
 
-use super::status::Conflict;
 use crate::upstream::{FetchError, UpstreamsError};
+
+/// Two chains that differ at a block that is final here.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("block {number} is final as {ours} here, and {theirs} by the upstream")]
+pub struct Conflict {
+    /// Which block.
+    pub number: u64,
+    /// Its hash here.
+    pub ours: B256,
+    /// Its hash there.
+    pub theirs: B256,
+}
 
 /// Why the tip could not be followed. What is held stays, and it is tried again.
 #[derive(Debug, Error)]
@@ -80,8 +92,11 @@ impl FollowError {
 
     /// Whether trying again does not help until a human acts or finality moves.
     pub(super) fn is_lasting(&self) -> bool {
-        self.unknown_fork().is_some()
+        let is_unknown =
+            matches!(self, Self::Upstreams(UpstreamsError::UnknownFork { is_settled: true, .. }));
+        is_unknown
             || self.full_head().is_some()
             || matches!(self, Self::Conflict(_) | Self::TooDeep { .. })
+            || matches!(self, Self::Store(StoreError::Head(HeadError::Final { .. })))
     }
 }

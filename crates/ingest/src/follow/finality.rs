@@ -1,18 +1,20 @@
 //! What is safe and what is final, and sealing it.
 //!
-//! Knows: that a node's word counts for blocks that are ours, and that what is final leaves the head.
-//! That it never goes back, also after a restart, is the store's to keep.
+//! Knows: that the word of those that decide counts for blocks that are ours, and that what is final
+//! leaves the head. That it never goes back, also after a restart, is the store's to keep.
 //! Never knows: how a segment is built.
 
+use std::time::Duration;
+
 use chain::trust::Anchor;
-use store::stat::BlockId;
+use store::BlockId;
 use store::{Finality, Told, YOUNG_SLOT_BLOCKS};
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{FollowError, Follower};
 use crate::import::network_of;
-use crate::upstream::{BlockTag, HeaderClaim};
+use crate::upstream::{BlockTag, HeaderClaim, UpstreamsError};
 
 impl Follower {
     /// Asks what is final if it is time to, tells readers, and seals. Tells whether there is more to
@@ -26,33 +28,54 @@ impl Follower {
         }
         let Some(tip) = self.tip()? else { return Ok(false) };
         let told = match self.settings.finality_depth {
-            Some(depth) => self.by_depth(tip.0, depth)?,
-            None => self.by_word(tip.0).await?,
+            Some(depth) => self.by_depth(tip.0, depth).await,
+            None => self.by_word(tip.0).await,
         };
         self.finality_asked = Some(Instant::now());
-        self.writer.set_finality(told)?;
+        match told {
+            Ok(told) => {
+                self.board.told_finality();
+                self.writer.set_finality(told)?;
+            }
+            // The tip is followed all the same, and what is final stays what it was.
+            Err(FollowError::Upstreams(error)) => {
+                if self.board.silent_about_finality(&error) {
+                    warn!(%error, "nobody whose word counts says what is final");
+                }
+            }
+            Err(error) => return Err(error),
+        }
         self.seal()
     }
 
-    /// So many blocks below the tip.
-    fn by_depth(&self, tip: u64, depth: u64) -> Result<Finality, FollowError> {
-        let number = tip.saturating_sub(depth);
-        let finalized = self.hash_at(number)?.map(|hash| BlockId { number, hash });
+    /// So many blocks below the tip, as far as those that decide have the same block there.
+    async fn by_depth(&self, tip: u64, depth: u64) -> Result<Finality, FollowError> {
+        let Some(theirs) = self.fetch_decided(BlockTag::Latest).await? else {
+            return Ok(Finality::default());
+        };
+        let number = BlockTag::Number(tip.min(theirs.number).saturating_sub(depth));
+        let finalized = self.ours(self.fetch_decided(number).await?)?.map(id_of);
         Ok(Finality { safe: finalized, finalized })
+    }
+
+    /// A block by the word of those that decide what is final.
+    pub(super) async fn fetch_decided(
+        &self,
+        tag: BlockTag,
+    ) -> Result<Option<HeaderClaim>, UpstreamsError> {
+        self.upstreams.fetch_decided(tag, Duration::ZERO).await
     }
 
     /// What the nodes say, as far as it is of our chain.
     async fn by_word(&self, tip: u64) -> Result<Finality, FollowError> {
-        let safe = self.upstreams.fetch_agreed(BlockTag::Safe).await?;
-        let finalized = match self.upstreams.fetch_agreed(BlockTag::Finalized).await? {
+        let safe = self.fetch_decided(BlockTag::Safe).await?;
+        let finalized = match self.fetch_decided(BlockTag::Finalized).await? {
             // All that is here is older than what is final there, if it is of that chain.
-            Some(claim) if claim.number > tip => {
-                self.upstreams.fetch_agreed(BlockTag::Number(tip)).await?
-            }
+            Some(claim) if claim.number > tip => self.fetch_decided(BlockTag::Number(tip)).await?,
             told => told,
         };
-        let id = |claim: HeaderClaim| BlockId { number: claim.number, hash: claim.hash };
-        Ok(Finality { safe: self.ours(safe)?.map(id), finalized: self.ours(finalized)?.map(id) })
+        let (safe, finalized) = (self.ours(safe)?, self.ours(finalized)?);
+        Ok(Finality { safe: safe.map(id_of), finalized: finalized.map(id_of) })
     }
 
     /// The claim if its block is ours.
@@ -98,4 +121,8 @@ impl Follower {
             ..Told::default()
         }
     }
+}
+
+fn id_of(claim: HeaderClaim) -> BlockId {
+    BlockId { number: claim.number, hash: claim.hash }
 }

@@ -38,6 +38,10 @@ impl Follower {
     /// Remembers a block that following cannot go past, or not reach.
     pub(super) fn stand_below(&mut self, number: u64, hash: B256, error: &FollowError) {
         if let FollowError::Upstreams(error) = error {
+            // Another node may give it as soon as it has it.
+            if matches!(error, UpstreamsError::UnknownFork { is_settled: false, .. }) {
+                return;
+            }
             let error = error.clone();
             self.stand_still(StandstillCause::UnknownBlock { number, hash, error });
         } else if let FollowError::TooDeep { claims_max, .. } = *error {

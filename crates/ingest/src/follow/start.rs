@@ -10,7 +10,7 @@ use store::StoreError;
 use tracing::{info, warn};
 
 use super::{Conflict, FollowError, Follower, Place};
-use crate::upstream::{BlockTag, HeaderClaim, Which};
+use crate::upstream::{BlockTag, HeaderClaim, WantedBlock};
 
 impl Follower {
     /// Our tip, from which `target` can be reached. `None` if following has just begun elsewhere.
@@ -44,7 +44,7 @@ impl Follower {
     async fn check_final(&self) -> Result<(), FollowError> {
         let Some(number) = self.writer.view().finalized() else { return Ok(()) };
         let Some(ours) = self.hash_at(number)? else { return Ok(()) };
-        match self.upstreams.fetch_agreed(BlockTag::Number(number)).await? {
+        match self.fetch_decided(BlockTag::Number(number)).await? {
             Some(claim) if claim.hash != ours => {
                 Err(FollowError::Conflict(Conflict { number, ours, theirs: claim.hash }))
             }
@@ -61,7 +61,7 @@ impl Follower {
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
             // Blocks of the head are kept if the nodes have them too, and final ones in any case.
-            let theirs = self.upstreams.fetch_agreed(BlockTag::Number(tip.number())).await?;
+            let theirs = self.fetch_decided(BlockTag::Number(tip.number())).await?;
             let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
             let last = if is_shared { Some(tip.number()) } else { view.finalized() };
             if let Some(last) = last {
@@ -86,7 +86,7 @@ impl Follower {
 
     /// The block to begin with, proven.
     async fn fetch_first(&self, first: HeaderClaim) -> Result<Vec<Verified<Block>>, FollowError> {
-        let wanted = [Which::Hash { number: first.number, hash: first.hash }];
+        let wanted = [WantedBlock::Hash { number: first.number, hash: first.hash }];
         loop {
             let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
             let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
@@ -112,13 +112,24 @@ impl Follower {
         Ok(())
     }
 
-    /// The newest block that the nodes call final, or the tip where they call none so.
+    /// The newest block that those that decide call final, or the tip where they call none so. A block
+    /// that only a node that stands in for them has is none to begin with: what lies below it is never
+    /// reorganised.
     async fn final_claim(&self, target: HeaderClaim) -> Result<HeaderClaim, FollowError> {
-        let tag = match self.settings.finality_depth {
-            Some(depth) => BlockTag::Number(target.number.saturating_sub(depth)),
-            None => BlockTag::Finalized,
+        let finalized = match self.settings.finality_depth {
+            Some(depth) => {
+                let tip = self.fetch_decided(BlockTag::Latest).await?;
+                let tip = tip.map_or(target.number, |tip| tip.number.min(target.number));
+                self.fetch_decided(BlockTag::Number(tip.saturating_sub(depth))).await?
+            }
+            None => self.fetch_decided(BlockTag::Finalized).await?,
         };
-        Ok(self.upstreams.fetch_agreed(tag).await?.unwrap_or(target))
+        if let Some(claim) = finalized {
+            return Ok(claim);
+        }
+        let number = target.number;
+        let decided = self.fetch_decided(BlockTag::Number(number)).await?;
+        decided.filter(|claim| claim.hash == target.hash).ok_or(FollowError::Moved { number })
     }
 
     /// Lets a head without blocks stand on this block.

@@ -4,33 +4,32 @@
 //! last went wrong, and a conflict if there is one.
 //! Never knows: who looks, or what for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::BlockRange;
-use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::FollowError;
-use crate::upstream::{UpstreamStatus, Upstreams, UpstreamsError};
+use super::error::Conflict;
+use crate::log_limit::LogLimit;
+use crate::upstream::{AgreedTip, HeaderClaim, UpstreamStatus, Upstreams, UpstreamsError};
 
 /// The time between two blocks, where no headers tell it.
 const BLOCK_TIME_DEFAULT: Duration = Duration::from_secs(12);
-
-/// Two chains that differ at a block that is final here.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("block {number} is final as {ours} here, and {theirs} by the upstream")]
-pub struct Conflict {
-    /// Which block.
-    pub number: u64,
-    /// Its hash here.
-    pub ours: B256,
-    /// Its hash there.
-    pub theirs: B256,
-}
+/// A tip that has been the same for so many times the time between two blocks stands still: an epoch,
+/// in which networks that work have blocks.
+const STILL_BLOCKS: u32 = 32;
+/// And for so long at the least: chains with short times between blocks make pauses too.
+const STILL_MIN: Duration = Duration::from_mins(2);
+/// So many blocks a node behind the same address may be behind another.
+const LAG_MAX: u64 = 64;
+/// So long it may be unknown what is final before that is told: for the same time the preferred node may
+/// fail before the next one says it.
+const FINALITY_SILENCE_MAX: Duration = Duration::from_mins(11);
 
 /// How following goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +38,10 @@ pub struct Status {
     pub tip: Option<(u64, B256)>,
     /// The number of the newest block that nodes told of.
     pub upstream_tip: Option<u64>,
+    /// The number that as many nodes have reached as must agree on a block, each on its own branch.
+    pub upstream_reached: Option<u64>,
+    /// The highest block that nodes told of lately, and when they first did.
+    pub upstream_highest: Option<(u64, Instant)>,
     /// When the preferred node or the quorum last told its tip.
     pub heard_at: Option<Instant>,
     /// Why they did not the last time, if they did not.
@@ -55,6 +58,12 @@ pub struct Status {
     pub gap: Option<BlockRange>,
     /// Why the tip could not be followed the last time, if it could not.
     pub last_error: Option<String>,
+    /// Since when it cannot be followed.
+    pub failing_since: Option<Instant>,
+    /// Whether trying again does not help until a human acts or finality moves.
+    pub is_failure_lasting: bool,
+    /// Why those that decide did not say what is final the last time, and since when.
+    pub finality_error: Option<(Instant, String)>,
     /// Why the backfill in the background does not go on, if it does not.
     pub backfill_error: Option<String>,
     /// The nodes.
@@ -66,6 +75,14 @@ impl Status {
     #[must_use]
     pub fn lag(&self) -> Option<u64> {
         Some(self.upstream_tip?.saturating_sub(self.tip?.0))
+    }
+
+    /// How many blocks nodes have above the newest that as many as must agree have in common.
+    #[must_use]
+    pub fn disagreement(&self) -> u64 {
+        self.upstream_reached
+            .zip(self.upstream_tip)
+            .map_or(0, |(reached, tip)| reached.saturating_sub(tip))
     }
 
     /// How long the nodes have been silent, if that is longer than two blocks take.
@@ -80,9 +97,51 @@ impl Status {
         self.late(self.awaited?.1)
     }
 
+    /// How long the nodes' tip has been the same block, if that is far longer than blocks take.
+    #[must_use]
+    pub fn stillness(&self) -> Option<Duration> {
+        let elapsed = self.upstream_highest?.1.elapsed();
+        Some(elapsed).filter(|elapsed| *elapsed > self.still_time())
+    }
+
+    /// A tip that has been the same for longer stands still.
+    fn still_time(&self) -> Duration {
+        let time = self.block_time.unwrap_or(BLOCK_TIME_DEFAULT).saturating_mul(STILL_BLOCKS);
+        time.max(STILL_MIN)
+    }
+
+    /// Why the nodes do not tell their tip, if that has lasted for longer than one block takes: a
+    /// single question that fails says little.
+    #[must_use]
+    pub fn lasting_tip_error(&self) -> Option<&String> {
+        let error = self.tip_error.as_ref()?;
+        let is_recent =
+            self.heard_at.is_some_and(|heard| heard.elapsed() <= self.block_time_or_default());
+        Some(error).filter(|_| !is_recent)
+    }
+
+    /// Why the tip cannot be followed, if it could not for longer than two blocks take, or if trying
+    /// again does not help.
+    #[must_use]
+    pub fn lasting_error(&self) -> Option<&String> {
+        let is_long = self.failing_since.is_some_and(|since| self.late(since).is_some());
+        self.last_error.as_ref().filter(|_| is_long || self.is_failure_lasting)
+    }
+
+    /// Why it is not known what is final, if it has not been for long.
+    #[must_use]
+    pub fn lasting_finality_error(&self) -> Option<&String> {
+        let (since, error) = self.finality_error.as_ref()?;
+        Some(error).filter(|_| since.elapsed() > FINALITY_SILENCE_MAX)
+    }
+
     fn late(&self, since: Instant) -> Option<Duration> {
-        let block_time = self.block_time.unwrap_or(BLOCK_TIME_DEFAULT).max(self.poll_every);
-        Some(since.elapsed()).filter(|elapsed| *elapsed > block_time.saturating_mul(2))
+        let time = self.block_time_or_default().saturating_mul(2);
+        Some(since.elapsed()).filter(|elapsed| *elapsed > time)
+    }
+
+    fn block_time_or_default(&self) -> Duration {
+        self.block_time.unwrap_or(BLOCK_TIME_DEFAULT).max(self.poll_every)
     }
 
     fn set_tip(&mut self, tip: Option<(u64, B256)>) {
@@ -100,11 +159,49 @@ impl Status {
 pub struct StatusBoard {
     upstreams: Arc<Upstreams>,
     status: watch::Sender<Status>,
+    /// Lines that nodes can cause by doing one thing and then another.
+    log: Mutex<BoardLog>,
+    recent_tips: Mutex<RecentTips>,
+}
+
+/// Which failures that last were logged. One that the limit kept out of the log is logged when it is
+/// met again.
+#[derive(Debug, Default)]
+struct BoardLog {
+    limit: LogLimit,
+    has_silence: bool,
+    has_finality: bool,
+    has_backfill: bool,
+    failure: Option<String>,
+    conflict: Option<Conflict>,
+}
+
+/// Logs a failure once, when the limit lets it. Tells whether now.
+fn log_once(limit: &mut LogLimit, is_logged: &mut bool) -> bool {
+    let is_allowed = !*is_logged && limit.allow();
+    *is_logged |= is_allowed;
+    is_allowed
+}
+
+/// The tips that were told within a while, but for those that a higher one followed.
+#[derive(Debug, Default)]
+struct RecentTips(Vec<(u64, Instant)>);
+
+impl RecentTips {
+    /// Notes a tip. Tells whether it is above all others of the last `time`, of which there are some.
+    fn note(&mut self, number: u64, time: Duration) -> bool {
+        self.0.retain(|(_, told_at)| told_at.elapsed() < time);
+        let highest = self.0.iter().map(|(told, _)| *told).max();
+        self.0.retain(|(told, _)| *told > number);
+        self.0.push((number, Instant::now()));
+        highest.is_some_and(|highest| number > highest)
+    }
 }
 
 impl StatusBoard {
     pub(super) fn new(upstreams: Arc<Upstreams>) -> Self {
-        Self { upstreams, status: watch::Sender::default() }
+        let (status, log, recent_tips) = Default::default();
+        Self { upstreams, status, log, recent_tips }
     }
 
     /// How it goes now.
@@ -139,61 +236,231 @@ impl StatusBoard {
     }
 
     /// The preferred node or the quorum told its tip.
-    pub(super) fn heard_of(&self, number: u64) {
+    pub(super) fn heard_of(&self, tip: AgreedTip) {
+        let AgreedTip { claim: HeaderClaim { number, .. }, reached, .. } = tip;
         self.status.send_modify(|status| {
-            status.upstream_tip = Some(number);
             let now = Instant::now();
+            // One that goes back, as behind a load balancer, is no new block; one that goes back far is
+            // another node's.
+            let is_lag =
+                |highest: u64| number <= highest && highest.saturating_sub(number) <= LAG_MAX;
+            // Half of the time, so that a tip that moves below an older one is noticed before that
+            // one is old enough to stand still.
+            let mut recent = self.recent_tips.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_rise = recent.note(number, status.still_time() / 2);
+            if is_rise || !status.upstream_highest.is_some_and(|(highest, _)| is_lag(highest)) {
+                status.upstream_highest = Some((number, now));
+            }
+            (status.upstream_tip, status.upstream_reached) = (Some(number), Some(reached));
             status.heard_at = Some(now);
             let is_here = status.tip.is_some_and(|(tip, _)| number <= tip);
             status.awaited = if is_here { None } else { status.awaited.or(Some((number, now))) };
-            if status.tip_error.take().is_some() {
+            status.tip_error = None;
+            if std::mem::take(&mut self.log().has_silence) {
                 info!(number, "the upstream tells its tip again");
             }
         });
     }
 
-    /// Nobody told a tip. Tells whether this is news.
+    /// Nobody told a tip. Tells whether that is to be logged.
     pub(super) fn silent(&self, error: &UpstreamsError) -> bool {
-        let mut is_news = false;
+        self.status.send_modify(|status| status.tip_error = Some(error.to_string()));
+        let BoardLog { limit, has_silence, .. } = &mut *self.log();
+        log_once(limit, has_silence)
+    }
+
+    /// Those that decide said what is final.
+    pub(super) fn told_finality(&self) {
+        self.status.send_if_modified(|status| status.finality_error.take().is_some());
+        self.log().has_finality = false;
+    }
+
+    /// Those that decide did not say what is final. Tells whether that is to be logged.
+    pub(super) fn silent_about_finality(&self, error: &UpstreamsError) -> bool {
         self.status.send_modify(|status| {
-            is_news = status.tip_error.replace(error.to_string()).is_none();
+            let since = status.finality_error.as_ref().map(|(since, _)| *since);
+            let since = since.unwrap_or_else(Instant::now);
+            status.finality_error = Some((since, error.to_string()));
         });
-        is_news
+        let BoardLog { limit, has_finality, .. } = &mut *self.log();
+        log_once(limit, has_finality)
+    }
+
+    fn log(&self) -> MutexGuard<'_, BoardLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn left_gap(&self, gap: Option<BlockRange>) {
         self.status.send_modify(|status| status.gap = gap);
     }
 
-    pub(super) fn backfilled(&self, error: Option<String>) {
+    /// A unit was taken, or was not. Tells whether that it was not is to be logged.
+    pub(super) fn backfilled(&self, error: Option<String>) -> bool {
+        let has_failed = error.is_some();
         self.status.send_modify(|status| status.backfill_error = error);
+        let BoardLog { limit, has_backfill, .. } = &mut *self.log();
+        *has_backfill &= has_failed;
+        has_failed && log_once(limit, has_backfill)
     }
 
     pub(super) fn stepped(&self, tip: Option<(u64, B256)>) {
         self.status.send_modify(|status| {
             status.set_tip(tip);
-            let (conflict, error) = (status.conflict.take(), status.last_error.take());
-            if conflict.is_some() || error.is_some() {
+            (status.failing_since, status.is_failure_lasting) = (None, false);
+            (status.conflict, status.last_error) = (None, None);
+            let mut log = self.log();
+            let (conflict, failure) = (log.conflict.take(), log.failure.take());
+            if conflict.is_some() || failure.is_some() {
                 info!("following again");
             }
         });
     }
 
-    /// Tells whether this is news.
+    /// Tells whether that is to be logged.
     pub(super) fn failed(&self, tip: Option<(u64, B256)>, error: &FollowError) -> bool {
         let said = error.to_string();
-        let is_news = self.status.borrow().last_error.as_ref() != Some(&said);
         self.status.send_modify(|status| {
             status.set_tip(tip);
-            status.last_error = Some(said);
+            status.last_error = Some(said.clone());
+            status.failing_since.get_or_insert_with(Instant::now);
+            status.is_failure_lasting = error.is_lasting();
         });
-        is_news
+        let mut log = self.log();
+        let is_logged = log.failure.as_ref() != Some(&said) && log.limit.allow();
+        if is_logged {
+            log.failure = Some(said);
+        }
+        is_logged
     }
 
-    /// Tells whether this is news.
+    /// Tells whether that is to be logged.
     pub(super) fn conflicted(&self, conflict: Conflict) -> bool {
-        let is_news = self.status.borrow().conflict != Some(conflict);
         self.status.send_modify(|status| status.conflict = Some(conflict));
-        is_news
+        let mut log = self.log();
+        let is_logged = log.conflict != Some(conflict) && log.limit.allow();
+        if is_logged {
+            log.conflict = Some(conflict);
+        }
+        is_logged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chain::ChainSpec;
+
+    use super::*;
+    use crate::upstream::{AskLimits, RestLimits};
+
+    /// Lets something fail, and tells whether it is to be logged.
+    type Failure<'a> = &'a dyn Fn(&StatusBoard) -> bool;
+
+    fn board() -> StatusBoard {
+        let (urls, spec) =
+            (vec!["http://127.0.0.1:1".parse().unwrap()], ChainSpec::bare("x", None, None));
+        let nodes = Upstreams::new(urls, &spec, 1, AskLimits::default(), RestLimits::default());
+        StatusBoard::new(Arc::new(nodes.unwrap()))
+    }
+
+    fn tip(number: u64) -> AgreedTip {
+        let (hash, parent_hash) = (B256::ZERO, B256::ZERO);
+        AgreedTip { claim: HeaderClaim { number, hash, parent_hash }, reached: number, place: 0 }
+    }
+
+    /// Seen: a node whose tip stood still for hours left the server ready.
+    #[tokio::test(start_paused = true)]
+    async fn a_tip_that_is_told_again_and_again_and_never_moves_stands_still() {
+        let board = board();
+        board.heard_of(tip(100));
+        for _ in 0..50 {
+            tokio::time::advance(Duration::from_secs(12)).await;
+            // Also where a load balancer asks one that lags now and then.
+            board.heard_of(tip(99));
+            board.heard_of(tip(100));
+        }
+        assert_eq!(board.status().stillness(), Some(Duration::from_mins(10)));
+        board.heard_of(tip(101));
+        assert_eq!(board.status().stillness(), None);
+        // A node that told of far more does not make the next one stand still.
+        board.heard_of(tip(1000));
+        board.heard_of(tip(102));
+        tokio::time::advance(Duration::from_mins(5)).await;
+        board.heard_of(tip(103));
+        tokio::time::advance(Duration::from_mins(5)).await;
+        assert_eq!(board.status().stillness(), None);
+    }
+
+    /// Seen: a node that stood in for the preferred one once told of a block far above, and for as long
+    /// as the preferred one was below that, its tip counted as one that does not move.
+    #[tokio::test(start_paused = true)]
+    async fn a_tip_that_moves_below_one_that_was_told_of_once_does_not_stand_still() {
+        let board = board();
+        board.heard_of(tip(100));
+        board.heard_of(tip(150));
+        for number in 101..=160 {
+            board.heard_of(tip(number));
+            // And again, as it is asked more often than it moves.
+            tokio::time::advance(Duration::from_secs(6)).await;
+            board.heard_of(tip(number));
+            tokio::time::advance(Duration::from_secs(6)).await;
+            assert_eq!(board.status().stillness(), None, "block {number}");
+        }
+        // As soon as it stops, it stands still.
+        for _ in 0..80 {
+            tokio::time::advance(Duration::from_secs(6)).await;
+            board.heard_of(tip(160));
+        }
+        let stillness = board.status().stillness();
+        assert!(stillness >= Some(Duration::from_mins(8)), "{stillness:?}");
+    }
+
+    /// Seen: an outage that began while the log was limited never left a line, however long it lasted.
+    #[tokio::test(start_paused = true)]
+    async fn what_the_limit_kept_out_of_the_log_is_logged_when_it_lasts() {
+        let conflict = Conflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
+        let silence = UpstreamsError::NoneLeft("x".to_owned());
+        let failures: [(&str, Failure<'_>); 5] = [
+            ("tip", &|board| board.silent(&silence)),
+            ("finality", &|board| board.silent_about_finality(&silence)),
+            ("backfill", &|board| board.backfilled(Some("x".to_owned()))),
+            ("step", &|board| board.failed(None, &FollowError::Moved { number: 9 })),
+            ("conflict", &|board| board.conflicted(conflict)),
+        ];
+        for (name, fail) in failures {
+            let board = board();
+            while board.log().limit.allow() {}
+            assert!(!fail(&board), "{name}: the limit holds");
+            tokio::time::advance(Duration::from_secs(61)).await;
+            assert!(fail(&board), "{name}: it lasts, and nothing was logged of it");
+            assert!(!fail(&board), "{name}: once");
+        }
+    }
+
+    /// Seen: nodes that failed in turns, each in its own way, filled the log.
+    #[tokio::test(start_paused = true)]
+    async fn failures_that_alternate_are_logged_a_few_times() {
+        let board = board();
+        let failures = [1, 2].map(|number| FollowError::Moved { number });
+        let conflict = Conflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
+        let mut lines = 0_u32;
+        for _ in 0..300 {
+            for error in &failures {
+                lines += u32::from(board.failed(None, error));
+            }
+            lines += u32::from(board.conflicted(conflict));
+            board.stepped(None);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!((3..=12).contains(&lines), "{lines} lines in five minutes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backfill_that_fails_again_is_logged_once() {
+        let board = board();
+        let failed = |error: &str| board.backfilled(Some(error.to_owned()));
+        assert!(failed("no upstream answers"));
+        assert!(!failed("no upstream answers") && !failed("for another reason"));
+        assert!(!board.backfilled(None));
+        assert!(failed("no upstream answers"));
     }
 }

@@ -5,7 +5,7 @@ use store::StoreError;
 use thiserror::Error;
 
 use crate::archive::ArchiveError;
-use crate::backfill::SourceFault;
+use crate::upstream::SourceFault;
 
 /// Why a file, or a unit of an upstream's blocks, was not taken. Nothing of it is held then.
 #[derive(Debug, Error)]

@@ -9,71 +9,54 @@ use std::ops::RangeInclusive;
 use alloy_primitives::{B256, Bytes, Log, TxKind, U256};
 
 use super::Payload;
+use super::call_kind::CallKind;
 use super::events;
 use super::random::{Random, to_usize};
 use super::world::World;
 
-/// A use of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Ether to a wallet, without calldata or logs.
-    Payment,
-    TokenTransfer,
-    TokenApproval,
-    NftTransfer,
-    Swap,
-    /// A contract that does several things at once.
-    Bundle,
-    /// A call whose logs have few topics or none.
-    Notice,
-    Creation,
-    /// A rollup's batch: large and already compressed.
-    Batch,
-}
-
 /// One line of a payload's table.
-struct Row {
-    kind: Kind,
+struct PayloadRow {
+    kind: CallKind,
     /// How many transactions in ten thousand.
     share: u64,
     input_bytes: RangeInclusive<u64>,
 }
 
-const fn row(kind: Kind, share: u64, input_bytes: RangeInclusive<u64>) -> Row {
-    Row { kind, share, input_bytes }
+const fn row(kind: CallKind, share: u64, input_bytes: RangeInclusive<u64>) -> PayloadRow {
+    PayloadRow { kind, share, input_bytes }
 }
 
 /// Enough of everything to be looked at, in few bytes.
-const SMALL: [Row; 7] = [
-    row(Kind::Payment, 5_500, 0..=0),
-    row(Kind::TokenTransfer, 2_400, 68..=68),
-    row(Kind::TokenApproval, 300, 68..=68),
-    row(Kind::NftTransfer, 300, 100..=100),
-    row(Kind::Notice, 300, 4..=100),
-    row(Kind::Swap, 1_000, 132..=260),
-    row(Kind::Creation, 200, 100..=400),
+const SMALL: [PayloadRow; 7] = [
+    row(CallKind::Payment, 5_500, 0..=0),
+    row(CallKind::TokenTransfer, 2_400, 68..=68),
+    row(CallKind::TokenApproval, 300, 68..=68),
+    row(CallKind::NftTransfer, 300, 100..=100),
+    row(CallKind::Notice, 300, 4..=100),
+    row(CallKind::Swap, 1_000, 132..=260),
+    row(CallKind::Creation, 200, 100..=400),
 ];
 
 /// Sizes as in mainnet blocks of July 2023: the median transaction has 181 bytes, one in ten more
 /// than 768, one in a hundred more than 3.2 KB; four in a thousand are rollup batches of up to
 /// 120 KB and make up almost half of all bytes.
-const MAINNET: [Row; 10] = [
-    row(Kind::Payment, 3_400, 0..=0),
-    row(Kind::TokenTransfer, 2_600, 68..=68),
-    row(Kind::TokenApproval, 400, 68..=68),
-    row(Kind::NftTransfer, 400, 100..=100),
-    row(Kind::Notice, 140, 4..=132),
-    row(Kind::Swap, 2_100, 164..=644),
-    row(Kind::Bundle, 760, 644..=3_012),
-    row(Kind::Bundle, 60, 3_012..=8_004),
-    row(Kind::Creation, 100, 500..=4_000),
-    row(Kind::Batch, 40, 54_000..=118_000),
+const MAINNET: [PayloadRow; 10] = [
+    row(CallKind::Payment, 3_400, 0..=0),
+    row(CallKind::TokenTransfer, 2_600, 68..=68),
+    row(CallKind::TokenApproval, 400, 68..=68),
+    row(CallKind::NftTransfer, 400, 100..=100),
+    row(CallKind::Notice, 140, 4..=132),
+    row(CallKind::Swap, 2_100, 164..=644),
+    row(CallKind::Bundle, 760, 644..=3_012),
+    row(CallKind::Bundle, 60, 3_012..=8_004),
+    row(CallKind::Creation, 100, 500..=4_000),
+    row(CallKind::Batch, 40, 54_000..=118_000),
 ];
 
 /// A transaction's use, without its sender and price.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) kind: Kind,
+pub(super) struct ContractCall {
+    pub(super) kind: CallKind,
     pub(super) to: TxKind,
     pub(super) value: U256,
     pub(super) input: Bytes,
@@ -83,7 +66,7 @@ pub(super) struct Call {
     pub(super) execution_gas: u64,
 }
 
-impl Call {
+impl ContractCall {
     /// Draws a use. Where `can_create` is false, for transaction types that cannot, a creation
     /// becomes a payment.
     pub(super) fn draw(
@@ -93,18 +76,18 @@ impl Call {
         random: &mut Random,
     ) -> Self {
         let row = draw_row(payload, random);
-        if row.kind == Kind::Payment || (row.kind == Kind::Creation && !can_create) {
+        if row.kind == CallKind::Payment || (row.kind == CallKind::Creation && !can_create) {
             return Self::payment(world, random);
         }
         let input_bytes = to_usize(draw_size(&row.input_bytes, random));
-        let (to, input) = if row.kind == Kind::Creation {
+        let (to, input) = if row.kind == CallKind::Creation {
             (TxKind::Create, code(world, input_bytes, random))
-        } else if row.kind == Kind::Batch {
+        } else if row.kind == CallKind::Batch {
             (TxKind::Call(world.contract(random)), batch(world, input_bytes, random))
         } else {
             (TxKind::Call(world.contract(random)), arguments(world, input_bytes, random))
         };
-        let value = if random.chance(1_000) { amount(random) } else { U256::ZERO };
+        let value = if random.chance(1_000) { random.amount() } else { U256::ZERO };
         let logs = events::draw(world, row.kind, to.to().copied(), random);
         let per_log_gas: u64 = logs.iter().map(|_| random.within(8_000..=30_000)).sum();
         let execution_gas = per_log_gas + random.below(20_000);
@@ -113,9 +96,9 @@ impl Call {
 
     fn payment(world: &World, random: &mut Random) -> Self {
         Self {
-            kind: Kind::Payment,
+            kind: CallKind::Payment,
             to: TxKind::Call(world.wallet(random)),
-            value: amount(random),
+            value: random.amount(),
             input: Bytes::new(),
             logs: Vec::new(),
             execution_gas: 0,
@@ -123,18 +106,8 @@ impl Call {
     }
 }
 
-/// An amount as people send them: one to four digits that matter and a power of ten, or every
-/// digit that a division leaves.
-pub(super) fn amount(random: &mut Random) -> U256 {
-    if random.chance(4_000) {
-        return U256::from(random.next() >> 4);
-    }
-    let digits = U256::from(random.within(1..=9_999));
-    digits * U256::from(10).pow(U256::from(random.within(4..=18)))
-}
-
-fn draw_row(payload: Payload, random: &mut Random) -> &'static Row {
-    let rows: &'static [Row] = match payload {
+fn draw_row(payload: Payload, random: &mut Random) -> &'static PayloadRow {
+    let rows: &'static [PayloadRow] = match payload {
         Payload::Small => &SMALL,
         Payload::Mainnet => &MAINNET,
     };
@@ -169,7 +142,7 @@ fn argument(world: &World, random: &mut Random) -> B256 {
     match random.below(100) {
         0..30 => world.wallet(random).into_word(),
         30..45 => world.contract(random).into_word(),
-        45..70 => B256::from(amount(random)),
+        45..70 => B256::from(random.amount()),
         70..90 => B256::from(U256::from(random.below(64) * 32)),
         90..95 => world.word(random),
         _ => random.hash(),

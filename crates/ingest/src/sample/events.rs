@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use alloy_primitives::{Address, B256, Log, LogData, TxKind, U256, address};
 
-use super::call::{Kind, amount};
+use super::call_kind::CallKind;
 use super::random::Random;
 use super::world::World;
 
@@ -17,21 +17,21 @@ const SYSTEM_ADDRESS: Address = address!("0xffffffffffffffffffffffffffffffffffff
 /// What a use of `contract` logs; `None` stands for a contract that is being created.
 pub(super) fn draw(
     world: &World,
-    kind: Kind,
+    kind: CallKind,
     contract: Option<Address>,
     random: &mut Random,
 ) -> Vec<Log> {
     let contract = contract.unwrap_or_else(|| random.address());
     match kind {
-        Kind::Payment => Vec::new(),
-        Kind::TokenTransfer => vec![transfer(world, contract, random)],
-        Kind::TokenApproval => vec![approval(world, contract, random)],
-        Kind::NftTransfer => vec![nft_transfer(world, contract, random)],
-        Kind::Notice => vec![notice(contract, random)],
-        Kind::Swap => swap(world, contract, random),
-        Kind::Bundle => several(world, 4..=14, random),
-        Kind::Creation => several(world, 0..=2, random),
-        Kind::Batch => {
+        CallKind::Payment => Vec::new(),
+        CallKind::TokenTransfer => vec![transfer(world, contract, random)],
+        CallKind::TokenApproval => vec![approval(world, contract, random)],
+        CallKind::NftTransfer => vec![nft_transfer(world, contract, random)],
+        CallKind::Notice => vec![notice(contract, random)],
+        CallKind::Swap => swap(world, contract, random),
+        CallKind::Bundle => several(world, 4..=14, random),
+        CallKind::Creation => several(world, 0..=2, random),
+        CallKind::Batch => {
             vec![log(contract, vec![world.events.batch, word(random.below(1 << 24))], &[])]
         }
     }
@@ -54,7 +54,7 @@ fn word(value: u64) -> B256 {
 }
 
 fn amount_word(random: &mut Random) -> B256 {
-    B256::from(amount(random))
+    B256::from(random.amount())
 }
 
 fn wallet_word(world: &World, random: &mut Random) -> B256 {

@@ -33,6 +33,7 @@ use crate::pool::map_in_order;
 
 mod accounts;
 mod call;
+mod call_kind;
 mod draft;
 mod events;
 mod genesis;

@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U256};
 
 /// The increment of `SplitMix64`: 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -62,6 +62,16 @@ impl Random {
             state = mix(state.wrapping_add(GOLDEN) ^ part.wrapping_mul(GOLDEN));
         }
         Self { state }
+    }
+
+    /// An amount as people send them: one to four digits that matter and a power of ten, or every
+    /// digit that a division leaves.
+    pub(super) fn amount(&mut self) -> U256 {
+        if self.chance(4_000) {
+            return U256::from(self.next() >> 4);
+        }
+        let digits = U256::from(self.within(1..=9_999));
+        digits * U256::from(10).pow(U256::from(self.within(4..=18)))
     }
 
     pub(super) fn next(&mut self) -> u64 {

@@ -13,7 +13,8 @@ use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256};
 
 use super::accounts::{Account, Key};
-use super::call::{Call, Kind};
+use super::call::ContractCall;
+use super::call_kind::CallKind;
 use super::events;
 use super::random::{Random, to_u64};
 use super::world::World;
@@ -81,7 +82,7 @@ pub(super) fn make(
 ) -> Made {
     let tx_type = draw_type(position, random);
     let can_create = !matches!(tx_type, TxType::Eip4844 | TxType::Eip7702);
-    let call = Call::draw(world, payload, can_create, random);
+    let call = ContractCall::draw(world, payload, can_create, random);
     let (account, nonce) = world.accounts.of_tx(position.ordinal);
     let authorizations = if tx_type == TxType::Eip7702 {
         authorizations(world, position.ordinal, random)
@@ -89,10 +90,10 @@ pub(super) fn make(
         Vec::new()
     };
     let access_list = access_list(world, tx_type, random);
-    let is_success = call.kind == Kind::Payment || !random.chance(FAILED_SHARE);
+    let is_success = call.kind == CallKind::Payment || !random.chance(FAILED_SHARE);
     let is_amsterdam = position.number >= schedule::AMSTERDAM;
     // EIP-2780 lowers what a payment to an account costs that is touched already.
-    let is_cheap = is_amsterdam && call.kind == Kind::Payment && random.chance(CHEAP_SHARE);
+    let is_cheap = is_amsterdam && call.kind == CallKind::Payment && random.chance(CHEAP_SHARE);
     let wanted = if is_cheap { CHEAP_GAS } else { gas(&call, &access_list, authorizations.len()) };
     let gas_used = wanted.min(position.gas_max);
     let (fee_max, tip) = fees(position.number, random);
@@ -141,11 +142,11 @@ fn fees(number: u64, random: &mut Random) -> (u128, u128) {
 }
 
 /// What the transaction would use: what its bytes cost, and what running it takes.
-fn gas(call: &Call, access_list: &AccessList, authorization_count: usize) -> u64 {
+fn gas(call: &ContractCall, access_list: &AccessList, authorization_count: usize) -> u64 {
     let zero_count: u64 = call.input.iter().map(|byte| u64::from(*byte == 0)).sum();
     let tokens = zero_count + 4 * (to_u64(call.input.len()) - zero_count);
     let key_count: usize = access_list.0.iter().map(|item| item.storage_keys.len()).sum();
-    let creation = if call.kind == Kind::Creation { CREATION_GAS } else { 0 };
+    let creation = if call.kind == CallKind::Creation { CREATION_GAS } else { 0 };
     let run = GAS_MIN
         + creation
         + tokens * TOKEN_GAS
@@ -156,8 +157,8 @@ fn gas(call: &Call, access_list: &AccessList, authorization_count: usize) -> u64
     run.max(GAS_MIN + tokens * TOKEN_FLOOR_GAS)
 }
 
-fn gas_limit(call: &Call, gas_used: u64, is_success: bool, random: &mut Random) -> u64 {
-    if call.kind == Kind::Payment {
+fn gas_limit(call: &ContractCall, gas_used: u64, is_success: bool, random: &mut Random) -> u64 {
+    if call.kind == CallKind::Payment {
         return gas_used;
     }
     // Half of the failures ran out of gas.

@@ -5,53 +5,22 @@
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use hyper::body::Bytes;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
+use super::ask_limits::AskLimits;
 use super::error::AskError;
 use super::http::Http;
 use super::pace::{Pace, Queue};
 use super::websocket::WebSocket;
-
-/// How a node is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskLimits {
-    /// For a connection to be made.
-    pub connect_timeout: Duration,
-    /// For an answer to come back, all of it.
-    pub answer_timeout: Duration,
-    /// Bytes of an answer, also after it was inflated. The largest block has some 20 MB as JSON.
-    pub answer_bytes_max: usize,
-    /// Tries of a question whose failure may pass.
-    pub tries_max: u32,
-    /// Before the second try at the most; twice as long before each further one.
-    pub pause_begin: Duration,
-    /// Before any try at the most.
-    pub pause_max: Duration,
-    /// Questions at a time: the pace adapts to the node below it.
-    pub concurrency_max: usize,
-}
-
-impl Default for AskLimits {
-    fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(10),
-            answer_timeout: Duration::from_secs(30),
-            answer_bytes_max: 64 << 20,
-            tries_max: 5,
-            pause_begin: Duration::from_millis(200),
-            pause_max: Duration::from_secs(10),
-            concurrency_max: 16,
-        }
-    }
-}
 
 /// One node.
 #[derive(Debug)]
@@ -61,6 +30,8 @@ pub struct Upstream {
     pace: Pace,
     limits: AskLimits,
     refuses_batches: AtomicBool,
+    /// Why it asked to be left alone, and until when it is.
+    busy: Mutex<Option<(Instant, AskError)>>,
     /// It does not know `eth_getBlockReceipts`.
     pub(super) lacks_block_receipts: AtomicBool,
 }
@@ -85,6 +56,7 @@ impl Upstream {
             pace: Pace::new(limits.concurrency_max),
             limits,
             refuses_batches: AtomicBool::new(false),
+            busy: Mutex::default(),
             lacks_block_receipts: AtomicBool::new(false),
         })
     }
@@ -95,30 +67,65 @@ impl Upstream {
         &self.name
     }
 
+    /// Why there is no answer after so long: the node's own reason, if it asked to be left alone.
+    pub(super) fn late(&self, time: Duration) -> AskError {
+        let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let busy = busy.filter(|(until, _)| *until > Instant::now());
+        busy.map_or(AskError::Late(time), |(_, error)| error)
+    }
+
+    fn set_busy(&self, error: &AskError) {
+        let until = error.retry_after().and_then(|time| Instant::now().checked_add(time));
+        if let Some(until) = until {
+            let busy = Some((until, error.clone()));
+            *self.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy;
+        }
+    }
+
     /// Asks one question.
     pub(super) async fn ask_one(&self, call: Call) -> Answer {
         let mut answers = self.ask_soon(std::slice::from_ref(&call)).await?;
         answers.pop().unwrap_or_else(|| Err(AskError::Malformed("no answer".to_owned())))
     }
 
+    /// Bytes of one answer at the most.
+    pub(super) fn answer_bytes_max(&self) -> usize {
+        self.limits.answer_bytes_max
+    }
+
     /// Asks several questions; in one message if the node takes that. What fails and may pass is
-    /// asked again.
-    pub(super) async fn ask(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
-        self.ask_in(Queue::Common, calls).await
+    /// asked again. All answers together have no more bytes than are left of the budget.
+    pub(super) async fn ask_within(
+        &self,
+        calls: &[Call],
+        budget: &mut ByteBudget,
+    ) -> Result<Vec<Answer>, AskError> {
+        self.ask_in(Queue::Common, calls, budget).await
     }
 
     /// The same for questions that are answered in a few bytes: they do not wait for others.
     pub(super) async fn ask_soon(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
-        self.ask_in(Queue::Ahead, calls).await
+        self.ask_in(Queue::Ahead, calls, &mut ByteBudget::new(self.limits.answer_bytes_max)).await
     }
 
-    async fn ask_in(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn ask_in(
+        &self,
+        queue: Queue,
+        calls: &[Call],
+        budget: &mut ByteBudget,
+    ) -> Result<Vec<Answer>, AskError> {
         let mut tries: u32 = 1;
         loop {
-            let error = match self.ask_once(queue, calls).await {
+            // What came of a try that failed is gone again.
+            let mut left = *budget;
+            let answered = self.ask_once(queue, calls, &mut left).await;
+            let error = match answered {
                 Ok(answers) => match answers.iter().find_map(pressure) {
                     Some(error) if tries < self.limits.tries_max => error,
-                    _ => return Ok(answers),
+                    _ => {
+                        *budget = left;
+                        return Ok(answers);
+                    }
                 },
                 Err(error) => error,
             };
@@ -141,48 +148,65 @@ impl Upstream {
     }
 
     /// Whether a connection is there on which news can come.
-    pub(super) async fn is_connected(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         match &self.wire {
             Wire::Http(_) => false,
-            Wire::WebSocket(socket) => socket.is_connected().await,
+            Wire::WebSocket(socket) => socket.is_connected(),
         }
     }
 
-    /// Which connection there is or was: each that is made has another number.
+    /// Changes when an answer came over a connection that is new: whoever is at its other end may be
+    /// another node.
     pub(super) fn connection(&self) -> u64 {
         match &self.wire {
-            Wire::Http(_) => 0,
+            Wire::Http(http) => http.connection(),
             Wire::WebSocket(socket) => socket.connection(),
         }
     }
 
-    async fn ask_once(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn ask_once(
+        &self,
+        queue: Queue,
+        calls: &[Call],
+        budget: &mut ByteBudget,
+    ) -> Result<Vec<Answer>, AskError> {
         if calls.len() < 2 {
-            return self.send(queue, calls).await;
+            return budget.take(self.send(queue, calls).await?);
         }
         if !self.refuses_batches.load(Ordering::Relaxed) {
             match self.send(queue, calls).await {
                 // Half of it may be small enough.
-                Err(AskError::TooLarge { .. }) => return self.ask_halves(queue, calls).await,
+                Err(AskError::TooLarge { .. }) => {
+                    return self.ask_halves(queue, calls, budget).await;
+                }
                 Err(error) if is_batch_refusal(&error) => {
                     debug!(upstream = %self.name, %error, "takes no batches");
                     self.refuses_batches.store(true, Ordering::Relaxed);
                 }
-                answered => return answered,
+                answered => return budget.take(answered?),
             }
         }
-        let singles = calls.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
+        // As many at a time as the node is asked at the most: what comes is counted before more is
+        // asked for.
         let mut answers = Vec::with_capacity(calls.len());
-        for answered in join_all(singles).await {
-            answers.extend(answered?);
+        for calls in calls.chunks(self.limits.concurrency_max.max(1)) {
+            let singles = calls.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
+            for answered in join_all(singles).await {
+                answers.extend(budget.take(answered?)?);
+            }
         }
         Ok(answers)
     }
 
-    async fn ask_halves(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn ask_halves(
+        &self,
+        queue: Queue,
+        calls: &[Call],
+        budget: &mut ByteBudget,
+    ) -> Result<Vec<Answer>, AskError> {
         let (first, second) = calls.split_at(calls.len() / 2);
-        let mut answers = Box::pin(self.ask_once(queue, first)).await?;
-        answers.extend(Box::pin(self.ask_once(queue, second)).await?);
+        let mut answers = Box::pin(self.ask_once(queue, first, budget)).await?;
+        answers.extend(Box::pin(self.ask_once(queue, second, budget)).await?);
         Ok(answers)
     }
 
@@ -207,11 +231,35 @@ impl Upstream {
             Err(error) => Some(error.clone()).filter(AskError::is_pressure),
         };
         match pressed {
-            Some(error) => turn.pressed(error.retry_after()),
+            Some(error) => {
+                self.set_busy(&error);
+                turn.pressed(error.retry_after());
+            }
             None if answered.is_ok() => turn.answered(),
             None => {}
         }
         answered
+    }
+}
+
+/// Bytes that the answers to several questions may still have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteBudget {
+    left: usize,
+    bytes_max: usize,
+}
+
+impl ByteBudget {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { left: bytes_max, bytes_max }
+    }
+
+    /// Takes answers if there is room for them.
+    fn take(&mut self, answers: Vec<Answer>) -> Result<Vec<Answer>, AskError> {
+        let bytes = answers.iter().filter_map(|answer| Some(answer.as_ref().ok()?.as_ref()?.len()));
+        let left = self.left.checked_sub(bytes.sum());
+        self.left = left.ok_or(AskError::TooLarge { bytes_max: self.bytes_max })?;
+        Ok(answers)
     }
 }
 

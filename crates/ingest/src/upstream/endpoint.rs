@@ -9,10 +9,12 @@ use hyper::body::Bytes;
 
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
-use super::client::{AskLimits, pause};
+use super::ask_limits::AskLimits;
+use super::client::pause;
 use super::error::{AskError, FetchError};
-use super::fetch::{Identity, identity_of};
+use super::fetch::identity_of;
 use super::http::Http;
+use super::identity::Identity;
 
 /// Bytes of a block without transactions in full, and to spare.
 pub(super) const IDENTITY_BYTES_MAX: usize = 8 << 20;

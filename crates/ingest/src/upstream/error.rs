@@ -32,7 +32,7 @@ pub enum AskError {
         bytes_max: usize,
     },
     /// HTTP says no.
-    #[error("HTTP {status}: {begin}")]
+    #[error("HTTP {status}{}: {begin}", wait_text(*.retry_after))]
     Status {
         /// The status code.
         status: u16,
@@ -52,6 +52,11 @@ pub enum AskError {
         /// Its message.
         message: String,
     },
+}
+
+/// How long a node asks us to wait, in words.
+fn wait_text(retry_after: Option<Duration>) -> String {
+    retry_after.map_or(String::new(), |time| format!(", to be left alone for {} s", time.as_secs()))
 }
 
 impl AskError {
@@ -86,6 +91,18 @@ impl AskError {
         }
     }
 
+    /// Whether the node says that it does not have the block, or does not know its name. Chains without
+    /// finality refuse the names `safe` and `finalized` with one of these. Every other refusal (too many
+    /// questions, an error inside the node) says nothing of the block.
+    #[must_use]
+    pub fn is_unknown_block(&self) -> bool {
+        let Self::Refused { code, message } = self else { return false };
+        // Unknown block (execution-apis), pruned history (EIP-4444), unknown method, invalid parameters
+        // and method not supported (EIP-1474).
+        let is_code = [-39001, 4444, -32601, -32602, -32004].contains(code);
+        !self.is_pressure() && (is_code || is_unknown_block_text(message))
+    }
+
     /// Whether the node does not know the method.
     #[must_use]
     pub fn is_unknown_method(&self) -> bool {
@@ -105,6 +122,24 @@ impl AskError {
             | Self::Refused { .. } => None,
         }
     }
+}
+
+/// Whether a message of a node says that it lacks a block, whatever its code: geth says "finalized block
+/// not found", Nethermind "block ... could not be found", others "unknown block" or "header not found".
+fn is_unknown_block_text(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let has_any = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    has_any(&["block", "header", "tag", "finalized", "safe", "history"])
+        && has_any(&[
+            "not found",
+            "not be found",
+            "unknown",
+            "not supported",
+            "unsupported",
+            "invalid",
+            "does not exist",
+            "pruned",
+        ])
 }
 
 /// Why a block could not be had from a node.
@@ -164,6 +199,13 @@ impl FetchError {
         matches!(self, Self::Ask(AskError::Refused { .. }))
     }
 
+    /// Whether the answer cannot be read. Of a short one, such as a header, that is a failure: it
+    /// tells nothing that could be false.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Rebuild { fault: RebuildFault::Json { .. }, .. })
+    }
+
     /// Whether the node said what is not true, as opposed to not being able to say it.
     #[must_use]
     pub fn is_lie(&self) -> bool {
@@ -174,6 +216,40 @@ impl FetchError {
             | Self::Elsewhere { .. }
             | Self::Moved { .. }
             | Self::UnknownFork { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_refusals_that_speak_of_the_block_say_that_it_is_not_there() {
+        let is_unknown = |code: i64, message: &str| {
+            AskError::Refused { code, message: message.to_owned() }.is_unknown_block()
+        };
+        for (code, message) in [
+            (-32000, "finalized block not found"),
+            (-32000, "safe block not found"),
+            (-32001, "Block finalized could not be found"),
+            (-32000, "header not found"),
+            (-39001, "Unknown block"),
+            (4444, "pruned history unavailable"),
+            (-32602, "invalid argument 0: hex string without 0x prefix"),
+            (-32601, "the method is not available"),
+        ] {
+            assert!(is_unknown(code, message), "{code}: {message}");
+        }
+        for (code, message) in [
+            (-32005, "limit exceeded: unknown block"),
+            (429, "too many requests"),
+            (-32603, "internal error"),
+            (-32000, "execution timeout"),
+            (-32600, "API key not found"),
+            (-32002, "resource unavailable"),
+        ] {
+            assert!(!is_unknown(code, message), "{code}: {message}");
         }
     }
 }

@@ -15,66 +15,21 @@ use serde::Deserialize;
 use tracing::info;
 
 use super::answers::{Answer, Call};
-use super::client::Upstream;
+use super::client::{ByteBudget, Upstream};
 use super::error::{AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_hash};
+use super::identity::Identity;
 use super::rebuild::{Parts, RebuildFault, find_unknown, parse, rebuild};
+use super::wanted_block::WantedBlock;
 
 /// Receipts that are asked one by one in one message.
 const RECEIPTS_PER_MESSAGE: usize = 100;
-
-/// Which block is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Whatever the node has under this number.
-    Number(u64),
-    /// This block and no other.
-    Hash {
-        /// Its number.
-        number: u64,
-        /// Its hash.
-        hash: B256,
-    },
-}
-
-impl Which {
-    /// The block's number.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        match self {
-            Self::Number(number) | Self::Hash { number, .. } => *number,
-        }
-    }
-
-    /// The block's hash, if it is told.
-    #[must_use]
-    pub fn hash(&self) -> Option<B256> {
-        match self {
-            Self::Number(_) => None,
-            Self::Hash { hash, .. } => Some(*hash),
-        }
-    }
-
-    fn block_call(&self) -> Call {
-        match self {
-            Self::Number(number) => {
-                Call::new("eth_getBlockByNumber", format!("[\"{number:#x}\",true]"))
-            }
-            Self::Hash { hash, .. } => {
-                Call::new("eth_getBlockByHash", format!("[\"{hash}\",true]"))
-            }
-        }
-    }
-
-    fn receipts_call(&self) -> Call {
-        let params = match self {
-            Self::Number(number) => format!("[\"{number:#x}\"]"),
-            Self::Hash { hash, .. } => format!("[\"{hash}\"]"),
-        };
-        Call::new("eth_getBlockReceipts", params)
-    }
-}
+/// Ommers of a block at the most, by consensus.
+const OMMERS_MAX: usize = 2;
+/// Bytes of all answers of one [`Upstream::fetch_blocks`], in answers of the largest size. Eight blocks
+/// with their receipts, each as large as a block can be, take some 280 MB as JSON.
+const ANSWERS_MAX: usize = 5;
 
 /// A block that nodes call by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,19 +66,10 @@ pub struct HeaderClaim {
     pub parent_hash: B256,
 }
 
-/// What tells one chain from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// EIP-155's number.
-    pub chain_id: u64,
-    /// The hash of block 0; `None` if the node does not have that block any more.
-    pub genesis_hash: Option<B256>,
-}
-
 /// A block as a node told it, not taken apart yet.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    which: Which,
+    which: WantedBlock,
     header: HashedHeader,
     block: Bytes,
     receipts: Vec<Bytes>,
@@ -216,7 +162,8 @@ impl Upstream {
         let chain_id = chain_id_of(answers.next())?;
         // A node without old history refuses block 0, or says that there is none.
         let genesis = answers.next().and_then(|answer| answer.ok().flatten());
-        let genesis: Vec<_> = genesis.map(|text| (Which::Number(0), text)).into_iter().collect();
+        let genesis: Vec<_> =
+            genesis.map(|text| (WantedBlock::Number(0), text)).into_iter().collect();
         let genesis = self.fetch_headers(&genesis).await?;
         Ok(Identity { chain_id, genesis_hash: genesis.first().map(|header| header.hash) })
     }
@@ -244,8 +191,9 @@ impl Upstream {
                 Ok(Some(text)) => Some(claim_by_tag(*tag, &text)?),
                 // Every node has a tip: one that refuses it is not well.
                 Err(error) if *tag == BlockTag::Latest => return Err(error.into()),
+                Ok(None) => None,
                 // Chains without finality refuse its names.
-                Ok(None) | Err(AskError::Refused { .. }) => None,
+                Err(error) if error.is_unknown_block() => None,
                 Err(error) => return Err(error.into()),
             };
             claims.push(claim);
@@ -254,13 +202,14 @@ impl Upstream {
     }
 
     /// What is needed to rebuild some blocks, in their order.
-    pub async fn fetch_blocks(&self, wanted: &[Which]) -> Result<Vec<Fetched>, FetchError> {
+    pub async fn fetch_blocks(&self, wanted: &[WantedBlock]) -> Result<Vec<Fetched>, FetchError> {
         let has_block_receipts = !self.lacks_block_receipts.load(Ordering::Relaxed);
-        let mut calls: Vec<Call> = wanted.iter().map(Which::block_call).collect();
+        let mut calls: Vec<Call> = wanted.iter().map(WantedBlock::block_call).collect();
         if has_block_receipts {
-            calls.extend(wanted.iter().map(Which::receipts_call));
+            calls.extend(wanted.iter().map(WantedBlock::receipts_call));
         }
-        let mut blocks = self.ask(&calls).await?;
+        let mut budget = ByteBudget::new(self.answer_bytes_max().saturating_mul(ANSWERS_MAX));
+        let mut blocks = self.ask_within(&calls, &mut budget).await?;
         let receipts = blocks.split_off(wanted.len());
         let mut there = Vec::with_capacity(wanted.len());
         for (which, block) in wanted.iter().zip(blocks) {
@@ -272,10 +221,10 @@ impl Upstream {
         let mut fetched = Vec::with_capacity(wanted.len());
         for ((which, block), header) in there.into_iter().zip(headers) {
             let number = which.number();
-            let told = self.receipts(number, &block, receipts.next()).await?;
+            let told = self.receipts(number, &block, receipts.next(), &mut budget).await?;
             let (receipts, is_receipt_list) = told;
             check_same_block(number, header.hash, &receipts, is_receipt_list)?;
-            let ommers = self.fetch_ommers(number, &header).await?;
+            let ommers = self.fetch_ommers(number, &header, &mut budget).await?;
             fetched.push(Fetched { which, header, block, receipts, is_receipt_list, ommers });
         }
         Ok(fetched)
@@ -287,6 +236,7 @@ impl Upstream {
         number: u64,
         block: &Bytes,
         listed: Option<Answer>,
+        budget: &mut ByteBudget,
     ) -> Result<(Vec<Bytes>, bool), FetchError> {
         match listed {
             Some(Ok(Some(list))) => return Ok((vec![list], true)),
@@ -305,7 +255,7 @@ impl Upstream {
         let calls: Vec<Call> = hashes.transactions.iter().map(call).collect();
         let mut receipts = Vec::with_capacity(calls.len());
         for calls in calls.chunks(RECEIPTS_PER_MESSAGE) {
-            for answer in self.ask(calls).await? {
+            for answer in self.ask_within(calls, budget).await? {
                 receipts.push(answer?.ok_or(FetchError::NotThere { number })?);
             }
         }
@@ -316,9 +266,15 @@ impl Upstream {
         &self,
         number: u64,
         header: &HashedHeader,
+        budget: &mut ByteBudget,
     ) -> Result<Vec<Bytes>, FetchError> {
         if header.uncles.is_empty() {
             return Ok(Vec::new());
+        }
+        let found = header.uncles.len();
+        if found > OMMERS_MAX {
+            let fault = RebuildFault::Ommers { found, count_max: OMMERS_MAX };
+            return Err(FetchError::Rebuild { number, fault });
         }
         let call = |index: usize| {
             let params = format!("[\"{}\",\"{index:#x}\"]", header.hash);
@@ -326,7 +282,7 @@ impl Upstream {
         };
         let calls: Vec<Call> = (0..header.uncles.len()).map(call).collect();
         let mut ommers = Vec::with_capacity(calls.len());
-        for answer in self.ask(&calls).await? {
+        for answer in self.ask_within(&calls, budget).await? {
             ommers.push(answer?.ok_or(FetchError::NotThere { number })?);
         }
         Ok(ommers)
@@ -343,7 +299,8 @@ impl Upstream {
 pub(super) fn identity_of(chain_id: Answer, genesis: Answer) -> Result<Identity, FetchError> {
     let chain_id = chain_id_of(Some(chain_id))?;
     let genesis = genesis.ok().flatten();
-    let genesis_hash = genesis.map(|text| claimed_hash(&Which::Number(0), &text)).transpose()?;
+    let genesis_hash =
+        genesis.map(|text| claimed_hash(&WantedBlock::Number(0), &text)).transpose()?;
     Ok(Identity { chain_id, genesis_hash })
 }
 

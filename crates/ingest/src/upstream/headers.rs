@@ -13,10 +13,10 @@ use hyper::body::Bytes as Answered;
 use tracing::debug;
 
 use super::answers::Call;
-use super::client::Upstream;
+use super::client::{ByteBudget, Upstream};
 use super::error::FetchError;
-use super::fetch::Which;
 use super::rebuild::{HeaderJson, RebuildFault, find_unknown_body, find_unknown_member, parse};
+use super::wanted_block::WantedBlock;
 
 /// A header whose hash is the one that is claimed.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Upstream {
     /// node claims.
     pub(super) async fn fetch_headers(
         &self,
-        blocks: &[(Which, Answered)],
+        blocks: &[(WantedBlock, Answered)],
     ) -> Result<Vec<HashedHeader>, FetchError> {
         let mut headers = Vec::with_capacity(blocks.len());
         for (which, block) in blocks {
@@ -68,7 +68,8 @@ impl Upstream {
         if calls.is_empty() {
             return Vec::new();
         }
-        match self.ask(calls).await {
+        let mut budget = ByteBudget::new(self.answer_bytes_max());
+        match self.ask_within(calls, &mut budget).await {
             Ok(answers) => {
                 let rlp = |text: Answered| serde_json::from_slice::<Bytes>(&text).ok();
                 answers.into_iter().map(|answer| answer.ok().flatten().and_then(rlp)).collect()
@@ -89,7 +90,7 @@ fn raw_calls(number: u64, hash: B256) -> [Call; 2] {
 }
 
 /// The hash that a node claims for a block, if the block's JSON gives it.
-pub(super) fn claimed_hash(which: &Which, block: &[u8]) -> Result<B256, FetchError> {
+pub(super) fn claimed_hash(which: &WantedBlock, block: &[u8]) -> Result<B256, FetchError> {
     let json = read_header(which, block)?;
     if json.found == json.header.hash {
         return Ok(json.found);
@@ -97,7 +98,7 @@ pub(super) fn claimed_hash(which: &Which, block: &[u8]) -> Result<B256, FetchErr
     take_raw(which.number(), block, json, None).map(|header| header.hash)
 }
 
-fn read_header(which: &Which, block: &[u8]) -> Result<JsonHeader, FetchError> {
+fn read_header(which: &WantedBlock, block: &[u8]) -> Result<JsonHeader, FetchError> {
     let number = which.number();
     let lie = |fault| FetchError::Rebuild { number, fault };
     let json: HeaderJson = parse("header", block).map_err(|fault| {

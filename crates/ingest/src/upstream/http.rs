@@ -3,8 +3,11 @@
 //! Knows: one pool of kept connections, limits of size and time, compressed answers.
 //! Never knows: what is asked.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -21,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
-use super::client::AskLimits;
+use super::ask_limits::AskLimits;
 use super::error::AskError;
 use super::tls;
 
@@ -29,10 +32,16 @@ use super::tls;
 const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+/// Connections that are remembered; so many are never open at a time.
+const CONNECTIONS_MAX: usize = 1024;
 
 /// One node over HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
+    /// Our ends of the connections that carried an answer.
+    connections: Mutex<BTreeSet<SocketAddr>>,
+    /// How many of them there were.
+    connection_count: AtomicU64,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: UpstreamUrl,
     limits: AskLimits,
@@ -55,7 +64,23 @@ impl Http {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_MAX)
             .build(connector);
-        Ok(Self { client, url, limits })
+        let (connections, connection_count) = (Mutex::default(), AtomicU64::new(0));
+        Ok(Self { connections, connection_count, client, url, limits })
+    }
+
+    /// How many connections carried an answer so far.
+    pub(super) fn connection(&self) -> u64 {
+        self.connection_count.load(Ordering::Relaxed)
+    }
+
+    fn note_connection(&self, connection: SocketAddr) {
+        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CONNECTIONS_MAX {
+            known.clear();
+        }
+        if known.insert(connection) {
+            self.connection_count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Sends a body; gives back the answer's.
@@ -96,6 +121,9 @@ impl Http {
         })?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let connection = response.extensions().get::<HttpInfo>().map(HttpInfo::local_addr);
+        if let Some(connection) = connection {
+            self.note_connection(connection);
+        }
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
         let body = read_body(response, bytes_max).await?;
         let body = if is_gzip { inflate(&body, bytes_max)? } else { body };

@@ -84,6 +84,14 @@ pub enum RebuildFault {
         /// Position in the block.
         index: usize,
     },
+    /// More ommers than a block may have.
+    #[error("the block lists {found} ommers, and no block has more than {count_max}")]
+    Ommers {
+        /// How many.
+        found: usize,
+        /// How many a block may have.
+        count_max: usize,
+    },
     /// The header is not the one whose hash was asked for.
     #[error("the header's fields give hash {found}, asked was {expected}")]
     Hash {
@@ -109,6 +117,7 @@ impl RebuildFault {
             | Self::TxField { .. }
             | Self::Receipt { .. }
             | Self::Header { .. }
+            | Self::Ommers { .. }
             | Self::Hash { .. }
             | Self::Number { .. } => true,
             Self::TxType { .. } | Self::ReceiptType { .. } | Self::NoPostState { .. } => false,

@@ -15,9 +15,10 @@ use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls};
-use super::client::AskLimits;
+use super::ask_limits::AskLimits;
 use super::error::{AskError, FetchError};
-use super::fetch::{Identity, identity_of};
+use super::fetch::identity_of;
+use super::identity::Identity;
 use super::websocket::{PING_EVERY, PINGS_MAX, Stream, WRITE_TIMEOUT, connect};
 
 /// Bytes of a message; one log, or one transaction.

@@ -1,31 +1,39 @@
 //! Several nodes in order of preference: who is asked, who rests, who is not believed any more.
 //!
 //! Knows: that the first that is well is asked, that one that fails rests for a while and one that lied
-//! for long, and how many must agree on which block is canonical.
-//! Never knows: how a lie is found out; whoever proves a block tells.
+//! for long, and that every one of them must follow our chain.
+//! Never knows: how a lie is found out; whoever proves a block tells. Who decides what is canonical is
+//! told by `claims`.
 
+mod claims;
+mod error;
 mod member;
+mod news;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::B256;
-use chain::ChainSpec;
-use futures_util::future::{join_all, try_join_all};
-use thiserror::Error;
+use chain::{Activation, ChainSpec, Fork};
+use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use super::address::UpstreamUrl;
-use super::client::{AskLimits, Upstream};
+use super::ask_limits::AskLimits;
+use super::client::Upstream;
 use super::error::{AskError, FetchError};
-use super::fetch::{BlockTag, Fetched, HeaderClaim, Identity, Which};
+use super::fetch::Fetched;
+use super::identity::Identity;
+use super::wanted_block::WantedBlock;
 
+pub use claims::AgreedTip;
+pub use error::UpstreamsError;
 pub use member::{Health, Member, UpstreamStatus};
+pub use news::TipNews;
 
-/// How far below the newest common block a quorum is looked for.
-const QUORUM_DEPTH: u64 = 4;
 /// For what a node says of the places of blocks, however often it is asked: a few bytes, and another
 /// node may know.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,8 +47,12 @@ pub struct RestLimits {
     pub failure_begin: Duration,
     /// After any number of failures at the most.
     pub failure_max: Duration,
-    /// After a lie, or where a node cannot tell what is needed.
+    /// After a lie, or where a node follows another chain.
     pub set_aside: Duration,
+    /// So long a node that fails keeps its say in what is final, where no quorum is asked for. A
+    /// restart or a short outage of the preferred node must not let another one finalise blocks, which
+    /// nothing takes back; an outage of minutes delays sealing and nothing else.
+    pub stand_in_after: Duration,
 }
 
 impl Default for RestLimits {
@@ -49,63 +61,17 @@ impl Default for RestLimits {
             failure_begin: Duration::from_secs(1),
             failure_max: Duration::from_mins(1),
             set_aside: Duration::from_hours(1),
+            stand_in_after: Duration::from_mins(10),
         }
     }
 }
 
-/// Why no node could answer.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum UpstreamsError {
-    /// Every one of them fails, rests or was set aside.
-    #[error("no upstream answers: {0}")]
-    NoneLeft(String),
-    /// None of them has the block.
-    #[error("no upstream has block {number}: {said}")]
-    NotThere {
-        /// Which block.
-        number: u64,
-        /// What each of them said.
-        said: String,
-    },
-    /// None of them gives the block in a form that this build knows.
-    #[error("{said}")]
-    UnknownFork {
-        /// Which block.
-        number: u64,
-        /// What each of them said.
-        said: String,
-    },
-    /// A node of another chain.
-    #[error("upstream {name} has {what} {found}, expected {expected}: it follows another chain")]
-    Foreign {
-        /// Which node.
-        name: String,
-        /// What is compared.
-        what: &'static str,
-        /// What it has.
-        found: String,
-        /// What the data folder or the flags say.
-        expected: String,
-    },
-    /// Too few agree.
-    #[error("{quorum} upstreams must agree on a block, and they do not: {said}")]
-    NoQuorum {
-        /// How many must.
-        quorum: usize,
-        /// What they say.
-        said: String,
-    },
-    /// Nobody wants the answer any more.
-    #[error("told to stop")]
-    Stopped,
-    /// A node cannot be asked at all.
-    #[error("upstream {name}: {cause}")]
-    Unusable {
-        /// Which node.
-        name: String,
-        /// Why.
-        cause: AskError,
-    },
+impl RestLimits {
+    /// The pause after so many failures and one more.
+    fn failure_pause(&self, failures: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+        self.failure_begin.saturating_mul(doubled).min(self.failure_max)
+    }
 }
 
 /// The nodes.
@@ -114,20 +80,39 @@ pub struct Upstreams {
     members: Vec<Member>,
     quorum: usize,
     rest: RestLimits,
+    /// For an answer.
+    answer_timeout: Duration,
     chain_id: Option<u64>,
     genesis_hash: Option<B256>,
+    /// The last block before Byzantium, if the chain has one.
+    pre_byzantium: Option<u64>,
+    /// Whose word on what is final was last asked for.
+    decider: AtomicUsize,
 }
 
 /// A node by its place in the order of preference.
 pub(crate) type Place = usize;
 
-/// What a node is asked about, as far as it says how long an answer may take.
+/// What nodes are asked about, as far as it says who may answer and how long that may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
-    /// The places of blocks: short.
+    /// The places of blocks, which any node may tell: short.
     Claims,
+    /// The same, by the word of the node that decides.
+    Decided,
     /// Blocks, which may be long and may be many.
     Blocks,
+}
+
+/// What one round of questions came to without an answer.
+#[derive(Debug, Default)]
+struct Refusals {
+    missing: Option<(u64, Vec<String>)>,
+    unknown: Option<(u64, String)>,
+    /// Who answered that it does not give it, or did not give it in time.
+    refused: Vec<String>,
+    /// Whether a node that gave no answer now may give it soon.
+    may_come: bool,
 }
 
 impl Upstreams {
@@ -150,8 +135,16 @@ impl Upstreams {
             let upstream = upstream.map_err(|cause| UpstreamsError::Unusable { name, cause })?;
             members.push(Member::new(Arc::new(upstream)));
         }
-        let (chain_id, genesis_hash) = (spec.chain_id(), spec.genesis_hash());
-        Ok(Self { members, quorum: quorum.max(1), rest, chain_id, genesis_hash })
+        Ok(Self {
+            members,
+            quorum: quorum.max(1),
+            rest,
+            answer_timeout: ask.answer_timeout,
+            chain_id: spec.chain_id(),
+            genesis_hash: spec.genesis_hash(),
+            pre_byzantium: last_before_byzantium(spec),
+            decider: AtomicUsize::new(0),
+        })
     }
 
     /// How many must agree on which block is canonical.
@@ -172,34 +165,60 @@ impl Upstreams {
         self.members.get(place).map_or("unknown", |member| member.upstream.name())
     }
 
-    /// Asks every node which chain it follows. One of another chain is an error; one that does not
-    /// answer is asked again before it is first used. Tells what the first that answered said.
+    /// Which chain the nodes follow, by the word of those that decide what is final: an empty folder
+    /// remembers it for good.
     pub async fn introduce(&self) -> Result<Identity, UpstreamsError> {
-        let asked = self.members.iter().map(|member| async move {
-            match member.upstream.fetch_identity().await {
-                // At once: others may be silent.
-                Ok(identity) => {
-                    self.check_identity(member.upstream.name(), identity, None)?;
-                    Ok(Some((member, identity)))
-                }
-                Err(error) => {
-                    member.failed(&error.to_string(), self.rest);
-                    Ok(None)
-                }
-            }
-        });
-        let mut first: Option<Identity> = None;
-        for (member, identity) in try_join_all(asked).await?.into_iter().flatten() {
-            self.check_identity(member.upstream.name(), identity, first)?;
-            member.identified();
-            first.get_or_insert(identity);
+        if self.quorum > 1 {
+            return self.agree_on_chain().await;
         }
-        first.ok_or_else(|| self.none_left())
+        loop {
+            let decider = self.decider();
+            // Those before it failed for long: one that is back decides again.
+            let asked = self.members.iter().take(decider.saturating_add(1));
+            let asked = asked.filter(|member| !member.is_set_aside());
+            let identities = join_all(asked.map(|member| self.identify(member))).await;
+            if let Some(identity) = identities.into_iter().flatten().next() {
+                return Ok(identity);
+            }
+            // It may have been set aside just now, and then the next one decides.
+            if self.decider() == decider {
+                return Err(self.none_left_for(Subject::Decided));
+            }
+        }
+    }
+
+    /// The chain that so many nodes follow as must agree.
+    async fn agree_on_chain(&self) -> Result<Identity, UpstreamsError> {
+        let asked = self.members.iter().map(|member| async move {
+            let is_asked = !member.is_set_aside();
+            (member, if is_asked { self.identify(member).await } else { None })
+        });
+        let identities = join_all(asked).await;
+        let count = |identity: &Identity| {
+            identities.iter().filter(|(_, other)| other.as_ref() == Some(identity)).count()
+        };
+        let mut told = identities.iter().filter_map(|(_, identity)| *identity);
+        told.find(|identity| count(identity) >= self.quorum).ok_or_else(|| {
+            let said = |(member, identity): &(&Member, Option<Identity>)| match identity {
+                Some(identity) => format!("{} has {identity}", member.upstream.name()),
+                None => member.status().to_string(),
+            };
+            let said: Vec<String> = identities.iter().map(said).collect();
+            UpstreamsError::NoCommonChain { quorum: self.quorum, said: said.join("; ") }
+        })
+    }
+
+    /// Asks every node which chain it follows, so that one of another chain is named at once.
+    pub async fn identify_all(&self) {
+        join_all(self.members.iter().map(|member| self.is_ready(member))).await;
     }
 
     /// The blob parameters that the first node that tells any goes by, with the times from which on.
     pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
         for member in &self.members {
+            if !self.is_ready(member).await {
+                continue;
+            }
             let told = member.upstream.fetch_blob_params().await;
             if !told.is_empty() {
                 return told;
@@ -208,110 +227,171 @@ impl Upstreams {
         Vec::new()
     }
 
-    fn check_identity(
-        &self,
-        name: &str,
-        found: Identity,
-        other: Option<Identity>,
-    ) -> Result<(), UpstreamsError> {
-        let foreign = |what, found: String, expected: String| {
-            Err(UpstreamsError::Foreign { name: name.to_owned(), what, found, expected })
-        };
-        let chain_id = self.chain_id.or(other.map(|other| other.chain_id));
-        if let Some(expected) = chain_id.filter(|expected| *expected != found.chain_id) {
-            return foreign("chain id", found.chain_id.to_string(), expected.to_string());
-        }
-        let genesis_hash = self.genesis_hash.or(other.and_then(|other| other.genesis_hash));
-        match found.genesis_hash.zip(genesis_hash) {
-            Some((found, expected)) if found != expected => {
-                foreign("genesis hash", found.to_string(), expected.to_string())
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
     /// Asks the nodes in their order until one answers. When all rest, waits for the first of them
-    /// until `patience` is over. A node that is on a fork that this build does not know is passed over
-    /// where blocks of it are wanted.
+    /// until `patience` is over. A node that cannot give a block that is wanted is passed over.
     async fn ask_any<T>(
         &self,
-        wanted: &[Which],
+        wanted: &[WantedBlock],
         patience: Duration,
         subject: Subject,
         ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
     ) -> Result<(Place, T), UpstreamsError> {
         let until = Instant::now().checked_add(patience);
         loop {
-            let mut missing: Option<(u64, Vec<String>)> = None;
-            let mut unknown: Option<(u64, String)> = None;
-            let mut refused: Vec<String> = Vec::new();
-            for (place, member) in self.members.iter().enumerate() {
-                if member.is_rested()
-                    && let Some((number, said)) = member.unknown_among(wanted)
-                {
-                    unknown.get_or_insert((number, said));
+            let mut refusals = Refusals::default();
+            let order = self.order(subject);
+            for (index, place) in order.iter().enumerate() {
+                let Some(member) = self.members.get(*place) else { continue };
+                if refusals.pass_over(member, wanted) {
                     continue;
                 }
-                let error = match self.ask_member(member, subject, &ask).await {
-                    None => continue,
-                    Some(Ok(answer)) => return Ok((place, answer)),
-                    Some(Err(error)) => error,
-                };
-                if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
-                    let said = format!("{}: {error}", member.upstream.name());
-                    missing.get_or_insert((number, Vec::new())).1.push(said);
-                } else if let FetchError::UnknownFork { number, .. } = error {
-                    let said = self.left_known_forks(place, &error);
-                    unknown.get_or_insert((number, said));
-                } else if error.is_lie() {
-                    self.lied(place, &error.to_string());
-                } else if error.is_refusal() && patience.is_zero() && subject == Subject::Blocks {
-                    // It answers: another is asked for this block, and its word of the tip counts on.
-                    refused.push(format!("{}: {error}", member.upstream.name()));
-                } else {
-                    member.failed(&error.to_string(), self.rest);
+                let others = order.get(index.saturating_add(1)..).unwrap_or_default();
+                let limit = self.time_limit(member, subject, wanted, others);
+                match self.ask_member(member, limit, &ask).await {
+                    None => refusals.may_come |= self.may_return(member),
+                    Some(Ok(answer)) => {
+                        if subject == Subject::Blocks {
+                            member.gave_blocks();
+                        }
+                        return Ok((*place, answer));
+                    }
+                    Some(Err(error)) => {
+                        self.note_failure(*place, subject, patience, &error, &mut refusals);
+                    }
                 }
             }
-            if let Some((number, said)) = unknown {
-                return Err(UpstreamsError::UnknownFork { number, said });
+            if let Some(error) = refusals.into_error() {
+                return Err(error);
             }
-            if let Some((number, said)) = missing {
-                return Err(UpstreamsError::NotThere { number, said: said.join("; ") });
-            }
-            if !refused.is_empty() {
-                return Err(UpstreamsError::NoneLeft(refused.join("; ")));
-            }
-            let soonest = self.members.iter().filter_map(Member::rests_until).min();
+            let soonest = order.iter().filter_map(|place| self.rests_until(*place, subject)).min();
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
                 Some(time) => sleep_until(time).await,
-                None => return Err(self.none_left()),
+                None => return Err(self.none_left_for(subject)),
             }
         }
     }
 
-    /// What one node answers; `None` if it may not be asked now.
-    async fn ask_member<T>(
+    /// Who is asked, one after the other.
+    fn order(&self, subject: Subject) -> Vec<Place> {
+        let places = 0..self.members.len();
+        match subject {
+            Subject::Claims => places.collect(),
+            Subject::Decided => vec![self.decider()],
+            Subject::Blocks => {
+                let is_late = |place: &Place| {
+                    self.members.get(*place).is_some_and(Member::is_late_with_blocks)
+                };
+                let (late, others): (Vec<_>, Vec<_>) = places.partition(is_late);
+                others.into_iter().chain(late).collect()
+            }
+        }
+    }
+
+    fn rests_until(&self, place: Place, subject: Subject) -> Option<Instant> {
+        let member = self.members.get(place)?;
+        match subject {
+            Subject::Claims | Subject::Decided => member.rests_until(),
+            Subject::Blocks => member.blocks_rest_until(),
+        }
+    }
+
+    /// How long a node may take to answer, if that has a limit beside that of each try: it has where
+    /// another one can be asked.
+    fn time_limit(
         &self,
         member: &Member,
         subject: Subject,
+        wanted: &[WantedBlock],
+        others: &[Place],
+    ) -> Option<Duration> {
+        let can_give = |place: &Place| {
+            self.members.get(*place).is_some_and(|other| {
+                other.is_rested()
+                    && !other.is_failing()
+                    && !other.is_late_with_blocks()
+                    && other.unknown_among(wanted).is_none()
+                    && other.lacking_among(wanted).is_none()
+            })
+        };
+        match subject {
+            Subject::Blocks => others.iter().any(can_give).then_some(self.answer_timeout),
+            Subject::Claims | Subject::Decided => Some(self.claim_timeout(member)),
+        }
+    }
+
+    fn claim_timeout(&self, member: &Member) -> Duration {
+        let is_well = |member: &Member| member.is_rested() && !member.is_failing();
+        // A quorum waits for no node that it can do without, and may need a slow one.
+        if self.quorum == 1 && member.is_failing() && self.members.iter().any(is_well) {
+            CLAIM_TIMEOUT_FAILED
+        } else {
+            CLAIM_TIMEOUT
+        }
+    }
+
+    /// Remembers why a node did not answer, and of whom that says something.
+    fn note_failure(
+        &self,
+        place: Place,
+        subject: Subject,
+        patience: Duration,
+        error: &FetchError,
+        refusals: &mut Refusals,
+    ) {
+        let Some(member) = self.members.get(place) else { return };
+        let said = format!("{}: {error}", member.upstream.name());
+        let is_of_blocks = subject == Subject::Blocks;
+        if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
+            refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
+            refusals.may_come = true;
+        } else if let FetchError::UnknownFork { number, .. } = error {
+            let said = self.left_known_forks(place, error);
+            refusals.unknown.get_or_insert((*number, said));
+        } else if error.is_lie() && (is_of_blocks || !error.is_unreadable()) {
+            self.lied(place, &error.to_string());
+        } else if is_of_blocks && matches!(error, FetchError::Ask(AskError::Late(_))) {
+            // Its word of the tip counts on, if it gives that.
+            member.delayed_blocks(&error.to_string(), self.rest);
+            refusals.may_come = true;
+            if patience.is_zero() {
+                refusals.refused.push(said);
+            }
+        } else if error.is_refusal() && patience.is_zero() && subject != Subject::Claims {
+            // It answers: another is asked for this block, and its word of the tip counts on.
+            member.refused(&error.to_string());
+            refusals.refused.push(said);
+        } else {
+            member.failed(&error.to_string(), self.rest);
+            refusals.may_come |= self.may_return(member);
+        }
+    }
+
+    /// Whether a node that does not answer now is expected to answer soon.
+    fn may_return(&self, member: &Member) -> bool {
+        !member.is_set_aside() && !member.has_failed_for(self.rest.stand_in_after)
+    }
+
+    /// What one node answers; `None` if it may not be asked now, or turns out to be of another chain.
+    async fn ask_member<T>(
+        &self,
+        member: &Member,
+        limit: Option<Duration>,
         ask: &impl AsyncFn(&Upstream) -> Result<T, FetchError>,
     ) -> Option<Result<T, FetchError>> {
         let asking = async {
             if !self.is_ready(member).await {
                 return None;
             }
-            Some(ask(&member.upstream).await)
-        };
-        let limit = match subject {
-            Subject::Blocks => None,
-            Subject::Claims if member.is_failing() && self.is_any_well() => {
-                Some(CLAIM_TIMEOUT_FAILED)
+            let answered = ask(&member.upstream).await;
+            // An answer that came over a new connection may be of another node.
+            if answered.is_ok() && !self.is_ready(member).await {
+                return None;
             }
-            Subject::Claims => Some(CLAIM_TIMEOUT),
+            Some(answered)
         };
         let answered = match limit {
             Some(limit) => {
-                let late = |_| Some(Err(AskError::Late(limit).into()));
+                let late = |_| Some(Err(member.upstream.late(limit).into()));
                 timeout(limit, asking).await.unwrap_or_else(late)
             }
             None => asking.await,
@@ -322,10 +402,6 @@ impl Upstreams {
         answered
     }
 
-    fn is_any_well(&self) -> bool {
-        self.members.iter().any(|member| member.is_rested() && !member.is_failing())
-    }
-
     /// Whether a node may be asked now: it does not rest, and is known to follow this chain.
     async fn is_ready(&self, member: &Member) -> bool {
         if !member.is_rested() {
@@ -334,133 +410,52 @@ impl Upstreams {
         if member.is_identified() {
             return true;
         }
+        let _identifying = member.identifying.lock().await;
+        member.is_identified() || self.identify(member).await.is_some()
+    }
+
+    /// Asks a node which chain it follows. One of another chain is set aside, one that does not answer
+    /// rests.
+    async fn identify(&self, member: &Member) -> Option<Identity> {
         let name = member.upstream.name();
-        match member.upstream.fetch_identity().await {
-            Ok(identity) => match self.check_identity(name, identity, None) {
-                Ok(()) => member.identified(),
-                Err(cause) => {
-                    error!(upstream = name, %cause, "set aside");
-                    member.lied(&cause.to_string(), self.rest);
-                    return false;
-                }
-            },
+        let time = self.claim_timeout(member);
+        let asked = timeout(time, member.upstream.fetch_identity()).await;
+        let asked = asked.unwrap_or_else(|_| Err(member.upstream.late(time).into()));
+        let identity = match asked {
+            Ok(identity) => identity,
             Err(cause) => {
                 member.failed(&cause.to_string(), self.rest);
-                return false;
+                return None;
             }
+        };
+        if let Some(difference) = identity.find_difference(self.chain_id, self.genesis_hash) {
+            error!(upstream = name, %difference, "set aside: it follows another chain");
+            member.set_aside(&format!("it follows another chain: {difference}"), self.rest);
+            return None;
         }
-        true
+        member.identified();
+        Some(identity)
     }
 
     /// What is needed to rebuild some blocks, and who told it.
     pub async fn fetch_blocks(
         &self,
-        wanted: &[Which],
+        wanted: &[WantedBlock],
         patience: Duration,
     ) -> Result<(Place, Vec<Fetched>), UpstreamsError> {
         let ask = async |upstream: &Upstream| upstream.fetch_blocks(wanted).await;
         self.ask_any(wanted, patience, Subject::Blocks, ask).await
     }
 
-    /// What the first node that is well says of the places of some blocks.
-    pub async fn fetch_claims(
+    /// What is needed to rebuild some blocks, from this node and no other.
+    pub async fn fetch_blocks_of(
         &self,
-        tags: &[BlockTag],
-        patience: Duration,
-    ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
-        let ask = async |upstream: &Upstream| upstream.fetch_claims(tags).await;
-        self.ask_any(&[], patience, Subject::Claims, ask).await
-    }
-
-    /// The blocks below one, down to `first`, by the word of the first node that has them as its
-    /// ancestors: others may be on other branches.
-    pub async fn fetch_ancestors(
-        &self,
-        of: HeaderClaim,
-        first: u64,
-    ) -> Result<Vec<HeaderClaim>, UpstreamsError> {
-        let tags: Vec<BlockTag> = (first..of.number).rev().map(BlockTag::Number).collect();
-        let ask = async |upstream: &Upstream| {
-            let mut above = of;
-            let mut ancestors = Vec::with_capacity(tags.len());
-            for claim in upstream.fetch_claims(&tags).await? {
-                let number = above.number.saturating_sub(1);
-                let linked = claim.filter(|claim| claim.hash == above.parent_hash);
-                above = linked.ok_or(FetchError::Elsewhere { number })?;
-                ancestors.push(above);
-            }
-            Ok(ancestors)
-        };
-        let told = self.ask_any(&[], Duration::ZERO, Subject::Claims, ask).await;
-        told.map(|(_, ancestors)| ancestors)
-    }
-
-    /// The block of a number, or of a name, on which so many nodes as must agree do. `None` if they do
-    /// not, or do not have it.
-    pub async fn fetch_agreed(&self, tag: BlockTag) -> Result<Option<HeaderClaim>, UpstreamsError> {
-        if self.quorum == 1 {
-            let (_, claims) = self.fetch_claims(&[tag], Duration::ZERO).await?;
-            return Ok(claims.into_iter().next().flatten());
-        }
-        let mut claims: Vec<HeaderClaim> =
-            self.ask_all(tag).await.into_iter().map(|(_, claim)| claim).collect();
-        // Names mean another block to each of them: the highest that the others have too counts.
-        claims.sort_unstable();
-        claims.dedup();
-        while let Some(claim) = claims.pop() {
-            if self.is_agreed(claim).await {
-                return Ok(Some(claim));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The block that so many nodes as must agree call their tip, or have below it.
-    pub async fn fetch_tip(&self) -> Result<HeaderClaim, UpstreamsError> {
-        if self.quorum == 1 {
-            let (_, claims) = self.fetch_claims(&[BlockTag::Latest], Duration::ZERO).await?;
-            return claims.into_iter().next().flatten().ok_or_else(|| self.none_left());
-        }
-        let tips = self.ask_all(BlockTag::Latest).await;
-        let mut numbers: Vec<u64> = tips.iter().map(|(_, claim)| claim.number).collect();
-        numbers.sort_unstable_by(|one, other| other.cmp(one));
-        // Higher than this only too few are; lower, each tip is where some may agree.
-        let mut numbers = numbers.split_off(numbers.len().min(self.quorum.saturating_sub(1)));
-        let lowest = numbers.last().copied().unwrap_or(0);
-        numbers.extend((lowest.saturating_sub(QUORUM_DEPTH)..lowest).rev());
-        numbers.dedup();
-        for number in numbers {
-            let claims = self.ask_all(BlockTag::Number(number)).await;
-            if let Some(claim) = agreed(&claims, self.quorum) {
-                return Ok(claim);
-            }
-        }
-        Err(self.no_quorum(&tips))
-    }
-
-    /// Whether so many nodes as must agree have this block under its number.
-    pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
-        if self.quorum == 1 {
-            return true;
-        }
-        let claims = self.ask_all(BlockTag::Number(claim.number)).await;
-        claims.iter().filter(|(_, other)| other.hash == claim.hash).count() >= self.quorum
-    }
-
-    /// What every node that is well has under a name.
-    pub async fn ask_all(&self, tag: BlockTag) -> Vec<(Place, HeaderClaim)> {
-        let tags = [tag];
-        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
-            let ask = async |upstream: &Upstream| upstream.fetch_claims(&tags).await;
-            match self.ask_member(member, Subject::Claims, &ask).await? {
-                Ok(claims) => Some((place, claims.into_iter().next().flatten()?)),
-                Err(error) => {
-                    member.failed(&error.to_string(), self.rest);
-                    None
-                }
-            }
-        });
-        join_all(asked).await.into_iter().flatten().collect()
+        place: Place,
+        wanted: &[WantedBlock],
+    ) -> Result<Vec<Fetched>, UpstreamsError> {
+        let member = self.members.get(place).ok_or_else(|| self.none_left())?;
+        let fetched = member.upstream.fetch_blocks(wanted).await;
+        fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
     }
 
     /// A node told what is not true: it is named, counted and not asked for long.
@@ -485,95 +480,72 @@ impl Upstreams {
         said
     }
 
-    /// What is needed to rebuild some blocks, from this node and no other.
-    pub async fn fetch_blocks_of(
-        &self,
-        place: Place,
-        wanted: &[Which],
-    ) -> Result<Vec<Fetched>, UpstreamsError> {
-        let member = self.members.get(place).ok_or_else(|| self.none_left())?;
-        let fetched = member.upstream.fetch_blocks(wanted).await;
-        fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
-    }
-
-    /// A node cannot give what is asked of it, though it does not lie: it is not asked for long.
-    pub fn unable(&self, place: Place, said: &str) {
-        if let Some(member) = self.members.get(place) {
-            warn!(
-                upstream = member.upstream.name(),
-                said, "set aside: it cannot tell what is needed"
-            );
-            member.unable(said, self.rest);
+    /// A node cannot give a block whole, though it does not lie: it has no root that receipts before
+    /// Byzantium commit to. It is not asked for such blocks for long, and for all others as before.
+    pub fn lacks_post_states(&self, place: Place, number: u64, said: &str) {
+        let last = self.pre_byzantium.unwrap_or(number).max(number);
+        if let Some(member) = self.members.get(place)
+            && member.lacks_blocks(last, said, self.rest)
+        {
+            let name = member.upstream.name();
+            warn!(upstream = name, said, last, "not asked for blocks up to the last of these");
         }
     }
 
-    /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
-    pub async fn subscribe(&self) -> Option<TipNews> {
-        for (place, member) in self.members.iter().enumerate() {
-            let Some(news) = member.upstream.news() else { continue };
-            if !self.is_ready(member).await {
-                continue;
-            }
-            match member.upstream.subscribe_tips().await {
-                Ok(()) => {
-                    info!(upstream = member.upstream.name(), "told of new tips by subscription");
-                    let upstream = Arc::clone(&member.upstream);
-                    let connection = upstream.connection();
-                    return Some(TipNews { upstream, news, place, connection });
-                }
-                Err(error) => {
-                    warn!(upstream = member.upstream.name(), %error, "offers no subscription");
+    fn none_left_for(&self, subject: Subject) -> UpstreamsError {
+        match self.members.get(self.decider()) {
+            Some(member) if subject == Subject::Decided && self.members.len() > 1 => {
+                UpstreamsError::Undecided {
+                    name: member.upstream.name().to_owned(),
+                    said: member.status().to_string(),
+                    stand_in_after: self.rest.stand_in_after,
                 }
             }
+            Some(_) | None => self.none_left(),
         }
-        None
     }
 
     fn none_left(&self) -> UpstreamsError {
         let said = self.statuses().into_iter().map(|it| it.to_string()).collect::<Vec<_>>();
         UpstreamsError::NoneLeft(said.join("; "))
     }
+}
 
-    fn no_quorum(&self, claims: &[(Place, HeaderClaim)]) -> UpstreamsError {
-        let said = |(place, claim): &(Place, HeaderClaim)| {
-            format!("{} has {}:{}", self.name(*place), claim.number, claim.hash)
-        };
-        let said: Vec<String> = claims.iter().map(said).collect();
-        UpstreamsError::NoQuorum { quorum: self.quorum, said: said.join("; ") }
+fn last_before_byzantium(spec: &ChainSpec) -> Option<u64> {
+    let mut forks = spec.forks()?.iter();
+    let (_, begins) = forks.find(|(fork, _)| *fork == Fork::Byzantium)?;
+    match begins {
+        Activation::Block(first) => first.checked_sub(1),
+        Activation::Time(_) => None,
     }
 }
 
-/// The claim that at least so many make.
-fn agreed(claims: &[(Place, HeaderClaim)], quorum: usize) -> Option<HeaderClaim> {
-    let count = |claim: &HeaderClaim| claims.iter().filter(|(_, it)| it.hash == claim.hash).count();
-    claims.iter().map(|(_, claim)| *claim).find(|claim| count(claim) >= quorum)
-}
-
-/// News of a node's tips. They say when to look: what the tip is, is asked of those that decide it.
-#[derive(Debug)]
-pub struct TipNews {
-    upstream: Arc<Upstream>,
-    news: tokio::sync::watch::Receiver<Option<hyper::body::Bytes>>,
-    place: Place,
-    /// The connection that was subscribed on.
-    connection: u64,
-}
-
-impl TipNews {
-    /// Waits for the next tip. Of what came between two waits only the newest counts.
-    pub async fn next(&mut self) {
-        // The other end lives as long as the node, which is kept here.
-        let _ = self.news.changed().await;
+impl Refusals {
+    /// Whether a node is known to be unable to give these blocks; if so, why is noted.
+    fn pass_over(&mut self, member: &Member, wanted: &[WantedBlock]) -> bool {
+        if !member.is_rested() {
+            return false;
+        }
+        if let Some(unknown) = member.unknown_among(wanted) {
+            self.unknown.get_or_insert(unknown);
+            return true;
+        }
+        if let Some(said) = member.lacking_among(wanted) {
+            self.refused.push(format!("{}: {said}", member.upstream.name()));
+            return true;
+        }
+        false
     }
 
-    /// Whether the preferred node tells them.
-    #[must_use]
-    pub fn is_of_preferred(&self) -> bool {
-        self.place == 0
-    }
-
-    /// Whether news can still come. A connection that was made anew has no subscription.
-    pub async fn is_alive(&self) -> bool {
-        self.upstream.is_connected().await && self.upstream.connection() == self.connection
+    /// Why there is no answer, if waiting does not help.
+    fn into_error(self) -> Option<UpstreamsError> {
+        let Self { missing, unknown, refused, may_come } = self;
+        if let Some((number, said)) = unknown {
+            return Some(UpstreamsError::UnknownFork { number, said, is_settled: !may_come });
+        }
+        if let Some((number, said)) = missing {
+            return Some(UpstreamsError::NotThere { number, said: said.join("; ") });
+        }
+        (!refused.is_empty()).then(|| UpstreamsError::NoneLeft(refused.join("; ")))
     }
 }

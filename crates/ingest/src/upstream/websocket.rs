@@ -21,7 +21,7 @@ use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async
 
 use super::address::UpstreamUrl;
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
-use super::client::AskLimits;
+use super::ask_limits::AskLimits;
 use super::error::AskError;
 use super::tls;
 
@@ -85,9 +85,10 @@ impl WebSocket {
         self.news.subscribe()
     }
 
-    /// Whether there is a connection.
-    pub(super) async fn is_connected(&self) -> bool {
-        self.link.lock().await.as_ref().is_some_and(|link| !link.questions.is_closed())
+    /// Whether there is a connection; not while one is being made.
+    pub(super) fn is_connected(&self) -> bool {
+        let link = self.link.try_lock();
+        link.is_ok_and(|link| link.as_ref().is_some_and(|link| !link.questions.is_closed()))
     }
 
     /// The number of the newest connection.

@@ -1,7 +1,10 @@
 //! A data folder that is whole passes its check; one that is not is told from it, with the place.
 
-use ingest::archive::Format;
+use chain::BlockRange;
+use ingest::archive::{Archive, Format};
 use ingest::check::check_all;
+use ingest::export::{Exporter, Kind, held_by, plan};
+use ingest::import::Settings as ImportSettings;
 use ingest::prove::Unwatched;
 use ingest::sample::{Payload, Settings};
 use store::check::Found;
@@ -92,4 +95,31 @@ fn cut_and_missing_files_are_found() {
         std::fs::write(&path, bytes).unwrap();
     }
     assert!(check(&data).1.is_empty());
+}
+
+#[test]
+fn an_export_goes_on_when_a_writer_retires_the_files_of_its_view() {
+    let chain = chain(60);
+    let (folder, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let files = write(folder.path(), Format::Ere, &blocks(&chain));
+    let data = DataFolder::new(&spec(&chain));
+    let first = ImportSettings { blocks: BlockRange::from_ends(0, 29), ..settings() };
+    data.import_all(&files, first);
+    let store = data.store();
+    let view = store.view();
+    let retired = data.folder.path().join(&view.manifest().segments()[0].file_name);
+    data.import_all(&files, settings());
+    assert!(!retired.exists());
+    let exporter = Exporter {
+        view: &view,
+        store: &store,
+        network: "sample",
+        kind: Kind::Archive(Format::Ere),
+        folder: to.path(),
+        threads: threads(2),
+        progress: &Unwatched,
+    };
+    let written = exporter.export(&plan(&held_by(&view, None), None)).unwrap();
+    let archive = Archive::open(&written.files[0].path).unwrap();
+    assert_eq!(Some(archive.range()), BlockRange::from_ends(0, 29));
 }

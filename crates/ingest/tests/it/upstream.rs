@@ -2,6 +2,7 @@
 
 mod backfill;
 mod chains;
+mod decider;
 mod faults;
 mod follow;
 mod followed;
@@ -9,6 +10,7 @@ mod future;
 mod memory;
 mod merge;
 mod node;
+mod quorum;
 mod rules;
 mod script;
 mod told;

@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 120;
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum AnswerKind {
     /// This, which may be null.
     Result(Value),
     /// No.
@@ -33,7 +33,7 @@ pub struct NotAnAnswer {
     pub begin: String,
 }
 
-impl Said {
+impl AnswerKind {
     /// Reads the body of an answer to one call.
     pub fn parse(body: &[u8]) -> Result<Self, NotAnAnswer> {
         let refuse = || NotAnAnswer { begin: shortened(&String::from_utf8_lossy(body)) };
@@ -74,22 +74,26 @@ pub struct Difference {
 /// Every place where two answers differ. Refusals are compared by their codes: the messages are
 /// each server's own.
 #[must_use]
-pub fn differences(ours: &Said, theirs: &Said) -> Vec<Difference> {
-    let mut walk = Walk::default();
+pub fn differences(ours: &AnswerKind, theirs: &AnswerKind) -> Vec<Difference> {
+    let mut walk = DifferenceWalk::default();
     match (ours, theirs) {
-        (Said::Result(ours), Said::Result(theirs)) => {
-            walk.steps.push(Step::Member("result"));
+        (AnswerKind::Result(ours), AnswerKind::Result(theirs)) => {
+            walk.steps.push(PathStep::Member("result"));
             walk.values(Some(ours), Some(theirs));
         }
-        (Said::Refused { code: our_code, .. }, Said::Refused { code: their_code, .. }) => {
-            walk.steps.push(Step::Member("error"));
-            walk.steps.push(Step::Member("code"));
+        (
+            AnswerKind::Refused { code: our_code, .. },
+            AnswerKind::Refused { code: their_code, .. },
+        ) => {
+            walk.steps.push(PathStep::Member("error"));
+            walk.steps.push(PathStep::Member("code"));
             if our_code != their_code {
                 walk.found(ours.shown(), theirs.shown());
             }
         }
-        (Said::Result(_), Said::Refused { .. }) | (Said::Refused { .. }, Said::Result(_)) => {
-            walk.steps.push(Step::Member("answer"));
+        (AnswerKind::Result(_), AnswerKind::Refused { .. })
+        | (AnswerKind::Refused { .. }, AnswerKind::Result(_)) => {
+            walk.steps.push(PathStep::Member("answer"));
             walk.found(ours.shown(), theirs.shown());
         }
     }
@@ -97,19 +101,19 @@ pub fn differences(ours: &Said, theirs: &Said) -> Vec<Difference> {
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Member(&'a str),
     Position(usize),
 }
 
 /// On the way through two values at once. `serde_json` bounds how deep they go.
 #[derive(Default)]
-struct Walk<'a> {
-    steps: Vec<Step<'a>>,
+struct DifferenceWalk<'a> {
+    steps: Vec<PathStep<'a>>,
     differences: Vec<Difference>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DifferenceWalk<'a> {
     fn values(&mut self, ours: Option<&'a Value>, theirs: Option<&'a Value>) {
         match (ours, theirs) {
             (Some(Value::Object(ours)), Some(Value::Object(theirs))) => self.objects(ours, theirs),
@@ -122,7 +126,7 @@ impl<'a> Walk<'a> {
     fn objects(&mut self, ours: &'a Map<String, Value>, theirs: &'a Map<String, Value>) {
         let only_theirs = theirs.keys().filter(|name| !ours.contains_key(*name));
         for name in ours.keys().chain(only_theirs) {
-            self.steps.push(Step::Member(name));
+            self.steps.push(PathStep::Member(name));
             self.values(ours.get(name), theirs.get(name));
             self.steps.pop();
         }
@@ -130,12 +134,12 @@ impl<'a> Walk<'a> {
 
     fn lists(&mut self, ours: &'a [Value], theirs: &'a [Value]) {
         if ours.len() != theirs.len() {
-            self.steps.push(Step::Member("length"));
+            self.steps.push(PathStep::Member("length"));
             self.found(ours.len().to_string(), theirs.len().to_string());
             self.steps.pop();
         }
         for (position, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-            self.steps.push(Step::Position(position));
+            self.steps.push(PathStep::Position(position));
             self.values(Some(ours), Some(theirs));
             self.steps.pop();
         }
@@ -150,8 +154,10 @@ impl<'a> Walk<'a> {
             }
             // Writing to a string cannot fail.
             let _ = match step {
-                Step::Member(name) => path.write_str(name).and(pattern.write_str(name)),
-                Step::Position(position) => write!(path, "{position}").and(pattern.write_char('*')),
+                PathStep::Member(name) => path.write_str(name).and(pattern.write_str(name)),
+                PathStep::Position(position) => {
+                    write!(path, "{position}").and(pattern.write_char('*'))
+                }
             };
         }
         let pattern = shortened(&pattern);
@@ -179,7 +185,7 @@ mod tests {
 
     /// `expected` has one `path pattern: ours | theirs` for each difference.
     fn check(ours: &str, theirs: &str, expected: &[&str]) {
-        let said = |text: &str| Said::parse(text.as_bytes()).unwrap();
+        let said = |text: &str| AnswerKind::parse(text.as_bytes()).unwrap();
         let found: Vec<String> = differences(&said(ours), &said(theirs))
             .iter()
             .map(|it| format!("{} {}: {} | {}", it.path, it.pattern, it.ours, it.theirs))
@@ -249,7 +255,7 @@ mod tests {
     fn what_is_no_answer_is_told() {
         for body in ["", "[]", "{}", "<html>", r#"{"error":{"message":"no code"}}"#, "\u{fffd}"] {
             let begin = body.to_owned();
-            assert_eq!(Said::parse(body.as_bytes()), Err(NotAnAnswer { begin }), "{body}");
+            assert_eq!(AnswerKind::parse(body.as_bytes()), Err(NotAnAnswer { begin }), "{body}");
         }
     }
 }

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct ComparedCall {
     /// The method.
     pub method: &'static str,
     /// Its parameters.
     pub params: Value,
 }
 
-impl Question {
+impl ComparedCall {
     fn new(method: &'static str, params: Value) -> Self {
         Self { method, params }
     }
@@ -32,29 +32,29 @@ impl Question {
 /// Questions about a block that is held, and about some of its transactions. `block` is our own
 /// answer, with the hashes of its transactions.
 #[must_use]
-pub fn questions_of_block(block: &Value, picked: &[u64], has_receipts: bool) -> Vec<Question> {
+pub fn questions_of_block(block: &Value, picked: &[u64], has_receipts: bool) -> Vec<ComparedCall> {
     let (number, hash) = (block.get("number"), block.get("hash"));
     let transactions = block.get("transactions").and_then(Value::as_array);
     let transactions = transactions.map_or(&[][..], Vec::as_slice);
     let mut questions = vec![
-        Question::new("eth_getBlockByNumber", json!([number, true])),
-        Question::new("eth_getBlockByNumber", json!([number, false])),
-        Question::new("eth_getBlockByHash", json!([hash, true])),
-        Question::new("eth_getBlockByHash", json!([hash, false])),
+        ComparedCall::new("eth_getBlockByNumber", json!([number, true])),
+        ComparedCall::new("eth_getBlockByNumber", json!([number, false])),
+        ComparedCall::new("eth_getBlockByHash", json!([hash, true])),
+        ComparedCall::new("eth_getBlockByHash", json!([hash, false])),
     ];
     let of_index = |index: &str| {
         [
-            Question::new("eth_getTransactionByBlockNumberAndIndex", json!([number, index])),
-            Question::new("eth_getTransactionByBlockHashAndIndex", json!([hash, index])),
+            ComparedCall::new("eth_getTransactionByBlockNumberAndIndex", json!([number, index])),
+            ComparedCall::new("eth_getTransactionByBlockHashAndIndex", json!([hash, index])),
         ]
     };
     for &index in picked {
         let found = usize::try_from(index).ok().and_then(|index| transactions.get(index));
         let Some(transaction) = found else { continue };
-        questions.push(Question::new("eth_getTransactionByHash", json!([transaction])));
+        questions.push(ComparedCall::new("eth_getTransactionByHash", json!([transaction])));
         questions.extend(of_index(&format!("{index:#x}")));
         if has_receipts {
-            questions.push(Question::new("eth_getTransactionReceipt", json!([transaction])));
+            questions.push(ComparedCall::new("eth_getTransactionReceipt", json!([transaction])));
         }
     }
     // One past the last is not there.
@@ -64,17 +64,17 @@ pub fn questions_of_block(block: &Value, picked: &[u64], has_receipts: bool) -> 
 
 /// Questions about what no chain has.
 #[must_use]
-pub fn questions_of_absent() -> Vec<Question> {
+pub fn questions_of_absent() -> Vec<ComparedCall> {
     let hash = format!("0x{}", "11".repeat(32));
     // No chain will come so far, and every server can read the number.
     let number = "0xffffffffff";
     vec![
-        Question::new("eth_getBlockByNumber", json!([number, false])),
-        Question::new("eth_getBlockByHash", json!([hash, false])),
-        Question::new("eth_getTransactionByHash", json!([hash])),
-        Question::new("eth_getTransactionByBlockNumberAndIndex", json!([number, "0x0"])),
-        Question::new("eth_getTransactionByBlockHashAndIndex", json!([hash, "0x0"])),
-        Question::new("eth_getTransactionReceipt", json!([hash])),
+        ComparedCall::new("eth_getBlockByNumber", json!([number, false])),
+        ComparedCall::new("eth_getBlockByHash", json!([hash, false])),
+        ComparedCall::new("eth_getTransactionByHash", json!([hash])),
+        ComparedCall::new("eth_getTransactionByBlockNumberAndIndex", json!([number, "0x0"])),
+        ComparedCall::new("eth_getTransactionByBlockHashAndIndex", json!([hash, "0x0"])),
+        ComparedCall::new("eth_getTransactionReceipt", json!([hash])),
     ]
 }
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn all_six_reads_are_asked_of_a_block_and_of_what_is_not_there() {
         let block = json!({ "number": "0x5", "hash": "0xab", "transactions": ["0x1", "0x2"] });
-        let names = |questions: &[Question]| {
+        let names = |questions: &[ComparedCall]| {
             let mut names: Vec<&str> = questions.iter().map(|question| question.method).collect();
             names.sort_unstable();
             names.dedup();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Difference, Question};
+use super::{ComparedCall, Difference};
 
 /// Kinds of differences that are told apart. A server that is wholly another gives many; more of
 /// them tell nobody anything.
@@ -13,9 +13,9 @@ const GROUPS_MAX: usize = 1000;
 
 /// What came out of all questions.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct CompareTally {
     methods: BTreeMap<&'static str, MethodCount>,
-    groups: BTreeMap<(&'static str, String), Group>,
+    groups: BTreeMap<(&'static str, String), DifferenceGroup>,
     ungrouped: u64,
 }
 
@@ -30,21 +30,26 @@ pub struct MethodCount {
 
 /// One kind of difference: a method and a place, whatever the positions in lists.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct DifferenceGroup {
     /// How often.
     pub count: u64,
     /// When the example was asked, among all questions.
     order: (u64, u64),
     /// What was asked where it was first met.
-    pub question: Question,
+    pub question: ComparedCall,
     /// And what differed there.
     pub example: Difference,
 }
 
-impl Tally {
+impl CompareTally {
     /// Counts a question and the places where its answers differ. `order` says when it was to be
     /// asked: the example of a group is the first of that order, whoever answers first.
-    pub fn add(&mut self, order: (u64, u64), question: &Question, differences: Vec<Difference>) {
+    pub fn add(
+        &mut self,
+        order: (u64, u64),
+        question: &ComparedCall,
+        differences: Vec<Difference>,
+    ) {
         let method = self.methods.entry(question.method).or_default();
         method.asked += 1;
         method.differing += u64::from(!differences.is_empty());
@@ -53,11 +58,16 @@ impl Tally {
             if let Some(group) = self.groups.get_mut(&key) {
                 group.count += 1;
                 if order < group.order {
-                    *group =
-                        Group { count: group.count, order, question: question.clone(), example };
+                    *group = DifferenceGroup {
+                        count: group.count,
+                        order,
+                        question: question.clone(),
+                        example,
+                    };
                 }
             } else if self.groups.len() < GROUPS_MAX {
-                let group = Group { count: 1, order, question: question.clone(), example };
+                let group =
+                    DifferenceGroup { count: 1, order, question: question.clone(), example };
                 self.groups.insert(key, group);
             } else {
                 self.ungrouped += 1;
@@ -71,7 +81,7 @@ impl Tally {
     }
 
     /// Every kind of difference by its method and pattern, in order.
-    pub fn groups(&self) -> impl Iterator<Item = (&'static str, &str, &Group)> {
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, &str, &DifferenceGroup)> {
         self.groups.iter().map(|((method, pattern), group)| (*method, pattern.as_str(), group))
     }
 
@@ -100,8 +110,8 @@ mod tests {
 
     use super::*;
 
-    fn question(number: u64) -> Question {
-        Question { method: "eth_getBlockByNumber", params: json!([number]) }
+    fn question(number: u64) -> ComparedCall {
+        ComparedCall { method: "eth_getBlockByNumber", params: json!([number]) }
     }
 
     fn difference(pattern: &str) -> Difference {
@@ -111,7 +121,7 @@ mod tests {
 
     #[test]
     fn differences_of_one_place_are_one_group_with_the_first_as_example() {
-        let mut tally = Tally::default();
+        let mut tally = CompareTally::default();
         tally.add((2, 0), &question(2), vec![difference("result.*.a"), difference("result.*.a")]);
         tally.add((1, 0), &question(1), vec![difference("result.*.a"), difference("result.b")]);
         tally.add((3, 0), &question(3), Vec::new());
@@ -128,7 +138,7 @@ mod tests {
 
     #[test]
     fn kinds_of_differences_are_limited_and_none_goes_uncounted() {
-        let mut tally = Tally::default();
+        let mut tally = CompareTally::default();
         let many = (0..=GROUPS_MAX).map(|name| difference(&format!("result.{name}")));
         tally.add((0, 0), &question(0), many.collect());
         assert_eq!((tally.groups().count(), tally.ungrouped()), (GROUPS_MAX, 1));

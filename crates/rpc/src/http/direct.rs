@@ -5,26 +5,22 @@
 //! goes to hyper, with that request unread.
 //!
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
-//! "Most requests go past hyper" in ARCHITECTURE.md for what going past it measured.
+//! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use httparse::Status;
 use hyper::StatusCode;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::encoding::{self, Coding};
-use super::outbox::{self, Wire};
-use super::workers::Seat;
-use super::{Answer, HttpSettings, Server, clock, headers, refused, whole};
+use super::{HttpAnswer, HttpSettings, Server, clock, headers, refused, whole};
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
@@ -38,25 +34,16 @@ const HEADERS_MAX: usize = 48;
 
 /// How a connection went.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum DirectOutcome {
     /// It is over.
     Ended,
     /// It is hyper's now, with what has come of the next request.
     Other(TcpStream, Vec<u8>),
-    /// It goes on on another thread, with what has come of the next request.
-    Elsewhere(TcpStream, Vec<u8>, Seat),
-}
-
-/// Why we serve it no longer.
-enum End {
-    Over,
-    Other,
-    Elsewhere(Seat),
 }
 
 /// What the bytes so far are.
 #[derive(Debug, PartialEq, Eq)]
-enum Head {
+enum RequestHead {
     /// The beginning of a head.
     Partial,
     /// Nothing for us.
@@ -82,16 +69,13 @@ enum Lost {
     Stopping,
     /// It took too long.
     Late,
-    /// The last answer has to be sent first.
-    Stuck,
 }
 
 /// A connection.
 #[derive(Debug)]
 struct Connection<'a> {
     server: &'a Server,
-    reader: OwnedReadHalf,
-    wire: Arc<Wire>,
+    stream: TcpStream,
     /// What was read and not yet answered.
     unread: Vec<u8>,
     /// The head of an answer, kept for its room.
@@ -111,12 +95,12 @@ struct LastRequest {
 
 impl LastRequest {
     /// What the bytes so far are.
-    fn read_head(&mut self, bytes: &[u8], settings: &HttpSettings) -> Head {
+    fn read_head(&mut self, bytes: &[u8], settings: &HttpSettings) -> RequestHead {
         if let Some(post) = self.post.filter(|_| bytes.starts_with(&self.head)) {
-            return Head::Post(post);
+            return RequestHead::Post(post);
         }
         let head = read_head(bytes, settings);
-        if let Head::Post(post) = head {
+        if let RequestHead::Post(post) = head {
             let own = bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
             self.post = own.map(|_| post);
             self.head.clear();
@@ -130,51 +114,25 @@ impl LastRequest {
 pub(super) async fn serve(
     server: &Server,
     stream: TcpStream,
-    unread: Vec<u8>,
-    seat: &mut Seat,
     stopping: &mut watch::Receiver<bool>,
-) -> Outcome {
-    let mut connection = Connection::new(server, stream, unread);
-    let end = connection.serve(seat, stopping).await;
-    if connection.settle().await.is_err() {
-        return Outcome::Ended;
-    }
-    let outcome = match end {
-        End::Over => None,
-        End::Other => {
-            connection.into_parts().map(|(stream, unread)| Outcome::Other(stream, unread))
-        }
-        End::Elsewhere(seat) => {
-            connection.into_parts().map(|(stream, unread)| Outcome::Elsewhere(stream, unread, seat))
-        }
-    };
-    outcome.unwrap_or(Outcome::Ended)
+) -> DirectOutcome {
+    Connection::new(server, stream).serve(stopping).await
 }
 
 impl<'a> Connection<'a> {
-    fn new(server: &'a Server, stream: TcpStream, unread: Vec<u8>) -> Self {
-        let (reader, writer) = stream.into_split();
-        let wire = Arc::new(Wire::new(writer));
+    fn new(server: &'a Server, stream: TcpStream) -> Self {
         Connection {
             server,
-            reader,
-            wire,
-            unread,
+            stream,
+            unread: Vec::new(),
             head: Vec::new(),
             last_request: LastRequest::default(),
             is_armed: false,
         }
     }
 
-    /// The connection for others, once nothing of it waits to be sent.
-    fn into_parts(self) -> Option<(TcpStream, Vec<u8>)> {
-        let writer = Wire::into_half(Arc::into_inner(self.wire)?);
-        let stream = self.reader.reunite(writer).ok()?;
-        Some((stream, self.unread))
-    }
-
-    /// Serves requests of our kind, until one of another comes or this is the wrong place for it.
-    async fn serve(&mut self, seat: &mut Seat, stopping: &mut watch::Receiver<bool>) -> End {
+    /// Serves requests of our kind, until one of another comes.
+    async fn serve(mut self, stopping: &mut watch::Receiver<bool>) -> DirectOutcome {
         let news = stopping.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
@@ -186,15 +144,17 @@ impl<'a> Connection<'a> {
             let mut since = None;
             let mut known = None;
             let post = loop {
-                let Connection { unread, last_request, .. } = self;
-                match known.map_or_else(|| last_request.read_head(unread, settings), Head::Post) {
-                    Head::Other => return End::Other,
-                    Head::Post(post) if post.is_whole(unread) => break post,
-                    Head::Post(post) if known.is_none() => {
+                let Connection { unread, last_request, .. } = &mut self;
+                match known
+                    .map_or_else(|| last_request.read_head(unread, settings), RequestHead::Post)
+                {
+                    RequestHead::Other => return DirectOutcome::Other(self.stream, self.unread),
+                    RequestHead::Post(post) if post.is_whole(unread) => break post,
+                    RequestHead::Post(post) if known.is_none() => {
                         known = Some(post);
                         since = None;
                     }
-                    Head::Post(_) | Head::Partial => {}
+                    RequestHead::Post(_) | RequestHead::Partial => {}
                 }
                 let was_empty = unread.is_empty();
                 let patience = match known {
@@ -211,23 +171,17 @@ impl<'a> Connection<'a> {
                 match self.read_more(timer.as_mut(), &news, &mut deadline, &mut stopped).await {
                     Ok(()) if was_empty => since = None,
                     Ok(()) => {}
-                    Err(Lost::Stuck) if self.settle().await.is_ok() => since = None,
                     Err(Lost::Late) if known.is_some() => {
                         let late = "request body took too long";
                         self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
-                        return End::Over;
+                        return DirectOutcome::Ended;
                     }
-                    Err(Lost::Ended | Lost::Stopping | Lost::Late | Lost::Stuck) => {
-                        return End::Over;
-                    }
+                    Err(Lost::Ended | Lost::Stopping | Lost::Late) => return DirectOutcome::Ended,
                 }
             };
-            if let Some(better) = seat.better(self.wire.stream()) {
-                return End::Elsewhere(better);
-            }
             let is_last = is_stopping;
             if self.answer(post, is_last).await.is_err() || is_last {
-                return End::Over;
+                return DirectOutcome::Ended;
             }
         }
     }
@@ -253,9 +207,6 @@ impl Connection<'_> {
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
         poll_fn(|context| {
-            if self.wire.is_stuck(context) {
-                return Poll::Ready(Err(Lost::Stuck));
-            }
             if let Poll::Ready(read) = self.poll_read(context) {
                 let is_more = read.is_ok_and(|count| count > 0);
                 return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
@@ -290,13 +241,13 @@ impl Connection<'_> {
 
     /// Reads what is there, with room taken only then.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        ready!(self.reader.as_ref().poll_read_ready(context))?;
+        ready!(self.stream.poll_read_ready(context))?;
         if self.unread.is_empty() {
             self.unread = spare::take();
         } else {
             self.unread.reserve(spare::BYTES);
         }
-        let read = pin!(self.reader.read_buf(&mut self.unread)).poll(context);
+        let read = pin!(self.stream.read_buf(&mut self.unread)).poll(context);
         self.leave_buffer();
         read
     }
@@ -337,7 +288,7 @@ impl Connection<'_> {
     }
 
     /// Answers with a refusal of the transport, after which the connection ends.
-    async fn write_last(&mut self, answer: Answer) {
+    async fn write_last(&mut self, answer: HttpAnswer) {
         self.head.clear();
         let status = answer.status();
         let line = format!("HTTP/1.1 {status}\r\n");
@@ -350,8 +301,7 @@ impl Connection<'_> {
         let _ = self.write(&reply, true).await;
     }
 
-    /// Ends the head and writes the answer: a short one with those of others, a long one without
-    /// copying what it is made of.
+    /// Ends the head and writes the answer, without copying what it is made of.
     async fn write(&mut self, reply: &Reply, is_last: bool) -> Result<(), Lost> {
         let mut digits = itoa::Buffer::new();
         put_header(&mut self.head, "content-length", digits.format(reply.len()));
@@ -360,32 +310,15 @@ impl Connection<'_> {
         }
         clock::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
-        // A client that asks before it was answered has its answers in order.
-        if !self.wire.is_clear() {
-            self.settle().await?;
-        }
         let [begin, middle, end] = reply.parts();
-        let parts = [&self.head[..], begin, middle, end];
-        let is_short = reply.len() <= outbox::SHORT_BYTES_MAX && !is_last;
-        if is_short && outbox::put(&self.wire, &parts) {
-            return Ok(());
-        }
-        // The short ones have waited for this one to be made; that is enough.
-        outbox::flush();
-        self.write_parts(&mut parts.map(IoSlice::new)).await
-    }
-
-    /// Sends what is left of earlier answers.
-    async fn settle(&mut self) -> Result<(), Lost> {
-        let unsent = self.wire.take_unsent();
-        self.write_parts(&mut [IoSlice::new(&unsent)]).await
+        self.write_parts(&mut [&self.head[..], begin, middle, end].map(IoSlice::new)).await
     }
 
     /// Writes all of it, for as long as the client takes some of it now and then.
     async fn write_parts(&self, mut left: &mut [IoSlice<'_>]) -> Result<(), Lost> {
         while left.iter().any(|slice| !slice.is_empty()) {
             let idle = self.server.settings.idle_timeout;
-            let writing = write_some(self.wire.stream(), left);
+            let writing = write_some(&self.stream, left);
             match in_time(writing, || Instant::now().checked_add(idle)).await {
                 Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
                 Some(Ok(count)) => IoSlice::advance_slices(&mut left, count),
@@ -412,25 +345,25 @@ fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
 }
 
 /// What the bytes so far are.
-fn read_head(bytes: &[u8], settings: &HttpSettings) -> Head {
+fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
     let method = b"POST ";
     let begins = method.get(..bytes.len().min(method.len())).unwrap_or_default();
     if !bytes.starts_with(begins) {
-        return Head::Other;
+        return RequestHead::Other;
     }
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     let head_bytes = match request.parse(bytes) {
         Ok(Status::Complete(count)) => count,
-        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return Head::Partial,
-        Ok(Status::Partial) | Err(_) => return Head::Other,
+        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return RequestHead::Partial,
+        Ok(Status::Partial) | Err(_) => return RequestHead::Other,
     };
     if request.version != Some(1) {
-        return Head::Other;
+        return RequestHead::Other;
     }
     match read_fields(request.headers, settings) {
-        Some((body_bytes, coding)) => Head::Post(Post { head_bytes, body_bytes, coding }),
-        None => Head::Other,
+        Some((body_bytes, coding)) => RequestHead::Post(Post { head_bytes, body_bytes, coding }),
+        None => RequestHead::Other,
     }
 }
 
@@ -476,7 +409,7 @@ fn read_fields(
 mod tests {
     use super::*;
 
-    fn head(fields: &str) -> Head {
+    fn head(fields: &str) -> RequestHead {
         let text = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n{{}}");
         read_head(text.as_bytes(), &HttpSettings::default())
     }
@@ -488,7 +421,7 @@ mod tests {
         let length = "POST / HTTP/1.1\r\n\r\n\r\n".len();
         let post = |fields: &str, coding| {
             let head_bytes = length + fields.len();
-            assert_eq!(head(fields), Head::Post(Post { head_bytes, body_bytes: 2, coding }));
+            assert_eq!(head(fields), RequestHead::Post(Post { head_bytes, body_bytes: 2, coding }));
         };
         post(USUAL, None);
         post(&format!("{USUAL}\r\nAccept-Encoding: gzip\r\nAccept: */*"), Some(Coding::Gzip));
@@ -502,12 +435,12 @@ mod tests {
         let settings = HttpSettings::default();
         for end in 0..whole.len() {
             let part = whole.as_bytes().get(..end).unwrap_or_default();
-            assert_eq!(read_head(part, &settings), Head::Partial, "{end}");
+            assert_eq!(read_head(part, &settings), RequestHead::Partial, "{end}");
         }
         let endless = [whole.trim_end(), "\r\nx: ", &"y".repeat(HEAD_BYTES_MAX)].concat();
-        assert_eq!(read_head(endless.as_bytes(), &settings), Head::Other);
+        assert_eq!(read_head(endless.as_bytes(), &settings), RequestHead::Other);
         for other in ["GET / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\n", "PUT", "\r\n", "\u{1}"] {
-            assert_eq!(read_head(other.as_bytes(), &settings), Head::Other, "{other:?}");
+            assert_eq!(read_head(other.as_bytes(), &settings), RequestHead::Other, "{other:?}");
         }
     }
 
@@ -523,7 +456,7 @@ mod tests {
             "trailer: x",
             "content-length: 2",
         ] {
-            assert_eq!(head(&format!("{USUAL}\r\n{more}")), Head::Other, "{more}");
+            assert_eq!(head(&format!("{USUAL}\r\n{more}")), RequestHead::Other, "{more}");
         }
         for (usual, other) in [
             ("application/json", "text/plain"),
@@ -533,7 +466,7 @@ mod tests {
             ("Length: 2", "Length: 99999999999999999999"),
             ("Length: 2", "Length: 6000000"),
         ] {
-            assert_eq!(head(&USUAL.replace(usual, other)), Head::Other, "{other}");
+            assert_eq!(head(&USUAL.replace(usual, other)), RequestHead::Other, "{other}");
         }
     }
 
@@ -561,7 +494,7 @@ mod tests {
         let settings = HttpSettings { hosts: vec!["b".to_owned()], ..HttpSettings::default() };
         let text =
             |host: &str| format!("POST / HTTP/1.1\r\n{}\r\n\r\n", USUAL.replace("Host: a", host));
-        assert_eq!(read_head(text("Host: a").as_bytes(), &settings), Head::Other);
-        assert!(matches!(read_head(text("Host: b").as_bytes(), &settings), Head::Post(_)));
+        assert_eq!(read_head(text("Host: a").as_bytes(), &settings), RequestHead::Other);
+        assert!(matches!(read_head(text("Host: b").as_bytes(), &settings), RequestHead::Post(_)));
     }
 }

@@ -10,8 +10,8 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::{Answer, splice, whole};
-use crate::cache::{AnswerCache, Form, Kept};
+use super::{HttpAnswer, splice, whole};
+use crate::cache::{AnswerCache, CacheEntry, CacheForm};
 use crate::reply::{Reply, Shared};
 
 /// Shorter answers are not worth compressing.
@@ -45,7 +45,7 @@ impl Coding {
 
 /// Why a body is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum DecodeRefusal {
     TooLarge,
     Unknown,
     Broken,
@@ -56,29 +56,30 @@ pub(super) fn decompress(
     body: Bytes,
     coding: Option<&HeaderValue>,
     bytes_max: usize,
-) -> Result<Bytes, Refused> {
+) -> Result<Bytes, DecodeRefusal> {
     let Some(coding) = coding else { return Ok(body) };
-    let name = coding.to_str().map_err(|_| Refused::Unknown)?.trim().to_ascii_lowercase();
+    let name = coding.to_str().map_err(|_| DecodeRefusal::Unknown)?.trim().to_ascii_lowercase();
     match name.as_str() {
         "" | "identity" => Ok(body),
         "gzip" => read_all(GzDecoder::new(&*body), bytes_max),
         "zstd" => {
-            let decoder = zstd::stream::read::Decoder::new(&*body).map_err(|_| Refused::Broken)?;
+            let decoder =
+                zstd::stream::read::Decoder::new(&*body).map_err(|_| DecodeRefusal::Broken)?;
             read_all(decoder, bytes_max)
         }
-        _ => Err(Refused::Unknown),
+        _ => Err(DecodeRefusal::Unknown),
     }
 }
 
-fn read_all(reader: impl Read, bytes_max: usize) -> Result<Bytes, Refused> {
+fn read_all(reader: impl Read, bytes_max: usize) -> Result<Bytes, DecodeRefusal> {
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let mut out = Vec::new();
-    reader.take(limit).read_to_end(&mut out).map_err(|_| Refused::Broken)?;
-    if out.len() > bytes_max { Err(Refused::TooLarge) } else { Ok(out.into()) }
+    reader.take(limit).read_to_end(&mut out).map_err(|_| DecodeRefusal::Broken)?;
+    if out.len() > bytes_max { Err(DecodeRefusal::TooLarge) } else { Ok(out.into()) }
 }
 
 /// Compresses an answer, if the client takes one of our encodings and it is worth it.
-pub(super) async fn compress(answer: Answer, accepted: Option<&HeaderValue>) -> Answer {
+pub(super) async fn compress(answer: HttpAnswer, accepted: Option<&HeaderValue>) -> HttpAnswer {
     let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
         return answer;
     };
@@ -88,7 +89,7 @@ pub(super) async fn compress(answer: Answer, accepted: Option<&HeaderValue>) -> 
     if packed.is_some() {
         head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     }
-    Answer::from_parts(head, Full::new(body))
+    HttpAnswer::from_parts(head, Full::new(body))
 }
 
 /// The same for an answer that is not yet in one piece; tells whether it was compressed. What is made
@@ -111,8 +112,8 @@ pub(super) async fn pack_reply(
 /// The body of a reply whose result is kept, with the result as it was packed once for all.
 async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option<Reply> {
     let form = match coding {
-        Coding::Gzip => Form::Gzip,
-        Coding::Zstd => Form::Zstd,
+        Coding::Gzip => CacheForm::Gzip,
+        Coding::Zstd => CacheForm::Zstd,
         // Its blocks are not cut at bytes.
         Coding::Brotli => return None,
     };
@@ -128,7 +129,7 @@ async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option
     } else {
         let plain = kept.result.clone();
         let packed = off_thread(plain.len(), move || splice::pack_part(form, &plain)).await?;
-        cache.keep(key, Kept { result: packed.clone(), ..*kept });
+        cache.keep(key, CacheEntry { result: packed.clone(), ..*kept });
         packed
     };
     splice::join(form, begin, &packed, plain.len(), end)
@@ -230,12 +231,12 @@ mod tests {
             let name = HeaderValue::from_static(coding.name());
             let back = |max| decompress(packed.clone(), Some(&name), max);
             assert_eq!(back(100_000), Ok(body.clone()));
-            assert_eq!(back(99_999), Err(Refused::TooLarge));
+            assert_eq!(back(99_999), Err(DecodeRefusal::TooLarge));
             let broken = Bytes::from_static(b"not compressed at all");
-            assert_eq!(decompress(broken, Some(&name), 100), Err(Refused::Broken));
+            assert_eq!(decompress(broken, Some(&name), 100), Err(DecodeRefusal::Broken));
         }
         let unknown = HeaderValue::from_static("compress");
-        assert_eq!(decompress(body.clone(), Some(&unknown), 100), Err(Refused::Unknown));
+        assert_eq!(decompress(body.clone(), Some(&unknown), 100), Err(DecodeRefusal::Unknown));
         assert_eq!(decompress(body.clone(), None, 100), Ok(body));
     }
 }

@@ -21,9 +21,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use super::direct::{self, Outcome};
-use super::patience::{Deadlines, Patience, Watched};
-use super::room::{Full, Place, Room};
+use super::connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
+use super::direct::{self, DirectOutcome};
+use super::idle_timer::{IdleLimits, IdleTimer, TimedStream};
 use super::upgrade::Handover;
 use super::workers::{Seat, Workers};
 use super::{RETRY_AFTER_SECONDS, Server, socket};
@@ -74,7 +74,8 @@ impl Listener {
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let settings = &server.settings;
-        let room = Room::new(settings.connections_max, settings.connections_per_client_max);
+        let limiter =
+            ConnectionLimiter::new(settings.connections_max, settings.connections_per_client_max);
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let workers = Workers::start(settings.threads.unwrap_or_else(cores))
             .map_err(|cause| ServeError { address: self.address, cause })?;
@@ -97,10 +98,12 @@ impl Listener {
             };
             // Answers are written whole: waiting to fill a packet only delays them.
             let _ = stream.set_nodelay(true);
-            match room.enter(client) {
+            match limiter.enter(client) {
                 Ok(place) => {
-                    let taken = Taken { server: Arc::clone(&server), client, _place: place };
-                    taken.begin(stream, Vec::new(), workers.seat(), stopping.subscribe());
+                    let taken =
+                        AcceptedConnection { server: Arc::clone(&server), client, _place: place };
+                    let seat = workers.seat();
+                    seat.thread().spawn(taken.serve(stream, seat, stopping.subscribe()));
                 }
                 Err(full) => {
                     workers.seat().thread().spawn(turn_away(stream, client, full));
@@ -119,50 +122,32 @@ impl Listener {
 }
 
 /// A connection that has its place.
-struct Taken {
+struct AcceptedConnection {
     server: Arc<Server>,
     client: IpAddr,
-    _place: Place,
+    _place: ConnectionPermit,
 }
 
-impl Taken {
-    /// Serves a connection on the thread of its seat, beginning with what was read of it elsewhere.
-    fn begin(
-        self,
-        stream: std::net::TcpStream,
-        unread: Vec<u8>,
-        seat: Seat,
-        stopping: watch::Receiver<bool>,
-    ) {
-        let thread = seat.thread();
-        thread.spawn(self.serve(stream, unread, seat, stopping));
-    }
-
+impl AcceptedConnection {
     /// Serves a connection to its end: what most clients ask directly, all else by hyper, and
     /// perhaps as a WebSocket at last.
     async fn serve(
         self,
         stream: std::net::TcpStream,
-        unread: Vec<u8>,
-        mut seat: Seat,
+        _seat: Seat,
         mut stopping: watch::Receiver<bool>,
     ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        match direct::serve(&self.server, stream, unread, &mut seat, &mut stopping).await {
-            Outcome::Ended => {}
-            Outcome::Elsewhere(stream, unread, seat) => {
-                if let Ok(stream) = stream.into_std() {
-                    self.begin(stream, unread, seat, stopping);
-                }
-            }
-            Outcome::Other(stream, unread) => {
-                let patience = Patience::new(Deadlines {
+        match direct::serve(&self.server, stream, &mut stopping).await {
+            DirectOutcome::Ended => {}
+            DirectOutcome::Other(stream, unread) => {
+                let idle_timer = IdleTimer::new(IdleLimits {
                     head: self.server.settings.header_timeout,
                     idle: self.server.settings.idle_timeout,
                 });
-                let stream = Watched::new(stream, unread, Arc::clone(&patience));
+                let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer));
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
-                Box::pin(self.serve_any(stream, patience, &mut stopping)).await;
+                Box::pin(self.serve_any(stream, idle_timer, &mut stopping)).await;
             }
         }
     }
@@ -170,18 +155,18 @@ impl Taken {
     /// HTTP/1.1 or HTTP/2, as the client begins.
     async fn serve_any(
         &self,
-        stream: Watched<TcpStream>,
-        patience: Arc<Patience>,
+        stream: TimedStream<TcpStream>,
+        idle_timer: Arc<IdleTimer>,
         stopping: &mut watch::Receiver<bool>,
     ) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        // The head has a time of its own, told from the time between requests: see `patience`.
+        // The head has a time of its own, told from the time between requests: see `idle_timer`.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
         builder.http2().timer(TokioTimer::new());
         let handover = Arc::<Handover>::default();
         let service = service_fn(|request| {
             let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
-            let asked = patience.begin();
+            let asked = idle_timer.begin();
             async move {
                 let answer = server.handle(request, &handover).await;
                 drop(asked);
@@ -201,7 +186,7 @@ impl Taken {
                     }
                     break;
                 }
-                () = patience.wait_until_lost() => {
+                () = idle_timer.wait_until_lost() => {
                     debug!(%client, "a connection was silent for too long");
                     break;
                 }

@@ -42,7 +42,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a socket is not used any more.
 #[derive(Debug, Error)]
-enum End {
+enum SocketEnd {
     /// The client is gone, or takes nothing.
     #[error("{0}")]
     Lost(&'static str),
@@ -55,7 +55,7 @@ enum End {
 }
 
 /// The answer to one message, if there is one, and which message it was.
-struct Answered {
+struct SocketAnswer {
     request: u64,
     body: Option<Vec<u8>>,
 }
@@ -68,7 +68,7 @@ struct Session<'a> {
     /// What nodes send for some of them.
     node_news: mpsc::Receiver<NodeNews>,
     /// Messages that are being answered.
-    answering: FuturesUnordered<BoxFuture<'static, Answered>>,
+    answering: FuturesUnordered<BoxFuture<'static, SocketAnswer>>,
     /// How many messages came.
     requests: u64,
     /// When the client last gave a sign of life.
@@ -108,7 +108,7 @@ pub(super) async fn serve(
 }
 
 impl Session<'_> {
-    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, End> {
+    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, SocketEnd> {
         let mut views = self.service.changes();
         let mut ping = interval(self.settings.ping_interval);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,27 +129,30 @@ impl Session<'_> {
         }
     }
 
-    async fn take(&mut self, message: Option<Result<Message, SocketError>>) -> Result<(), End> {
+    async fn take(
+        &mut self,
+        message: Option<Result<Message, SocketError>>,
+    ) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
         match message {
             Some(Ok(Message::Text(text))) => self.ask(text),
             Some(Ok(Message::Binary(_))) => {
-                return Err(End::Close(CloseCode::Unsupported, "send text frames"));
+                return Err(SocketEnd::Close(CloseCode::Unsupported, "send text frames"));
             }
             // The reply is sent before more is read: it is never more than one that waits.
             Some(Ok(Message::Ping(_))) => self.flush().await?,
             Some(Ok(Message::Pong(_) | Message::Frame(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return Err(End::Closed),
+            Some(Ok(Message::Close(_))) | None => return Err(SocketEnd::Closed),
             Some(Err(SocketError::Capacity(_))) => {
-                return Err(End::Close(CloseCode::Size, "message too large"));
+                return Err(SocketEnd::Close(CloseCode::Size, "message too large"));
             }
             Some(Err(SocketError::Utf8(_))) => {
-                return Err(End::Close(CloseCode::Invalid, "text that is no UTF-8"));
+                return Err(SocketEnd::Close(CloseCode::Invalid, "text that is no UTF-8"));
             }
             Some(Err(SocketError::Protocol(_))) => {
-                return Err(End::Close(CloseCode::Protocol, "not as RFC 6455 has it"));
+                return Err(SocketEnd::Close(CloseCode::Protocol, "not as RFC 6455 has it"));
             }
-            Some(Err(_)) => return Err(End::Lost("the connection broke")),
+            Some(Err(_)) => return Err(SocketEnd::Lost("the connection broke")),
         }
         Ok(())
     }
@@ -162,11 +165,11 @@ impl Session<'_> {
         let time = self.settings.answer_timeout;
         self.answering.push(Box::pin(async move {
             let reply = service.reply(Some(&channel), text.as_bytes(), time).await;
-            Answered { request, body: reply.map(Reply::into_bytes) }
+            SocketAnswer { request, body: reply.map(Reply::into_bytes) }
         }));
     }
 
-    async fn answer(&mut self, answered: Answered) -> Result<(), End> {
+    async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
         if let Some(body) = answered.body {
             self.send(body).await?;
         }
@@ -176,11 +179,11 @@ impl Session<'_> {
     }
 
     /// Tells subscribers of new heads; of so many at a time that calls are answered in between.
-    async fn announce(&mut self) -> Result<(), End> {
+    async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
         for (id, mut seen) in self.subscriptions.told() {
             let told = self.service.new_heads(&id, &mut seen).await;
-            let failed = |_| End::Close(CloseCode::Error, "new heads cannot be read");
+            let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
             let (messages, has_more) = told.map_err(failed)?;
             self.has_news |= has_more;
             for message in messages {
@@ -193,26 +196,29 @@ impl Session<'_> {
 
     /// Sends what a node sent. Whoever subscribed to what a node ended would wait for ever: it is told
     /// by the end of the connection.
-    async fn pass_on(&mut self, news: NodeNews) -> Result<(), End> {
+    async fn pass_on(&mut self, news: NodeNews) -> Result<(), SocketEnd> {
         match news {
             NodeNews::Message { id, text } if self.subscriptions.contains(&id) => {
                 if self.service.conflict().is_some() {
-                    return Err(End::Close(CloseCode::Again, "the upstream node contradicts us"));
+                    return Err(SocketEnd::Close(
+                        CloseCode::Again,
+                        "the upstream node contradicts us",
+                    ));
                 }
                 self.send(text).await
             }
             NodeNews::Ended { id } if self.subscriptions.contains(&id) => {
-                Err(End::Close(CloseCode::Again, "the upstream node ended a subscription"))
+                Err(SocketEnd::Close(CloseCode::Again, "the upstream node ended a subscription"))
             }
             NodeNews::Message { .. } | NodeNews::Ended { .. } => Ok(()),
         }
     }
 
     /// Asks a client that is silent for a sign of life, and gives up one that gives none.
-    async fn ping(&mut self) -> Result<(), End> {
+    async fn ping(&mut self) -> Result<(), SocketEnd> {
         let silent = self.heard.elapsed();
         if silent >= self.settings.idle_timeout {
-            return Err(End::Close(CloseCode::Policy, "silent for too long"));
+            return Err(SocketEnd::Close(CloseCode::Policy, "silent for too long"));
         }
         if silent >= self.settings.ping_interval / 2 {
             self.write(Message::Ping(Bytes::new())).await?;
@@ -221,15 +227,15 @@ impl Session<'_> {
     }
 
     /// Answers what was asked before the server was told to stop.
-    async fn finish(&mut self) -> Result<Infallible, End> {
+    async fn finish(&mut self) -> Result<Infallible, SocketEnd> {
         while let Some(answered) = self.answering.next().await {
             self.answer(answered).await?;
         }
-        Err(End::Close(CloseCode::Away, "the server stops"))
+        Err(SocketEnd::Close(CloseCode::Away, "the server stops"))
     }
 
     /// Sends a message, in parts if it is long.
-    async fn send(&mut self, body: Vec<u8>) -> Result<(), End> {
+    async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
         let mut rest = Bytes::from(body);
         let mut code = Data::Text;
         loop {
@@ -246,20 +252,20 @@ impl Session<'_> {
         }
     }
 
-    async fn write(&mut self, message: Message) -> Result<(), End> {
+    async fn write(&mut self, message: Message) -> Result<(), SocketEnd> {
         taken(&timeout(self.settings.write_timeout, self.stream.send(message)).await)
     }
 
-    async fn flush(&mut self) -> Result<(), End> {
+    async fn flush(&mut self) -> Result<(), SocketEnd> {
         taken(&timeout(self.settings.write_timeout, self.stream.flush()).await)
     }
 
     /// Closes. What the client still sends is read, or closing would take our last words back.
-    async fn leave(mut self, end: End) -> Result<(), SocketError> {
+    async fn leave(mut self, end: SocketEnd) -> Result<(), SocketError> {
         match end {
-            End::Lost(_) => return Ok(()),
-            End::Closed => self.stream.flush().await?,
-            End::Close(code, reason) => {
+            SocketEnd::Lost(_) => return Ok(()),
+            SocketEnd::Closed => self.stream.flush().await?,
+            SocketEnd::Close(code, reason) => {
                 self.stream.close(Some(CloseFrame { code, reason: reason.into() })).await?;
             }
         }
@@ -277,10 +283,10 @@ async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// What became of something that was sent.
-fn taken(sent: &Result<Result<(), SocketError>, Elapsed>) -> Result<(), End> {
+fn taken(sent: &Result<Result<(), SocketError>, Elapsed>) -> Result<(), SocketEnd> {
     match sent {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(End::Lost("the connection broke")),
-        Err(_) => Err(End::Lost("the client does not take what it is sent")),
+        Ok(Err(_)) => Err(SocketEnd::Lost("the connection broke")),
+        Err(_) => Err(SocketEnd::Lost("the client does not take what it is sent")),
     }
 }

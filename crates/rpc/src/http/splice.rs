@@ -15,7 +15,7 @@ use hyper::body::Bytes;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, FrameFormat};
 
-use crate::cache::Form;
+use crate::cache::CacheForm;
 use crate::reply::Reply;
 
 /// Fast levels: a server's time is dearer than the last percent of bytes.
@@ -37,17 +37,17 @@ const CRC_BYTES: usize = 4;
 
 /// Compresses a part, to be joined with others later. `None` for bytes that are kept as they are, and
 /// if the library fails.
-pub(super) fn pack_part(form: Form, plain: &[u8]) -> Option<Bytes> {
+pub(super) fn pack_part(form: CacheForm, plain: &[u8]) -> Option<Bytes> {
     match form {
-        Form::Plain => None,
-        Form::Gzip => pack_gzip_part(plain),
-        Form::Zstd => pack_zstd_part(plain),
+        CacheForm::Plain => None,
+        CacheForm::Gzip => pack_gzip_part(plain),
+        CacheForm::Zstd => pack_zstd_part(plain),
     }
 }
 
 /// The body of something short, a part that was packed, and something short.
 pub(super) fn join(
-    form: Form,
+    form: CacheForm,
     begin: &[u8],
     packed: &Bytes,
     plain_bytes: usize,
@@ -57,9 +57,9 @@ pub(super) fn join(
         return None;
     }
     match form {
-        Form::Plain => None,
-        Form::Gzip => join_gzip(begin, packed, plain_bytes, end),
-        Form::Zstd => join_zstd(begin, packed, end),
+        CacheForm::Plain => None,
+        CacheForm::Gzip => join_gzip(begin, packed, plain_bytes, end),
+        CacheForm::Zstd => join_zstd(begin, packed, end),
     }
 }
 
@@ -205,15 +205,15 @@ mod tests {
 
     use super::*;
 
-    fn unpacked(form: Form, body: &[u8]) -> Vec<u8> {
+    fn unpacked(form: CacheForm, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         match form {
-            Form::Plain => out.extend_from_slice(body),
+            CacheForm::Plain => out.extend_from_slice(body),
             // It reads one member and refuses what follows it.
-            Form::Gzip => {
+            CacheForm::Gzip => {
                 flate2::read::GzDecoder::new(body).read_to_end(&mut out).map(drop).unwrap();
             }
-            Form::Zstd => out = zstd::stream::decode_all(body).unwrap(),
+            CacheForm::Zstd => out = zstd::stream::decode_all(body).unwrap(),
         }
         out
     }
@@ -240,8 +240,8 @@ mod tests {
     fn whole_bodies_come_back_one_after_the_other() {
         for length in [0, 1, 1500, 400_000, 900, 3_000_000] {
             let plain = plain(length);
-            assert_eq!(unpacked(Form::Gzip, &pack_gzip(&plain).unwrap()), plain);
-            assert_eq!(unpacked(Form::Zstd, &pack_zstd(&plain).unwrap()), plain);
+            assert_eq!(unpacked(CacheForm::Gzip, &pack_gzip(&plain).unwrap()), plain);
+            assert_eq!(unpacked(CacheForm::Zstd, &pack_zstd(&plain).unwrap()), plain);
             // What cannot be made smaller takes room that was not there.
             let mut state = 1_u64;
             let noise = std::iter::repeat_with(|| {
@@ -249,13 +249,13 @@ mod tests {
                 state.to_be_bytes()[0]
             });
             let noise: Vec<u8> = noise.take(length).collect();
-            assert_eq!(unpacked(Form::Gzip, &pack_gzip(&noise).unwrap()), noise);
+            assert_eq!(unpacked(CacheForm::Gzip, &pack_gzip(&noise).unwrap()), noise);
         }
     }
 
     #[test]
     fn a_body_of_parts_is_what_the_parts_are_together() {
-        for form in [Form::Gzip, Form::Zstd] {
+        for form in [CacheForm::Gzip, CacheForm::Zstd] {
             for length in [0, 1, 1023, 70_000, 500_000, 3_000_000] {
                 let plain = plain(length);
                 let packed = pack_part(form, &plain).unwrap();
@@ -272,7 +272,7 @@ mod tests {
             assert!(join(form, &long, &packed, 1, b"}").is_none());
         }
         let runs = vec![b'0'; 1_000_000];
-        for form in [Form::Gzip, Form::Zstd] {
+        for form in [CacheForm::Gzip, CacheForm::Zstd] {
             let packed = pack_part(form, &runs).unwrap();
             let body = join(form, b"", &packed, runs.len(), b"").unwrap().into_bytes();
             assert_eq!(unpacked(form, &body), runs);

@@ -11,7 +11,7 @@ use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
-use super::{Answer, headers, refused};
+use super::{HttpAnswer, headers, refused};
 
 /// The version of RFC 6455.
 const VERSION: &str = "13";
@@ -40,7 +40,7 @@ pub(super) fn accept<B>(
     request: &mut Request<B>,
     origins: &[String],
     handover: &Handover,
-) -> Answer {
+) -> HttpAnswer {
     if !is_origin_allowed(request.headers(), origins) {
         return refused(StatusCode::FORBIDDEN, "origin not allowed");
     }

@@ -7,8 +7,8 @@ use alloy_rlp::Decodable as _;
 use chain::decode_header;
 use store::{BlockFacts, HashedBlock, Others, StoredBlock, StoredHeader};
 
-use super::transaction::{Place, put_transaction};
-use super::{Object, put_data, put_list, try_put_list};
+use super::transaction::{TransactionLocation, put_transaction};
+use super::{NotABlock, Object, put_data, put_list, try_put_list};
 
 /// What a transaction as JSON has beside the digits of its own bytes, about.
 const TRANSACTION_NAMES_BYTES: usize = 640;
@@ -17,10 +17,6 @@ const HASH_BYTES: usize = "\"0x\",".len() + 64;
 /// What may follow the hashes, withdrawals most of all, about. Room for all is made at once: growing a
 /// long answer copies it each time.
 const REST_BYTES: usize = 3072;
-
-/// Stored bytes that cannot be what a verified block had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotABlock;
 
 /// Appends a block with the hashes of its transactions.
 pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result<(), NotABlock> {
@@ -43,7 +39,7 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
         let facts = facts_of(header, decoded);
         let rows = rows.iter().zip(rows.hashes()).zip(0..);
         try_put_list(out, rows, |out, ((row, hash), index)| {
-            put_transaction(out, row, Place { block: &facts, index, hash })
+            put_transaction(out, row, TransactionLocation { block: &facts, index, hash })
         })
     })
 }

@@ -6,9 +6,8 @@ use alloy_primitives::Bloom;
 use chain::{ChainSpec, TxFields};
 use store::{Before, LogView, ReceiptView, RowView};
 
-use super::block::NotABlock;
-use super::transaction::Place;
-use super::{Object, put_data, put_list};
+use super::transaction::TransactionLocation;
+use super::{NotABlock, Object, put_data, put_list};
 
 /// Appends the receipt of a mined transaction.
 pub(crate) fn put_receipt(
@@ -16,7 +15,7 @@ pub(crate) fn put_receipt(
     spec: &ChainSpec,
     row: RowView<'_>,
     (receipt, bloom): (ReceiptView<'_>, &Bloom),
-    place: Place<'_>,
+    place: TransactionLocation<'_>,
     before: Before,
 ) -> Result<(), NotABlock> {
     let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
@@ -63,7 +62,7 @@ pub(crate) fn put_receipt(
     Ok(())
 }
 
-fn put_log(out: &mut Vec<u8>, log: LogView<'_>, place: Place<'_>, index: u64) {
+fn put_log(out: &mut Vec<u8>, log: LogView<'_>, place: TransactionLocation<'_>, index: u64) {
     let mut object = Object::begin(out);
     object.data("address", log.address.as_slice());
     put_list(object.member("topics"), log.topics, |out, topic| put_data(out, topic));

@@ -4,12 +4,11 @@ use alloy_primitives::B256;
 use chain::{RlpItems, TxFields};
 use store::{BlockFacts, RowView};
 
-use super::block::NotABlock;
-use super::{Object, put_data, put_list};
+use super::{NotABlock, Object, put_data, put_list};
 
 /// Where a transaction is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TransactionLocation<'a> {
     pub(crate) block: &'a BlockFacts,
     pub(crate) index: u64,
     pub(crate) hash: B256,
@@ -19,7 +18,7 @@ pub(crate) struct Place<'a> {
 pub(crate) fn put_transaction(
     out: &mut Vec<u8>,
     row: RowView<'_>,
-    place: Place<'_>,
+    place: TransactionLocation<'_>,
 ) -> Result<(), NotABlock> {
     let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
     // The signature alone takes 200 bytes, hashes and addresses 500 more.

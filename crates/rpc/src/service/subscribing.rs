@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::{Reader, View};
 use tracing::error;
 
-use super::{Failure, Service, give_reader, take_reader};
+use super::{CallFailure, Service, give_reader, take_reader};
 use crate::envelope::Call;
 use crate::heads::Seen;
 use crate::json::block::put_header;
@@ -95,7 +95,7 @@ impl Service {
         reader: &mut Reader,
         id: &str,
         seen: &mut Seen,
-    ) -> Result<(Vec<Vec<u8>>, bool), Failure> {
+    ) -> Result<(Vec<Vec<u8>>, bool), CallFailure> {
         let view = self.store.view();
         let Some(due) = seen.due(reader, &view).await? else {
             *seen = Seen::all_of(view);
@@ -104,7 +104,7 @@ impl Service {
         let last = *due.numbers.end();
         let mut messages = Vec::new();
         for number in due.numbers {
-            let header = view.read_header(reader, number).await?.ok_or(Failure::NotABlock)?;
+            let header = view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
             let mut out =
                 b"{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":".to_vec();
             let mut params = Object::begin(&mut out);
@@ -123,7 +123,7 @@ impl Service {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadsFailed;
 
-fn heads_failed(failure: &Failure) -> HeadsFailed {
+fn heads_failed(failure: &CallFailure) -> HeadsFailed {
     error!(?failure, "cannot read new heads");
     HeadsFailed
 }

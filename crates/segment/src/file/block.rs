@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use alloy_primitives::B256;
 
-use super::Kind;
+use super::PageKind;
 use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
@@ -43,7 +43,7 @@ impl Segment {
         let ((first_page, first_ordinal), (last_page, _)) =
             (self.row_page(first)?, self.row_page(last)?);
         let mut end = last_page.number.checked_add(1)?;
-        while self.kind(end) == Some(Kind::Payload) {
+        while self.kind(end) == Some(PageKind::Payload) {
             end = end.checked_add(1)?;
         }
         let range = first_page.range.start..self.place(end.checked_sub(1)?)?.range.end;

@@ -12,11 +12,11 @@ use alloy_primitives::{B256, Log};
 use chain::{Block, BlockRange, Receipt, Verified};
 
 use super::shape::GROUP_BLOCKS;
-use super::write::WriteFault;
-use super::{BlockEntry, Kind, PageEntry};
-use crate::bytes::{put_length, put_varint};
+use super::write_fault::WriteFault;
+use super::{BlockEntry, PageEntry, PageKind};
+use crate::bytes::{put_length, put_varint, wide};
 use crate::corrupt::PageFault;
-use crate::page::{Deflater, RowHead, RowPage, wide};
+use crate::page::{Deflater, RowHead, RowPage};
 use crate::row::{
     Payload, ReceiptHead, RowContext, RowSource, Senders, count_row, decode_row, encode_row,
 };
@@ -267,10 +267,10 @@ impl GroupMaker<'_> {
             return Ok(());
         }
         let bytes = page.encode(self.deflater, self.encoder.has_receipts)?;
-        self.add_page(Kind::Rows, &bytes, wide(page.rows.len()));
+        self.add_page(PageKind::Rows, &bytes, wide(page.rows.len()));
         for payload in std::mem::take(&mut self.payloads) {
             let bytes = self.deflater.frame(&payload.bytes)?;
-            self.add_page(Kind::Payload, &bytes, 1);
+            self.add_page(PageKind::Payload, &bytes, 1);
             if payload.is_of_receipt {
                 let sum = &mut self.group.receipt_payload_bytes;
                 *sum = sum.saturating_add(wide(bytes.len()));
@@ -279,7 +279,7 @@ impl GroupMaker<'_> {
         Ok(())
     }
 
-    fn add_page(&mut self, kind: Kind, bytes: &[u8], count: u64) {
+    fn add_page(&mut self, kind: PageKind, bytes: &[u8], count: u64) {
         self.group.page_entries.push(PageEntry { kind, bytes: wide(bytes.len()), count });
         self.group.pages.extend_from_slice(bytes);
     }

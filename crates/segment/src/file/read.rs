@@ -11,10 +11,10 @@ use super::footer::{Facts, Footer};
 use super::parts::PartPages;
 use super::row_pages::{RowPage, RowPages};
 use super::shape::GROUP_BLOCKS;
-use super::{BlockEntry, Kind, PageEntry, Tail};
-use crate::bytes::Cursor;
+use super::{BlockEntry, PageEntry, PageKind, SegmentTail};
+use crate::bytes::{Cursor, wide};
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{Before, Inflater, Rows, RowsRoom, wide};
+use crate::page::{Before, Inflater, Rows, RowsRoom};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
@@ -26,7 +26,7 @@ pub struct Segment {
     pub(super) tables: Tables,
     /// Where every page begins, and where the last one ends.
     offsets: Vec<u64>,
-    kinds: Vec<Kind>,
+    kinds: Vec<PageKind>,
     row_pages: RowPages,
     header_pages: PartPages,
     other_pages: PartPages,
@@ -118,7 +118,7 @@ impl Segment {
     pub fn open(footer: Footer, inflater: &mut Inflater, tail: &[u8]) -> Result<Self, Corrupt> {
         let facts = footer.facts;
         let opened = inflater.open(tail).map_err(Corrupt::Tail)?;
-        let tail = Tail::decode(&opened, facts.range.count())
+        let tail = SegmentTail::decode(&opened, facts.range.count())
             .map_err(|fault| Corrupt::Tail(fault.into()))?;
         let mut segment = Self {
             footer,
@@ -159,7 +159,7 @@ impl Segment {
             self.offsets.push(offset);
             self.kinds.push(*kind);
             match kind {
-                Kind::Rows => {
+                PageKind::Rows => {
                     let ordinal = self.row_pages.row_count();
                     let fault = Corrupt::Group { page, ordinal, count: *count };
                     let last = ordinal.saturating_add(count.saturating_sub(1));
@@ -172,9 +172,9 @@ impl Segment {
                     }
                     self.row_pages.push(page, start, first, *count).ok_or(fault)?;
                 }
-                Kind::Payload => {}
-                Kind::Headers => self.header_pages.push(page, *count),
-                Kind::Others => self.other_pages.push(page, *count),
+                PageKind::Payload => {}
+                PageKind::Headers => self.header_pages.push(page, *count),
+                PageKind::Others => self.other_pages.push(page, *count),
             }
         }
         Ok(())
@@ -262,10 +262,10 @@ impl Segment {
         let (mut rows, mut payloads, mut headers, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
         for (page, kind) in self.kinds.iter().enumerate() {
             let part = match kind {
-                Kind::Rows => &mut rows,
-                Kind::Payload => &mut payloads,
-                Kind::Headers => &mut headers,
-                Kind::Others => &mut others,
+                PageKind::Rows => &mut rows,
+                PageKind::Payload => &mut payloads,
+                PageKind::Headers => &mut headers,
+                PageKind::Others => &mut others,
             };
             let range = self.place(page).map_or(0..0, |place| place.range);
             *part = part.saturating_add(range.end.saturating_sub(range.start));
@@ -362,7 +362,7 @@ impl Segment {
         }
         let after_rows = place.page.number.saturating_add(1);
         let payloads = self.kinds.iter().skip(after_rows).take(own.end);
-        let count = payloads.take_while(|kind| **kind == Kind::Payload).count();
+        let count = payloads.take_while(|kind| **kind == PageKind::Payload).count();
         let shift = |position: usize| after_rows.saturating_add(position.min(count));
         shift(own.start)..shift(own.end)
     }
@@ -466,7 +466,7 @@ impl Segment {
         Some(PagePlace { number: page, row_page: None, range: start..end })
     }
 
-    pub(super) fn kind(&self, page: usize) -> Option<Kind> {
+    pub(super) fn kind(&self, page: usize) -> Option<PageKind> {
         self.kinds.get(page).copied()
     }
 

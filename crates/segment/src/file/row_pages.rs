@@ -13,7 +13,7 @@ const NEAR_ORDINALS: u32 = 64;
 /// Pages of rows, by their number among themselves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowPages {
-    entries: Vec<Entry>,
+    entries: Vec<PackedPage>,
     /// For every so many ordinals, which of the pages has the first of them.
     near: Vec<u32>,
     /// How many rows they have together.
@@ -22,7 +22,7 @@ pub(super) struct RowPages {
 
 /// A page, packed.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PackedPage {
     first_ordinal: u32,
     page: u32,
     start_low: u32,
@@ -57,7 +57,7 @@ impl RowPages {
         let number = u32::try_from(self.entries.len()).ok()?;
         let [low, high] = [start & u64::from(u32::MAX), start >> u32::BITS];
         self.row_count = first_ordinal.checked_add(u32::try_from(row_count).ok()?)?;
-        self.entries.push(Entry {
+        self.entries.push(PackedPage {
             first_ordinal,
             page: u32::try_from(page).ok()?,
             start_low: u32::try_from(low).ok()?,

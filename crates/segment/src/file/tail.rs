@@ -12,7 +12,7 @@ use crate::tables::Tables;
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PageKind {
     Rows,
     /// Long bytes of rows in the page before.
     Payload,
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Others,
 }
 
-impl Kind {
+impl PageKind {
     fn code(self) -> u64 {
         match self {
             Self::Rows => 0,
@@ -44,7 +44,7 @@ impl Kind {
 /// A page as the directory has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageEntry {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PageKind,
     pub(crate) bytes: u64,
     /// Rows, or blocks; 1 for a payload.
     pub(crate) count: u64,
@@ -62,7 +62,7 @@ pub(crate) struct BlockEntry {
 
 /// The directory and the tables: the tail, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tail {
+pub(crate) struct SegmentTail {
     pub(crate) pages: Vec<PageEntry>,
     pub(crate) blocks: Vec<BlockEntry>,
     pub(crate) tables: Tables,
@@ -102,14 +102,14 @@ pub(crate) fn encode(pages: &[PageEntry], blocks: &[BlockEntry], tables: &Tables
     out
 }
 
-impl Tail {
+impl SegmentTail {
     pub(crate) fn decode(bytes: &[u8], block_count: u64) -> Result<Self, RowFault> {
         let mut cursor = Cursor::new(bytes);
         let page_count = cursor.count("pages")?;
         let mut pages = Vec::with_capacity(page_count);
         for _ in 0..page_count {
             let count_and_kind = cursor.varint("page")?;
-            let (kind, count) = (Kind::from_code(count_and_kind), count_and_kind / 4);
+            let (kind, count) = (PageKind::from_code(count_and_kind), count_and_kind / 4);
             pages.push(PageEntry { kind, bytes: 0, count });
         }
         for page in &mut pages {
@@ -172,7 +172,7 @@ mod tests {
         };
         let blocks = [block(u64::MAX, None), block(5, Some(u64::MAX)), block(6, Some(0))];
         let bytes = encode(&[], &blocks, &Tables::default());
-        assert_eq!(Tail::decode(&bytes, 3).unwrap().blocks, blocks);
-        assert!(Tail::decode(&bytes, 2).is_err() && Tail::decode(&bytes, 4).is_err());
+        assert_eq!(SegmentTail::decode(&bytes, 3).unwrap().blocks, blocks);
+        assert!(SegmentTail::decode(&bytes, 2).is_err() && SegmentTail::decode(&bytes, 4).is_err());
     }
 }

@@ -1,11 +1,30 @@
 //! What can be wrong with a run's bytes, and with what a run was to be made of.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use super::geometry::KEY_COUNT_MAX;
-use super::merge::Side;
 use super::span::{RunSpan, SpanError};
 use super::{Position, Subject};
+
+/// One of the two runs of a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The run of the lower slots.
+    Left,
+    /// The run of the higher slots.
+    Right,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Left => "left",
+            Self::Right => "right",
+        })
+    }
+}
 
 /// Why bytes are not the run, or the bucket, that they should be. The file is damaged: fetch or
 /// build it again.

@@ -6,35 +6,16 @@
 //! A larger run has other buckets and other widths, but the same prefixes in the same order. Its
 //! values are the left run's, and the right run's moved up by the number of values on the left.
 
-use std::fmt;
 use std::ops::Range;
 
 use super::bucket::Pair;
-use super::error::{BuildError, Corrupt, MergeError};
+use super::error::{BuildError, Corrupt, MergeError, Side};
 use super::run::Run;
 use super::tail::Footer;
 use super::writer::RunWriter;
 
 /// Bytes of one side that a merge asks for at a time, unless a single bucket is larger.
 const READ_BYTES_MAX: u64 = 1 << 18;
-
-/// One of the two runs of a merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The run of the lower slots.
-    Left,
-    /// The run of the higher slots.
-    Right,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Left => "left",
-            Self::Right => "right",
-        })
-    }
-}
 
 /// What a merge has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,27 +7,27 @@ use std::ops::Range;
 
 use alloy_primitives::B256;
 
-use super::believed::Believed;
 use super::bucket::{Bucket, Pair};
 use super::error::Corrupt;
 use super::geometry::Geometry;
 use super::prefix::HashPrefix;
 use super::span::RunSpan;
-use super::tail::{Head, Tail};
+use super::tail::{RunHeader, RunTail};
+use super::verified_buckets::VerifiedBuckets;
 use super::{Entry, Position, Positions, Subject};
 
 /// A run whose tail is in memory and holds together. Buckets are supplied by the caller and
 /// believed one by one.
 #[derive(Debug)]
 pub struct Run {
-    tail: Tail,
+    tail: RunTail,
 }
 
 impl Run {
     /// Believes a tail, which [`Footer::tail`](crate::lookup::Footer::tail) finds in a file of
     /// `file_bytes`.
     pub fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, Corrupt> {
-        Ok(Self { tail: Tail::parse(tail, file_bytes)? })
+        Ok(Self { tail: RunTail::parse(tail, file_bytes)? })
     }
 
     /// What the run finds.
@@ -87,13 +87,13 @@ impl Run {
         &self,
         hash: &B256,
         bucket_bytes: &[u8],
-        believed: &Believed,
+        verified: &VerifiedBuckets,
     ) -> Result<Positions, Corrupt> {
         let number = self.bucket_of(hash);
         let bucket = self.lay_out(number, bucket_bytes)?;
-        if !believed.contains(number) {
+        if !verified.contains(number) {
             bucket.check()?;
-            believed.insert(number);
+            verified.insert(number);
         }
         self.find(hash, &bucket)
     }
@@ -110,7 +110,7 @@ impl Run {
         pairs.into_iter().zip(0..).map(entry).collect()
     }
 
-    pub(super) fn head(&self) -> &Head {
+    pub(super) fn head(&self) -> &RunHeader {
         &self.tail.head
     }
 
@@ -155,13 +155,13 @@ impl Run {
     }
 
     #[inline]
-    fn place(&self, bucket: u64) -> Option<Place> {
+    fn place(&self, bucket: u64) -> Option<BucketPlace> {
         let geometry = &self.tail.geometry;
         let (_, from) = self.tail.keys_before.split_at_checked(usize::try_from(bucket).ok()?)?;
         let [before, end, ..] = from else { return None };
         let next = bucket.saturating_add(1);
         let range = geometry.bucket_offset(bucket, *before)..geometry.bucket_offset(next, *end);
-        Some(Place { range, key_count: end.saturating_sub(*before) })
+        Some(BucketPlace { range, key_count: end.saturating_sub(*before) })
     }
 
     #[inline]
@@ -178,7 +178,7 @@ impl Run {
 }
 
 /// A bucket's place in the file.
-struct Place {
+struct BucketPlace {
     range: Range<u64>,
     key_count: u64,
 }

@@ -8,11 +8,8 @@ use std::ops::Range;
 use super::Subject;
 use super::bits::{Packer, WIDTH_MAX, read, width_of};
 use super::error::Corrupt;
-use super::geometry::{Geometry, KEY_COUNT_MAX, slot_table_bytes};
+use super::geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX, slot_table_bytes};
 use super::span::RunSpan;
-
-/// Bytes of the footer, at the very end of the file.
-pub const FOOTER_BYTES: u64 = 44;
 
 const MAGIC: [u8; 8] = *b"QuipuRun";
 const VERSION: u16 = 1;
@@ -23,14 +20,14 @@ const _: () = assert!(FIELDS_BYTES + 4 + 8 == FOOTER_BYTES, "docs/format-lookup.
 
 /// What a run says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RunHeader {
     pub(super) subject: Subject,
     pub(super) span: RunSpan,
     /// For each slot, one more than its highest ordinal; 0 if it has none.
     pub(super) ordinal_counts: Vec<u32>,
 }
 
-impl Head {
+impl RunHeader {
     /// Where the values of each slot begin, and after the last one, where they end.
     pub(super) fn value_bases(&self) -> Vec<u64> {
         let counts = self.ordinal_counts.iter().copied().map(u64::from);
@@ -125,8 +122,8 @@ impl Footer {
 
 /// A tail that holds together.
 #[derive(Debug)]
-pub(super) struct Tail {
-    pub(super) head: Head,
+pub(super) struct RunTail {
+    pub(super) head: RunHeader,
     pub(super) geometry: Geometry,
     /// How many keys come before each bucket, and after the last one, all.
     pub(super) keys_before: Vec<u64>,
@@ -134,7 +131,7 @@ pub(super) struct Tail {
     pub(super) value_bases: Vec<u64>,
 }
 
-impl Tail {
+impl RunTail {
     /// Believes a tail whose checksum is right and whose counts add up to the file's length.
     pub(super) fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, Corrupt> {
         let footer = Footer::parse(bytes, file_bytes)?;
@@ -153,7 +150,7 @@ impl Tail {
         let split = usize::try_from(slot_table_bytes(slot_count)).unwrap_or(usize::MAX);
         let (slots, directory) = bytes.split_at_checked(split).ok_or(cut_short)?;
         let (slots, _) = slots.as_chunks();
-        let head = Head {
+        let head = RunHeader {
             subject: Subject::from_code(footer.subject)?,
             span: RunSpan::new(footer.first_slot, slot_count)?,
             ordinal_counts: slots.iter().copied().map(u32::from_le_bytes).collect(),
@@ -196,7 +193,7 @@ fn read_directory(
 }
 
 /// Appends the tail of a run whose buckets have these many keys.
-pub(super) fn encode(head: &Head, key_count: u64, bucket_keys: &[u64], bytes: &mut Vec<u8>) {
+pub(super) fn encode(head: &RunHeader, key_count: u64, bucket_keys: &[u64], bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     for count in &head.ordinal_counts {
         bytes.extend(count.to_le_bytes());

@@ -304,11 +304,11 @@ fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
     let run = open(&file).unwrap();
     let damaged = run.bucket_range(&all[0].0);
     file[usize::try_from(damaged.start).unwrap()] ^= 1;
-    let (believed, mut refusals) = (Believed::none_of(&run), 0);
+    let (verified, mut refusals) = (VerifiedBuckets::none_of(run.bucket_count()), 0);
     for _ in 0..2 {
         for (hash, position) in &all {
             let bucket = slice(&file, run.bucket_range(hash));
-            let found = run.probe_kept(hash, bucket, &believed);
+            let found = run.probe_kept(hash, bucket, &verified);
             match &found {
                 Ok(found) => assert!(found.clone().into_iter().any(|it| it == *position)),
                 Err(_) => refusals += 1,
@@ -326,7 +326,7 @@ fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
     file[checksum] ^= 1;
     let bucket = slice(&file, range);
     assert!(run.probe(&other.0, bucket).is_err());
-    assert!(run.probe_kept(&other.0, bucket, &believed).is_ok());
+    assert!(run.probe_kept(&other.0, bucket, &verified).is_ok());
 }
 
 #[test]

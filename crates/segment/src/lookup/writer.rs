@@ -10,14 +10,14 @@ use super::error::BuildError;
 use super::geometry::{Geometry, KEY_COUNT_MAX};
 use super::prefix::HashPrefix;
 use super::span::RunSpan;
-use super::tail::{self, Head};
+use super::tail::{self, RunHeader};
 use super::{Entry, Position, Subject};
 
 /// Writes a run from entries that come in order, holding one bucket at a time. Finished bytes are
 /// appended to a buffer that the caller may empty whenever it likes.
 #[derive(Debug)]
 pub struct RunWriter {
-    head: Head,
+    head: RunHeader,
     value_bases: Vec<u64>,
     geometry: Geometry,
     bucket: Vec<Pair>,
@@ -43,7 +43,7 @@ impl RunWriter {
         if key_count > KEY_COUNT_MAX {
             return Err(BuildError::TooManyKeys { found: key_count });
         }
-        let head = Head { subject, span, ordinal_counts };
+        let head = RunHeader { subject, span, ordinal_counts };
         let value_bases = head.value_bases();
         let geometry = Geometry::new(key_count, value_bases.last().copied().unwrap_or(0));
         Ok(Self {

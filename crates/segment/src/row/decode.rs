@@ -12,8 +12,8 @@ use alloy_primitives::Bytes;
 use chain::TxFields;
 
 use super::{
-    BYTES_KINDS, BYTES_OUTSIDE, BYTES_PLAIN, CHAIN_OR_ACCESS, CREATION, ODD_PARITY,
-    PAYLOAD_BYTES_MIN, POST_STATE, Part, ReceiptHead, SUCCESS, Senders, TYPE_MASK, TYPE_RAW,
+    BYTES_KINDS, BYTES_OUTSIDE, BYTES_PLAIN, BytesKind, CHAIN_OR_ACCESS, CREATION, ODD_PARITY,
+    PAYLOAD_BYTES_MIN, POST_STATE, ReceiptHead, SUCCESS, Senders, TYPE_MASK, TYPE_RAW,
 };
 use crate::bytes::put_array;
 use crate::corrupt::RowFault;
@@ -59,7 +59,7 @@ pub(crate) fn decode_row<'a>(
     }
     let begin = if flags & TYPE_MASK == TYPE_RAW {
         let begin = out.len();
-        read_bytes(&mut reader, Part::Plain, payload, out, Form::Bare)?;
+        read_bytes(&mut reader, BytesKind::Plain, payload, out, BytesForm::Bare)?;
         reader.late.fill(out);
         let encoded = out.get(begin..).unwrap_or_default();
         TxFields::read(encoded).map_err(|_| RowFault::Raw)?;
@@ -115,16 +115,16 @@ fn read_transaction(
     reader.amount_rlp("value", out)?;
     // Lists come before the call data in tokens and after it in RLP. Most have no other than an
     // access list that is empty: that is written where it belongs.
-    let part = if is_creation { Part::Plain } else { Part::Call };
+    let part = if is_creation { BytesKind::Plain } else { BytesKind::Call };
     let has_access_list = is_set(CHAIN_OR_ACCESS);
     if tx_type > 0 && (has_access_list || tx_type > 2) {
         let begin = out.len();
         read_lists(reader, tx_type, has_access_list, out)?;
         let middle = out.len();
-        read_bytes(reader, part, payload, out, Form::Rlp)?;
+        read_bytes(reader, part, payload, out, BytesForm::Rlp)?;
         swap(out, begin, middle, reader.late);
     } else {
-        read_bytes(reader, part, payload, out, Form::Rlp)?;
+        read_bytes(reader, part, payload, out, BytesForm::Rlp)?;
         if tx_type > 0 {
             put_list_head(out, 0);
         }
@@ -279,7 +279,7 @@ fn read_receipt(
             reader.single_word(bytes)?;
         }
         let topics_end = bytes.len();
-        read_bytes(reader, Part::Words, payload, bytes, Form::Bare)?;
+        read_bytes(reader, BytesKind::Words, payload, bytes, BytesForm::Bare)?;
         logs.push(LogEntry { address, topics: begin..topics_end, data: topics_end..bytes.len() });
     }
     Ok(ReceiptEntry { outcome, gas_used, logs: first_log..logs.len() })
@@ -287,7 +287,7 @@ fn read_receipt(
 
 /// How bytes are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum BytesForm {
     Bare,
     /// As an RLP string.
     Rlp,
@@ -295,16 +295,16 @@ enum Form {
 
 fn read_bytes(
     reader: &mut RowReader<'_, '_>,
-    part: Part,
+    part: BytesKind,
     payload: &mut Payloads<'_>,
     out: &mut Vec<u8>,
-    form: Form,
+    form: BytesForm,
 ) -> Result<(), RowFault> {
     let what = "bytes";
     let start = reader.cursor.varint(what)?;
     let length = usize::try_from(start / BYTES_KINDS).map_err(|_| RowFault::TooLarge { what })?;
     // One small byte is its own encoding: the head is put before it if it turns out to be larger.
-    if form == Form::Rlp && length != 1 {
+    if form == BytesForm::Rlp && length != 1 {
         put_string_head(out, length);
     }
     let begin = out.len();
@@ -317,7 +317,7 @@ fn read_bytes(
         _ if length > PAYLOAD_BYTES_MIN => return Err(RowFault::TooLarge { what }),
         _ => {
             let mut rest = length;
-            if part == Part::Call && length >= 4 {
+            if part == BytesKind::Call && length >= 4 {
                 put_array(out, reader.selector()?);
                 rest = rest.saturating_sub(4);
             }
@@ -325,7 +325,7 @@ fn read_bytes(
             out.extend_from_slice(reader.cursor.take(rest % 32, what)?);
         }
     }
-    if form == Form::Rlp && length == 1 && out.last().is_some_and(|byte| *byte >= 0x80) {
+    if form == BytesForm::Rlp && length == 1 && out.last().is_some_and(|byte| *byte >= 0x80) {
         out.insert(begin, 0x81);
     }
     Ok(())

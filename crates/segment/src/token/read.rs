@@ -19,10 +19,9 @@ use super::{
     Recent, SELECTOR_LITERAL, WORD_ADDRESS, WORD_BYTES_MIN, WORD_DECIMAL, WORD_FULL, WORD_LEFT,
     WORD_NEGATIVE, WORD_RECENT, WORD_SMALL, WORD_TABLE, WORD_ZEROS,
 };
-use crate::bytes::{Cursor, put_array};
+use crate::bytes::{Cursor, put_array, wide};
 use crate::corrupt::RowFault;
 use crate::late::Late;
-use crate::page::wide;
 use crate::rlp::{put_number, put_u128};
 use crate::tables::Tables;
 

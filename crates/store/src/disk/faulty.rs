@@ -200,8 +200,9 @@ impl Disk for FaultyDisk {
 
     fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         self.with_file(name, Operation::Append, |state, failure| {
+            state.id(name)?;
             let written = state.part_written(bytes.len(), failure);
-            let file = state.file_or_new(name);
+            let file = state.file(name)?;
             let offset = file.content.len();
             file.put(Change::Put { offset, bytes: bytes.iter().take(written).copied().collect() });
             Ok(())
@@ -303,7 +304,11 @@ struct HeldLock {
     token: u64,
 }
 
-impl Held for HeldLock {}
+impl Held for HeldLock {
+    fn is_in_place(&self) -> bool {
+        self.disk.state().locks.get(&self.name) == Some(&self.token)
+    }
+}
 
 impl Drop for HeldLock {
     fn drop(&mut self) {

@@ -9,7 +9,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,7 +119,11 @@ impl Disk for Folder {
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
                 let name = entry.file_name().into_string().ok();
-                let is_file = entry.file_type()?.is_file();
+                let kind = entry.file_type()?;
+                // A link is what it leads to. One that leads nowhere is a file that cannot be read.
+                let is_file = kind.is_file()
+                    || (kind.is_symlink()
+                        && !fs::metadata(entry.path()).is_ok_and(|it| it.is_dir()));
                 names.extend(name.filter(|name| is_file && is_file_name(name)));
             }
             names.sort_unstable();
@@ -160,7 +164,7 @@ impl Disk for Folder {
 
     fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         self.with_file(name, Operation::Append, |path| {
-            OpenOptions::new().append(true).create(true).open(path)?.write_all(bytes)
+            OpenOptions::new().append(true).open(path)?.write_all(bytes)
         })
     }
 
@@ -197,7 +201,7 @@ impl Disk for Folder {
             }
         })?;
         match attempt {
-            Ok(file) => Ok(LockGuard::new(LockedFile::sign(file))),
+            Ok(file) => Ok(LockGuard::new(LockedFile::sign(file, self.path.join(name)))),
             Err(holder) => Err(DiskError::Locked { place: self.file_place(name), holder }),
         }
     }
@@ -205,18 +209,27 @@ impl Disk for Folder {
 
 /// A file whose lock is held, and which names its holder for as long.
 #[derive(Debug)]
-struct LockedFile(File);
+struct LockedFile {
+    file: File,
+    path: PathBuf,
+}
 
 impl LockedFile {
     /// Names this process in the file. One that cannot be named holds the lock all the same.
-    fn sign(file: File) -> Self {
+    fn sign(file: File, path: PathBuf) -> Self {
         let holder = format!("pid {}, {}\n", std::process::id(), command());
         let _ = file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
-        Self(file)
+        Self { file, path }
     }
 }
 
-impl Held for LockedFile {}
+impl Held for LockedFile {
+    fn is_in_place(&self) -> bool {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let named = fs::metadata(&self.path).map(identity);
+        matches!((self.file.metadata().map(identity), named), (Ok(own), Ok(named)) if own == named)
+    }
+}
 
 /// The program and its first argument, if that is a word. What else was typed may hold keys.
 fn command() -> String {
@@ -240,9 +253,34 @@ fn read_holder(file: &File) -> Option<String> {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         // A file of which nobody holds the lock says nothing.
-        let _ = self.0.set_len(0);
+        let _ = self.file.set_len(0);
         // Closing gives the lock back only when nobody else has the file open, and a process that
         // is being started has it for a moment.
-        let _ = self.0.unlock();
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_to_files_and_links_that_lead_nowhere_are_listed_as_files() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(elsewhere.path().join("far.segment"), "far").unwrap();
+        fs::create_dir(folder.path().join("inner")).unwrap();
+        for (to, name) in [
+            (elsewhere.path().join("far.segment"), "linked.segment"),
+            (elsewhere.path().join("not there"), "dangling.segment"),
+            (elsewhere.path().to_owned(), "folder.segment"),
+        ] {
+            symlink(to, folder.path().join(name)).unwrap();
+        }
+        let disk = Folder::open(folder.path()).unwrap();
+        assert_eq!(disk.list().unwrap(), ["dangling.segment", "linked.segment"]);
+        assert_eq!(disk.read("linked.segment", 10).unwrap(), b"far");
+        assert!(disk.read("dangling.segment", 10).unwrap_err().is_missing());
     }
 }

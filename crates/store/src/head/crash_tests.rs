@@ -179,7 +179,8 @@ fn what_a_failed_fsync_left_in_memory_is_not_built_upon() {
 /// Whether the head shows what it showed once, or the lower part of it.
 fn is_part_of(found: &Shown, states: &[Shown]) -> bool {
     let is_beginning = |state: &Shown| {
-        let is_final = [Finality::default(), state.2].contains(&found.2);
+        // Every tip repeats what is final: nothing is known only where no batch was taken.
+        let is_final = found.2 == state.2 || (found.1.is_empty() && found.2 == Finality::default());
         state.0 == found.0 && state.1.starts_with(&found.1) && is_final
     };
     *found == Shown::default() || states.iter().any(is_beginning)
@@ -354,6 +355,32 @@ fn damage_is_told_with_its_place_and_kept_aside() {
 }
 
 #[test]
+fn a_damaged_log_outlives_a_crash_at_any_operation_of_the_change_after_it() {
+    let (mut bytes, _) = small_log();
+    bytes[72 + 20 + 40] ^= 1; // in the first block
+    let block = || run((101, BASE.1), "c");
+    for at in 0..20 {
+        for crash in CRASHES {
+            let disk = disk_with(&bytes);
+            disk.fsync_file("head-2.log").unwrap();
+            disk.fsync_folder().unwrap();
+            let (mut head, _) = open(&disk).unwrap();
+            disk.stop_after(at);
+            let _ = head.extend(block());
+            disk.crash(crash);
+            let (mut head, _) = open(&disk).unwrap();
+            if head.view().blocks().is_empty() {
+                head.extend(block()).unwrap();
+            } else {
+                head.rewind(BASE.1).unwrap();
+            }
+            let kept = disk.read("head-2.damaged", 1 << 20);
+            assert!(kept.is_ok_and(|kept| kept == bytes), "stopped after {at}, {crash:?}");
+        }
+    }
+}
+
+#[test]
 fn a_log_without_a_beginning_gives_way_to_the_one_before() {
     let (bytes, states) = small_log();
     let disk = disk_with(&bytes);
@@ -488,7 +515,12 @@ fn play(seed: u64) {
                 model = next;
                 failed.clear();
             }
-            Ok(()) | Err(HeadError::Final { .. }) => {}
+            Ok(()) => {}
+            Err(HeadError::Final { number, found, expected }) => {
+                let recorded = model.finality.finalized;
+                assert_eq!(recorded, Some(BlockId { number, hash: expected }));
+                assert!(found != expected && next.chain.contains(&(number, found)), "{number}");
+            }
             Err(_) => failed.push(next),
         }
         assert_eq!(shown(&head), model.shown());

@@ -19,6 +19,8 @@ use crate::names::HEAD_STAGED;
 
 /// Records are written when so many bytes have come together.
 const WRITE_BYTES: usize = 4 << 20;
+/// Bytes of a damaged log that are copied at a time.
+const COPY_BYTES: u64 = 4 << 20;
 /// After so many batches a log is replaced: those that only move the tip must not fill the disk.
 const BATCHES_MAX: u64 = 1 << 16;
 
@@ -101,6 +103,7 @@ impl Log {
         // A failure after the rename leaves a log of this generation: its number is used up.
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
+        self.keep_damaged()?; //                            0. a copy, before anything can go
         let batches = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
         self.disk.fsync_file(HEAD_STAGED)?; //              2. the contents are durable
         self.old.removed.insert(before);
@@ -142,16 +145,37 @@ impl Log {
     fn sweep(&mut self) {
         let live = log_name(self.generation);
         let Self { disk, old, .. } = self;
-        old.set_aside.retain(|name| {
-            let aside = name.replace(".log", ".damaged");
-            disk.rename(name, &aside).is_err_and(|error| !error.is_missing())
-        });
-        let set_aside = &old.set_aside;
         old.removed.retain(|name| {
-            *name != live
-                && !set_aside.contains(name)
-                && disk.remove(name).is_err_and(|error| !error.is_missing())
+            *name != live && disk.remove(name).is_err_and(|error| !error.is_missing())
         });
+    }
+
+    /// Copies damaged logs for whoever wants to look. A log that were renamed before the next one is
+    /// there would be missing after a crash, and one that is renamed later would be removed as an old
+    /// one by whoever opens the folder after a crash in between.
+    fn keep_damaged(&mut self) -> Result<(), HeadError> {
+        while let Some(name) = self.old.set_aside.first().cloned() {
+            let copy = name.replace(".log", ".damaged");
+            let file_bytes = match self.disk.file_bytes(&name) {
+                Err(error) if error.is_missing() => {
+                    self.old.set_aside.remove(&name);
+                    continue;
+                }
+                found => found?,
+            };
+            self.disk.write(&copy, &[])?;
+            let mut at = 0;
+            while at < file_bytes {
+                let end = at.saturating_add(COPY_BYTES).min(file_bytes);
+                self.disk.append(&copy, &self.disk.read_range(&name, at..end)?)?;
+                at = end;
+            }
+            self.disk.fsync_file(&copy)?;
+            self.disk.fsync_folder()?;
+            self.old.set_aside.remove(&name);
+            self.old.removed.insert(name);
+        }
+        Ok(())
     }
 }
 

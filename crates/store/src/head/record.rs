@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use super::HeadError;
 use super::tree::Base;
+use crate::block_id::BlockId;
 use crate::finality::Finality;
-use crate::stat::BlockId;
 
 /// The version that this build writes.
 pub(super) const VERSION: u32 = 2;

@@ -10,12 +10,13 @@
 use chain::ChainSpec;
 use chain::trust::Anchors;
 
+use super::record::LogStart;
 use super::recover::{Cut, Proof, Reader, Recovery, Replay, list_logs};
 use super::tree::Tree;
 use super::{HeadError, HeadView};
+use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError};
 use crate::finality::Finality;
-use crate::stat::BlockId;
 
 /// How often the folder is looked at anew if a log goes away while it is looked at.
 const TRIES_MAX: u32 = 16;
@@ -51,8 +52,13 @@ impl LogTail {
         let mut tries = 1;
         loop {
             match self.look_once(disk) {
-                // A log of the next generation has just taken its place.
-                Err(HeadError::Disk(DiskError::Missing { .. })) if tries < TRIES_MAX => tries += 1,
+                // A log of the next generation has just taken its place, and a list that was made
+                // meanwhile may lack both.
+                Err(HeadError::Disk(DiskError::Missing { .. }) | HeadError::LogGone { .. })
+                    if tries < TRIES_MAX =>
+                {
+                    tries += 1;
+                }
                 looked => return looked,
             }
         }
@@ -64,11 +70,10 @@ impl LogTail {
             let reader = Reader::open(disk, &name)?;
             match reader.start(generation)? {
                 Ok(start) => {
+                    self.refuse_loss(start, reader.file_bytes())?;
                     let is_other_start = lost_starts != self.lost_starts;
                     self.lost_starts = lost_starts;
-                    let is_same = |log: &ReadLog| {
-                        log.replay.start == start && log.replay.kept_bytes <= reader.file_bytes()
-                    };
+                    let is_same = |log: &ReadLog| log.replay.start == start;
                     let before = self.log.take();
                     let is_read_on = before.as_ref().is_some_and(is_same);
                     let unread = || {
@@ -87,9 +92,26 @@ impl LogTail {
                 Err(cut) => lost_starts.push(cut),
             }
         }
-        let is_changed = self.log.take().is_some() || lost_starts != self.lost_starts;
+        if let Some(log) = &self.log {
+            return Err(HeadError::LogGone { name: log.name.clone() });
+        }
+        let is_changed = lost_starts != self.lost_starts;
         self.lost_starts = lost_starts;
         Ok(is_changed)
+    }
+
+    /// What was read of a log was durable: a log that lacks it was damaged, and is not believed.
+    fn refuse_loss(&self, start: LogStart, file_bytes: u64) -> Result<(), HeadError> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let (name, known) = (log.name.clone(), log.replay.start);
+        if start.generation < known.generation {
+            return Err(HeadError::LogGone { name });
+        }
+        let expected = log.replay.kept_bytes;
+        if start == known && file_bytes < expected {
+            return Err(HeadError::LogShrunk { name, found: file_bytes, expected });
+        }
+        Ok(())
     }
 
     /// The head that the log gives.

@@ -241,13 +241,16 @@ fn a_branch_that_has_no_room_beside_the_chain_takes_its_place_at_once() {
     head.adopt(branch[..1].to_vec(), None).unwrap();
     check(&disk, &head, "aaaaa");
     assert_eq!(head.bytes(), bytes(&blocks[..5]) + bytes(&branch[..1]));
-    // then the chain whose place it takes,
-    head.adopt(branch[1..3].to_vec(), None).unwrap();
-    check(&disk, &head, "abbb");
-    // and what is too large by itself is refused.
-    let error = head.adopt(run(id(&branch[2]), "bbbbbbbb"), None).unwrap_err();
+    // then the chain whose place it takes, which is never by a shorter one,
+    let error = head.adopt(branch[1..3].to_vec(), None).unwrap_err();
     assert!(matches!(error, HeadError::Full { .. }), "{error}");
-    check(&disk, &head, "abbb");
+    check(&disk, &head, "aaaaa");
+    head.adopt(branch[1..].to_vec(), None).unwrap();
+    check(&disk, &head, "abbbbb");
+    // and what is too large by itself is refused.
+    let error = head.adopt(run(id(&branch[4]), "bbbbbbbb"), None).unwrap_err();
+    assert!(matches!(error, HeadError::Full { .. }), "{error}");
+    check(&disk, &head, "abbbbb");
 }
 
 #[test]

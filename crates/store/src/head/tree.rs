@@ -12,7 +12,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 
 use super::HeadError;
-use super::view::HeadBlock;
+use super::block::HeadBlock;
 
 /// What the lowest block of a head is the child of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,11 @@ use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;
 use crate::head::fixture::{BASE, id, run, spec};
 use crate::head::{CutKind, HeadLimits};
+use crate::limits::Limits;
 use crate::manifest::{Manifest, Network};
+use crate::names::is_head_file;
 use crate::read::Inline;
-use crate::store::{Limits, Store};
+use crate::store::Store;
 use crate::writer::{Told, Writer};
 
 fn open(disk: &(impl Disk + Clone + 'static)) -> Store {
@@ -203,6 +205,117 @@ fn write_all(folder: &Folder, main: &[Verified<Block>], looks: &AtomicU64) {
         writer.set_finality(finality(safe, finalized)).unwrap();
         writer.seal(finalized.header.number, Told::default()).unwrap();
     }
+}
+
+/// A log whose last batches tell of blocks that are final, and how long it was before them.
+fn log_with_final_end(disk: &FaultyDisk) -> (String, usize) {
+    let main = run(BASE, &"s".repeat(60));
+    let mut writer = writer(disk);
+    writer.extend(main[..40].to_vec()).unwrap();
+    let names = disk.list().unwrap();
+    let log = names.into_iter().find(|name| is_head_file(name)).unwrap();
+    let before = disk.read(&log, 1 << 30).unwrap().len();
+    writer.extend(main[40..].to_vec()).unwrap();
+    writer.set_finality(finality(&main[55], &main[50])).unwrap();
+    (log, before)
+}
+
+fn is_head_lost<T>(outcome: Result<T, StoreError>) -> bool {
+    matches!(outcome, Err(error @ StoreError::HeadLost { .. }) if error.to_string().contains("quipu repair"))
+}
+
+#[test]
+fn a_log_that_lost_what_the_manifest_records_is_refused_until_the_loss_is_accepted() {
+    for is_removed in [false, true] {
+        let disk = FaultyDisk::new(1);
+        let (log, before) = log_with_final_end(&disk);
+        let whole = disk.read(&log, 1 << 30).unwrap();
+        if is_removed {
+            disk.remove(&log).unwrap();
+        } else {
+            disk.write(&log, &whole[..before]).unwrap();
+        }
+        let names = disk.list().unwrap();
+        assert!(is_head_lost(open(&disk).read_head(spec())), "removed: {is_removed}");
+        let mut refused = Writer::open(Arc::new(open(&disk)), spec()).unwrap();
+        let opened = refused.open_head(&Anchors::none(), HeadLimits::default());
+        assert!(is_head_lost(opened), "removed: {is_removed}");
+        assert_eq!(disk.list().unwrap(), names, "nothing is changed");
+        refused.accept_head_loss().unwrap();
+        drop(refused);
+        assert_eq!(reader(&disk).view().tip(), (!is_removed).then_some(140));
+        // The next follower goes on from there, and records what it has.
+        writer(&disk).extend(run((140, B256::ZERO), "")).unwrap();
+        reader(&disk);
+        disk.write(&log, &whole).unwrap();
+        reader(&disk);
+    }
+}
+
+/// Seen: a follower took a log that was damaged below what had been answered as final, and followed
+/// another chain.
+#[test]
+fn a_log_that_is_damaged_below_what_is_final_is_refused_by_readers_and_writers() {
+    for part in 1..8 {
+        let disk = FaultyDisk::new(1);
+        let (log, before) = log_with_final_end(&disk);
+        let mut bytes = disk.read(&log, 1 << 30).unwrap();
+        bytes[before * part / 8] ^= 1;
+        disk.write(&log, &bytes).unwrap();
+        assert!(is_head_lost(open(&disk).read_head(spec())), "part {part}");
+        let mut writer = Writer::open(Arc::new(open(&disk)), spec()).unwrap();
+        let opened = writer.open_head(&Anchors::none(), HeadLimits::default());
+        assert!(is_head_lost(opened), "part {part}");
+    }
+}
+
+#[test]
+fn a_reader_keeps_its_view_when_the_log_vanishes_or_shrinks() {
+    let disk = FaultyDisk::new(1);
+    let (log, before) = log_with_final_end(&disk);
+    let whole = disk.read(&log, 1 << 30).unwrap();
+    let follower = reader(&disk);
+    let expected = picture(&follower.view());
+    assert_eq!(expected.2, Some(151));
+    for is_removed in [false, true] {
+        if is_removed {
+            disk.remove(&log).unwrap();
+        } else {
+            disk.write(&log, &whole[..before]).unwrap();
+        }
+        let said = follower.refresh().unwrap_err().to_string();
+        assert!(said.contains(&log) && said.contains("quipu repair"), "{said}");
+        assert_eq!(picture(&follower.view()), expected);
+        assert!(follower.trouble().is_some());
+        disk.write(&log, &whole).unwrap();
+        follower.refresh().unwrap();
+        assert_eq!((picture(&follower.view()), follower.trouble()), (expected.clone(), None));
+    }
+}
+
+#[test]
+fn a_writer_changes_nothing_in_a_folder_that_took_the_place_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, away) = (directory.path().join("data"), directory.path().join("away"));
+    let folder = Folder::create(&path).unwrap();
+    let mut writer = writer(&folder);
+    let main = run(BASE, "ssss");
+    writer.extend(main[..2].to_vec()).unwrap();
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    std::fs::copy(away.join("manifest"), path.join("manifest")).unwrap();
+    for outcome in [
+        writer.set_finality(finality(&main[1], &main[1])),
+        writer.set_notice(Some("stands still")),
+        writer.extend(main[2..].to_vec()),
+        writer.commit(Vec::new(), Told::default()),
+    ] {
+        assert!(matches!(outcome, Err(StoreError::FolderGone { .. })), "{outcome:?}");
+    }
+    assert_eq!(folder.list().unwrap(), ["manifest"]);
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    writer.extend(main[2..].to_vec()).unwrap();
 }
 
 /// Lets the writer go on when the one who looks has failed.

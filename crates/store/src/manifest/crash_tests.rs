@@ -67,7 +67,8 @@ fn a_damaged_file_is_named_with_its_folder() {
     let error = Manifest::load(&disk).unwrap_err().to_string();
     assert_eq!(
         error,
-        "memory/manifest: checksum e4ded85d, the last line says \"checksum 00000000\""
+        "memory/manifest: checksum e4ded85d, the last line says \"checksum 00000000\"; the file is \
+         damaged: bring it back from a copy, or rebuild it from the segments with `quipu repair`"
     );
 }
 

@@ -8,6 +8,7 @@
 //! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
+//! head NUMBER HASH             or -; the line is only there if there is a head's log
 //! anchor NUMBER HASH
 //! epoch NUMBER LAST_BLOCK
 //! difficulty NUMBER TOTAL_BEFORE
@@ -22,96 +23,27 @@ use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
 use chain::BlockRange;
-use segment::lookup::{RunSpan, SpanError, Subject};
-use thiserror::Error;
+use segment::lookup::{RunSpan, Subject};
 
-use super::{Conflict, Manifest, Network, RunEntry, SegmentEntry};
+use super::error::{TITLE, TextFault, VERSION};
+use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
+use crate::block_id::BlockId;
 
-const TITLE: &str = "quipu manifest ";
-const VERSION: u32 = 1;
 const UNKNOWN: &str = "-";
-
-/// What is wrong with a manifest's bytes.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum TextFault {
-    /// Bytes that are not text.
-    #[error("byte {byte}: not text")]
-    NotText {
-        /// The first of them.
-        byte: usize,
-    },
-    /// Not a manifest at all.
-    #[error("line 1: {found:?} where a manifest says \"{TITLE}{VERSION}\"")]
-    Title {
-        /// How it begins, at most 40 characters.
-        found: String,
-    },
-    /// Written by another build.
-    #[error("line 1: manifest version {found}, this build reads {VERSION}")]
-    Version {
-        /// The version.
-        found: u32,
-    },
-    /// Not what was written.
-    #[error("checksum {found:08x}, the last line says {expected:?}")]
-    Checksum {
-        /// Of the lines before.
-        found: u32,
-        /// The last line, at most 40 characters.
-        expected: String,
-    },
-    /// A word that is missing or that its place does not allow.
-    #[error("line {line}: {what}: {found:?}")]
-    Word {
-        /// Which line, from 1.
-        line: usize,
-        /// What belongs there.
-        what: &'static str,
-        /// What is there, at most 40 characters.
-        found: String,
-    },
-    /// Blocks that are no range.
-    #[error("line {line}: blocks {first}..{last} are no range")]
-    Range {
-        /// Which line, from 1.
-        line: usize,
-        /// The first block.
-        first: u64,
-        /// The last block.
-        last: u64,
-    },
-    /// Slots that are no run's.
-    #[error("line {line}: {fault}")]
-    Span {
-        /// Which line, from 1.
-        line: usize,
-        /// Why.
-        fault: SpanError,
-    },
-    /// Files that cannot be live together.
-    #[error(transparent)]
-    Conflict(#[from] Conflict),
-    /// A line that is not where or how a manifest has it.
-    #[error("line {line}: {found:?} where a manifest has {expected:?}")]
-    Form {
-        /// Which line, from 1.
-        line: usize,
-        /// What is there.
-        found: String,
-        /// What belongs there.
-        expected: String,
-    },
-}
 
 impl Manifest {
     /// The text of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { network, anchors, epochs, difficulties, segments, runs } = self;
+        let Self { network, head, anchors, epochs, difficulties, segments, runs } = self;
         let mut text = format!("{TITLE}{VERSION}\n");
         put(&mut text, format_args!("network {}", known(network.name.as_deref())));
         put(&mut text, format_args!("chain {}", known(network.chain_id)));
         put(&mut text, format_args!("genesis {}", known(network.genesis_hash)));
+        if let Some(HeadRecord { block }) = head {
+            let block = block.map(|BlockId { number, hash }| format!("{number} {hash}"));
+            put(&mut text, format_args!("head {}", known(block)));
+        }
         for (number, hash) in anchors {
             put(&mut text, format_args!("anchor {number} {hash}"));
         }
@@ -175,6 +107,13 @@ impl Manifest {
             }
             "chain" => self.network.chain_id = words.parse_known("chain id")?,
             "genesis" => self.network.genesis_hash = words.parse_known("genesis hash")?,
+            "head" => {
+                let number = words.parse_known("head")?;
+                let block = |number| -> Result<BlockId, TextFault> {
+                    Ok(BlockId { number, hash: words.parse("head")? })
+                };
+                self.head = Some(HeadRecord { block: number.map(block).transpose()? });
+            }
             "anchor" => {
                 let number = words.parse("anchor")?;
                 self.anchors.insert(number, words.parse("anchor")?);

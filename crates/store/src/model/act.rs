@@ -10,11 +10,11 @@ use chain::trust::Anchor;
 use super::blocks::{Place, first_place, get, make};
 use super::dice::Dice;
 use super::state::{HeadState, Sealed};
+use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::layout::Held;
 use crate::manifest::Network;
-use crate::stat::BlockId;
 use crate::writer::{Told, Writer};
 
 /// Final blocks by number: nothing ever contradicts them.

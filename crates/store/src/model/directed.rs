@@ -15,13 +15,15 @@ use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, Failure, FaultyDisk};
 use crate::error::StoreError;
 use crate::head::HeadLimits;
+use crate::journal::unlisted_segments;
 use crate::layout::{Held, plan_segments};
+use crate::limits::Limits;
 use crate::lookups::{SegmentKeys, build_runs};
-use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
+use crate::manifest::{Edit, MANIFEST_NAME, Manifest, Network, RunEntry, SegmentEntry};
 use crate::part::Workshop;
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::store::Limits;
+use crate::repair::{ChainFacts, ProvenSegment, Repair};
 use crate::writer::Told;
 
 const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
@@ -181,13 +183,12 @@ fn a_file_whose_writing_failed_is_removed() {
         for failure in [Failure::NoSpace, Failure::Io] {
             let mut shelf = Shelf::new(range(0, 20));
             shelf.disk.fail_after(at, failure);
-            // Asking for a file that is not there does not fail otherwise.
             failed += u32::from(shelf.bring(&[whole(0, 20)]).is_err());
             let names = shelf.data_names();
             assert!(names.iter().all(|name| !is_part(name)), "{at}: {names:?}");
         }
     }
-    assert_eq!(failed, 10, "all operations but one of six");
+    assert_eq!(failed, 12, "every one of six operations");
 }
 
 /// A folder whose manifest was exchanged, but the name of the new one was not made durable.
@@ -198,8 +199,9 @@ fn after_a_failed_commit() -> Shelf {
     let mut other = Shelf::new(range(0, 300));
     other.bring(&[whole(0, 50)]).unwrap();
     other.bring(&[whole(51, 100)]).unwrap();
-    // The last operations are the fsync of the folder and the removal of a segment and two runs.
-    shelf.disk.fail_after(other.disk.operation_count() - begun - 4, Failure::Io);
+    // The last operations are the fsync of the folder, the removal of a segment and two runs, and three
+    // that settle the journal.
+    shelf.disk.fail_after(other.disk.operation_count() - begun - 7, Failure::Io);
     let error = shelf.bring(&[whole(51, 100)]).unwrap_err().to_string();
     assert!(error.contains("fsync of the folder"), "{error}");
     assert_eq!(shelf.view().coverage(), [range(0, 100)], "it is the manifest of the folder");
@@ -230,6 +232,100 @@ fn opening_makes_the_manifest_durable_before_it_removes_what_is_not_listed() {
             shelf.check();
         }
     }
+}
+
+/// Takes the manifest back to what it was, as somebody does who restores it from a backup.
+fn restore_manifest(disk: &FaultyDisk, bytes: &[u8]) {
+    disk.write(MANIFEST_NAME, bytes).unwrap();
+    disk.fsync_file(MANIFEST_NAME).unwrap();
+}
+
+fn segment_names(shelf: &Shelf) -> Vec<String> {
+    shelf.view().manifest().segments().iter().map(|entry| entry.file_name.clone()).collect()
+}
+
+#[test]
+fn a_segment_that_an_older_manifest_does_not_list_is_left_alone_and_told() {
+    let mut shelf = Shelf::new(range(8000, 8500));
+    shelf.bring(&[whole(8000, 8100)]).unwrap();
+    let older = shelf.disk.read(MANIFEST_NAME, 1 << 20).unwrap();
+    shelf.bring(&[whole(8192, 8300)]).unwrap();
+    let newest = segment_names(&shelf).pop().unwrap();
+    let (disk, chain) = (shelf.disk.clone(), shelf.truth.clone());
+    drop(shelf);
+    let bytes = disk.read(&newest, 1 << 30).unwrap();
+    restore_manifest(&disk, &older);
+    // Whoever opens the folder, changes it, and crashes on the way, leaves the only copy where it is.
+    let mut shelf = Shelf::open(disk.clone(), chain.clone(), Limits::default()).unwrap();
+    assert_eq!(shelf.writer.unaccounted(), [newest.as_str()]);
+    assert_eq!(unlisted_segments(&disk).unwrap(), [newest.as_str()]);
+    shelf.bring(&[whole(8101, 8120)]).unwrap();
+    let shelf = shelf.crashed(NAMES);
+    assert_eq!(shelf.writer.unaccounted(), [newest.as_str()]);
+    assert_eq!(disk.read(&newest, 1 << 30).unwrap(), bytes);
+}
+
+#[test]
+fn a_repair_leaves_out_a_segment_of_another_chain_id() {
+    let mut shelf = Shelf::new(range(8000, 8500));
+    shelf.bring(&[whole(8000, 8100), whole(8192, 8300)]).unwrap();
+    let (disk, names) = (shelf.disk.clone(), segment_names(&shelf));
+    drop(shelf);
+    disk.remove(MANIFEST_NAME).unwrap();
+    let mut repair = Repair::begin(Arc::new(disk.clone())).unwrap().unwrap();
+    for (position, chain_id) in [(0, Some(1)), (1, Some(2))] {
+        repair.take(position, Ok(ProvenSegment { difficulty: U256::ZERO, chain_id })).unwrap();
+    }
+    let left_out = repair.left_out();
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert_eq!((&left_out[0].file_name, left_out[0].is_superseded), (&names[1], false));
+    assert!(left_out[0].reason.contains("chain id is 2"), "{left_out:?}");
+    let repaired = repair.finish(ChainFacts::default()).unwrap();
+    assert_eq!(repaired.manifest.coverage(), [range(8000, 8100)]);
+    assert!(disk.list().unwrap().contains(&names[1]));
+}
+
+#[test]
+fn a_commit_over_an_unaccounted_segment_keeps_it_at_every_crash() {
+    let prepare = |seed| {
+        let chain = truth(range(0, 300), b'a');
+        let mut shelf = Shelf::open(FaultyDisk::new(seed), chain, Limits::default()).unwrap();
+        let older = shelf.disk.read(MANIFEST_NAME, 1 << 20).unwrap();
+        shelf.bring(&[whole(0, 255)]).unwrap();
+        let name = segment_names(&shelf).pop().unwrap();
+        let (disk, chain) = (shelf.disk.clone(), shelf.truth.clone());
+        drop(shelf);
+        restore_manifest(&disk, &older);
+        (Shelf::open(disk, chain, Limits::default()).unwrap(), name)
+    };
+    let (mut shelf, name) = prepare(1);
+    let begun = shelf.disk.operation_count();
+    shelf.bring(&[whole(0, 255)]).unwrap();
+    for at in 0..shelf.disk.operation_count() - begun {
+        let (mut shelf, _) = prepare(at);
+        shelf.disk.stop_after(at);
+        let _ = shelf.bring(&[whole(0, 255)]);
+        let mut shelf = shelf.crashed(Crash { may_tear_writes: true, may_keep_names: true });
+        assert!(shelf.data_names().contains(&name), "stopped after {at}");
+        shelf.bring(&[whole(0, 255)]).unwrap();
+        shelf.check();
+        assert_eq!(unlisted_segments(&shelf.disk).unwrap(), [""; 0], "stopped after {at}");
+    }
+}
+
+#[test]
+fn a_retired_segment_that_a_reader_held_until_its_end_goes_with_the_next_writer() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 50)]).unwrap();
+    let (retired, kept) = (segment_names(&shelf), shelf.view());
+    shelf.bring(&[whole(51, 100)]).unwrap();
+    assert!(shelf.data_names().contains(&retired[0]));
+    assert_eq!(unlisted_segments(&shelf.disk).unwrap(), [""; 0], "it is accounted for");
+    shelf.disk.stop_after(0); // the process is killed with the view
+    drop(kept);
+    let shelf = shelf.crashed(NAMES);
+    assert_eq!(shelf.writer.unaccounted(), [""; 0]);
+    shelf.check();
 }
 
 #[test]
@@ -379,4 +475,20 @@ fn a_plan_of_everything_that_is_held_builds_nothing() {
     assert_eq!(shelf.writer.plan(&[bare(0, 300)]), []);
     assert_eq!(shelf.writer.plan(&[whole(90, 100)]), []);
     assert_eq!(shelf.writer.plan(&[whole(101, 101)]), [whole(0, 101), bare(102, 255)]);
+}
+
+#[test]
+fn a_folder_in_which_any_segment_is_of_a_development_build_is_refused() {
+    let mut shelf = Shelf::new(range(0, 600));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let (disk, name) = (shelf.disk.clone(), segment_names(&shelf).pop().unwrap());
+    drop(shelf);
+    let mut bytes = disk.read(&name, 1 << 30).unwrap();
+    let footer = bytes.len() - segment::FOOTER_BYTES;
+    bytes[footer + 8..footer + 12].copy_from_slice(&u32::to_le_bytes(1));
+    let checksum = crc32fast::hash(&bytes[footer..footer + 176]);
+    bytes[footer + 176..footer + 180].copy_from_slice(&checksum.to_le_bytes());
+    disk.write(&name, &bytes).unwrap();
+    let refused = open_store(&disk, Limits::default()).unwrap_err().to_string();
+    assert!(refused.contains(&name) && refused.contains("development build"), "{refused}");
 }

@@ -9,8 +9,8 @@ use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
 use crate::head::fixture::{SPARSE, spec};
 use crate::head::{HeadError, HeadLimits};
-use crate::store::Limits;
-use crate::{Finality, stat::BlockId};
+use crate::limits::Limits;
+use crate::{BlockId, Finality};
 
 fn with_head(shelf: &mut Shelf) {
     let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();

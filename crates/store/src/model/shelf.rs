@@ -16,9 +16,10 @@ use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
 use crate::head::fixture::spec;
 use crate::layout::Held;
+use crate::limits::Limits;
 use crate::names::is_data_name;
 use crate::read::Inline;
-use crate::store::{Limits, Store};
+use crate::store::Store;
 use crate::view::View;
 use crate::writer::{Told, Writer};
 

@@ -1,7 +1,7 @@
 //! Slots of 8192 blocks that become complete, and runs that are merged because of it. All but the
 //! last 256 blocks of two slots are built once, for all tests.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use chain::trust::Anchors;
 use segment::{SLOT_BLOCKS, Wanted, YOUNG_SLOT_BLOCKS};
@@ -12,18 +12,17 @@ use super::compare::{check_all, lists};
 use super::dice::Dice;
 use super::shelf::{Image, Shelf, build_at_once, range, truth, whole};
 use super::state::Sealed;
-use super::world::listed;
+use super::world::{is_part, listed};
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, Failure, FaultyDisk};
 use crate::draft::NewSegment;
 use crate::head::HeadLimits;
 use crate::head::fixture::SPARSE;
 use crate::layout::Held;
+use crate::limits::Limits;
 use crate::manifest::MANIFEST_NAME;
-use crate::part::Unlisted;
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::store::Limits;
 use crate::view::View;
 use crate::writer::Told;
 
@@ -210,7 +209,7 @@ fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
     let begin = |seed: u64| {
         let disk = disk_of(pending_image(), seed);
         let shelf = open(&disk);
-        let segment = place(&disk, &last);
+        let segment = place(&shelf, &last);
         (shelf, segment)
     };
     let (mut shelf, segment) = begin(1);
@@ -246,20 +245,20 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
     let last = last_segment();
     let disk = disk_of(pending_image(), 1);
     let mut shelf = open(&disk);
-    let segment = place(&disk, &last);
+    let segment = place(&shelf, &last);
     let begun = shelf.disk.operation_count();
     let prepared = shelf.writer.drafting().prepare(vec![segment]).unwrap();
     shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
         let disk = disk_of(pending_image(), at);
         let mut shelf = open(&disk);
-        let segment = place(&disk, &last);
+        let segment = place(&shelf, &last);
         disk.fail_after(at, if at % 2 == 0 { Failure::NoSpace } else { Failure::Io });
         let prepared = shelf.writer.drafting().prepare(vec![segment]);
         let merged = prepared.and_then(|it| shelf.writer.commit_prepared(it, Told::default()));
         if merged.is_err() {
             assert!(is_after(&shelf.view()), "stopped after {at}");
-            let prepared = shelf.writer.drafting().prepare(vec![place(&disk, &last)]).unwrap();
+            let prepared = shelf.writer.drafting().prepare(vec![place(&shelf, &last)]).unwrap();
             shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
@@ -269,6 +268,7 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
 #[test]
 fn a_rewind_into_a_slot_whose_merge_is_pending_leaves_a_folder_that_never_had_it() {
     let mut shelf = open(&disk_of(pending_image(), 1));
+    shelf.writer.accept_head_loss().unwrap(); // the image has no log
     shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
     let number = LAST_FIRST - 1000;
     shelf.writer.rewind_to(number, prepared().truth[&number]).unwrap();
@@ -307,7 +307,9 @@ fn last_segment() -> (NewSegment, Vec<u8>) {
     let targets = shelf.writer.plan(&[whole(LAST_FIRST, END - 1)]);
     assert_eq!(targets, [whole(SLOT_BLOCKS, END - 1)]);
     let built = shelf.writer.build(targets[0], &arriving).unwrap();
-    let bytes = disk.read(&built.entry.file_name, 1 << 30).unwrap();
+    let names = disk.list().unwrap();
+    let part = names.iter().find(|name| is_part(name)).unwrap();
+    let bytes = disk.read(part, 1 << 30).unwrap();
     (built, bytes)
 }
 
@@ -315,19 +317,17 @@ fn last_segment() -> (NewSegment, Vec<u8>) {
 fn shelf_with(seed: u64, last: &(NewSegment, Vec<u8>)) -> (Shelf, NewSegment) {
     let disk = disk_before(seed);
     let shelf = open(&disk);
-    let placed = place(&disk, last);
+    let placed = place(&shelf, last);
     (shelf, placed)
 }
 
-/// The segment as if it had been built on this disk.
-fn place(disk: &FaultyDisk, (built, bytes): &(NewSegment, Vec<u8>)) -> NewSegment {
+/// The segment as if it had been built in this folder.
+fn place(shelf: &Shelf, (built, bytes): &(NewSegment, Vec<u8>)) -> NewSegment {
     let NewSegment { entry, keys, chain_id, .. } = built;
-    let name = &entry.file_name;
-    let was_there = disk.file_bytes(name).is_ok();
-    disk.write(name, bytes).unwrap();
-    disk.fsync_file(name).unwrap();
-    let file = Unlisted::new(Arc::new(disk.clone()), name.clone(), was_there);
-    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id, file }
+    let mut part = shelf.writer.drafting().workshop().begin();
+    part.append(bytes).unwrap();
+    part.close().unwrap();
+    NewSegment { entry: entry.clone(), keys: keys.clone(), chain_id: *chain_id, part }
 }
 
 /// Whether the view lists all blocks, or none of the last; anything else is refused.
@@ -386,7 +386,7 @@ fn an_error_at_any_operation_of_the_commit_that_completes_a_slot_can_be_tried_ag
         shelf.disk.fail_after(at, failure);
         if shelf.writer.commit(vec![segment], Told::default()).is_err() {
             is_after(&shelf.view());
-            let again = place(&shelf.disk, &last);
+            let again = place(&shelf, &last);
             shelf.writer.commit(vec![again], Told::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));

@@ -7,8 +7,8 @@ use chain::BlockRange;
 use segment::YOUNG_SLOT_BLOCKS;
 
 use super::blocks::Place;
+use crate::block_id::BlockId;
 use crate::layout::{Held, join_ranges};
-use crate::stat::BlockId;
 
 /// What segments hold, and what is known of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

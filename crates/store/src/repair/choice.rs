@@ -4,16 +4,18 @@
 //! receipts before none.
 //! Never knows: whether a segment is true.
 
+use chain::BlockRange;
+
+use super::LeftOut;
 use crate::error::StoreError;
-use crate::layout::overlap;
+use crate::layout::{join_ranges, overlap, subtract};
 use crate::manifest::{Conflict, SegmentEntry};
 
-/// Segments that share no block, lowest first, and those whose blocks others hold.
+/// Segments that share no block, lowest first, and those that share blocks with them.
 #[derive(Debug)]
 pub(super) struct Choice<'a> {
     pub(super) chosen: Vec<&'a SegmentEntry>,
-    /// By name, and why.
-    pub(super) superseded: Vec<(String, String)>,
+    pub(super) passed_over: Vec<LeftOut>,
 }
 
 /// Chooses. Files that contradict each other are refused: nobody here can tell which is right.
@@ -24,7 +26,7 @@ pub(super) fn choose<'a>(candidates: &[&'a SegmentEntry]) -> Result<Choice<'a>, 
         (!entry.has_receipts, u64::MAX.saturating_sub(range.count()), range.first(), name)
     });
     let mut chosen: Vec<&SegmentEntry> = Vec::new();
-    let mut superseded = Vec::new();
+    let mut others: Vec<(&SegmentEntry, &SegmentEntry)> = Vec::new();
     for entry in ordered {
         let shares = |held: &&&SegmentEntry| overlap(held.range, entry.range).is_some();
         let Some(held) = chosen.iter().find(shares) else {
@@ -41,9 +43,11 @@ pub(super) fn choose<'a>(candidates: &[&'a SegmentEntry]) -> Result<Choice<'a>, 
             }
             .into());
         }
-        let reason = format!("superseded: {} holds blocks {}", held.file_name, held.range);
-        superseded.push((entry.file_name.clone(), reason));
+        others.push((entry, held));
     }
+    let coverage = join_ranges(chosen.iter().map(|entry| entry.range));
+    let passed_over = others.into_iter().map(|(entry, held)| pass_over(entry, held, &coverage));
+    let passed_over = passed_over.collect();
     chosen.sort_by_key(|entry| entry.range.first());
     for (below, above) in chosen.iter().zip(chosen.iter().skip(1)) {
         if below.range.end() == above.range.first() && below.last_hash != above.parent_hash {
@@ -59,7 +63,27 @@ pub(super) fn choose<'a>(candidates: &[&'a SegmentEntry]) -> Result<Choice<'a>, 
             });
         }
     }
-    Ok(Choice { chosen, superseded })
+    Ok(Choice { chosen, passed_over })
+}
+
+/// Why a file is not listed that shares blocks with one that is. It is superseded only if all of its
+/// blocks are listed.
+fn pass_over(entry: &SegmentEntry, held: &SegmentEntry, coverage: &[BlockRange]) -> LeftOut {
+    let missing = subtract(&[entry.range], coverage);
+    let is_superseded = missing.is_empty();
+    let reason = if is_superseded {
+        format!("superseded: {} holds blocks {}", held.file_name, held.range)
+    } else {
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        format!(
+            "it shares blocks with {}, which holds {}, and blocks {} are in no other file: import \
+             them again, or move the other file away and repair again to list this one",
+            held.file_name,
+            held.range,
+            missing.join(", ")
+        )
+    };
+    LeftOut { file_name: entry.file_name.clone(), reason, is_superseded }
 }
 
 #[cfg(test)]
@@ -100,7 +124,8 @@ mod tests {
             format!("{}{}", entry.range, if entry.has_receipts { "" } else { " bare" })
         };
         assert_eq!(found.chosen.iter().map(text).collect::<Vec<_>>().join(", "), chosen);
-        assert_eq!(found.superseded.len(), superseded_count, "{:?}", found.superseded);
+        let superseded = found.passed_over.iter().filter(|it| it.is_superseded).count();
+        assert_eq!(superseded, superseded_count, "{:?}", found.passed_over);
     }
 
     #[test]
@@ -120,6 +145,16 @@ mod tests {
             1,
         );
         check(&[(0, 54, false), (0, 54, true)], "0..54", 1);
+    }
+
+    #[test]
+    fn a_file_is_superseded_only_if_all_of_its_blocks_are_listed() {
+        check(&[(0, 99, true), (50, 120, true)], "0..99", 0);
+        check(&[(0, 99, true), (50, 120, true), (100, 130, true)], "0..99, 100..130", 1);
+        let entries = [entry(0, 99, true), entry(50, 120, true)];
+        let choice = choose(&entries.iter().collect::<Vec<_>>()).unwrap();
+        let said = &choice.passed_over[0].reason;
+        assert!(said.contains("blocks 100..120 are in no other file"), "{said}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Drafting {
         Self { store, workshop }
     }
 
-    pub(super) fn workshop(&self) -> &Workshop {
+    pub(crate) fn workshop(&self) -> &Workshop {
         &self.workshop
     }
 
@@ -104,7 +104,7 @@ impl Drafting {
             .collect();
         let change = prepare_runs(&self.workshop, before, &after, &keys)?;
         let disk = self.workshop.disk();
-        let file = |name: &String| Unlisted::new(Arc::clone(disk), name.clone(), false);
+        let file = |name: &String| Unlisted::new(Arc::clone(disk), name.clone());
         // Dropped, which removes them.
         change.passing.iter().for_each(|name| drop(file(name)));
         let runs = change.built.into_iter();

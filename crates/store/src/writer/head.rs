@@ -12,15 +12,16 @@ use segment::YOUNG_SLOT_BLOCKS;
 use alloy_primitives::B256;
 
 use super::{Told, Writer};
+use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::head::{Head, HeadBlock, HeadLimits, Recovery, Superseded};
-use crate::head_reader::{Seam, find_seam};
+use crate::head_reader::{Seam, check_record, find_seam};
 use crate::layout::Held;
+use crate::manifest::HeadRecord;
 use crate::notice::{keep_notice, read_notice};
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::stat::BlockId;
 
 impl Writer {
     /// Takes up the head that the folder's log holds. Blocks that were sealed before a crash could
@@ -32,12 +33,49 @@ impl Writer {
         limits: HeadLimits,
     ) -> Result<Recovery, StoreError> {
         let disk = self.store.disk().clone();
+        let folder = disk.place();
         let (mut head, mut recovery) = Head::open(disk, &self.spec, anchors, limits)?;
+        // Damage above what is final costs what a node tells again. What was final is not given up
+        // without a word: that is `quipu repair`.
+        check_record(self.view().manifest(), folder, &head.view(), &recovery)?;
         recovery.superseded = self.drop_sealed(&mut head)?;
         self.store.end_reading_head();
         self.head = Some(head);
         self.show_head();
+        self.begin_record();
         Ok(recovery)
+    }
+
+    /// What a manifest can say now of the head's log.
+    pub(super) fn head_record(&self) -> Option<HeadRecord> {
+        self.head.as_ref().and_then(record_of)
+    }
+
+    /// Records in the manifest that there is a head, as soon as its log is there. What fails here is
+    /// done by the next change.
+    fn begin_record(&mut self) {
+        let view = self.view();
+        if view.manifest().head().is_none() && self.head_record().is_some() {
+            let _ = self.replace(view.manifest().clone());
+        }
+    }
+
+    /// Asks no more of the head's log than that it reaches this block: before it loses others.
+    pub(super) fn lower_record(&mut self, to: BlockId) -> Result<(), StoreError> {
+        let view = self.view();
+        let recorded = view.manifest().head().and_then(|record| record.block);
+        if recorded.is_none_or(|block| block.number <= to.number) {
+            return Ok(());
+        }
+        self.look()?;
+        let record = HeadRecord { block: Some(to) };
+        self.replace_as_it_is(view.manifest().clone().with_head(Some(record)))
+    }
+
+    /// Asks nothing of the head's log any more: what it lost is lost.
+    pub fn accept_head_loss(&mut self) -> Result<(), StoreError> {
+        let next = self.view().manifest().clone().with_head(None);
+        self.replace_as_it_is(next)
     }
 
     /// Adds blocks above the tip.
@@ -53,6 +91,7 @@ impl Writer {
         if self.view().head().tip().is_some() {
             return Err(StoreError::HeadInUse);
         }
+        self.lower_record(BlockId { number, hash })?;
         self.change_head(|head| head.stand_on(number, hash))
     }
 
@@ -63,15 +102,36 @@ impl Writer {
     }
 
     /// Records what is safe and what is final, then shows it to readers. What was final stays so: see
-    /// [`Finality::advanced_by`].
+    /// [`Finality::advanced_by`]. Before a final block is shown, the manifest says that the log has it:
+    /// a log that is cut below it is not taken for what a crash left.
     pub fn set_finality(&mut self, told: Finality) -> Result<(), StoreError> {
-        let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
+        self.look()?;
+        let head = self.head.as_ref().ok_or(StoreError::NoHead)?;
         let before = head.finality();
+        self.set_record(record_with(head, before.advanced_by(told)))?;
+        let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
         head.set_finality(told)?;
         if head.finality() != before {
             self.show_head();
         }
         Ok(())
+    }
+
+    fn set_record(&mut self, record: Option<HeadRecord>) -> Result<(), StoreError> {
+        let view = self.view();
+        if record.is_none() || view.manifest().head() == record {
+            return Ok(());
+        }
+        self.replace_as_it_is(view.manifest().clone().with_head(record))
+    }
+
+    /// Asks no more of the log than what is final, if a failure left it so: what is not final may go.
+    fn settle_record(&mut self) -> Result<(), StoreError> {
+        let own = self.head_record();
+        let number =
+            |record: Option<HeadRecord>| record.and_then(|it| it.block).map(|it| it.number);
+        let recorded = self.view().manifest().head();
+        if own.is_some() && number(recorded) > number(own) { self.set_record(own) } else { Ok(()) }
     }
 
     /// Drops the blocks above a canonical one.
@@ -101,7 +161,8 @@ impl Writer {
 
     /// Leaves a notice in the folder for other processes, or removes the one that is there.
     pub fn set_notice(&self, notice: Option<&str>) -> Result<(), StoreError> {
-        Ok(keep_notice(&**self.store.disk(), self, notice)?)
+        self.look()?;
+        Ok(keep_notice(&**self.store.disk(), &self.lock, notice)?)
     }
 
     /// The notice that is in the folder.
@@ -189,11 +250,12 @@ impl Writer {
         &mut self,
         change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
     ) -> Result<(), StoreError> {
-        // In a folder that is not ours any more nothing is begun.
-        self.store.look()?;
+        self.look()?;
+        self.settle_record()?;
         let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
         change(head)?;
         self.show_head();
+        self.begin_record();
         Ok(())
     }
 
@@ -231,7 +293,7 @@ impl Writer {
     /// Drops blocks from a head that a crash kept from leaving it, and moves up one that others have
     /// passed. Where others sealed another chain, that one counts: it is told, and the head begins anew
     /// above it.
-    fn drop_sealed(&self, head: &mut Head) -> Result<Option<Superseded>, StoreError> {
+    fn drop_sealed(&mut self, head: &mut Head) -> Result<Option<Superseded>, StoreError> {
         match find_seam(&self.view(), &head.view())? {
             Seam::Above => Ok(None),
             Seam::Passed(BlockId { number, hash }) => {
@@ -240,9 +302,26 @@ impl Writer {
             }
             Seam::Superseded(superseded, to) => {
                 // What was final of the other chain is not any more.
+                self.lower_record(to)?;
                 head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;
                 Ok(Some(superseded))
             }
         }
     }
+}
+
+/// What a manifest can say of a head's log: its highest block that will not change.
+fn record_of(head: &Head) -> Option<HeadRecord> {
+    record_with(head, head.finality())
+}
+
+/// The same if this is what is final.
+fn record_with(head: &Head, finality: Finality) -> Option<HeadRecord> {
+    head.next_of_base()?;
+    let view = head.view();
+    let is_held = |block: &BlockId| {
+        view.find_block(block.number).is_some_and(|found| found.hash() == block.hash)
+    };
+    let base = head.base().map(|(number, hash)| BlockId { number, hash });
+    Some(HeadRecord { block: finality.finalized.filter(is_held).or(base) })
 }

@@ -9,13 +9,13 @@ use alloy_primitives::B256;
 use chain::BlockRange;
 
 use super::{Told, Writer, held};
+use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::head::HeadError;
 use crate::layout::{Held, plan_unmerged, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::block_on;
 use crate::reader::Reader;
-use crate::stat::BlockId;
 
 impl Writer {
     /// Drops every block above this one, which must be held, from the head and from the segments. None
@@ -33,6 +33,7 @@ impl Writer {
         let tip = view.manifest().segments().last().map(|entry| entry.range.last());
         let gone = tip.and_then(|tip| BlockRange::from_ends(number.checked_add(1)?, tip));
         let to = BlockId { number, hash };
+        self.lower_record(to)?;
         if view.head().find_block(number).is_some() && gone.is_none() {
             self.change_head(|head| head.lower_finality_with(to, |head| head.rewind(hash)))?;
             return Ok(None);

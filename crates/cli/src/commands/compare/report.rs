@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use rpc::compare::{Difference, Question, Tally};
+use rpc::compare::{CompareTally, ComparedCall, Difference};
 
 use crate::output::{counted, grouped};
 
 /// One difference.
-pub(super) fn difference(question: &Question, difference: &Difference) -> String {
-    let Question { method, params } = question;
+pub(super) fn difference(question: &ComparedCall, difference: &Difference) -> String {
+    let ComparedCall { method, params } = question;
     let Difference { path, ours, theirs, .. } = difference;
     format!("{method} {params}: {path}: ours {ours}, theirs {theirs}")
 }
 
 /// All of what was found.
-pub(super) fn lines(endpoint: &str, tally: &Tally, elapsed: Duration) -> Vec<String> {
+pub(super) fn lines(endpoint: &str, tally: &CompareTally, elapsed: Duration) -> Vec<String> {
     let mut lines = Vec::new();
     for (method, pattern, group) in tally.groups() {
         lines.push(format!("{method}  {pattern}  {}", counted(group.count, "difference")));

@@ -77,6 +77,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
         | StoreError::NothingProven { .. }
+        | StoreError::NoSegment { .. }
         | StoreError::Head(_)
         | StoreError::Changing
         | StoreError::NoHead
@@ -86,6 +87,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Build(_)
         | StoreError::Merge { .. }
         | StoreError::ManifestMissing { .. }
+        | StoreError::HeadLost { .. }
         | StoreError::FolderGone { .. }
         | StoreError::Conflict(
             Conflict::Blocks { .. }
@@ -114,11 +116,10 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
             "one process writes at a time: wait for the other, or give another --data-dir"
         }
         StoreError::Changing => "another process writes to it: run the same command again",
-        StoreError::ManifestMissing { .. } => "nothing was changed",
+        StoreError::ManifestMissing { .. }
+        | StoreError::HeadLost { .. }
+        | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
-        StoreError::Manifest(ManifestError::Corrupt { .. }) => {
-            "if another build wrote it, use that one; else `quipu repair` rebuilds it from the segments"
-        }
         StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
@@ -128,6 +129,7 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::Reader(_)
         | StoreError::NotHeld { .. }
         | StoreError::NothingProven { .. }
+        | StoreError::NoSegment { .. }
         | StoreError::Head(_)
         | StoreError::NoHead
         | StoreError::HeadInUse
@@ -138,7 +140,8 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::Build(_)
         | StoreError::Merge { .. }
         | StoreError::Conflict(_) => {
-            "the data folder is damaged: bring it back from a copy, or import again elsewhere"
+            "the data folder is damaged: `quipu check` names the files; bring them back from a copy, \
+             or import again elsewhere"
         }
     }
 }
@@ -168,7 +171,7 @@ impl Tally {
             per_second(self.transaction_count, elapsed)
         );
         for (count, what) in [
-            (self.held_count, "held already"),
+            (self.held_count, "held already (`quipu check` proves what is held)"),
             (self.outside_count, "without a wanted block"),
             (self.refused_count, "REFUSED"),
         ] {

@@ -3,7 +3,8 @@
 //! Knows: what must be there before a node is asked, and what a node is asked beside serving.
 //! Never knows: how a tip is followed. Nothing here waits for a node before the server listens.
 
-use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,15 +17,15 @@ use store::head::{HeadLimits, Recovery};
 use store::{Store, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::Failure;
 use crate::args::FollowArgs;
 use crate::chain_choice;
 use crate::commands::import::told;
-use crate::data_folder::DataFolder;
 use crate::folder_chain::FolderChain;
+use crate::folder_text::unlisted_segment;
 use crate::node::{Node, OwnChain};
 use crate::priority::give_way;
 use crate::upstream_args::log_blob_prices;
@@ -49,7 +50,6 @@ pub(crate) struct Plan<'a> {
 /// What following needs of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerParts {
-    pub(crate) folder: DataFolder,
     pub(crate) store: Arc<Store>,
     pub(crate) service: Arc<Service>,
     pub(crate) health: Arc<FollowHealth>,
@@ -58,38 +58,54 @@ pub(crate) struct ServerParts {
     pub(crate) runtime: Handle,
 }
 
+/// How long after it was told to stop a change that is under way is waited for. A merge or a seal of
+/// many blocks takes longer, and a disk may take any time: it is left as a crash would leave it, and the
+/// next start takes it up.
+const STOP_MAX: Duration = Duration::from_millis(1500);
+
 /// A tip that is followed on threads of its own.
 #[derive(Debug)]
 pub(crate) struct Following {
     stop: watch::Sender<bool>,
+    stopped_at: OnceLock<Instant>,
     failures: mpsc::Receiver<Failure>,
-    thread: JoinHandle<()>,
+    worker: Worker,
 }
 
 impl Following {
-    /// Takes the folder's lock and begins. Which chain it is may be left for the nodes to say: then
-    /// the folder is empty, and they are asked until they do.
-    pub(crate) fn begin(plan: &Plan<'_>, parts: ServerParts) -> Result<Self, Failure> {
+    /// What must be done before it begins: takes the folder's lock and proves the head, which may take
+    /// long. Which chain it is may be left for the nodes to say: then the folder is empty, and there
+    /// is nothing to do.
+    pub(crate) fn opening(
+        plan: &Plan<'_>,
+        parts: &ServerParts,
+    ) -> impl FnOnce() -> Result<Option<Opened>, Failure> + Send + use<> {
+        let (args, chain, parts) = (plan.args.clone(), plan.chain.clone(), parts.clone());
+        move || chain.map(|chain| Opened::open(&args, &chain, &parts)).transpose()
+    }
+
+    /// Begins. Where nothing is opened, nodes are asked which chain they follow until they say it.
+    pub(crate) fn begin(
+        plan: &Plan<'_>,
+        opened: Option<Opened>,
+        parts: ServerParts,
+    ) -> Result<Self, Failure> {
         let args = plan.args.clone();
         let (stop, stopped) = watch::channel(false);
         let (fails, failures) = mpsc::channel(1);
-        let opened = match &plan.chain {
-            Some(chain) => Some(Opened::open(&args, chain, &parts)?),
-            None => None,
-        };
         let follow = move || {
             let opened = match opened {
                 Some(opened) => Ok(Some(opened)),
                 None => open_asked(&args, &parts, stopped.clone()),
             };
             match opened {
-                Ok(Some(opened)) => opened.run(&args, &parts, stopped, fails),
+                Ok(Some(opened)) => opened.run(&args, &parts, stopped),
                 Ok(None) => {}
                 Err(failure) => drop(fails.try_send(failure)),
             }
         };
-        let thread = thread::Builder::new().name("follow".to_owned()).spawn(follow)?;
-        Ok(Self { stop, failures, thread })
+        let worker = Worker::spawn("follow", follow)?;
+        Ok(Self { stop, stopped_at: OnceLock::new(), failures, worker })
     }
 
     /// Waits until following turns out to be impossible as it is configured.
@@ -102,22 +118,53 @@ impl Following {
 
     /// Tells it to end; it does so after the change that is under way.
     pub(crate) fn stop(&self) {
+        self.stopped_at.get_or_init(Instant::now);
         self.stop.send_replace(true);
     }
 
-    /// Ends it, after the change that is under way. What a backfill has not committed was never
-    /// promised.
+    /// Ends it, after the change that is under way if that does not take long. What a backfill has not
+    /// committed was never promised.
     pub(crate) fn end(self) {
         self.stop();
-        if self.thread.join().is_err() {
-            warn!("following ended in a panic");
+        let waited = self.stopped_at.get().map_or(Duration::ZERO, Instant::elapsed);
+        match self.worker.end_within(STOP_MAX.saturating_sub(waited)) {
+            Some(Ok(())) => {}
+            Some(Err(_)) => warn!("following ended in a panic"),
+            None => warn!("a change is under way and is left: the next start takes it up"),
+        }
+    }
+}
+
+/// A thread whose end can be waited for no longer than it may take.
+#[derive(Debug)]
+struct Worker {
+    thread: JoinHandle<()>,
+    /// Its other end goes when the thread ends, also in a panic.
+    ended: std::sync::mpsc::Receiver<()>,
+}
+
+impl Worker {
+    fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Self> {
+        let (ends, ended) = std::sync::mpsc::sync_channel(1);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let _ends = ends;
+            work();
+        })?;
+        Ok(Self { thread, ended })
+    }
+
+    /// How it ended; `None` if it did not within this time, and then it is left to the process's end.
+    fn end_within(self, time: Duration) -> Option<thread::Result<()>> {
+        match self.ended.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => None,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => Some(self.thread.join()),
         }
     }
 }
 
 /// All that following needs, before any node was asked.
 #[derive(Debug)]
-struct Opened {
+pub(crate) struct Opened {
     follower: Follower,
     nodes: Arc<Upstreams>,
     spec: ChainSpec,
@@ -129,7 +176,8 @@ impl Opened {
         let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
         let writer = Writer::open(Arc::clone(&parts.store), chain.spec.clone());
         let mut writer = writer.map_err(|error| told(&error))?;
-        chain.remember(&parts.folder, &mut writer)?;
+        writer.unaccounted().iter().for_each(|name| warn!("{}", unlisted_segment(name)));
+        chain.remember(&mut writer)?;
         let recovery = writer.open_head(&anchors, HeadLimits::default());
         tell(&recovery.map_err(|error| told(&error))?);
         parts.health.starts_at(parts.store.view().tip().unwrap_or_default());
@@ -146,23 +194,12 @@ impl Opened {
     }
 
     /// Follows until it is told to stop.
-    fn run(
-        self,
-        args: &FollowArgs,
-        parts: &ServerParts,
-        stopped: watch::Receiver<bool>,
-        fails: mpsc::Sender<Failure>,
-    ) {
+    fn run(self, args: &FollowArgs, parts: &ServerParts, stopped: watch::Receiver<bool>) {
         let Self { follower, nodes, spec } = self;
         let background = follower.background(args.backfill_to);
-        let learning = Learning {
-            nodes,
-            board: follower.board(),
-            service: Arc::clone(&parts.service),
-            spec,
-            fails,
-        };
-        let learning = parts.runtime.spawn(learning.run());
+        let board = follower.board();
+        let service = Arc::clone(&parts.service);
+        let learning = parts.runtime.spawn(Learning { nodes, board, service, spec }.run());
         thread::scope(|scope| {
             let stopped_beside = stopped.clone();
             scope.spawn(move || {
@@ -181,10 +218,12 @@ fn open_asked(
     parts: &ServerParts,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<Option<Opened>, Failure> {
+    // The same ones all the time: they say once that they do not answer.
+    let nodes = args.upstream.unknown_nodes()?;
     let asking = async {
         let mut is_told = false;
         loop {
-            let error = match args.upstream.ask_spec().await {
+            let error = match args.upstream.ask_spec(&nodes).await {
                 Err(Failure::Work(error)) if is_silence(&error) => error,
                 asked => return asked,
             };
@@ -211,9 +250,17 @@ fn open_asked(
     Opened::open(args, &FolderChain::asked(spec), parts).map(Some)
 }
 
-/// Whether nobody answered, as opposed to answering what cannot be followed.
+/// Whether those whose word counts are silent or do not agree yet, as opposed to naming a chain that
+/// cannot be followed.
 fn is_silence(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(UpstreamsError::NoneLeft(_)))
+    matches!(
+        error.downcast_ref(),
+        Some(
+            UpstreamsError::NoneLeft(_)
+                | UpstreamsError::Undecided { .. }
+                | UpstreamsError::NoCommonChain { .. }
+        )
+    )
 }
 
 /// What nodes are asked once, beside serving.
@@ -222,18 +269,14 @@ struct Learning {
     board: Arc<StatusBoard>,
     service: Arc<Service>,
     spec: ChainSpec,
-    fails: mpsc::Sender<Failure>,
 }
 
 impl Learning {
     async fn run(self) {
-        // One that is of another chain at its introduction is a wrong configuration. One that does
-        // not answer now is asked again before it is first used, and then only set aside.
-        if let Err(error @ UpstreamsError::Foreign { .. }) = self.nodes.introduce().await {
-            drop(self.fails.try_send(error.into()));
-            return;
-        }
-        self.learn_blob_params().await;
+        let nodes = Arc::clone(&self.nodes);
+        // A node of another chain is set aside, with a line in the log: soon, and not when it is first
+        // needed.
+        tokio::join!(nodes.identify_all(), self.learn_blob_params());
     }
 
     /// Asks for the blob parameters of a chain that has none of its own: without them no blob has a
@@ -270,5 +313,25 @@ fn tell(recovery: &Recovery) {
     if let Some(it) = recovery.superseded {
         let (number, found, sealed) = (it.number, it.found, it.sealed);
         warn!(number, %found, %sealed, "the head is dropped: another chain was sealed since");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// Seen: a merge that takes a minute delayed the end of the server as long.
+    #[test]
+    fn a_thread_that_does_not_end_is_not_waited_for() {
+        let (sender, receiver) = sync_channel::<()>(1);
+        let busy = Worker::spawn("busy", move || assert!(receiver.recv().is_err())).unwrap();
+        assert!(busy.end_within(Duration::from_millis(20)).is_none());
+        drop(sender);
+        let done = Worker::spawn("done", || ()).unwrap();
+        assert!(matches!(done.end_within(Duration::from_mins(1)), Some(Ok(()))));
+        let broken = Worker::spawn("broken", || panic!("on purpose")).unwrap();
+        assert!(matches!(broken.end_within(Duration::from_mins(1)), Some(Err(_))));
     }
 }

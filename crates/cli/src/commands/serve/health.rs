@@ -74,9 +74,30 @@ fn troubles(status: &Status) -> Vec<String> {
         format!("{lag} blocks behind the upstream{since}")
     });
     // A conflict is an error of its own: once is enough.
-    let error = status.last_error.as_ref().filter(|_| conflict.is_none());
+    let error = status.lasting_error().filter(|_| conflict.is_none());
     let failing = error.map(|error| format!("the upstream cannot be followed: {error}"));
-    [conflict, behind, failing, silence(status)].into_iter().flatten().collect()
+    let finality = status.lasting_finality_error();
+    let finality = finality.map(|error| format!("it is not known what is final: {error}"));
+    let (silence, still, apart) = (silence(status), stillness(status), disagreement(status));
+    let reasons = [conflict, behind, failing, silence, still, apart, finality];
+    reasons.into_iter().flatten().collect()
+}
+
+/// That too few nodes agree on what is new, if so.
+fn disagreement(status: &Status) -> Option<String> {
+    let (tip, reached) = (status.upstream_tip?, status.upstream_reached?);
+    let is_apart = status.disagreement() > LAG_MAX;
+    is_apart.then(|| {
+        format!(
+            "the upstreams agree on no block above {tip}, though they have blocks up to {reached}"
+        )
+    })
+}
+
+/// That the tip does not move, if it does not.
+fn stillness(status: &Status) -> Option<String> {
+    let (seconds, number) = (status.stillness()?.as_secs(), status.upstream_highest?.0);
+    Some(format!("the upstream has told of no block above {number} for {seconds} s"))
 }
 
 /// Why it is not known what the tip is, if it is not.
@@ -85,7 +106,7 @@ fn silence(status: &Status) -> Option<String> {
         || "no upstream has told its tip yet".to_owned(),
         |heard_at| format!("no upstream has told its tip for {} s", heard_at.elapsed().as_secs()),
     );
-    let error = status.tip_error.as_ref();
+    let error = status.lasting_tip_error();
     let is_silent = status.heard_at.is_none() || status.silence().is_some() || error.is_some();
     let error = error.map_or(String::new(), |error| format!(": {error}"));
     is_silent.then(|| format!("{heard}{error}"))
@@ -117,13 +138,56 @@ mod tests {
         assert!(troubles(&at_tip).is_empty());
         let behind = Status { upstream_tip: Some(109), ..at_tip.clone() };
         assert_eq!(troubles(&behind), ["9 blocks behind the upstream"]);
-        let failing = Status { last_error: Some("no answer".to_owned()), ..at_tip.clone() };
+        let failing = Status {
+            last_error: Some("no answer".to_owned()),
+            failing_since: ago(7),
+            ..at_tip.clone()
+        };
         assert_eq!(troubles(&failing), ["the upstream cannot be followed: no answer"]);
         let (ours, theirs) = (B256::repeat_byte(1), B256::repeat_byte(2));
         let conflict = Some(Conflict { number: 90, ours, theirs });
         let told = troubles(&Status { conflict, ..failing });
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(told.contains(&ours.to_string()) && told.contains(&theirs.to_string()), "{told}");
+    }
+
+    #[test]
+    fn a_failure_that_passes_is_no_trouble_and_one_that_lasts_is() {
+        let last_error = Some("the chain moved".to_owned());
+        let once = Status { last_error, failing_since: ago(5), ..at_tip() };
+        assert!(troubles(&once).is_empty());
+        let expected = ["the upstream cannot be followed: the chain moved"];
+        assert_eq!(troubles(&Status { failing_since: ago(7), ..once.clone() }), expected);
+        // What a human must act on is told at once.
+        assert_eq!(troubles(&Status { is_failure_lasting: true, ..once }), expected);
+        let tip_error = Some("the connection broke".to_owned());
+        let silent =
+            |seconds| Status { tip_error: tip_error.clone(), heard_at: ago(seconds), ..at_tip() };
+        assert!(troubles(&silent(2)).is_empty());
+        assert!(!troubles(&silent(4)).is_empty());
+    }
+
+    #[test]
+    fn a_tip_that_stands_still_a_lost_quorum_and_unknown_finality_are_troubles() {
+        let still =
+            |seconds| Status { upstream_highest: Some((108, ago(seconds).unwrap())), ..at_tip() };
+        assert!(troubles(&still(110)).is_empty());
+        let told = troubles(&still(600));
+        assert_eq!(told, ["the upstream has told of no block above 108 for 600 s"]);
+        // An epoch of twelve seconds a block.
+        let slow = |seconds| Status { block_time: Some(Duration::from_secs(12)), ..still(seconds) };
+        assert!(troubles(&slow(380)).is_empty() && !troubles(&slow(390)).is_empty());
+        let apart = |reached| Status { upstream_reached: Some(reached), ..at_tip() };
+        assert!(troubles(&apart(116)).is_empty());
+        let expected =
+            "the upstreams agree on no block above 108, though they have blocks up to 117";
+        assert_eq!(troubles(&apart(117)), [expected]);
+        let finality = |seconds| {
+            let since = ago(seconds).unwrap();
+            Status { finality_error: Some((since, "no answer".to_owned())), ..at_tip() }
+        };
+        assert!(troubles(&finality(600)).is_empty());
+        assert_eq!(troubles(&finality(700)), ["it is not known what is final: no answer"]);
     }
 
     fn ago(seconds: u64) -> Option<Instant> {

@@ -3,8 +3,10 @@
 use chain::BlockRange;
 use chain::trust::{AnchoredBy, Status};
 use serde_json::{Value, json};
-use store::stat::{BlockId, Stat};
+use store::BlockId;
+use store::stat::Stat;
 
+use crate::folder_text::pending_merge;
 use crate::output::{grouped, ratio};
 use crate::trust_text::{anchor, sentence, word};
 
@@ -105,9 +107,7 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX))
     ));
     let pending = stat.pending_merges.iter();
-    lines.extend(pending.map(|blocks| {
-        format!("blocks {blocks} are not merged into one segment yet: the next writer does it")
-    }));
+    lines.extend(pending.map(|blocks| pending_merge(*blocks)));
     lines
 }
 

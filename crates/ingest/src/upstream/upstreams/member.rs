@@ -1,6 +1,6 @@
 //! One of several nodes, and how it is doing.
 //!
-//! Knows: failures, lies, and until when a node is left alone.
+//! Knows: failures, lies, which blocks it cannot give, and until when a node is left alone.
 //! Never knows: what it was asked.
 
 use std::fmt;
@@ -12,31 +12,58 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::RestLimits;
+use crate::log_limit::LogLimit;
 use crate::upstream::client::Upstream;
-use crate::upstream::fetch::Which;
+use crate::upstream::wanted_block::WantedBlock;
 
 /// For so long a node is not asked again for a block of a fork that this build does not know. It may
 /// offer raw headers by then.
 const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
+/// For so long a node that said which chain it follows is not asked again because of a connection that
+/// was made anew. Servers that close every connection would be asked with every question.
+const IDENTITY_REST: Duration = Duration::from_secs(1);
 
 /// One of several nodes.
 #[derive(Debug)]
 pub struct Member {
     pub(super) upstream: Arc<Upstream>,
     state: Mutex<State>,
+    /// Held by whoever asks which chain it follows.
+    pub(super) identifying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     rests_until: Option<Instant>,
     is_set_aside: bool,
-    is_identified: bool,
+    /// On which connection it said that it follows our chain, and when.
+    identified: Option<(u64, Instant)>,
     /// Failures since it last answered.
     failures: u32,
+    /// When the first of them was.
+    failing_since: Option<Instant>,
     failure_count: u64,
     lie_count: u64,
     last_error: Option<String>,
     unknown_fork: Option<UnknownBlock>,
+    /// How often blocks did not come in time, since some did.
+    block_delays: u32,
+    /// Until then others are asked for blocks first.
+    blocks_last_until: Option<Instant>,
+    lacking: Option<LackingBlocks>,
+    log: LogLimit,
+    is_failure_logged: bool,
+    is_delay_logged: bool,
+}
+
+/// Blocks that a node answers for but cannot give whole.
+#[derive(Clone, Debug)]
+struct LackingBlocks {
+    /// The highest of them: all below it are of the same kind.
+    last: u64,
+    said: String,
+    until: Instant,
+    is_logged: bool,
 }
 
 /// The lowest block that a node gave of a fork that this build does not know.
@@ -46,6 +73,7 @@ struct UnknownBlock {
     hash: Option<B256>,
     said: String,
     until: Instant,
+    is_logged: bool,
 }
 
 /// How a node is doing.
@@ -55,7 +83,7 @@ pub enum Health {
     Well,
     /// It failed, and is left alone for a while.
     Resting,
-    /// It told what is not true, or cannot tell what is needed, and is left alone for long.
+    /// It told what is not true, or follows another chain, and is left alone for long.
     SetAside,
 }
 
@@ -96,7 +124,7 @@ impl fmt::Display for UpstreamStatus {
 
 impl Member {
     pub(super) fn new(upstream: Arc<Upstream>) -> Self {
-        Self { upstream, state: Mutex::default() }
+        Self { upstream, state: Mutex::default(), identifying: tokio::sync::Mutex::default() }
     }
 
     pub(super) fn status(&self) -> UpstreamStatus {
@@ -126,12 +154,27 @@ impl Member {
         self.lock().rests_until
     }
 
+    /// Until then it is not asked for blocks, or others are asked first.
+    pub(super) fn blocks_rest_until(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.rests_until.max(state.blocks_last_until)
+    }
+
+    pub(super) fn is_set_aside(&self) -> bool {
+        let state = self.lock();
+        state.is_set_aside && state.rests_until.is_some_and(|time| time > Instant::now())
+    }
+
+    /// Whether it said on this connection, or a moment ago, that it follows our chain.
     pub(super) fn is_identified(&self) -> bool {
-        self.lock().is_identified
+        let identified = self.lock().identified;
+        identified.is_some_and(|(connection, at)| {
+            connection == self.upstream.connection() || at.elapsed() < IDENTITY_REST
+        })
     }
 
     pub(super) fn identified(&self) {
-        self.lock().is_identified = true;
+        self.lock().identified = Some((self.upstream.connection(), Instant::now()));
     }
 
     /// Whether it failed the last time.
@@ -139,30 +182,98 @@ impl Member {
         self.lock().failures > 0
     }
 
+    /// Whether it has failed for so long.
+    pub(super) fn has_failed_for(&self, time: Duration) -> bool {
+        self.lock().failing_since.is_some_and(|since| since.elapsed() >= time)
+    }
+
+    /// Whether a line about it may be logged: whatever it does, its lines are few.
+    pub(super) fn may_log(&self) -> bool {
+        self.lock().log.allow()
+    }
+
     pub(super) fn answered(&self) {
         let mut state = self.lock();
-        if state.failures > 0 {
+        if std::mem::take(&mut state.is_failure_logged) {
             info!(upstream = self.upstream.name(), failures = state.failures, "answers again");
         }
         // Answers to what was asked before it was set aside mend nothing.
         if !state.is_set_aside || state.rests_until.is_none_or(|time| time <= Instant::now()) {
-            (state.failures, state.is_set_aside, state.rests_until) = (0, false, None);
+            (state.failures, state.failing_since) = (0, None);
+            (state.is_set_aside, state.rests_until) = (false, None);
         }
     }
 
     pub(super) fn failed(&self, said: &str, rest: RestLimits) {
         let mut state = self.lock();
         // Once: it is tried again until it answers, which is told too.
-        if state.failures == 0 {
+        if !state.is_failure_logged && state.log.allow() {
             warn!(upstream = self.upstream.name(), error = said, "does not answer");
+            state.is_failure_logged = true;
         }
-        let doubled = 1_u32.checked_shl(state.failures).unwrap_or(u32::MAX);
-        let pause = rest.failure_begin.saturating_mul(doubled).min(rest.failure_max);
+        let pause = rest.failure_pause(state.failures);
+        let now = Instant::now();
         state.failures = state.failures.saturating_add(1);
+        state.failing_since.get_or_insert(now);
         state.failure_count = state.failure_count.saturating_add(1);
-        let until = Instant::now().checked_add(pause);
-        state.rests_until = state.rests_until.max(until);
+        state.rests_until = state.rests_until.max(now.checked_add(pause));
         state.last_error = Some(said.to_owned());
+        // Whoever answers next at this address may be another.
+        state.identified = None;
+    }
+
+    /// It answered that it does not tell what it was asked.
+    pub(super) fn refused(&self, said: &str) {
+        self.lock().last_error = Some(said.to_owned());
+    }
+
+    /// Blocks did not come in time, though it may answer other questions.
+    pub(super) fn delayed_blocks(&self, said: &str, rest: RestLimits) {
+        let mut state = self.lock();
+        if !state.is_delay_logged && state.log.allow() {
+            state.is_delay_logged = true;
+            let name = self.upstream.name();
+            warn!(upstream = name, error = said, "gives no block in time: others are asked first");
+        }
+        let pause = rest.failure_pause(state.block_delays);
+        state.block_delays = state.block_delays.saturating_add(1);
+        state.blocks_last_until = Instant::now().checked_add(pause);
+        state.last_error = Some(said.to_owned());
+    }
+
+    /// Blocks came in time.
+    pub(super) fn gave_blocks(&self) {
+        let mut state = self.lock();
+        (state.block_delays, state.blocks_last_until) = (0, None);
+        state.is_delay_logged = false;
+    }
+
+    /// Whether others are asked for blocks first.
+    pub(super) fn is_late_with_blocks(&self) -> bool {
+        self.lock().blocks_last_until.is_some_and(|time| time > Instant::now())
+    }
+
+    /// It cannot give blocks up to and including this one, though it does not lie. Tells whether that is
+    /// to be logged.
+    pub(super) fn lacks_blocks(&self, last: u64, said: &str, rest: RestLimits) -> bool {
+        let mut state = self.lock();
+        let before = state.lacking_blocks().map(|it| (it.last, it.is_logged));
+        let was_logged = before.is_some_and(|(_, is_logged)| is_logged);
+        let is_logged = was_logged || state.log.allow();
+        let now = Instant::now();
+        let until = now.checked_add(rest.set_aside).unwrap_or(now);
+        let last = before.map_or(last, |(before, _)| before.max(last));
+        state.lacking = Some(LackingBlocks { last, said: said.to_owned(), until, is_logged });
+        state.last_error = Some(said.to_owned());
+        is_logged && !was_logged
+    }
+
+    /// What was said of the first of these blocks that it cannot give, if there is one.
+    pub(super) fn lacking_among(&self, wanted: &[WantedBlock]) -> Option<String> {
+        let state = self.lock();
+        let lacking = state.lacking_blocks()?;
+        let is_lacking = wanted.iter().any(|which| which.number() <= lacking.last);
+        is_lacking.then(|| lacking.said.clone())
     }
 
     /// Tells whether this is news: what was asked before it was set aside may come in after.
@@ -170,38 +281,45 @@ impl Member {
         if !self.is_rested() && self.lock().is_set_aside {
             return false;
         }
-        self.unable(said, rest);
+        self.set_aside(said, rest);
         let mut state = self.lock();
         state.lie_count = state.lie_count.saturating_add(1);
         true
     }
 
-    pub(super) fn unable(&self, said: &str, rest: RestLimits) {
+    /// It is not asked anything for long.
+    pub(super) fn set_aside(&self, said: &str, rest: RestLimits) {
         let mut state = self.lock();
         state.is_set_aside = true;
         state.rests_until = Instant::now().checked_add(rest.set_aside);
         state.last_error = Some(said.to_owned());
+        state.identified = None;
     }
 
-    /// A block that it gave is of a fork that this build does not know. Tells whether this is news.
+    /// A block that it gave is of a fork that this build does not know. Tells whether that is to be
+    /// logged.
     pub(super) fn left_known_forks(&self, number: u64, hash: Option<B256>, said: &str) -> bool {
         let mut state = self.lock();
-        let before = state.unknown_fork.as_ref().map(|block| (block.number, block.hash));
+        let is_same = |block: &&UnknownBlock| (block.number, block.hash) == (number, hash);
+        let before = state.unknown_fork.as_ref().filter(is_same);
+        let was_logged = before.is_some_and(|block| block.is_logged);
+        let is_logged = was_logged || state.log.allow();
         let until = Instant::now();
         let until = until.checked_add(UNKNOWN_FORK_REST).unwrap_or(until);
-        state.unknown_fork = Some(UnknownBlock { number, hash, said: said.to_owned(), until });
-        state.last_error = Some(said.to_owned());
-        before != Some((number, hash))
+        let said = said.to_owned();
+        state.last_error = Some(said.clone());
+        state.unknown_fork = Some(UnknownBlock { number, hash, said, until, is_logged });
+        is_logged && !was_logged
     }
 
     /// The first of these blocks that it is known to give in no form that this build knows, and what
     /// was said of it.
-    pub(super) fn unknown_among(&self, wanted: &[Which]) -> Option<(u64, String)> {
+    pub(super) fn unknown_among(&self, wanted: &[WantedBlock]) -> Option<(u64, String)> {
         let state = self.lock();
         let block = state.unknown_block()?;
-        let is_unknown = |which: &&Which| match which {
-            Which::Number(number) => *number >= block.number,
-            Which::Hash { hash, .. } => Some(*hash) == block.hash,
+        let is_unknown = |which: &&WantedBlock| match which {
+            WantedBlock::Number(number) => *number >= block.number,
+            WantedBlock::Hash { hash, .. } => Some(*hash) == block.hash,
         };
         Some((wanted.iter().find(is_unknown)?.number(), block.said.clone()))
     }
@@ -214,5 +332,46 @@ impl Member {
 impl State {
     fn unknown_block(&self) -> Option<&UnknownBlock> {
         self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
+    }
+
+    fn lacking_blocks(&self) -> Option<&LackingBlocks> {
+        self.lacking.as_ref().filter(|lacking| lacking.until > Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::AskLimits;
+
+    /// Lets something fail, and tells whether it is to be logged.
+    type Failure<'a> = &'a dyn Fn(&Member) -> bool;
+
+    fn member() -> Member {
+        let url = "http://127.0.0.1:1".parse().unwrap();
+        Member::new(Arc::new(Upstream::new(url, AskLimits::default()).unwrap()))
+    }
+
+    /// Seen: an outage that began while the log was limited never left a line, however long it lasted.
+    #[tokio::test(start_paused = true)]
+    async fn what_the_limit_kept_out_of_the_log_is_logged_when_it_lasts() {
+        let rest = RestLimits::default();
+        let fork = |member: &Member| member.left_known_forks(1, None, "x");
+        let lack = |member: &Member| member.lacks_blocks(1, "x", rest);
+        let fail = |member: &Member| {
+            let is_logged = member.lock().is_failure_logged;
+            member.failed("x", rest);
+            !is_logged && member.lock().is_failure_logged
+        };
+        let failures: [(&str, Failure<'_>); 3] =
+            [("fork", &fork), ("blocks", &lack), ("answer", &fail)];
+        for (name, fail) in failures {
+            let member = member();
+            while member.may_log() {}
+            assert!(!fail(&member), "{name}: the limit holds");
+            tokio::time::advance(Duration::from_secs(61)).await;
+            assert!(fail(&member), "{name}: it lasts, and nothing was logged of it");
+            assert!(!fail(&member), "{name}: once");
+        }
     }
 }

@@ -7,7 +7,9 @@ use chain::{Block, BlockRange, Verified};
 use ingest::backfill::{BackfillError, Backfiller, Settings, plan_units};
 use ingest::import::ImportError;
 use ingest::prove::Unwatched;
-use ingest::upstream::{AskLimits, Health, RestLimits, UpstreamUrl, Upstreams, UpstreamsError};
+use ingest::upstream::{
+    AskLimits, Health, RestLimits, UpstreamUrl, Upstreams, UpstreamsError, WantedBlock,
+};
 use store::Writer;
 use tokio::runtime::Runtime;
 
@@ -30,7 +32,7 @@ pub(crate) fn quick() -> (AskLimits, RestLimits) {
     let rest = RestLimits {
         failure_begin: Duration::from_millis(20),
         failure_max: Duration::from_millis(100),
-        set_aside: Duration::from_hours(1),
+        ..RestLimits::default()
     };
     (ask, rest)
 }
@@ -227,19 +229,92 @@ fn the_files_are_those_that_an_import_of_the_same_blocks_gives() {
 }
 
 #[test]
-fn nodes_of_another_chain_are_refused_by_name() {
+fn a_node_of_another_chain_is_set_aside_and_the_others_are_asked() {
     let (runtime, chain) = (runtime(), chain(20));
-    let (own, foreign) =
-        (Node::start(runtime.handle(), chain.clone()), Node::start(runtime.handle(), chain));
+    let (own, foreign) = (
+        Node::start(runtime.handle(), chain.clone()),
+        Node::start(runtime.handle(), chain.clone()),
+    );
     foreign.set_chain_id(5);
-    let nodes = upstreams(vec![own.url(), foreign.url()], 1);
+    let nodes = upstreams(vec![foreign.url(), own.url()], 1);
+    let told = runtime.block_on(nodes.introduce()).unwrap();
+    assert_eq!(told.genesis_hash, sample_spec().genesis_hash());
+    let status = &nodes.statuses()[0];
+    assert_eq!(status.health, Health::SetAside);
+    let said = status.to_string();
+    assert!(said.contains("another chain: it has chain id 5, expected 20260101"), "{said}");
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &nodes, (0, 19), false).unwrap();
+    data.check_holds(&verified(&chain, 0..20));
+    assert_eq!(foreign.count("eth_getBlockReceipts"), 0);
+    // Where all are, that is an error.
+    let nodes = upstreams(vec![foreign.url()], 1);
     let refused = runtime.block_on(nodes.introduce()).unwrap_err();
-    assert!(
-        matches!(&refused, UpstreamsError::Foreign { name, .. } if name == foreign.url().name())
+    assert!(refused.to_string().contains("chain id 5"), "{refused}");
+}
+
+/// Seen: a node that lacked roots of old receipts was not asked for its tip any more.
+#[test]
+fn a_node_without_post_state_roots_is_asked_for_all_other_blocks() {
+    let (runtime, chain) = (runtime(), chain(60));
+    let (lacking, whole) = (
+        Node::start(runtime.handle(), chain.clone()),
+        Node::start(runtime.handle(), chain.clone()),
     );
-    let nodes = upstreams(vec![own.url()], 1);
-    assert_eq!(
-        runtime.block_on(nodes.introduce()).unwrap().genesis_hash,
-        sample_spec().genesis_hash()
+    lacking.spoil(|_| Some(Fault::NoPostState));
+    let nodes = upstreams(vec![lacking.url(), whole.url()], 1);
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
+    data.check_holds(&verified(&chain, 0..60));
+    let status = &nodes.statuses()[0];
+    assert_eq!((status.health, status.lie_count), (Health::Well, 0), "{status:?}");
+    let asked = |node: &Node| node.count("eth_getBlockReceipts");
+    let (before, before_whole) = (asked(&lacking), asked(&whole));
+    let wanted = |number| [WantedBlock::Number(number)];
+    let ask = |number| {
+        runtime
+            .block_on(nodes.fetch_blocks(&wanted(number), Duration::ZERO))
+            .map(|(place, _)| place)
+    };
+    // Byzantium begins with block 24.
+    assert_eq!((ask(24).unwrap(), asked(&lacking)), (0, before + 1));
+    assert_eq!((ask(23).unwrap(), asked(&whole)), (1, before_whole + 1));
+    assert_eq!(asked(&lacking), before + 1);
+}
+
+/// Seen: a node could make us ask for any number of ommers.
+#[test]
+fn a_block_that_lists_more_ommers_than_a_block_has_is_a_lie() {
+    let (runtime, chain) = (runtime(), chain(60));
+    let (liar, honest) = (
+        Node::start(runtime.handle(), chain.clone()),
+        Node::start(runtime.handle(), chain.clone()),
     );
+    liar.spoil(|_| Some(Fault::ManyOmmers));
+    let nodes = upstreams(vec![liar.url(), honest.url()], 1);
+    let data = DataFolder::new(&sample_spec());
+    fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
+    data.check_holds(&verified(&chain, 0..60));
+    assert_eq!(liar.count("eth_getUncleByBlockHashAndIndex"), 0);
+    let status = &nodes.statuses()[0];
+    assert_eq!((status.health, status.lie_count), (Health::SetAside, 1), "{status:?}");
+}
+
+/// Seen: what one message was refused for, its halves brought, without any bound.
+#[test]
+fn all_answers_about_some_blocks_have_one_bound() {
+    let (runtime, chain) = (runtime(), chain(60));
+    let node = Node::start(runtime.handle(), chain);
+    let (ask, rest) = quick();
+    let ask = AskLimits { answer_bytes_max: 256 << 10, ..ask };
+    let nodes = Upstreams::new(vec![node.url()], &sample_spec(), 1, ask, rest).unwrap();
+    let wanted: Vec<WantedBlock> = (30..38).map(WantedBlock::Number).collect();
+    let fetch = || runtime.block_on(nodes.fetch_blocks(&wanted, Duration::ZERO));
+    // Each alone is small enough, and so are all of them together.
+    node.pad_blocks(100 << 10);
+    assert_eq!(fetch().unwrap().1.len(), 8);
+    node.pad_blocks(200 << 10);
+    let refused = fetch().unwrap_err();
+    let expected = format!("larger than {} bytes", 5 * (256 << 10));
+    assert!(refused.to_string().contains(&expected), "{refused}");
 }

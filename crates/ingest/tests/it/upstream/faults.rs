@@ -29,8 +29,16 @@ pub(crate) enum Fault {
     ExcusedHash,
     /// Blocks with their transactions, and receipts, are not given.
     Refused,
+    /// What is safe and what is final is not told, with a code and a message.
+    RefusedNames(i64, &'static str),
     /// Receipts have a status where consensus has a root.
     NoPostState,
+    /// The block lists far too many ommers.
+    ManyOmmers,
+    /// Headers have no hash.
+    NoHash,
+    /// The answer is true, and the connection ends with it.
+    LastOfConnection,
 }
 
 /// Those that say what is not true. Each changes every block that it can be seen in.
@@ -51,6 +59,9 @@ impl Fault {
         if self == Self::ExcusedHash {
             block["futureRoot"] = block["parentHash"].clone();
         }
+        if self == Self::ManyOmmers {
+            block["uncles"] = vec![block["parentHash"].clone(); 1000].into();
+        }
         if self == Self::WrongValue
             && let Some(tx) = block["transactions"].get_mut(0)
         {
@@ -67,7 +78,7 @@ impl Fault {
             if self == Self::MissingLog {
                 receipt["logs"].as_array_mut().unwrap().pop();
             }
-            if self == Self::NoPostState {
+            if self == Self::NoPostState && receipt.get("root").is_some() {
                 receipt.as_object_mut().unwrap().remove("root");
                 receipt["status"] = Value::from("0x1");
             }

@@ -14,7 +14,7 @@ use store::{Store, Watcher, Writer};
 use super::backfill::upstreams;
 use super::chains::{chain, forked, sample_spec};
 use super::faults::{Fault, LIES};
-use super::followed::{Followed, quick, runtime};
+use super::followed::{Followed, alike, quick, runtime};
 use super::node::Node;
 use crate::folder::DataFolder;
 
@@ -216,15 +216,9 @@ fn a_tip_that_moves_backwards_takes_nothing_away() {
 fn a_node_that_lies_about_the_tip_is_set_aside_and_nothing_of_it_is_shown() {
     let (runtime, chain) = (runtime(), chain(120));
     for lie in LIES {
-        let (liar, honest) = (
-            Node::start(runtime.handle(), chain[..100].to_vec()),
-            Node::start(runtime.handle(), chain[..100].to_vec()),
-        );
+        let [liar, honest] = alike(runtime.handle(), &chain[..100], 90);
         let data = DataFolder::new(&sample_spec());
         let nodes = upstreams(vec![liar.url(), honest.url()], 1);
-        for node in [&liar, &honest] {
-            node.set_finality(Some(90));
-        }
         let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
         followed.wait_tip(chain[99].hash());
         liar.spoil(move |_| Some(lie));
@@ -244,12 +238,7 @@ fn a_node_that_lies_about_the_tip_is_set_aside_and_nothing_of_it_is_shown() {
 fn a_tip_counts_when_a_quorum_agrees_on_it() {
     let (runtime, trunk) = (runtime(), chain(120));
     let branch = forked(125, 105, 1);
-    let nodes_of = || {
-        let node = Node::start(runtime.handle(), trunk[..110].to_vec());
-        node.set_finality(Some(100));
-        node
-    };
-    let (one, two, three) = (nodes_of(), nodes_of(), nodes_of());
+    let [one, two, three] = alike(runtime.handle(), &trunk[..110], 100);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![one.url(), two.url(), three.url()], 2);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -293,11 +282,7 @@ impl Watcher for ShownTips {
 fn the_preferred_node_decides_the_tip_whatever_others_tell_by_subscription() {
     let (runtime, trunk) = (runtime(), chain(130));
     let invented = forked(102, 99, 1);
-    let preferred = Node::start(runtime.handle(), trunk[..100].to_vec());
-    let other = Node::start(runtime.handle(), trunk[..100].to_vec());
-    for node in [&preferred, &other] {
-        node.set_finality(Some(90));
-    }
+    let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![preferred.url(), other.websocket_url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -327,11 +312,7 @@ fn the_preferred_node_decides_the_tip_whatever_others_tell_by_subscription() {
 fn a_refused_block_does_not_let_another_node_decide_the_tip() {
     let (runtime, trunk) = (runtime(), chain(130));
     let invented = forked(120, 104, 1);
-    let preferred = Node::start(runtime.handle(), trunk[..100].to_vec());
-    let other = Node::start(runtime.handle(), trunk[..100].to_vec());
-    for node in [&preferred, &other] {
-        node.set_finality(Some(90));
-    }
+    let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -360,11 +341,7 @@ fn a_refused_block_does_not_let_another_node_decide_the_tip() {
 fn no_less_preferred_node_bears_witness_against_the_preferred_one() {
     let (runtime, trunk) = (runtime(), chain(120));
     let branch = forked(125, 80, 1);
-    let preferred = Node::start(runtime.handle(), trunk.clone());
-    let other = Node::start(runtime.handle(), trunk.clone());
-    for node in [&preferred, &other] {
-        node.set_finality(Some(100));
-    }
+    let [preferred, other] = alike(runtime.handle(), &trunk, 100);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);

@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::chains::Chain;
+use super::node::Node;
+use super::told::Told;
 use crate::folder::{DataFolder, check_view};
 use crate::made::threads;
 
@@ -32,6 +34,19 @@ pub(crate) fn quick() -> Settings {
         finality_depth: None,
         threads: threads(2),
     }
+}
+
+/// Nodes that all have the same blocks, and the same final one.
+pub(crate) fn alike<const N: usize>(
+    runtime: &Handle,
+    chain: &[Arc<Told>],
+    finalized: u64,
+) -> [Node; N] {
+    std::array::from_fn(|_| {
+        let node = Node::start(runtime, chain.to_vec());
+        node.set_finality(Some(finalized));
+        node
+    })
 }
 
 pub(crate) struct Followed {

@@ -14,7 +14,7 @@ use store::notice::read_notice;
 use super::backfill::{fill, upstreams, verified};
 use super::chains::{Chain, chain, changed, future, sample_spec};
 use super::faults::Fault;
-use super::followed::{Followed, quick, runtime};
+use super::followed::{Followed, alike, quick, runtime};
 use super::node::Node;
 use crate::check::check;
 use crate::folder::DataFolder;
@@ -148,14 +148,10 @@ fn raw_headers_of_an_unknown_fork_are_followed_sealed_and_kept_to_the_byte() {
 #[test]
 fn a_node_on_an_unknown_fork_is_passed_over_for_one_that_gives_raw_headers() {
     let (runtime, chain) = (runtime(), future(170, 150));
-    let nodes_of = || Node::start(runtime.handle(), chain[..140].to_vec());
-    let (bare, raw) = (nodes_of(), nodes_of());
+    let [bare, raw] = alike(runtime.handle(), &chain[..140], 130);
     raw.offer_raw_headers();
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![bare.url(), raw.url()], 1);
-    for node in [&bare, &raw] {
-        node.set_finality(Some(130));
-    }
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(chain[139].hash());
     for node in [&raw, &bare] {
@@ -172,13 +168,9 @@ fn a_node_on_an_unknown_fork_is_passed_over_for_one_that_gives_raw_headers() {
 #[test]
 fn a_lie_with_an_unknown_member_is_not_stored_and_gains_nothing() {
     let (runtime, chain) = (runtime(), chain(120));
-    let nodes_of = || Node::start(runtime.handle(), chain[..100].to_vec());
-    let (liar, honest) = (nodes_of(), nodes_of());
+    let [liar, honest] = alike(runtime.handle(), &chain[..100], 90);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![liar.url(), honest.url()], 1);
-    for node in [&liar, &honest] {
-        node.set_finality(Some(90));
-    }
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(chain[99].hash());
     liar.spoil(|_| Some(Fault::ExcusedHash));

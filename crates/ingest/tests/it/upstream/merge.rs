@@ -39,10 +39,15 @@ fn sealed_up_to(chain: &Chain, end: usize) -> DataFolder {
     data
 }
 
-/// Segments and lookups, and what lists them.
+/// Segments and lookups, and what lists them. What a manifest records of the head, which may stand
+/// anywhere, is left out.
 fn files(data: &DataFolder) -> BTreeMap<String, Vec<u8>> {
     let mut files = data.files();
     files.retain(|name, _| !name.starts_with("head"));
+    let manifest = String::from_utf8(files["manifest"].clone()).unwrap();
+    let is_of_files = |line: &&str| !line.starts_with("head ") && !line.starts_with("checksum ");
+    let manifest: Vec<&str> = manifest.lines().filter(is_of_files).collect();
+    files.insert("manifest".to_owned(), manifest.join("\n").into_bytes());
     files
 }
 

@@ -71,6 +71,8 @@ struct State {
     has_raw_headers: bool,
     chain_id: u64,
     message_count: u64,
+    /// Notifications that were sent.
+    news_count: u64,
     /// Answers that something is wrong with.
     spoiled_count: u64,
     /// Letters that are added to every block with its transactions.
@@ -98,6 +100,7 @@ impl Node {
             has_raw_headers: false,
             chain_id: CHAIN_ID,
             message_count: 0,
+            news_count: 0,
             spoiled_count: 0,
             padding: String::new(),
             observer: Box::new(|_| ()),
@@ -193,6 +196,16 @@ impl Node {
         self.wait_while(&format!("{method} {count} times"), is_less);
     }
 
+    /// How many notifications were sent.
+    pub(crate) fn news_count(&self) -> u64 {
+        self.lock().news_count
+    }
+
+    /// Waits until so many notifications were sent.
+    pub(crate) fn wait_news(&self, count: u64) {
+        self.wait_while(&format!("{count} notifications"), |state| state.news_count < count);
+    }
+
     /// Waits until so many answers were spoiled.
     pub(crate) fn wait_spoiled(&self, count: u64) {
         self.wait_while(&format!("{count} spoiled"), |state| state.spoiled_count < count);
@@ -240,6 +253,12 @@ impl State {
             let error = json!({"code": -32000, "message": "not available"});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
+        if let Some(Fault::RefusedNames(code, message)) = fault
+            && (params[0] == "safe" || params[0] == "finalized")
+        {
+            let error = json!({"code": code, "message": message});
+            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        }
         let result = match call["method"].as_str().unwrap() {
             "eth_chainId" => json!(format!("{:#x}", self.chain_id)),
             "eth_getBlockByNumber" | "eth_getBlockByHash" => {
@@ -248,6 +267,9 @@ impl State {
                 told.map_or(Value::Null, |told| {
                     let mut block = if is_full { told.block.clone() } else { told.header.clone() };
                     fault.filter(|_| is_full).inspect(|fault| fault.spoil_block(&mut block));
+                    if fault == Some(Fault::NoHash) {
+                        block["hash"] = Value::Null;
+                    }
                     if is_full && !self.padding.is_empty() {
                         block["padding"] = json!(self.padding);
                     }
@@ -348,6 +370,9 @@ async fn respond(
             Response::new(Answer { text: Some(half.into()), breaks: true })
         }
         Some(Fault::Truncated) => Response::new(whole(&text[..text.len() / 2])),
+        Some(Fault::LastOfConnection) => {
+            Response::builder().header("connection", "close").body(whole(&text)).unwrap()
+        }
         _ => Response::new(whole(&text)),
     })
 }
@@ -411,7 +436,10 @@ async fn talk(stream: TcpStream, state: Arc<Mutex<State>>, mut tips: watch::Rece
                 }
                 let header = {
                     let hash = *tips.borrow_and_update();
-                    state.lock().unwrap().known[&hash].header.clone()
+                    let mut state = state.lock().unwrap();
+                    state.news_count += 1;
+                    state.asked.notify_all();
+                    state.known[&hash].header.clone()
                 };
                 let params = json!({"subscription": "0x1", "result": header});
                 json!({"jsonrpc": "2.0", "method": "eth_subscription", "params": params}).to_string()

@@ -8,8 +8,7 @@ use std::env;
 use super::backfill::upstreams;
 use super::chains::{Chain, chain, forked, sample_spec};
 use super::faults::{Fault, LIES};
-use super::followed::{Followed, quick, runtime};
-use super::node::Node;
+use super::followed::{Followed, alike, quick, runtime};
 use crate::folder::{DataFolder, check_view};
 
 const SEEDS: u64 = 4;
@@ -50,11 +49,7 @@ fn whatever_nodes_do_what_is_held_is_a_chain_that_one_had_and_in_the_end_the_rig
 fn play(seed: u64, chains: &[Chain]) {
     let mut dice = Dice(seed);
     let runtime = runtime();
-    let liar = Node::start(runtime.handle(), chains[0][..80].to_vec());
-    let honest = Node::start(runtime.handle(), chains[0][..80].to_vec());
-    for node in [&liar, &honest] {
-        node.set_finality(Some(FINAL));
-    }
+    let [liar, honest] = alike(runtime.handle(), &chains[0][..80], FINAL);
     let data = DataFolder::new(&sample_spec());
     let follow = || {
         // Every time with the same nodes as if nothing had happened: a liar may begin anew.

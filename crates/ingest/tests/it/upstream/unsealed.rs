@@ -3,8 +3,8 @@
 use chain::BlockRange;
 use ingest::archive::Format;
 use ingest::import::ImportError;
+use store::BlockId;
 use store::head::{HeadLimits, Recovery};
-use store::stat::BlockId;
 use store::{Finality, Store, Writer};
 
 use super::chains::{Chain, chain, forked, sample_spec, settings as chain_settings};

@@ -1,4 +1,4 @@
-//! Room for connections: so many in all, and so many of each client.
+//! Limits of connections: so many in all, and so many of each client.
 //!
 //! Knows: who has how many.
 //! Never knows: what they do with them.
@@ -18,14 +18,14 @@ pub(super) enum Full {
 
 /// Places for connections.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ConnectionLimiter {
     places_max: usize,
     places_per_client_max: Option<usize>,
-    taken: Mutex<Taken>,
+    taken: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
     count: usize,
     /// Only clients that have one, and only if they are counted.
     by_client: BTreeMap<IpAddr, usize>,
@@ -33,18 +33,18 @@ struct Taken {
 
 /// A place that is taken; it is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    room: Arc<Room>,
+pub(super) struct ConnectionPermit {
+    room: Arc<ConnectionLimiter>,
     client: IpAddr,
 }
 
-impl Room {
+impl ConnectionLimiter {
     pub(super) fn new(places_max: usize, places_per_client_max: Option<usize>) -> Arc<Self> {
         Arc::new(Self { places_max, places_per_client_max, taken: Mutex::default() })
     }
 
     /// Takes a place for a client.
-    pub(super) fn enter(self: &Arc<Self>, client: IpAddr) -> Result<Place, Full> {
+    pub(super) fn enter(self: &Arc<Self>, client: IpAddr) -> Result<ConnectionPermit, Full> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.count >= self.places_max {
             return Err(Full::Server);
@@ -59,11 +59,11 @@ impl Room {
             *own = own.saturating_add(1);
         }
         taken.count = taken.count.saturating_add(1);
-        Ok(Place { room: Arc::clone(self), client })
+        Ok(ConnectionPermit { room: Arc::clone(self), client })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.count = taken.count.saturating_sub(1);
@@ -84,7 +84,7 @@ mod tests {
     fn places_are_counted_in_all_and_by_client_and_given_back() {
         let [one, other] = ["192.0.2.1", "2001:db8::1"].map(|text| text.parse().unwrap());
         let mapped: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
-        let room = Room::new(3, Some(2));
+        let room = ConnectionLimiter::new(3, Some(2));
         let first = room.enter(one).unwrap();
         let second = room.enter(mapped).unwrap();
         assert_eq!(room.enter(one).unwrap_err(), Full::Client);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn without_a_limit_one_client_may_have_all() {
         let client: IpAddr = "192.0.2.1".parse().unwrap();
-        let room = Room::new(2, None);
+        let room = ConnectionLimiter::new(2, None);
         let places = [room.enter(client).unwrap(), room.enter(client).unwrap()];
         assert_eq!(room.enter(client).unwrap_err(), Full::Server);
         drop(places);

@@ -19,7 +19,7 @@ const HTTP2_BEGINS: &[u8] = b"PRI";
 
 /// How long a connection may be silent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadlines {
+pub(super) struct IdleLimits {
     /// From the first byte of a request's head to its last.
     pub(super) head: Duration,
     /// Before the first byte, and between an answer and the next request.
@@ -28,13 +28,13 @@ pub(super) struct Deadlines {
 
 /// What a connection does, and how long it may.
 #[derive(Debug)]
-pub(super) struct Patience {
-    deadlines: Deadlines,
-    state: Mutex<State>,
+pub(super) struct IdleTimer {
+    limits: IdleLimits,
+    state: Mutex<IdleState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct IdleState {
     /// Requests under way.
     requests: usize,
     /// Since when it waits for what it waits for.
@@ -47,20 +47,21 @@ struct State {
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct Asked(Arc<Patience>);
+pub(super) struct RequestGuard(Arc<IdleTimer>);
 
-impl Patience {
-    pub(super) fn new(deadlines: Deadlines) -> Arc<Self> {
-        let state = State { requests: 0, since: Instant::now(), is_in_head: false, is_http2: None };
-        Arc::new(Self { deadlines, state: Mutex::new(state) })
+impl IdleTimer {
+    pub(super) fn new(limits: IdleLimits) -> Arc<Self> {
+        let state =
+            IdleState { requests: 0, since: Instant::now(), is_in_head: false, is_http2: None };
+        Arc::new(Self { limits, state: Mutex::new(state) })
     }
 
     /// A request has come, head and all; it is under way until the guard is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Asked {
+    pub(super) fn begin(self: &Arc<Self>) -> RequestGuard {
         let mut state = self.state();
         state.requests = state.requests.saturating_add(1);
         state.is_in_head = false;
-        Asked(Arc::clone(self))
+        RequestGuard(Arc::clone(self))
     }
 
     /// Ends when the connection has been silent for too long. It is to be polled whenever the
@@ -83,14 +84,14 @@ impl Patience {
         .await;
     }
 
-    /// When patience ends, if nothing moves until then. `None` while a request is under way.
+    /// When the time is over, if nothing moves until then. `None` while a request is under way.
     fn lost_at(&self) -> Option<Instant> {
         let state = self.state();
-        let patience = if state.is_in_head { self.deadlines.head } else { self.deadlines.idle };
+        let limit = if state.is_in_head { self.limits.head } else { self.limits.idle };
         // A time past the end of all clocks never comes.
         let far = Duration::from_hours(24 * 365);
         let is_idle = state.requests == 0;
-        is_idle.then(|| state.since.checked_add(patience).unwrap_or(state.since + far))
+        is_idle.then(|| state.since.checked_add(limit).unwrap_or(state.since + far))
     }
 
     fn has_read(&self, bytes: &[u8]) {
@@ -110,12 +111,12 @@ impl Patience {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, IdleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Asked {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.requests = state.requests.saturating_sub(1);
@@ -125,19 +126,19 @@ impl Drop for Asked {
 
 /// A stream that tells when its bytes move. What was read of it before comes first.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
     unread: Vec<u8>,
-    patience: Arc<Patience>,
+    timer: Arc<IdleTimer>,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, unread: Vec<u8>, patience: Arc<Patience>) -> Self {
-        Self { stream, unread, patience }
+impl<S> TimedStream<S> {
+    pub(super) fn new(stream: S, unread: Vec<u8>, timer: Arc<IdleTimer>) -> Self {
+        Self { stream, unread, timer }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -153,13 +154,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             Poll::Ready(Ok(()))
         };
         if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
-            self.patience.has_read(bytes);
+            self.timer.has_read(bytes);
         }
         polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -167,7 +168,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     ) -> Poll<std::io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
         if matches!(polled, Poll::Ready(Ok(_))) {
-            self.patience.has_written();
+            self.timer.has_written();
         }
         polled
     }
@@ -193,7 +194,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     ) -> Poll<std::io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         if matches!(polled, Poll::Ready(Ok(_))) {
-            self.patience.has_written();
+            self.timer.has_written();
         }
         polled
     }

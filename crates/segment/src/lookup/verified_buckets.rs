@@ -1,27 +1,25 @@
-//! Buckets whose bytes were found right and cannot change any more.
+//! Buckets whose checksums were verified and whose bytes cannot change any more.
 //!
 //! Knows: a bit for every bucket of a run.
-//! Never knows: how bytes are found right.
+//! Never knows: how a checksum is verified.
 //!
 //! For runs that are in memory as a whole: the checksum of a bucket is over twenty times as many
 //! bytes as a probe looks at. What comes from a disk is checked each time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::run::Run;
-
 /// Buckets whose bits share a word.
 const WORD_BUCKETS: u64 = 64;
 
-/// The buckets of one run that were found right.
+/// The buckets of one run whose checksums were verified.
 #[derive(Debug)]
-pub struct Believed(Box<[AtomicU64]>);
+pub struct VerifiedBuckets(Box<[AtomicU64]>);
 
-impl Believed {
-    /// None of the buckets of `run`, yet.
+impl VerifiedBuckets {
+    /// None of so many buckets, yet.
     #[must_use]
-    pub fn none_of(run: &Run) -> Self {
-        let words = run.bucket_count().div_ceil(WORD_BUCKETS);
+    pub fn none_of(bucket_count: u64) -> Self {
+        let words = bucket_count.div_ceil(WORD_BUCKETS);
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 

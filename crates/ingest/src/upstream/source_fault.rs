@@ -1,0 +1,38 @@
+//! Why a block of an upstream was not taken.
+//!
+//! Knows: who told it, and what was wrong.
+//! Never knows: what becomes of the node.
+
+use chain::Mismatch;
+use thiserror::Error;
+
+use super::error::FetchError;
+use super::upstreams::UpstreamsError;
+
+/// Why a block of the upstream was not taken.
+#[derive(Debug, Error)]
+pub enum SourceFault {
+    /// It does not prove itself, or does not descend from the one before it.
+    #[error("upstream {name}: {mismatch}")]
+    False {
+        /// Who told it.
+        name: String,
+        /// Its place in the order of preference.
+        place: usize,
+        /// Which block, and why.
+        mismatch: Mismatch,
+    },
+    /// It could not be rebuilt.
+    #[error("upstream {name}: {cause}")]
+    Fetch {
+        /// Who told it.
+        name: String,
+        /// Its place in the order of preference.
+        place: usize,
+        /// Why.
+        cause: FetchError,
+    },
+    /// No node answers.
+    #[error(transparent)]
+    Upstreams(UpstreamsError),
+}

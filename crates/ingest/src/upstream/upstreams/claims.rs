@@ -1,0 +1,339 @@
+//! Which block is the tip, and what is final: by the word of one node, or of as many as must agree.
+//!
+//! Knows: whose word counts for what. Any node may stand in for the preferred one where the tip is
+//! asked for; what is final only the preferred one says, until it has been gone for long.
+//! Never knows: what becomes of a tip, or whether a block is true.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::warn;
+
+use super::{Member, Place, Subject, Upstreams, UpstreamsError};
+use crate::upstream::client::Upstream;
+use crate::upstream::error::FetchError;
+use crate::upstream::fetch::{BlockTag, HeaderClaim};
+
+/// How far below the tips of as many nodes as must agree a block that they share is looked for. Branches
+/// of honest nodes part by a few blocks; those that share nothing within two epochs follow two chains.
+const QUORUM_DEPTH: u64 = 64;
+/// So much later than a quorum the other nodes may answer. Then they are late, and rest: a node that the
+/// quorum can do without holds up nothing, and one that is a little slower is still heard.
+const QUORUM_GRACE: Duration = Duration::from_secs(1);
+
+/// What nodes have under a name or a number, and how many answered, also those that have none.
+type TagAnswers = (Vec<(Place, HeaderClaim)>, usize);
+
+/// The tip that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgreedTip {
+    /// The block.
+    pub claim: HeaderClaim,
+    /// The highest number that so many nodes have reached as must agree, each on its own branch.
+    pub reached: u64,
+    /// The node that said so, by its place in the order of preference; 0 for a quorum.
+    pub place: usize,
+}
+
+impl Upstreams {
+    /// What the first node that is well says of the places of some blocks.
+    pub async fn fetch_claims(
+        &self,
+        tags: &[BlockTag],
+        patience: Duration,
+    ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
+        let ask = async |upstream: &Upstream| upstream.fetch_claims(tags).await;
+        self.ask_any(&[], patience, Subject::Claims, ask).await
+    }
+
+    /// The blocks below one, down to `first`, by the word of the first node that has them as its
+    /// ancestors: others may be on other branches.
+    pub async fn fetch_ancestors(
+        &self,
+        of: HeaderClaim,
+        first: u64,
+    ) -> Result<Vec<HeaderClaim>, UpstreamsError> {
+        let tags: Vec<BlockTag> = (first..of.number).rev().map(BlockTag::Number).collect();
+        let ask = async |upstream: &Upstream| {
+            let mut above = of;
+            let mut ancestors = Vec::with_capacity(tags.len());
+            for claim in upstream.fetch_claims(&tags).await? {
+                let number = above.number.saturating_sub(1);
+                let linked = claim.filter(|claim| claim.hash == above.parent_hash);
+                above = linked.ok_or(FetchError::Elsewhere { number })?;
+                ancestors.push(above);
+            }
+            Ok(ancestors)
+        };
+        let told = self.ask_any(&[], Duration::ZERO, Subject::Claims, ask).await;
+        told.map(|(_, ancestors)| ancestors)
+    }
+
+    /// The block of a number on the way to the tip, on which so many nodes as must agree do. `None` if
+    /// they do not, or do not have it.
+    pub async fn fetch_agreed(&self, tag: BlockTag) -> Result<Option<HeaderClaim>, UpstreamsError> {
+        if self.quorum == 1 {
+            let (_, claims) = self.fetch_claims(&[tag], Duration::ZERO).await?;
+            return Ok(claims.into_iter().next().flatten());
+        }
+        let (claims, _) = self.ask_quorum(tag, Duration::ZERO).await;
+        Ok(self.highest_agreed(claims, Duration::ZERO).await)
+    }
+
+    /// The block of a name or a number by the word of those that decide what is final: the preferred
+    /// node, the next one if that has failed for long, or a quorum. `None` if they have no such block.
+    /// Nodes that rest are waited for until `patience` is over, if those that do not are too few.
+    pub async fn fetch_decided(
+        &self,
+        tag: BlockTag,
+        patience: Duration,
+    ) -> Result<Option<HeaderClaim>, UpstreamsError> {
+        if self.quorum == 1 {
+            let ask = async |upstream: &Upstream| upstream.fetch_claims(&[tag]).await;
+            let (_, claims) = self.ask_any(&[], patience, Subject::Decided, ask).await?;
+            return Ok(claims.into_iter().next().flatten());
+        }
+        let until = Instant::now().checked_add(patience);
+        loop {
+            let decided = self.decide_by_quorum(tag, patience).await;
+            let is_awaited = |member: &&Member| member.is_failing() || !member.is_rested();
+            let awaited = self.members.iter().filter(is_awaited);
+            let soonest = awaited.filter_map(Member::rests_until).min();
+            match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
+                Some(time) if decided.is_err() => sleep_until(time).await,
+                Some(_) | None => return decided,
+            }
+        }
+    }
+
+    async fn decide_by_quorum(
+        &self,
+        tag: BlockTag,
+        patience: Duration,
+    ) -> Result<Option<HeaderClaim>, UpstreamsError> {
+        let (claims, answer_count) = self.ask_quorum(tag, patience).await;
+        let absent_count = answer_count.saturating_sub(claims.len());
+        let no_quorum = self.no_quorum(&claims);
+        match self.highest_agreed(claims, patience).await {
+            Some(claim) => Ok(Some(claim)),
+            // That there is none is what they agree on.
+            None if absent_count >= self.quorum => Ok(None),
+            None => Err(no_quorum),
+        }
+    }
+
+    /// The node whose word on what is final counts where one is enough.
+    pub(super) fn decider(&self) -> Place {
+        let time = self.rest.stand_in_after;
+        let position = |is_it: &dyn Fn(&Member) -> bool| self.members.iter().position(is_it);
+        let place = position(&|member| !member.is_set_aside() && !member.has_failed_for(time))
+            .or_else(|| position(&|member| !member.is_set_aside()))
+            .unwrap_or(0);
+        if self.decider.swap(place, Ordering::Relaxed) != place {
+            let (upstream, seconds) = (self.name(place), time.as_secs());
+            if place == 0 {
+                warn!(upstream, "the preferred upstream decides again what is final");
+            } else {
+                warn!(
+                    upstream,
+                    seconds,
+                    "decides what is final: those before it failed for so long or were set aside"
+                );
+            }
+        }
+        place
+    }
+
+    /// The highest block on which so many nodes as must agree do; with one that is enough, the tip of
+    /// the first that is well.
+    pub async fn fetch_tip(&self) -> Result<AgreedTip, UpstreamsError> {
+        if self.quorum == 1 {
+            let (place, claims) = self.fetch_claims(&[BlockTag::Latest], Duration::ZERO).await?;
+            let claim = claims.into_iter().next().flatten().ok_or_else(|| self.none_left())?;
+            return Ok(AgreedTip { claim, reached: claim.number, place });
+        }
+        let (tips, _) = self.ask_quorum(BlockTag::Latest, Duration::ZERO).await;
+        let mut numbers: Vec<u64> = tips.iter().map(|(_, claim)| claim.number).collect();
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        // Higher than this are too few.
+        let Some(highest) = numbers.get(self.quorum.saturating_sub(1)).copied() else {
+            return Err(self.no_quorum(&tips));
+        };
+        // Nodes that share a block share all below it: the way down doubles, and the way up halves.
+        let mut depth = 0_u64;
+        let mut not_agreed = highest.saturating_add(1);
+        let mut found = loop {
+            let number = highest.saturating_sub(depth);
+            if let Some(claim) = self.agreed_at(number).await {
+                break claim;
+            }
+            not_agreed = number;
+            if number == 0 || depth >= QUORUM_DEPTH {
+                return Err(self.no_quorum(&tips));
+            }
+            depth = depth.saturating_mul(2).max(1);
+        };
+        while not_agreed.saturating_sub(found.number) > 1 {
+            let middle = found.number.midpoint(not_agreed);
+            match self.agreed_at(middle).await {
+                Some(claim) => found = claim,
+                None => not_agreed = middle,
+            }
+        }
+        Ok(AgreedTip { claim: found, reached: highest, place: 0 })
+    }
+
+    /// Whether so many nodes as must agree have this block under its number.
+    pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
+        if self.quorum == 1 {
+            return true;
+        }
+        let (claims, _) = self.ask_quorum(BlockTag::Number(claim.number), Duration::ZERO).await;
+        claims.iter().filter(|(_, other)| other.hash == claim.hash).count() >= self.quorum
+    }
+
+    /// What every node that is well has under a name.
+    pub async fn ask_all(&self, tag: BlockTag) -> Vec<(Place, HeaderClaim)> {
+        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
+            Some((place, self.ask_tag(member, tag, Duration::ZERO).await??))
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// What nodes that are well have under a name, by all that answer no later than [`QUORUM_GRACE`]
+    /// after as many did as must agree. Those that are later rest.
+    async fn ask_quorum(&self, tag: BlockTag, patience: Duration) -> TagAnswers {
+        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
+            (place, self.ask_tag(member, tag, patience).await)
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        let mut heard: Vec<Place> = Vec::with_capacity(self.members.len());
+        let (mut claims, mut answer_count) = (Vec::new(), 0_usize);
+        let mut late_at: Option<Instant> = None;
+        loop {
+            let next = match late_at {
+                Some(time) => timeout_at(time, asked.next()).await,
+                None => Ok(asked.next().await),
+            };
+            let Ok(next) = next else {
+                self.note_late(&heard);
+                break;
+            };
+            let Some((place, answer)) = next else { break };
+            heard.push(place);
+            if let Some(claim) = answer {
+                answer_count = answer_count.saturating_add(1);
+                claims.extend(claim.map(|claim| (place, claim)));
+            }
+            if late_at.is_none() && self.is_enough(tag, &claims, answer_count, asked.len()) {
+                late_at = Instant::now().checked_add(QUORUM_GRACE);
+            }
+        }
+        // In the order of preference, however fast each of them was.
+        claims.sort_unstable();
+        (claims, answer_count)
+    }
+
+    /// Whether the answers that are still awaited need not be: as many nodes answered as must agree,
+    /// and where one block is asked for, they agree on it or cannot any more.
+    fn is_enough(
+        &self,
+        tag: BlockTag,
+        claims: &[(Place, HeaderClaim)],
+        answer_count: usize,
+        awaited_count: usize,
+    ) -> bool {
+        let alike = |claim: &HeaderClaim| {
+            claims.iter().filter(|(_, other)| other.hash == claim.hash).count()
+        };
+        match tag {
+            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => answer_count >= self.quorum,
+            BlockTag::Number(_) => {
+                let most = claims.iter().map(|(_, claim)| alike(claim)).max().unwrap_or(0);
+                most >= self.quorum || most.saturating_add(awaited_count) < self.quorum
+            }
+        }
+    }
+
+    /// All but those that were heard are late.
+    fn note_late(&self, heard: &[Place]) {
+        let (millis, quorum) = (QUORUM_GRACE.as_millis(), self.quorum);
+        let said = format!("no answer within {millis} ms after those of {quorum} others");
+        let late = self.members.iter().enumerate().filter(|(place, _)| !heard.contains(place));
+        late.for_each(|(_, member)| member.failed(&said, self.rest));
+    }
+
+    /// What one node has under a name; `None` if it does not say.
+    async fn ask_tag(
+        &self,
+        member: &Member,
+        tag: BlockTag,
+        patience: Duration,
+    ) -> Option<Option<HeaderClaim>> {
+        let ask = async |upstream: &Upstream| upstream.fetch_claims(&[tag]).await;
+        match self.ask_member(member, Some(self.claim_timeout(member)), &ask).await? {
+            Ok(claims) => Some(claims.into_iter().next().flatten()),
+            // It answers: its word of the tip counts on.
+            Err(error) if error.is_refusal() && patience.is_zero() && tag != BlockTag::Latest => {
+                member.refused(&error.to_string());
+                None
+            }
+            Err(error) => {
+                member.failed(&error.to_string(), self.rest);
+                None
+            }
+        }
+    }
+
+    /// The block of this number that enough nodes have.
+    async fn agreed_at(&self, number: u64) -> Option<HeaderClaim> {
+        let (claims, _) = self.ask_quorum(BlockTag::Number(number), Duration::ZERO).await;
+        let count =
+            |claim: &HeaderClaim| claims.iter().filter(|(_, it)| it.hash == claim.hash).count();
+        claims.iter().map(|(_, claim)| *claim).find(|claim| count(claim) >= self.quorum)
+    }
+
+    /// Names mean another block to each node: the highest counts that so many nodes have as must agree,
+    /// each of which gave the name to it or to a block above it.
+    async fn highest_agreed(
+        &self,
+        claims: Vec<(Place, HeaderClaim)>,
+        patience: Duration,
+    ) -> Option<HeaderClaim> {
+        let mut candidates: Vec<HeaderClaim> = claims.iter().map(|(_, claim)| *claim).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        while let Some(candidate) = candidates.pop() {
+            let number = candidate.number;
+            let reaches = |place: Place| {
+                claims.iter().any(|(other, claim)| *other == place && claim.number >= number)
+            };
+            if (0..self.members.len()).filter(|place| reaches(*place)).count() < self.quorum {
+                continue;
+            }
+            let (held, _) = self.ask_quorum(BlockTag::Number(number), patience).await;
+            let agrees = |(place, claim): &&(Place, HeaderClaim)| {
+                claim.hash == candidate.hash && reaches(*place)
+            };
+            if held.iter().filter(agrees).count() >= self.quorum {
+                return Some(candidate);
+            }
+        }
+        None
+    }
+
+    fn no_quorum(&self, claims: &[(Place, HeaderClaim)]) -> UpstreamsError {
+        let said = |(place, claim): &(Place, HeaderClaim)| {
+            format!("{} has {}:{}", self.name(*place), claim.number, claim.hash)
+        };
+        let mut said: Vec<String> = claims.iter().map(said).collect();
+        let silent = self.statuses().into_iter().enumerate();
+        let silent = silent.filter(|(place, _)| claims.iter().all(|(told, _)| told != place));
+        said.extend(silent.map(|(_, status)| status.to_string()));
+        UpstreamsError::NoQuorum { quorum: self.quorum, said: said.join("; ") }
+    }
+}

@@ -1,0 +1,68 @@
+//! News of new tips over a subscription.
+//!
+//! Knows: which node was subscribed to, on which connection.
+//! Never knows: what the tip is; that is asked of those that decide it.
+
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::{Place, Upstreams};
+use crate::upstream::client::Upstream;
+
+/// News of a node's tips. They say when to look: what the tip is, is asked of those that decide it.
+#[derive(Debug)]
+pub struct TipNews {
+    upstream: Arc<Upstream>,
+    news: watch::Receiver<Option<Bytes>>,
+    place: Place,
+    /// The connection that was subscribed on.
+    connection: u64,
+}
+
+impl TipNews {
+    /// Waits for the next tip. Of what came between two waits only the newest counts.
+    pub async fn next(&mut self) {
+        // The other end lives as long as the node, which is kept here.
+        let _ = self.news.changed().await;
+    }
+
+    /// Whether the preferred node tells them.
+    #[must_use]
+    pub fn is_of_preferred(&self) -> bool {
+        self.place == 0
+    }
+
+    /// Whether news can still come. A connection that was made anew has no subscription.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.upstream.is_connected() && self.upstream.connection() == self.connection
+    }
+}
+
+impl Upstreams {
+    /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
+    pub async fn subscribe(&self) -> Option<TipNews> {
+        for (place, member) in self.members.iter().enumerate() {
+            let Some(news) = member.upstream.news() else { continue };
+            if !self.is_ready(member).await {
+                continue;
+            }
+            match member.upstream.subscribe_tips().await {
+                Ok(()) => {
+                    info!(upstream = member.upstream.name(), "told of new tips by subscription");
+                    let upstream = Arc::clone(&member.upstream);
+                    let connection = upstream.connection();
+                    return Some(TipNews { upstream, news, place, connection });
+                }
+                Err(error) if member.may_log() => {
+                    warn!(upstream = member.upstream.name(), %error, "offers no subscription");
+                }
+                Err(_) => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,60 @@
+//! Which block is asked for: by its number, or by its hash.
+//!
+//! Knows: both.
+//! Never knows: whether a node has it.
+
+use alloy_primitives::B256;
+
+use super::answers::Call;
+
+/// Which block is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedBlock {
+    /// Whatever the node has under this number.
+    Number(u64),
+    /// This block and no other.
+    Hash {
+        /// Its number.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+    },
+}
+
+impl WantedBlock {
+    /// The block's number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        match self {
+            Self::Number(number) | Self::Hash { number, .. } => *number,
+        }
+    }
+
+    /// The block's hash, if it is told.
+    #[must_use]
+    pub fn hash(&self) -> Option<B256> {
+        match self {
+            Self::Number(_) => None,
+            Self::Hash { hash, .. } => Some(*hash),
+        }
+    }
+
+    pub(super) fn block_call(&self) -> Call {
+        match self {
+            Self::Number(number) => {
+                Call::new("eth_getBlockByNumber", format!("[\"{number:#x}\",true]"))
+            }
+            Self::Hash { hash, .. } => {
+                Call::new("eth_getBlockByHash", format!("[\"{hash}\",true]"))
+            }
+        }
+    }
+
+    pub(super) fn receipts_call(&self) -> Call {
+        let params = match self {
+            Self::Number(number) => format!("[\"{number:#x}\"]"),
+            Self::Hash { hash, .. } => format!("[\"{hash}\"]"),
+        };
+        Call::new("eth_getBlockReceipts", params)
+    }
+}

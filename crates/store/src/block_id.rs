@@ -1,0 +1,15 @@
+//! A block by its number and its hash.
+//!
+//! Knows: both.
+//! Never knows: whether there is such a block.
+
+use alloy_primitives::B256;
+
+/// A block by both its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockId {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+}

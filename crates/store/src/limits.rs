@@ -1,0 +1,24 @@
+//! How much memory a store may take.
+//!
+//! Knows: the bounds and their defaults.
+//! Never knows: what keeps to them.
+
+/// How much a store may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory for the directories and tables of segments that were read lately.
+    pub tail_bytes_max: u64,
+    /// Memory for lookup runs that fit it as a whole; first come, first kept.
+    pub run_bytes_max: u64,
+}
+
+impl Limits {
+    /// No more than what one read needs.
+    pub(crate) const NONE: Self = Self { tail_bytes_max: 0, run_bytes_max: 0 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { tail_bytes_max: 256 << 20, run_bytes_max: 32 << 20 }
+    }
+}
