@@ -172,7 +172,8 @@ impl Follower {
     /// take up.
     pub fn run(mut self, runtime: &Handle, stop: watch::Receiver<bool>) {
         let (tips, heard) = watch::channel(None);
-        self.board.begun(self.tip().ok().flatten(), self.settings.poll_every);
+        let is_built_in = self.spec.is_built_in();
+        self.board.begun(self.tip().ok().flatten(), self.settings.poll_every, is_built_in);
         self.board.set_block_time(self.block_time());
         let monitor = TipMonitor {
             upstreams: Arc::clone(&self.upstreams),
@@ -304,7 +305,7 @@ impl Follower {
         };
         let Some(hash) = self.hash_at(number)?.filter(|_| number < ours) else { return Ok(()) };
         self.writer.rewind(hash)?;
-        Self::tell_reorg((number, hash), ours.saturating_sub(number), 0);
+        self.tell_reorg((number, hash), ours.saturating_sub(number), 0);
         Ok(())
     }
 
@@ -357,10 +358,12 @@ impl Follower {
         Some(Duration::from_millis(millis).clamp(BLOCK_TIME_MIN, BLOCK_TIME_MAX))
     }
 
-    /// Says once that blocks were taken from another chain than before.
-    fn tell_reorg(fork_point: Place, dropped: u64, added: usize) {
-        if dropped > 0 {
-            info!(fork_point = fork_point.0, dropped, added, "reorganised");
+    /// Says that blocks were taken from another branch than before, if they were.
+    fn tell_reorg(&self, fork_point: Place, dropped: u64, added: usize) {
+        if dropped > 0
+            && let Some(count) = self.board.reorganised()
+        {
+            info!(fork_point = fork_point.0, dropped, added, count, "reorganised");
         }
     }
 }

@@ -88,7 +88,7 @@ impl Follower {
         }
         if let Some(last) = claims.last() {
             self.writer.adopt(Vec::new(), Some(last.hash))?;
-            Self::tell_reorg(fork_point, tip.saturating_sub(fork_point.0), claims.len());
+            self.tell_reorg(fork_point, tip.saturating_sub(fork_point.0), claims.len());
         }
         unknown.map_or(Ok(()), Err)
     }

@@ -25,6 +25,9 @@ const BLOCK_TIME_DEFAULT: Duration = Duration::from_secs(12);
 const STILL_BLOCKS: u32 = 32;
 /// And for so long at the least: chains with short times between blocks make pauses too.
 const STILL_MIN: Duration = Duration::from_mins(2);
+/// So many tips are remembered with the time at which they were told of. That many blocks behind is
+/// not the tip, whatever the time.
+const AWAITED_MAX: usize = 64;
 /// So many blocks a node behind the same address may be behind another.
 const LAG_MAX: u64 = 64;
 /// So long it may be unknown what is final before that is told: for the same time the preferred node may
@@ -46,12 +49,17 @@ pub struct Status {
     pub heard_at: Option<Instant>,
     /// Why they did not the last time, if they did not.
     pub tip_error: Option<String>,
-    /// The first block that was told of and is not here, and when it was told of.
-    pub awaited: Option<(u64, Instant)>,
+    /// Tips that were told of and are not here, lowest first, and when each was first told of.
+    pub awaited: Vec<(u64, Instant)>,
     /// The time between two blocks, by the newest headers that are held.
     pub block_time: Option<Duration>,
     /// How often nodes without subscriptions are asked for their tip.
     pub poll_every: Duration,
+    /// Whether the chain has blocks also when nobody sends a transaction, as all built-in networks do.
+    /// Of other chains that is not known.
+    pub has_regular_blocks: bool,
+    /// How often blocks that were shown were replaced by those of another branch.
+    pub reorg_count: u64,
     /// What is final here is not what the nodes have: nothing is followed.
     pub conflict: Option<Conflict>,
     /// Blocks that were left out because the tip was too far.
@@ -94,14 +102,15 @@ impl Status {
     /// How long a block is awaited that was told of, if that is longer than two blocks take.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        self.late(self.awaited?.1)
+        self.late(self.awaited.first()?.1)
     }
 
-    /// How long the nodes' tip has been the same block, if that is far longer than blocks take.
+    /// How long the nodes' tip has been the same block, if that is far longer than blocks take. A
+    /// chain that makes blocks on demand may rest for as long as it likes.
     #[must_use]
     pub fn stillness(&self) -> Option<Duration> {
         let elapsed = self.upstream_highest?.1.elapsed();
-        Some(elapsed).filter(|elapsed| *elapsed > self.still_time())
+        Some(elapsed).filter(|elapsed| self.has_regular_blocks && *elapsed > self.still_time())
     }
 
     /// A tip that has been the same for longer stands still.
@@ -146,10 +155,22 @@ impl Status {
 
     fn set_tip(&mut self, tip: Option<(u64, B256)>) {
         self.tip = tip;
-        let reached = tip.map_or(0, |(number, _)| number);
-        if self.awaited.is_some_and(|(number, _)| tip.is_some() && number <= reached) {
-            let next = self.upstream_tip.filter(|number| *number > reached);
-            self.awaited = next.map(|number| (number, Instant::now()));
+        if let Some((reached, _)) = tip {
+            self.awaited.retain(|(number, _)| *number > reached);
+        }
+    }
+
+    /// Awaits a tip that was told of now, if it is not here. One that was told of before counts from
+    /// then on, and so does one below another: its node went back.
+    fn await_tip(&mut self, number: u64) {
+        let told_before = self.awaited.iter().find(|(awaited, _)| *awaited >= number);
+        let since = told_before.map_or_else(Instant::now, |(_, since)| *since);
+        self.awaited.retain(|(awaited, _)| *awaited < number);
+        let is_here = self.tip.is_some_and(|(tip, _)| number <= tip);
+        if is_here {
+            self.awaited.clear();
+        } else if self.awaited.len() < AWAITED_MAX {
+            self.awaited.push((number, since));
         }
     }
 }
@@ -169,6 +190,8 @@ pub struct StatusBoard {
 #[derive(Debug, Default)]
 struct BoardLog {
     limit: LogLimit,
+    /// Reorgs are no failures, and do not keep those out of the log.
+    reorg_limit: LogLimit,
     has_silence: bool,
     has_finality: bool,
     has_backfill: bool,
@@ -229,10 +252,24 @@ impl StatusBoard {
         });
     }
 
-    pub(super) fn begun(&self, tip: Option<(u64, B256)>, poll_every: Duration) {
+    pub(super) fn begun(
+        &self,
+        tip: Option<(u64, B256)>,
+        poll_every: Duration,
+        has_regular_blocks: bool,
+    ) {
         self.status.send_modify(|status| {
             (status.tip, status.poll_every) = (tip, poll_every);
+            status.has_regular_blocks = has_regular_blocks;
         });
+    }
+
+    /// Blocks were replaced by those of another branch. Tells how often that has happened if it is to
+    /// be logged: a node can make it happen with every block.
+    pub(super) fn reorganised(&self) -> Option<u64> {
+        self.status.send_modify(|status| status.reorg_count = status.reorg_count.saturating_add(1));
+        let count = self.status.borrow().reorg_count;
+        self.log().reorg_limit.allow().then_some(count)
     }
 
     /// The preferred node or the quorum told its tip.
@@ -253,8 +290,7 @@ impl StatusBoard {
             }
             (status.upstream_tip, status.upstream_reached) = (Some(number), Some(reached));
             status.heard_at = Some(now);
-            let is_here = status.tip.is_some_and(|(tip, _)| number <= tip);
-            status.awaited = if is_here { None } else { status.awaited.or(Some((number, now))) };
+            status.await_tip(number);
             status.tip_error = None;
             if std::mem::take(&mut self.log().has_silence) {
                 info!(number, "the upstream tells its tip again");
@@ -367,10 +403,66 @@ mod tests {
         AgreedTip { claim: HeaderClaim { number, hash, parent_hash }, reached: number, place: 0 }
     }
 
+    /// Seen: a follower that was always a few blocks behind was called late only after minutes, since
+    /// every block that it reached began the time anew.
+    #[tokio::test(start_paused = true)]
+    async fn a_block_counts_as_late_from_when_it_was_told_of() {
+        let board = board();
+        board.begun(Some((100, B256::ZERO)), Duration::from_secs(1), true);
+        // A block every twelve seconds, each of which takes forty to be reached.
+        for number in 101..=103 {
+            board.heard_of(tip(number));
+            tokio::time::advance(Duration::from_secs(12)).await;
+        }
+        assert_eq!(board.status().delay(), Some(Duration::from_secs(36)));
+        board.heard_of(tip(104));
+        board.stepped(Some((101, B256::ZERO)));
+        assert_eq!(
+            board.status().delay(),
+            None,
+            "the next was told of 24 s ago, which is two blocks"
+        );
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert_eq!(board.status().delay(), Some(Duration::from_secs(28)));
+        // A tip that goes back was told of no later than what is above it.
+        board.heard_of(tip(102));
+        assert_eq!(board.status().delay(), Some(Duration::from_secs(28)));
+        board.stepped(Some((102, B256::ZERO)));
+        assert_eq!(board.status().delay(), None);
+        for number in 103..1000 {
+            board.heard_of(tip(number));
+        }
+        assert_eq!(board.status().awaited.len(), AWAITED_MAX);
+        board.stepped(Some((999, B256::ZERO)));
+        assert!(board.status().awaited.is_empty());
+    }
+
+    /// Seen: the server of a chain that makes blocks on demand was not ready after two quiet minutes.
+    #[tokio::test(start_paused = true)]
+    async fn a_chain_that_is_not_built_in_may_rest() {
+        let board = board();
+        board.begun(None, Duration::from_secs(1), false);
+        board.heard_of(tip(100));
+        tokio::time::advance(Duration::from_hours(10)).await;
+        board.heard_of(tip(100));
+        assert_eq!(board.status().stillness(), None);
+    }
+
+    /// Seen: a node that switched between two branches with every block filled the log.
+    #[tokio::test(start_paused = true)]
+    async fn reorgs_are_counted_and_logged_a_few_times() {
+        let board = board();
+        let logged: Vec<u64> = (0..100).filter_map(|_| board.reorganised()).collect();
+        assert_eq!(logged, [1, 2, 3, 4, 5, 6]);
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(board.reorganised(), Some(101));
+    }
+
     /// Seen: a node whose tip stood still for hours left the server ready.
     #[tokio::test(start_paused = true)]
     async fn a_tip_that_is_told_again_and_again_and_never_moves_stands_still() {
         let board = board();
+        board.begun(None, Duration::from_secs(1), true);
         board.heard_of(tip(100));
         for _ in 0..50 {
             tokio::time::advance(Duration::from_secs(12)).await;
@@ -395,6 +487,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_tip_that_moves_below_one_that_was_told_of_once_does_not_stand_still() {
         let board = board();
+        board.begun(None, Duration::from_secs(1), true);
         board.heard_of(tip(100));
         board.heard_of(tip(150));
         for number in 101..=160 {

@@ -128,6 +128,7 @@ mod tests {
             upstream_tip: Some(108),
             heard_at: Some(Instant::now()),
             block_time: Some(Duration::from_secs(3)),
+            has_regular_blocks: true,
             ..Status::default()
         }
     }
@@ -212,7 +213,7 @@ mod tests {
         assert!(troubles(&Status { poll_every, ..heard(600) }).is_empty());
         // Heard of ever since, but never reached.
         let awaited = |seconds| Status {
-            awaited: Some((101, ago(seconds).unwrap())),
+            awaited: vec![(101, ago(seconds).unwrap())],
             upstream_tip: Some(101),
             ..at_tip()
         };

@@ -52,7 +52,10 @@ impl Upstreams {
             }
             match member.upstream.subscribe_tips().await {
                 Ok(()) => {
-                    info!(upstream = member.upstream.name(), "told of new tips by subscription");
+                    if member.may_log() {
+                        let upstream = member.upstream.name();
+                        info!(upstream, "told of new tips by subscription");
+                    }
                     let upstream = Arc::clone(&member.upstream);
                     let connection = upstream.connection();
                     return Some(TipNews { upstream, news, place, connection });
