@@ -8,7 +8,6 @@ mod answer;
 mod cache;
 pub mod compare;
 mod envelope;
-mod fees;
 mod heads;
 mod health;
 pub mod http;

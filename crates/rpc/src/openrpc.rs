@@ -58,15 +58,15 @@ fn schema(shape: JsonShape) -> Value {
         JsonShape::BlockNumberTagOrHash => {
             json!({ "oneOf": [reference("BlockNumberOrTag"), reference("Hash")] })
         }
-        JsonShape::Hash => reference("Hash"),
-        JsonShape::Index => {
+        JsonShape::Hash | JsonShape::BlockHash => reference("Hash"),
+        JsonShape::Index | JsonShape::Count => {
             json!({ "oneOf": [{ "type": "integer", "minimum": 0 }, reference("Quantity")] })
         }
         JsonShape::Flag => json!({ "type": "boolean" }),
         JsonShape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
         JsonShape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
         JsonShape::Quantity => or_null(&reference("Quantity")),
-        JsonShape::Text => json!({ "type": "string" }),
+        JsonShape::Text | JsonShape::SubscriptionId => json!({ "type": "string" }),
         JsonShape::Data => or_null(&reference("Data")),
         JsonShape::DataList => or_null(&list(&reference("Data"))),
         JsonShape::Block => or_null(&reference("Block")),

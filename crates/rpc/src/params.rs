@@ -19,11 +19,12 @@ const HASH_DIGITS: usize = 64;
 /// Percentiles that a call may ask for.
 const PERCENTILES_MAX: usize = 100;
 
-/// A block by its number or by a tag.
+/// A block as a parameter names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockRef {
     Number(u64),
-    BlockTagName(BlockTagName),
+    Tag(BlockTagName),
+    Hash(B256),
 }
 
 /// A name for a block that moves.
@@ -74,10 +75,15 @@ impl<'a> Params<'a> {
         self.take(|token| {
             let text = token.string();
             match text.as_deref().and_then(BlockTagName::find) {
-                Some(tag) => Ok(BlockRef::BlockTagName(tag)),
+                Some(tag) => Ok(BlockRef::Tag(tag)),
                 None => number(token).map(BlockRef::Number),
             }
         })
+    }
+
+    /// A block by its hash.
+    pub(crate) fn block_hash(&mut self) -> Result<BlockRef, Refusal> {
+        self.hash().map(BlockRef::Hash)
     }
 
     /// A hash.
@@ -86,18 +92,18 @@ impl<'a> Params<'a> {
     }
 
     /// A block by number, by tag or by hash: what `eth_getBlockReceipts` takes.
-    pub(crate) fn block_or_hash(&mut self) -> Result<Result<BlockRef, B256>, Refusal> {
+    pub(crate) fn block_or_hash(&mut self) -> Result<BlockRef, Refusal> {
         self.take(|token| {
             if token.kind() == TokenKind::Object {
                 return named_block(token);
             }
             let text = token.string();
             match text.as_deref().and_then(BlockTagName::find) {
-                Some(tag) => Ok(Ok(BlockRef::BlockTagName(tag))),
+                Some(tag) => Ok(BlockRef::Tag(tag)),
                 None if text.is_some_and(|text| text.len() == HASH_DIGITS + 2) => {
-                    hash(token).map(Err)
+                    hash(token).map(BlockRef::Hash)
                 }
-                None => number(token).map(|number| Ok(BlockRef::Number(number))),
+                None => number(token).map(BlockRef::Number),
             }
         })
     }
@@ -188,12 +194,12 @@ fn percentiles(list: Token<'_>) -> Result<Vec<f64>, String> {
 }
 
 /// EIP-1898: a block as an object with its hash or its number.
-fn named_block(token: Token<'_>) -> Result<Result<BlockRef, B256>, String> {
+fn named_block(token: Token<'_>) -> Result<BlockRef, String> {
     let mut found = None;
     for (key, value) in token.members() {
         let named = match key.string().as_deref() {
-            Some("blockHash") => Err(hash(value)?),
-            Some("blockNumber") => Ok(BlockRef::Number(number(value)?)),
+            Some("blockHash") => BlockRef::Hash(hash(value)?),
+            Some("blockNumber") => BlockRef::Number(number(value)?),
             _ => continue,
         };
         // Two could be two blocks.
@@ -330,7 +336,7 @@ mod tests {
             ("\"LATEST\"", BlockTagName::Latest),
             ("\"safe\"", BlockTagName::Safe),
         ] {
-            assert_eq!(numbered(value), Ok(BlockRef::BlockTagName(tag)), "{value}");
+            assert_eq!(numbered(value), Ok(BlockRef::Tag(tag)), "{value}");
         }
     }
 
@@ -454,11 +460,14 @@ mod tests {
     fn receipts_are_asked_for_by_number_tag_hash_or_object() {
         let hash = format!("\"0x{}\"", "11".repeat(32));
         let one = |value: &str| with(&format!("[{value}]"), |params| params.block_or_hash());
-        assert_eq!(one("\"0x5\""), Ok(Ok(BlockRef::Number(5))));
-        assert_eq!(one("\"latest\""), Ok(Ok(BlockRef::BlockTagName(BlockTagName::Latest))));
-        assert_eq!(one(&hash), Ok(Err(B256::repeat_byte(0x11))));
-        assert_eq!(one(&format!("{{\"blockHash\":{hash}}}")), Ok(Err(B256::repeat_byte(0x11))));
-        assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(Ok(BlockRef::Number(5))));
+        assert_eq!(one("\"0x5\""), Ok(BlockRef::Number(5)));
+        assert_eq!(one("\"latest\""), Ok(BlockRef::Tag(BlockTagName::Latest)));
+        assert_eq!(one(&hash), Ok(BlockRef::Hash(B256::repeat_byte(0x11))));
+        assert_eq!(
+            one(&format!("{{\"blockHash\":{hash}}}")),
+            Ok(BlockRef::Hash(B256::repeat_byte(0x11)))
+        );
+        assert_eq!(one("{\"blockNumber\":\"0x5\"}"), Ok(BlockRef::Number(5)));
         assert!(one("{}").is_err());
         assert!(one(&format!("{{\"blockHash\":{hash},\"blockNumber\":1}}")).is_err());
         assert!(one("{\"blockNumber\":1,\"blockNumber\":1}").is_err());

@@ -3,7 +3,7 @@
 //! Knows: the envelope of answers, the limits of batches, and what the log is told.
 //! Never knows: HTTP, or how a result is found.
 
-mod subscribing;
+mod new_heads;
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -23,9 +23,8 @@ use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, Request, parse};
 use crate::health::Health;
 use crate::in_time::in_time;
-use crate::methods::{Method, MethodRow, find};
+use crate::methods::{MethodRow, find};
 use crate::openrpc;
-use crate::params::Params;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
 use crate::reply::{Reply, Shared, put_envelope, put_refusal};
@@ -358,14 +357,7 @@ impl Service {
             let view = newer.as_ref().unwrap_or(&asked.view);
             put_envelope(out, call.id);
             out.extend_from_slice(b",\"result\":");
-            let answered = match asked.channel {
-                Some(channel) if is_about_subscriptions(row.method) => {
-                    let subscribed = self.subscribe(channel, view, row.method, call, out).await;
-                    subscribed.map(|()| None).map_err(CallFailure::from)
-                }
-                Some(_) | None => self.run(view, row, call, out).await,
-            };
-            let failure = match answered {
+            let failure = match self.run(view, asked.channel, row, call, out).await {
                 Ok(Some(kept)) => return Appended::Before(kept),
                 Ok(None) => {
                     out.push(b'}');
@@ -430,7 +422,8 @@ impl Service {
 
     async fn run(
         &self,
-        view: &View,
+        view: &Arc<View>,
+        channel: Option<&Channel>,
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
@@ -442,26 +435,18 @@ impl Service {
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
             is_built_in: *is_built_in,
-            is_at_tip: self.is_at_tip(row.method),
+            node: self.forwarding.as_ref().filter(|it| it.takes(row.name)),
+            health: self.health.as_deref(),
+            channel,
+            subscription_ids: &self.subscription_ids,
             suggested_tip: &self.suggested_tip,
-            has_node: self.forwarding.as_ref().is_some_and(|it| it.takes(row.name)),
-            catching_up: self.health.as_ref().and_then(|health| health.catching_up()),
             document: &self.document,
             cache,
         };
         let mut reader = take_reader()?;
-        let mut params = Params::new(call.params);
-        let answered = context.answer(row.method, &mut params, &mut reader, out).await;
+        let answered = context.answer(row.method, call, &mut reader, out).await;
         give_reader(reader);
         answered
-    }
-
-    /// Whether a node is followed and its tip is reached, where a method needs to know.
-    fn is_at_tip(&self, method: Method) -> bool {
-        let matters = matches!(method, Method::GasPrice | Method::MaxPriorityFee);
-        matters
-            && self.settings.is_following
-            && self.health.as_ref().is_none_or(|health| health.troubles().is_empty())
     }
 }
 
@@ -511,10 +496,6 @@ fn put_batch_refused(out: &mut Vec<u8>, batch: Batch<'_>) -> Option<()> {
     }
     out.push(b']');
     (out.len() > 2).then_some(())
-}
-
-fn is_about_subscriptions(method: Method) -> bool {
-    matches!(method, Method::Subscribe | Method::Unsubscribe)
 }
 
 fn refusal_of(failure: CallFailure, method: &str) -> Refusal {

@@ -9,10 +9,9 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use chain::{ChainSpec, ForkConfig, TxFields, base_fee_after, decode_header};
 use store::{Reader, RowView, StoredBlock, StoredHeader, Wanted};
 
-use crate::answer::{CallFailure, Context, RequestedBlock};
+use super::{Answering, CallFailure, CallResult, Context, RequestedBlock, null};
 use crate::json::{Object, put_data, put_list, put_quantity, put_quantity_u128};
-use crate::methods::Method;
-use crate::params::{BlockRef, BlockTagName, Params};
+use crate::params::{BlockRef, BlockTagName};
 use crate::refusal::Refusal;
 
 /// Blocks that `eth_feeHistory` tells of at the most; more are cut to these, as nodes do.
@@ -41,39 +40,38 @@ struct BlockFees {
 }
 
 impl Context<'_> {
-    /// Answers about fees and forks.
-    pub(crate) async fn fees(
-        &self,
-        method: Method,
-        params: &mut Params<'_>,
-        reader: &mut Reader,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CallFailure> {
-        if method == Method::FeeHistory {
-            return self.fee_history(params, reader, out).await;
-        }
-        if matches!(method, Method::GasPrice | Method::MaxPriorityFee) && !self.is_at_tip {
+    pub(super) async fn base_fee(&self, on: &mut Answering<'_>) -> CallResult {
+        let (_, tip) = self.tip_header(on.reader).await?;
+        put_price(on.out, self.fee_after(on.reader, &tip).await?.map(u128::from))
+    }
+
+    pub(super) async fn blob_base_fee(&self, on: &mut Answering<'_>) -> CallResult {
+        let (_, tip) = self.tip_header(on.reader).await?;
+        put_price(on.out, self.blob_fee_of(&tip)?)
+    }
+
+    pub(super) async fn gas_price(&self, on: &mut Answering<'_>) -> CallResult {
+        let (tip, price) = self.price_at_tip(on.reader).await?;
+        let base_fee = tip.base_fee_per_gas.unwrap_or_default();
+        put_price(on.out, Some(price.saturating_add(base_fee.into())))
+    }
+
+    pub(super) async fn max_priority_fee(&self, on: &mut Answering<'_>) -> CallResult {
+        let (_, price) = self.price_at_tip(on.reader).await?;
+        put_price(on.out, Some(price))
+    }
+
+    /// The newest header and the tip that is suggested above it. A price of yesterday is none: a node
+    /// must be followed, and its tip be reached.
+    async fn price_at_tip(&self, reader: &mut Reader) -> Result<(Header, u128), CallFailure> {
+        let is_at_tip =
+            self.is_following && self.health.is_none_or(|health| health.troubles().is_empty());
+        if !is_at_tip {
             return Err(self.unknown(Refusal::NotAtTip));
         }
         let (stored, tip) = self.tip_header(reader).await?;
-        if method == Method::Config {
-            return self.put_config(&tip, out);
-        }
-        let price = if method == Method::BaseFee {
-            self.fee_after(reader, &tip).await?.map(u128::from)
-        } else if method == Method::BlobBaseFee {
-            self.blob_fee_of(&tip)?
-        } else {
-            let price = self.suggested_tip(reader, &stored, &tip).await?;
-            let base_fee = tip.base_fee_per_gas.filter(|_| method == Method::GasPrice);
-            Some(price.saturating_add(base_fee.unwrap_or_default().into()))
-        };
-        match price {
-            Some(price) => put_quantity_u128(out, price),
-            // The fork that brings it has not come yet.
-            None => out.extend_from_slice(b"null"),
-        }
-        Ok(())
+        let price = self.suggested_tip(reader, &stored, &tip).await?;
+        Ok((tip, price))
     }
 
     /// What a unit of blob gas costs in a block, if it has blob gas.
@@ -86,7 +84,7 @@ impl Context<'_> {
 
     /// What is not known here may be a node's to know.
     fn unknown(&self, refusal: Refusal) -> CallFailure {
-        if self.has_node { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
+        if self.node.is_some() { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
     }
 
     async fn tip_header(&self, reader: &mut Reader) -> Result<(StoredHeader, Header), CallFailure> {
@@ -135,11 +133,12 @@ impl Context<'_> {
     }
 
     /// EIP-7910.
-    fn put_config(&self, tip: &Header, out: &mut Vec<u8>) -> Result<(), CallFailure> {
+    pub(super) async fn config(&self, on: &mut Answering<'_>) -> CallResult {
+        let (_, tip) = self.tip_header(on.reader).await?;
         let configs = self.spec.fork_configs(tip.timestamp);
         let known = configs.zip(self.spec.chain_id());
         let (configs, chain_id) = known.ok_or_else(|| self.unknown(Refusal::ForksUnknown))?;
-        let mut object = Object::begin(out);
+        let mut object = Object::begin(on.out);
         for (name, config) in
             [("current", configs.current), ("next", configs.next), ("last", configs.last)]
         {
@@ -149,22 +148,22 @@ impl Context<'_> {
             }
         }
         object.end();
-        Ok(())
+        Ok(None)
     }
 
-    async fn fee_history(
+    pub(super) async fn fee_history(
         &self,
-        params: &mut Params<'_>,
-        reader: &mut Reader,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CallFailure> {
-        let (count, newest) = (params.count()?, params.block()?);
-        let percentiles = params.percentiles()?;
+        on: &mut Answering<'_>,
+        count: u64,
+        newest: BlockRef,
+        percentiles: Vec<f64>,
+    ) -> CallResult {
+        let Answering { reader, out, .. } = on;
         // As nodes do it: of no blocks there is nothing to know, whichever the newest is.
-        let range = if count == 0 { None } else { self.fee_range(count, newest)? };
+        let range = if count == 0 { None } else { self.fee_range(reader, count, newest).await? };
         let Some((oldest, last)) = range else {
             out.extend_from_slice(b"{\"oldestBlock\":\"0x0\",\"gasUsedRatio\":null}");
-            return Ok(());
+            return Ok(None);
         };
         let mut fees = Vec::new();
         let mut newest = None;
@@ -185,29 +184,36 @@ impl Context<'_> {
             None => Some(0),
         };
         put_history(out, oldest, &fees, (next_fee, next_blob_fee), !percentiles.is_empty());
-        Ok(())
+        Ok(None)
     }
 
     /// The blocks that are asked for, first and last; `None` if they are none. Fewer than asked for are
     /// told only below genesis, and of more than 1024 the newest.
-    fn fee_range(&self, count: u64, newest: BlockRef) -> Result<Option<(u64, u64)>, CallFailure> {
+    async fn fee_range(
+        &self,
+        reader: &mut Reader,
+        count: u64,
+        newest: BlockRef,
+    ) -> Result<Option<(u64, u64)>, CallFailure> {
         let tip = self.view.tip().ok_or(CallFailure::Refused(Refusal::NothingHeld))?;
         let mut count = count.min(BLOCKS_MAX);
         let last = match newest {
             // There is no pending block: it is the first of those that are missing.
-            BlockRef::BlockTagName(BlockTagName::Pending) => {
+            BlockRef::Tag(BlockTagName::Pending) => {
                 count = count.saturating_sub(1);
                 tip
             }
-            BlockRef::BlockTagName(_) | BlockRef::Number(_) => {
-                match (self.by_number(newest), newest) {
+            BlockRef::Tag(_) | BlockRef::Number(_) | BlockRef::Hash(_) => {
+                match (self.requested(reader, newest).await?, newest) {
                     (RequestedBlock::Held(number), _) => number,
                     (RequestedBlock::Absent, BlockRef::Number(requested)) => {
                         return Err(Refusal::BeyondHead { requested, head: tip }.into());
                     }
-                    (RequestedBlock::Absent, BlockRef::BlockTagName(tag)) => {
+                    (RequestedBlock::Absent, BlockRef::Tag(tag)) => {
                         return Err(Refusal::TagUnknown { tag: tag.name() }.into());
                     }
+                    // The method takes no hash.
+                    (RequestedBlock::Absent, BlockRef::Hash(_)) => return Ok(None),
                     (RequestedBlock::Refused(refusal), _) => return Err(refusal.into()),
                 }
             }
@@ -287,6 +293,13 @@ impl Context<'_> {
         self.suggested_tip.keep(newest.hash, price);
         Ok(price)
     }
+}
+
+/// A price; null where the fork that brings it has not come yet.
+fn put_price(out: &mut Vec<u8>, price: Option<u128>) -> CallResult {
+    let Some(price) = price else { return null(out) };
+    put_quantity_u128(out, price);
+    Ok(None)
 }
 
 /// What `pick` takes of the transactions of a block, each with what its producer got for a unit of gas.

@@ -1,0 +1,126 @@
+//! Answers about blocks: whole ones, headers, uncles.
+//!
+//! Knows: which parts of a block each method reads.
+//! Never knows: how a block is found; that is the parent's.
+
+use store::{StoredBlock, StoredHeader, Wanted};
+
+use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
+use crate::cache::{CacheKey, CacheSubject};
+use crate::json::block::{list_items, put_full_block, put_hashed_block, put_header, put_uncle};
+use crate::json::{put_data, put_quantity};
+use crate::params::BlockRef;
+use crate::raw;
+use crate::reply::Shared;
+
+impl Context<'_> {
+    pub(super) async fn block(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        is_full: bool,
+    ) -> CallResult {
+        let Answering { reader, out, .. } = on;
+        let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
+        let subject = if is_full { CacheSubject::FullBlock } else { CacheSubject::Block };
+        let hash = self.view.read_hash(reader, number).await?;
+        let key = hash.map(|hash| CacheKey::new(subject, hash));
+        // The view has just told that this is the hash of that number.
+        if let Some(key) = key
+            && let Some(kept) = self.cache.find(key)
+        {
+            return Ok(Some(Shared { key, kept }));
+        }
+        let begin = out.len();
+        if is_full {
+            let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+            put_or_null(out, block, |out, block| Ok(put_full_block(out, &block)?))?;
+        } else {
+            let block = self.view.read_hashes(reader, number).await?;
+            put_or_null(out, block, |out, block| Ok(put_hashed_block(out, &block)?))?;
+        }
+        if let (Some(key), Some(hash)) = (key, hash) {
+            self.cache.offer(key, number, hash, out.get(begin..).unwrap_or_default());
+        }
+        Ok(None)
+    }
+
+    pub(super) async fn raw_block(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
+        self.put_of_block(on, block, |out, block| {
+            put_data(out, &raw::block(&block));
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn header(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
+        self.put_of_header(on, block, |out, header| Ok(put_header(out, &header)?)).await
+    }
+
+    pub(super) async fn raw_header(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
+        self.put_of_header(on, block, |out, header| {
+            put_data(out, &header.rlp);
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn transaction_count(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+    ) -> CallResult {
+        self.put_of_header(on, block, |out, header| {
+            put_quantity(out, header.transaction_count);
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn uncle_count(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
+        self.put_of_block(on, block, |out, block| {
+            let count = list_items(&block.others.ommers)?.len();
+            put_quantity(out, u64::try_from(count).unwrap_or(u64::MAX));
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn uncle(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        index: u64,
+    ) -> CallResult {
+        self.put_of_block(on, block, |out, block| {
+            let uncles = list_items(&block.others.ommers)?;
+            match usize::try_from(index).ok().and_then(|index| uncles.get(index)) {
+                Some(uncle) => Ok(put_uncle(out, uncle)?),
+                None => null(out).map(|_| ()),
+            }
+        })
+        .await
+    }
+
+    async fn put_of_header(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        put: impl FnOnce(&mut Vec<u8>, StoredHeader) -> Result<(), CallFailure>,
+    ) -> CallResult {
+        let Answering { reader, out, .. } = on;
+        let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
+        put_or_null(out, self.view.read_header(reader, number).await?, put)
+    }
+
+    async fn put_of_block(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        put: impl FnOnce(&mut Vec<u8>, StoredBlock) -> Result<(), CallFailure>,
+    ) -> CallResult {
+        let Answering { reader, out, .. } = on;
+        let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
+        put_or_null(out, self.view.read_block(reader, number, Wanted::Transaction).await?, put)
+    }
+}

@@ -1,0 +1,100 @@
+//! Answers about the server and its chain, and not about a block.
+//!
+//! Knows: what is told of the chain id, the tip, what is held, and the server itself.
+//! Never knows: how following goes; `Health` tells.
+
+use chain::BlockRange;
+
+use super::{Answering, CallFailure, CallResult, Context};
+use crate::health::Health;
+use crate::json::{Object, put_quantity, put_text};
+use crate::refusal::Refusal;
+
+/// Name and version, as `web3_clientVersion` tells them.
+pub(crate) const CLIENT_VERSION: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));
+
+#[expect(clippy::unused_async, reason = "the functions of all methods have one form")]
+impl Context<'_> {
+    pub(super) async fn chain_id(&self, on: &mut Answering<'_>) -> CallResult {
+        put_quantity(on.out, self.known_chain_id()?);
+        Ok(None)
+    }
+
+    pub(super) async fn net_version(&self, on: &mut Answering<'_>) -> CallResult {
+        put_text(on.out, &self.known_chain_id()?.to_string());
+        Ok(None)
+    }
+
+    fn known_chain_id(&self) -> Result<u64, CallFailure> {
+        let known = self.view.manifest().network().chain_id.or(self.spec.chain_id());
+        known.ok_or(CallFailure::Refused(Refusal::ChainIdUnknown))
+    }
+
+    pub(super) async fn block_number(&self, on: &mut Answering<'_>) -> CallResult {
+        put_quantity(on.out, self.view.tip().unwrap_or_default());
+        Ok(None)
+    }
+
+    pub(super) async fn client_version(&self, on: &mut Answering<'_>) -> CallResult {
+        put_text(on.out, CLIENT_VERSION);
+        Ok(None)
+    }
+
+    pub(super) async fn discover(&self, on: &mut Answering<'_>) -> CallResult {
+        on.out.extend_from_slice(self.document);
+        Ok(None)
+    }
+
+    /// A block is shown only when it is whole: only whoever is behind a tip has something to tell.
+    pub(super) async fn syncing(&self, on: &mut Answering<'_>) -> CallResult {
+        let current = self.view.tip().unwrap_or_default();
+        let catching_up = self.health.and_then(Health::catching_up);
+        let Some(way) = catching_up.filter(|way| way.highest > current) else {
+            on.out.extend_from_slice(b"false");
+            return Ok(None);
+        };
+        let mut object = Object::begin(on.out);
+        object.quantity("startingBlock", way.starting);
+        object.quantity("currentBlock", current);
+        object.quantity("highestBlock", way.highest);
+        object.end();
+        Ok(None)
+    }
+
+    pub(super) async fn capabilities(&self, on: &mut Answering<'_>) -> CallResult {
+        let oldest = |ranges: Vec<BlockRange>| {
+            let newest =
+                ranges.last().copied().filter(|range| Some(range.last()) == self.view.tip());
+            newest.map(|range| range.first())
+        };
+        let mut object = Object::begin(on.out);
+        let tip = self.view.tip();
+        let hash = match tip {
+            Some(number) => self.view.read_hash(on.reader, number).await?,
+            None => None,
+        };
+        let mut head = Object::begin(object.member("head"));
+        head.quantity("number", tip.unwrap_or_default());
+        head.data("hash", hash.unwrap_or_default().as_slice());
+        head.end();
+        let blocks = oldest(self.view.coverage());
+        let receipts = oldest(self.view.coverage_receipts());
+        for (name, oldest) in [
+            ("state", None),
+            ("tx", blocks),
+            ("logs", None),
+            ("receipts", receipts),
+            ("blocks", blocks),
+            ("stateproofs", None),
+        ] {
+            let mut part = Object::begin(object.member(name));
+            part.raw("disabled", if oldest.is_some() { "false" } else { "true" });
+            if let Some(oldest) = oldest {
+                part.quantity("oldestBlock", oldest);
+            }
+            part.end();
+        }
+        object.end();
+        Ok(None)
+    }
+}

@@ -1,0 +1,75 @@
+//! Subscriptions of a connection: how they begin and end.
+//!
+//! Knows: which are served here, and which go to a node.
+//! Never knows: sockets, or when a subscriber is sent something.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::{Answering, CallResult, Context};
+use crate::heads::Seen;
+use crate::health::Health;
+use crate::json::put_text;
+use crate::refusal::Refusal;
+use crate::subscription::Channel;
+
+/// The one thing that can be subscribed to here.
+const NEW_HEADS: &str = "newHeads";
+/// Letters of another that a refusal repeats.
+const KIND_SHOWN_MAX: usize = 32;
+
+impl Context<'_> {
+    /// The subscriptions of the connection, if it carries notifications.
+    pub(super) fn channel(&self) -> Result<&Channel, Refusal> {
+        self.channel.ok_or(Refusal::NoNotifications)
+    }
+
+    pub(super) async fn subscribe(
+        &self,
+        on: &mut Answering<'_>,
+        (channel, kind): (&Channel, Cow<'_, str>),
+    ) -> CallResult {
+        let id = if kind == NEW_HEADS {
+            channel.subscribe(self.subscription_ids, Seen::all_of(Arc::clone(self.view)))?
+        } else {
+            self.subscribe_at_node(on, channel, &kind).await?
+        };
+        put_text(on.out, &id);
+        Ok(None)
+    }
+
+    #[expect(clippy::unused_async, reason = "the functions of all methods have one form")]
+    pub(super) async fn unsubscribe(
+        &self,
+        on: &mut Answering<'_>,
+        (channel, id): (&Channel, Cow<'_, str>),
+    ) -> CallResult {
+        if !channel.unsubscribe(&id) {
+            return Err(Refusal::SubscriptionNotFound.into());
+        }
+        on.out.extend_from_slice(b"true");
+        Ok(None)
+    }
+
+    /// Subscribes to something that is not served here, if a node has it and the operator lets it be
+    /// asked.
+    async fn subscribe_at_node(
+        &self,
+        on: &Answering<'_>,
+        channel: &Channel,
+        kind: &str,
+    ) -> Result<String, Refusal> {
+        let unknown =
+            || Refusal::UnknownSubscription { kind: kind.chars().take(KIND_SHOWN_MAX).collect() };
+        let node = self.node.ok_or_else(unknown)?;
+        channel.check_room()?;
+        if let Some(reason) = self.health.and_then(Health::conflict) {
+            return Err(Refusal::NotPassed { reason });
+        }
+        match node.subscribe(on.call).await {
+            Ok(subscription) => channel.subscribe_at_node(self.subscription_ids, subscription),
+            Err(Refusal::UnknownMethod { .. }) => Err(unknown()),
+            Err(refusal) => Err(refusal),
+        }
+    }
+}
