@@ -11,24 +11,25 @@ use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
-use super::{HttpAnswer, headers, refused};
+use crate::http::headers;
+use crate::http::response::{HttpAnswer, refused};
 
 /// The version of RFC 6455.
 const VERSION: &str = "13";
 
 /// A connection's way out of HTTP, if it takes one.
 #[derive(Debug, Default)]
-pub(super) struct Handover(Mutex<Option<OnUpgrade>>);
+pub(in crate::http) struct Handover(Mutex<Option<OnUpgrade>>);
 
 impl Handover {
     /// The connection that is to be a WebSocket once HTTP lets go of it.
-    pub(super) fn take(&self) -> Option<OnUpgrade> {
+    pub(in crate::http) fn take(&self) -> Option<OnUpgrade> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Whether a GET asks for a WebSocket.
-pub(super) fn is_asked<B>(request: &Request<B>) -> bool {
+pub(in crate::http) fn is_asked<B>(request: &Request<B>) -> bool {
     let upgrade = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
     request.version() == Version::HTTP_11
         && upgrade.is_some_and(|name| name.eq_ignore_ascii_case("websocket"))
@@ -36,7 +37,7 @@ pub(super) fn is_asked<B>(request: &Request<B>) -> bool {
 
 /// Answers the handshake; HTTP hands the connection over once the answer is sent. Browsers let any
 /// page open a socket anywhere: the origins that may read answers over HTTP are held to here.
-pub(super) fn accept<B>(
+pub(in crate::http) fn accept<B>(
     request: &mut Request<B>,
     origins: &[String],
     handover: &Handover,

@@ -7,6 +7,8 @@
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 
+mod date;
+
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -19,8 +21,9 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::encoding::{self, Coding};
-use super::{HttpAnswer, HttpSettings, Server, clock, headers, refused, whole};
+use super::compression::{self, Coding};
+use super::response::{HttpAnswer, refused, whole};
+use super::{HttpSettings, Server, headers};
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
@@ -34,7 +37,7 @@ const HEADERS_MAX: usize = 48;
 
 /// How a connection went.
 #[derive(Debug)]
-pub(super) enum DirectOutcome {
+pub(super) enum FastPathOutcome {
     /// It is over.
     Ended,
     /// It is hyper's now, with what has come of the next request.
@@ -115,7 +118,7 @@ pub(super) async fn serve(
     server: &Server,
     stream: TcpStream,
     stopping: &mut watch::Receiver<bool>,
-) -> DirectOutcome {
+) -> FastPathOutcome {
     Connection::new(server, stream).serve(stopping).await
 }
 
@@ -132,7 +135,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Serves requests of our kind, until one of another comes.
-    async fn serve(mut self, stopping: &mut watch::Receiver<bool>) -> DirectOutcome {
+    async fn serve(mut self, stopping: &mut watch::Receiver<bool>) -> FastPathOutcome {
         let news = stopping.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
@@ -148,7 +151,7 @@ impl<'a> Connection<'a> {
                 match known
                     .map_or_else(|| last_request.read_head(unread, settings), RequestHead::Post)
                 {
-                    RequestHead::Other => return DirectOutcome::Other(self.stream, self.unread),
+                    RequestHead::Other => return FastPathOutcome::Other(self.stream, self.unread),
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
                     RequestHead::Post(post) if known.is_none() => {
                         known = Some(post);
@@ -174,14 +177,16 @@ impl<'a> Connection<'a> {
                     Err(Lost::Late) if known.is_some() => {
                         let late = "request body took too long";
                         self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
-                        return DirectOutcome::Ended;
+                        return FastPathOutcome::Ended;
                     }
-                    Err(Lost::Ended | Lost::Stopping | Lost::Late) => return DirectOutcome::Ended,
+                    Err(Lost::Ended | Lost::Stopping | Lost::Late) => {
+                        return FastPathOutcome::Ended;
+                    }
                 }
             };
             let is_last = is_stopping;
             if self.answer(post, is_last).await.is_err() || is_last {
-                return DirectOutcome::Ended;
+                return FastPathOutcome::Ended;
             }
         }
     }
@@ -266,7 +271,7 @@ impl Connection<'_> {
         let reply = self.server.service.reply(None, body, time).await;
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
-                encoding::pack_reply(self.server.service.cache(), reply, coding).await
+                compression::pack_reply(self.server.service.cache(), reply, coding).await
             }
             (Some(reply), None) => (reply, None),
             (None, _) => (Reply::default(), None),
@@ -308,7 +313,7 @@ impl Connection<'_> {
         if is_last {
             put_header(&mut self.head, "connection", "close");
         }
-        clock::put_date(&mut self.head);
+        date::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
         let [begin, middle, end] = reply.parts();
         self.write_parts(&mut [&self.head[..], begin, middle, end].map(IoSlice::new)).await
@@ -395,7 +400,7 @@ fn read_fields(
                 let digits = value().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
                 body_bytes = Some(digits.parse().ok().filter(|_| is_first)?);
             }
-            15 if is("accept-encoding") => coding = encoding::choose(value()?),
+            15 if is("accept-encoding") => coding = compression::choose(value()?),
             16 if is("content-encoding") => return None,
             17 if is("transfer-encoding") => return None,
             _ => {}

@@ -3,6 +3,8 @@
 //! Knows: gzip, zstd and brotli, what a client prefers, and that little can become much.
 //! Never knows: what is in a body.
 
+mod splice;
+
 use std::io::{Read, Write as _};
 
 use flate2::read::GzDecoder;
@@ -10,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::{HttpAnswer, splice, whole};
+use super::response::{HttpAnswer, whole};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
 use crate::reply::{Reply, Shared};
 

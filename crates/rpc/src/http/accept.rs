@@ -3,6 +3,10 @@
 //! Knows: sockets, how many there may be and of whom, which thread serves them, and how they end.
 //! Never knows: what is asked on them.
 
+mod connection_limiter;
+mod idle_timer;
+mod workers;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -21,14 +25,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use super::connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
-use super::direct::{self, DirectOutcome};
-use super::idle_timer::{IdleLimits, IdleTimer, TimedStream};
-use super::upgrade::Handover;
-use super::workers::{Seat, Workers};
-use super::{RETRY_AFTER_SECONDS, Server, socket};
+use super::Server;
+use super::fast_path::{self, FastPathOutcome};
+use super::response::RETRY_AFTER_SECONDS;
+use super::websocket::{self, upgrade::Handover};
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
+
+use connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
+use idle_timer::{IdleLimits, IdleTimer, TimedStream};
+use workers::{Seat, Workers};
 
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -138,9 +144,9 @@ impl AcceptedConnection {
         mut stopping: watch::Receiver<bool>,
     ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        match direct::serve(&self.server, stream, &mut stopping).await {
-            DirectOutcome::Ended => {}
-            DirectOutcome::Other(stream, unread) => {
+        match fast_path::serve(&self.server, stream, &mut stopping).await {
+            FastPathOutcome::Ended => {}
+            FastPathOutcome::Other(stream, unread) => {
                 let idle_timer = IdleTimer::new(IdleLimits {
                     head: self.server.settings.header_timeout,
                     idle: self.server.settings.idle_timeout,
@@ -198,7 +204,7 @@ impl AcceptedConnection {
         }
         if let Some(upgrading) = handover.take() {
             match upgrading.await {
-                Ok(upgraded) => socket::serve(&self.server, upgraded, stopping).await,
+                Ok(upgraded) => websocket::serve(&self.server, upgraded, stopping).await,
                 Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
             }
         }

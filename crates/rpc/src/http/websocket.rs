@@ -6,6 +6,8 @@
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
 
+pub(super) mod upgrade;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
