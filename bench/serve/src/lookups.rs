@@ -12,7 +12,7 @@ use std::ops::Range;
 use alloy_primitives::B256;
 use anyhow::{Context as _, Result, ensure};
 use bench_store::clock::least_cpu;
-use bench_store::random::Random;
+use bench_store::random::{Random, mix};
 use segment::lookup::{Footer, Position, Run, RunBuilder, RunSpan, Subject, plan_runs};
 
 /// Transactions of a slot: 8192 blocks of about 200.
@@ -121,15 +121,10 @@ fn position_of(number: u64) -> Position {
     Position { slot: number / KEYS_PER_SLOT, ordinal }
 }
 
-/// Looks random; `SplitMix64`.
+/// Looks random.
 fn hash_of(number: u64) -> B256 {
     let mut hash = B256::ZERO;
-    let words = (1_u64..=4).map(|word| {
-        let mixed = number.wrapping_mul(4).wrapping_add(word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    });
+    let words = (1_u64..=4).map(|word| mix(number.wrapping_mul(4).wrapping_add(word)));
     hash.0.iter_mut().zip(words.flat_map(u64::to_be_bytes)).for_each(|(to, from)| *to = from);
     hash
 }

@@ -15,6 +15,7 @@ pub mod figure;
 pub mod folder;
 pub mod keys;
 pub mod machine;
+pub mod mainnet_size;
 pub mod questions;
 pub mod random;
 pub mod rows;

@@ -4,7 +4,7 @@
 //!
 //! Real archives are read from the folder `ere` of `--data`, `../shared/data` unless it is given;
 //! questions about files that are not there are left out. Everything else is a sample chain, made in
-//! a temporary folder (`TMPDIR`, some 3 GB) that goes with the run.
+//! a temporary folder (`TMPDIR`, some 3 GB; 20 GB for `--only segments`) that goes with the run.
 
 #![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
 
@@ -22,6 +22,7 @@ use bench_store::questions::cold_reads::reads_per_answer;
 use bench_store::questions::density::{bytes_on_disk, lookup_bytes};
 use bench_store::questions::import_speed::import_beside_recovery;
 use bench_store::questions::memory::{memory_of_holding, memory_of_import, tell};
+use bench_store::questions::segment_count::cost_of_segments;
 use bench_store::questions::warm_reads::WarmReads;
 use ingest::pool::threads_default;
 use serde_json::json;
@@ -40,15 +41,17 @@ enum Kind {
     Cold,
     Memory,
     Speed,
+    Segments,
 }
 
-const KINDS: [(&str, Kind); 6] = [
+const KINDS: [(&str, Kind); 7] = [
     ("density", Kind::Density),
     ("lookup", Kind::Lookup),
     ("warm", Kind::Warm),
     ("cold", Kind::Cold),
     ("memory", Kind::Memory),
     ("speed", Kind::Speed),
+    ("segments", Kind::Segments),
 ];
 
 fn main() -> ExitCode {
@@ -102,7 +105,9 @@ impl Request {
             }
         }
         if request.kinds.is_empty() {
-            request.kinds = KINDS.map(|(_, kind)| kind).to_vec();
+            // Mainnet's number of keys takes 16 GB and minutes: only who asks for it gets it.
+            let usual = KINDS.iter().map(|(_, kind)| *kind);
+            request.kinds = usual.filter(|kind| *kind != Kind::Segments).collect();
         }
         Ok(request)
     }
@@ -120,6 +125,7 @@ fn run(request: &Request) -> Result<()> {
     answers.of_real_chains()?;
     answers.of_sample_chain()?;
     answers.of_speed()?;
+    answers.of_segments()?;
     let figures = answers.in_order();
     let seconds = begun.elapsed().as_secs();
     if request.is_json {
@@ -233,6 +239,15 @@ impl Answers<'_> {
             self.add(Kind::Lookup, [lookup_bytes(&of, &folder)?]);
             self.add(Kind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
         }
+        Ok(())
+    }
+
+    fn of_segments(&mut self) -> Result<()> {
+        if !self.request.wants(&[Kind::Segments]) {
+            return Ok(());
+        }
+        let figures = cost_of_segments(self.work, |what| self.say(what))?;
+        self.add(Kind::Segments, figures);
         Ok(())
     }
 

@@ -4,4 +4,5 @@ pub mod cold_reads;
 pub mod density;
 pub mod import_speed;
 pub mod memory;
+pub mod segment_count;
 pub mod warm_reads;

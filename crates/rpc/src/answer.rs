@@ -189,11 +189,11 @@ impl Context<'_> {
         if coverage.iter().any(|range| range.contains(number)) {
             RequestedBlock::Held(number)
         } else if highest.is_none_or(|range| number > range.last())
-            && self.horizon(&coverage).above_tip() == Absence::Absent
+            && self.horizon(coverage).above_tip() == Absence::Absent
         {
             RequestedBlock::Absent
         } else {
-            RequestedBlock::Refused(Refusal::BlockNotHeld { number, held: coverage })
+            RequestedBlock::Refused(Refusal::BlockNotHeld { number, held: coverage.to_vec() })
         }
     }
 
@@ -209,18 +209,20 @@ impl Context<'_> {
     /// What becomes of a hash that is not found.
     fn unknown_hash(&self) -> Result<RequestedBlock, CallFailure> {
         let held = self.view.coverage();
-        let horizon = self.horizon(&held);
+        let horizon = self.horizon(held);
         if self.node.is_some() && horizon.may_be_elsewhere() {
             return Err(CallFailure::AskNode);
         }
         Ok(match horizon.unknown_hash(self.unknown_hash) {
             Absence::Absent => RequestedBlock::Absent,
-            Absence::NotHeld => RequestedBlock::Refused(Refusal::HashNotHeld { held }),
+            Absence::NotHeld => {
+                RequestedBlock::Refused(Refusal::HashNotHeld { held: held.to_vec() })
+            }
         })
     }
 
     fn receipts_not_held(&self, number: u64) -> CallFailure {
-        let held = self.view.coverage_receipts();
+        let held = self.view.coverage_receipts().to_vec();
         CallFailure::Refused(Refusal::ReceiptsNotHeld { number, held })
     }
 }

@@ -193,10 +193,14 @@ impl Files {
         Self { source, tail_bytes_max, run_room, listed, opened }
     }
 
-    /// The segment of this entry, the same for all views that list it.
-    pub(crate) fn listed_segment(&self, entry: &SegmentEntry) -> Arc<SegmentFile> {
+    /// The segments of these entries, the same for all views that list them.
+    pub(crate) fn listed_segments(&self, entries: &[SegmentEntry]) -> Arc<[Arc<SegmentFile>]> {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.segments.retain(|_, file| file.strong_count() > 0);
+        entries.iter().map(|entry| self.listed_segment(&mut listed, entry)).collect()
+    }
+
+    fn listed_segment(&self, listed: &mut Listed, entry: &SegmentEntry) -> Arc<SegmentFile> {
         let held = listed.segments.get(&entry.file_name).and_then(Weak::upgrade);
         if let Some(file) = held.filter(|file| file.entry == *entry) {
             file.fate.is_discarded.store(false, Ordering::Release);
@@ -212,10 +216,14 @@ impl Files {
         file
     }
 
-    /// The run of this entry, the same for all views that list it.
-    pub(crate) fn listed_run(&self, entry: &RunEntry) -> Arc<RunFile> {
+    /// The runs of these entries, the same for all views that list them.
+    pub(crate) fn listed_runs(&self, entries: &[RunEntry]) -> Arc<[Arc<RunFile>]> {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.runs.retain(|_, file| file.strong_count() > 0);
+        entries.iter().map(|entry| self.listed_run(&mut listed, entry)).collect()
+    }
+
+    fn listed_run(&self, listed: &mut Listed, entry: &RunEntry) -> Arc<RunFile> {
         let held = listed.runs.get(&entry.file_name).and_then(Weak::upgrade);
         if let Some(file) = held.filter(|file| file.entry == *entry) {
             file.fate.is_discarded.store(false, Ordering::Release);

@@ -11,6 +11,8 @@
 //! until it is merged beside: a *pending merge*. Which files there are is then a function of the
 //! segments that are listed, and of the blocks alone once no merge is pending.
 
+use std::collections::HashSet;
+
 use chain::BlockRange;
 use segment::lookup::{RunSpan, plan_runs};
 use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
@@ -50,10 +52,11 @@ pub fn plan_segments(held: &[Held]) -> Vec<Held> {
 /// as one.
 #[must_use]
 pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
+    let whole: HashSet<&Held> = held.iter().collect();
     let mut segments = Vec::new();
     for wanted in plan_segments(held) {
         let is_slot = wanted.range.count() == SLOT_BLOCKS;
-        if !is_slot || held.contains(&wanted) || is_gathered(listed, wanted.range) {
+        if !is_slot || whole.contains(&wanted) || is_gathered(listed, wanted.range) {
             segments.push(wanted);
         } else {
             let pieces = cut(wanted.range, YOUNG_SLOT_BLOCKS).into_iter();
@@ -66,8 +69,8 @@ pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
 /// The slots that are held whole and still in pieces, as the segments that are to be made of them.
 #[must_use]
 pub fn pending_merges(listed: &[Held]) -> Vec<Held> {
-    let is_pending =
-        |wanted: &Held| wanted.range.count() == SLOT_BLOCKS && !listed.contains(wanted);
+    let whole: HashSet<&Held> = listed.iter().collect();
+    let is_pending = |wanted: &Held| wanted.range.count() == SLOT_BLOCKS && !whole.contains(wanted);
     plan_segments(listed).into_iter().filter(is_pending).collect()
 }
 

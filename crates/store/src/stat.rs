@@ -108,9 +108,9 @@ impl Stat {
         let mut bytes =
             BytesByPart { head: head_bytes, other: beside_bytes, ..BytesByPart::default() };
         let files = Files::new(source, Limits::NONE);
-        for entry in manifest.segments() {
-            let open = files.segment(&mut reader, &files.listed_segment(entry)).await?;
-            bytes.add_segment(open.segment.part_bytes(), entry.bytes);
+        for file in files.listed_segments(manifest.segments()).iter() {
+            let open = files.segment(&mut reader, file).await?;
+            bytes.add_segment(open.segment.part_bytes(), file.entry.bytes);
         }
         for entry in manifest.runs() {
             bytes.lookups = bytes.lookups.saturating_add(entry.bytes);
@@ -121,8 +121,8 @@ impl Stat {
         let coverage = view.coverage();
         Ok(Self {
             network: manifest.network().clone(),
-            coverage_receipts: view.coverage_receipts(),
-            gaps: gaps(&coverage),
+            coverage_receipts: view.coverage_receipts().to_vec(),
+            gaps: gaps(coverage),
             tip,
             finalized,
             head: view.head_run(u64::MAX).map(|run| run.range),

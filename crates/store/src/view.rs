@@ -8,7 +8,7 @@
 
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -40,11 +40,23 @@ pub struct View {
     /// Where each of them begins: its slot, and the ordinal of its first transaction there.
     begins: Arc<[(u64, u64)]>,
     runs: Arc<[Arc<RunFile>]>,
+    sealed: Arc<SealedCoverage>,
     head: Arc<HeadView>,
+    /// All that can be read: it is asked for by every request that names a number.
+    coverage: Vec<BlockRange>,
+    /// Found out when it is first asked.
+    coverage_receipts: OnceLock<Vec<BlockRange>>,
     /// What the writer was told, if it follows somebody.
     finality: Finality,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<u64>>,
+}
+
+/// What the segments of a manifest cover. It is the same for every head above them.
+#[derive(Debug)]
+struct SealedCoverage {
+    blocks: Vec<BlockRange>,
+    receipts: Vec<BlockRange>,
 }
 
 /// A block of a segment whose rows are still to be read.
@@ -68,15 +80,34 @@ fn begins_of(manifest: &Manifest) -> Arc<[(u64, u64)]> {
     manifest.segments().iter().map(&mut begin).collect()
 }
 
+/// What segments and a head above them cover together.
+fn coverage_of(sealed: &SealedCoverage, head: &HeadView) -> Vec<BlockRange> {
+    let blocks = head.blocks();
+    let ends = blocks.first().zip(blocks.last());
+    let head = ends.and_then(|(first, last)| BlockRange::from_ends(first.number(), last.number()));
+    join_ranges(sealed.blocks.iter().copied().chain(head))
+}
+
 impl View {
     pub(crate) fn new(files: Arc<Files>, manifest: Manifest, head: Arc<HeadView>) -> Self {
-        let segments =
-            manifest.segments().iter().map(|entry| files.listed_segment(entry)).collect();
+        let segments = files.listed_segments(manifest.segments());
         let begins = begins_of(&manifest);
-        let runs = manifest.runs().iter().map(|entry| files.listed_run(entry)).collect();
-        let (manifest, finalized) = (Arc::new(manifest), OnceLock::new());
-        let finality = Finality::default();
-        Self { files, manifest, segments, begins, runs, head, finality, finalized }
+        let runs = files.listed_runs(manifest.runs());
+        let (blocks, receipts) = (manifest.coverage(), manifest.coverage_receipts());
+        let sealed = Arc::new(SealedCoverage { blocks, receipts });
+        Self {
+            files,
+            manifest: Arc::new(manifest),
+            segments,
+            begins,
+            runs,
+            coverage: coverage_of(&sealed, &head),
+            sealed,
+            head,
+            coverage_receipts: OnceLock::new(),
+            finality: Finality::default(),
+            finalized: OnceLock::new(),
+        }
     }
 
     /// The same with another manifest. Files that are not listed any more go when the last view
@@ -94,7 +125,10 @@ impl View {
             segments: Arc::clone(&self.segments),
             begins: Arc::clone(&self.begins),
             runs: Arc::clone(&self.runs),
+            sealed: Arc::clone(&self.sealed),
+            coverage: coverage_of(&self.sealed, &head),
             head,
+            coverage_receipts: OnceLock::new(),
             finality,
             finalized: OnceLock::new(),
         }
@@ -102,15 +136,13 @@ impl View {
 
     /// Marks the files that `next` does not list: they go with the last view that does.
     pub(crate) fn discard_unlisted(&self, next: &Self) {
-        for file in self.segments.iter() {
-            if !next.segments.iter().any(|other| Arc::ptr_eq(file, other)) {
-                file.discard();
-            }
+        let listed: HashSet<_> = next.segments.iter().map(Arc::as_ptr).collect();
+        for file in self.segments.iter().filter(|file| !listed.contains(&Arc::as_ptr(file))) {
+            file.discard();
         }
-        for file in self.runs.iter() {
-            if !next.runs.iter().any(|other| Arc::ptr_eq(file, other)) {
-                file.discard();
-            }
+        let listed: HashSet<_> = next.runs.iter().map(Arc::as_ptr).collect();
+        for file in self.runs.iter().filter(|file| !listed.contains(&Arc::as_ptr(file))) {
+            file.discard();
         }
     }
 
@@ -134,21 +166,18 @@ impl View {
 
     /// The ranges of blocks that can be read, lowest first.
     #[must_use]
-    pub fn coverage(&self) -> Vec<BlockRange> {
-        join_ranges(self.manifest.coverage().into_iter().chain(self.head_range()))
-    }
-
-    fn head_range(&self) -> Option<BlockRange> {
-        let blocks = self.head.blocks();
-        BlockRange::from_ends(blocks.first()?.number(), blocks.last()?.number())
+    pub fn coverage(&self) -> &[BlockRange] {
+        &self.coverage
     }
 
     /// The ranges of blocks whose receipts can be read too.
     #[must_use]
-    pub fn coverage_receipts(&self) -> Vec<BlockRange> {
-        let head = self.head.blocks().iter().filter(|block| block.block().receipts.is_some());
-        let head = head.filter_map(|block| BlockRange::from_count(block.number(), 1));
-        join_ranges(self.manifest.coverage_receipts().into_iter().chain(head))
+    pub fn coverage_receipts(&self) -> &[BlockRange] {
+        self.coverage_receipts.get_or_init(|| {
+            let head = self.head.blocks().iter().filter(|block| block.block().receipts.is_some());
+            let head = head.filter_map(|block| BlockRange::from_count(block.number(), 1));
+            join_ranges(self.sealed.receipts.iter().copied().chain(head))
+        })
     }
 
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.

@@ -8,7 +8,7 @@ mod drafting;
 mod head;
 mod rewind;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use alloy_primitives::U256;
@@ -218,10 +218,12 @@ impl Writer {
         let all: Vec<Held> = kept.chain(arriving.iter().copied()).collect();
         let wanted = plan_unmerged(&held, &all);
         // They may have been planned before others became live.
-        let is_missing = |wanted: &&Held| !held.contains(wanted) && !arriving.contains(wanted);
+        let there: HashSet<&Held> = held.iter().chain(&arriving).collect();
+        let is_missing = |wanted: &&Held| !there.contains(wanted);
         if let Some(missing) = wanted.iter().find(is_missing) {
             return Err(StoreError::Outdated { range: missing.range });
         }
+        let wanted: HashSet<Held> = wanted.into_iter().collect();
         let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
             before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
         let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();

@@ -36,13 +36,13 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let endpoint = Endpoint::new(url, AskLimits::default()).context("--with");
     let endpoint = endpoint.map_err(Failure::Usage)?;
     let folder = DataFolder::open(&args.data)?;
-    let coverage = folder.store.view().coverage();
+    let coverage = folder.store.view().coverage().to_vec();
     let blocks = choose(&coverage, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let service = service(&folder, spec_by(&node, spec_of(&folder)?, &runtime));
     let asking = Asking {
         service,
-        receipts: folder.store.view().coverage_receipts(),
+        receipts: folder.store.view().coverage_receipts().to_vec(),
         endpoint,
         name,
         txs_per_block: args.txs_per_block,

@@ -192,8 +192,9 @@ impl Bound {
         let server = Arc::new(Server::new(service, http));
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
-            let held = store.view().coverage();
-            let ranges: Vec<String> = held.iter().map(ToString::to_string).collect();
+            let view = store.view();
+            let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
+            drop(view);
             info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
             tokio::spawn(watch_folder(store, following.is_some()));
             let stop = async {

@@ -227,6 +227,7 @@ impl Context<'_> {
         match run.filter(|range| range.first() > oldest) {
             Some(range) => {
                 let number = range.first().saturating_sub(1);
+                let held = held.to_vec();
                 Err(Refusal::BlockNotHeld { number, held }.into())
             }
             None => Ok(Some((oldest, last))),

@@ -62,7 +62,7 @@ impl Context<'_> {
     }
 
     pub(super) async fn capabilities(&self, on: &mut Answering<'_>) -> CallResult {
-        let oldest = |ranges: Vec<BlockRange>| {
+        let oldest = |ranges: &[BlockRange]| {
             let newest =
                 ranges.last().copied().filter(|range| Some(range.last()) == self.view.tip());
             newest.map(|range| range.first())

@@ -110,7 +110,7 @@ impl Server {
         let mut object = Object::begin(&mut out);
         object.raw("ready", "false");
         put_list(object.member("reasons"), &troubles, |out, trouble| put_text(out, trouble));
-        put_list(object.member("held"), &self.service.store().view().coverage(), put_range);
+        put_list(object.member("held"), self.service.store().view().coverage(), put_range);
         object.end();
         out.push(b'\n');
         come_again(json(StatusCode::SERVICE_UNAVAILABLE, out))
@@ -124,7 +124,7 @@ impl Server {
         if let Some(tip) = view.tip() {
             put_quantity(object.member("tip"), tip);
         }
-        put_list(object.member("held"), &view.coverage(), put_range);
+        put_list(object.member("held"), view.coverage(), put_range);
         object.end();
         out.push(b'\n');
         out

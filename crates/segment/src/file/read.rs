@@ -250,6 +250,7 @@ impl Segment {
             .saturating_add(self.row_pages.memory_bytes())
             .saturating_add(self.header_pages.memory_bytes())
             .saturating_add(self.other_pages.memory_bytes())
+            .saturating_add(size_of_val(&*self.blocks))
             .saturating_add(size_of_val(&*self.first_ordinals))
             .saturating_add(self.tables.memory_bytes());
         u64::try_from(bytes).unwrap_or(u64::MAX)

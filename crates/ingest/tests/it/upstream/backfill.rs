@@ -70,7 +70,7 @@ pub(crate) fn fill(
         stop: None,
     };
     let wanted = BlockRange::from_ends(blocks.0, blocks.1).unwrap();
-    let held = writer.view().coverage();
+    let held = writer.view().coverage().to_vec();
     for unit in plan_units(wanted, &held, &data.anchors) {
         backfiller.take(&unit, &mut |segments, told| writer.commit(segments, told))?;
     }

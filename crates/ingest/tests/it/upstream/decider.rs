@@ -93,7 +93,7 @@ fn a_node_that_stands_in_neither_leaves_a_gap_nor_begins_a_folder() {
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
     followed.wait_for("final", |_| followed.view().finalized() == Some(90));
-    let held = followed.view().coverage();
+    let held = followed.view().coverage().to_vec();
     preferred.spoil(|_| Some(Fault::Disconnect));
     let is_told = |error: &Option<String>| {
         error.as_ref().is_some_and(|it| it.contains("decides what is final and does not answer"))
@@ -305,7 +305,7 @@ fn a_backfill_of_an_empty_folder_takes_nothing_that_the_preferred_nodes_final_bl
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
     followed.wait_tip(trunk[8229].hash());
     followed.wait_for("set aside", |_| nodes.statuses()[1].health == Health::SetAside);
-    let held = followed.view().coverage();
+    let held = followed.view().coverage().to_vec();
     assert_eq!(held.first().map(BlockRange::first), Some(8210), "{held:?}");
     preferred.mend();
     followed.wait_for("filled", |_| followed.view().coverage().len() == 1);

@@ -47,7 +47,7 @@ fn an_import_never_contradicts_what_is_final_in_the_head_and_supersedes_what_is_
     assert!(recovery.is_clean(), "{recovery:?}");
     assert_eq!(
         (store.view().coverage(), store.view().head().tip().is_none()),
-        (vec![range(0, 299)], true)
+        (&[range(0, 299)][..], true)
     );
     check_view(&store.view(), &verified(&trunk));
     // Others in the place of final ones: refused, and nothing has changed.

@@ -1,0 +1,352 @@
+//! What does it cost that a store has mainnet's number of segments and keys, beside a small one?
+//!
+//! The small store is 20 complete slots of a sample chain; the large one has the same blocks, and
+//! 3,000 slots in all ([`crate::mainnet_size`]). Every question is asked of both by turns, through the
+//! JSON-RPC service without its cache, and takes CPU time of the thread. What a hash costs beyond the
+//! probe of its lookup run is told by probing that run alone.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, U256};
+use anyhow::{Context as _, Result, bail, ensure};
+use chain::BlockRange;
+use ingest::archive::{ArchiveWriter, Format, WriteError};
+use ingest::pool::threads_default;
+use ingest::sample::{self, NETWORK_NAME, Payload, Settings};
+use rpc::Service;
+use segment::lookup::{Footer, Run, Subject, VerifiedBuckets};
+use serde_json::json;
+use store::disk::Folder;
+use store::layout::Held;
+use store::read::Inline;
+use store::{Limits, SLOT_BLOCKS, Store, Told, View, Writer, YOUNG_SLOT_BLOCKS};
+use tokio::runtime::Runtime;
+
+use crate::archives::{ArchiveFile, sample_file};
+use crate::clock::{least_cpu, median, thread_cpu};
+use crate::era::read_proven;
+use crate::figure::{Figure, Goal, Unit};
+use crate::folder::DataFolder;
+use crate::keys::{Key, read_keys};
+use crate::mainnet_size::{Size, grow};
+use crate::random::{Random, mix};
+
+/// Complete slots of the small store.
+const REAL_SLOTS: u64 = 20;
+/// Mainnet's size: slots, and transactions in each, as they are on average.
+const SIZE: Size = Size { slot_count: 3000, gap_slots: 0, keys_per_slot: 1_000_000 };
+/// The same for commits, with room for new blocks: they do not touch the runs of other slots, which
+/// are small therefore.
+const COMMIT_SIZE: Size = Size { slot_count: 3000, gap_slots: 1, keys_per_slot: 1000 };
+const TXS_PER_BLOCK: u32 = 4;
+const READS: u32 = 5_000;
+const ROUNDS: usize = 9;
+const OPENINGS: usize = 5;
+/// An answer is made well within it.
+const ANSWER_TIME: Duration = Duration::from_secs(8);
+
+/// Makes both stores below `work`, and asks.
+pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Figure>> {
+    say("making a sample chain of 20 slots");
+    let files = make_archives(&work.join("slots"))?;
+    let (Some(first), Some((last, complete))) = (files.first(), files.split_last()) else {
+        bail!("no archive was written");
+    };
+    let small = DataFolder::at(work.join("small"));
+    for file in complete {
+        small.import(file, None, threads_default())?;
+    }
+    say("growing it to mainnet's size: some 16 GB");
+    let large = DataFolder::at(work.join("large"));
+    grow(&small, large.path(), SIZE)?;
+    say("asking both");
+    let keys = read_keys(first, u64::MAX)?.1;
+    let mut figures = vec![opening(&[&small, &large])?];
+    figures.extend(reads(&[Asked::open(&small, first)?, Asked::open(&large, first)?], &keys)?);
+    large.remove()?;
+    say("committing to both");
+    let begin = REAL_SLOTS.saturating_mul(SLOT_BLOCKS);
+    let young = BlockRange::from_count(begin, YOUNG_SLOT_BLOCKS).context("a range of blocks")?;
+    small.import(last, Some(young), threads_default())?;
+    let large = DataFolder::at(work.join("large-to-commit"));
+    grow(&small, large.path(), COMMIT_SIZE)?;
+    figures.extend(commits(&[&small, &large], last, young.end())?);
+    Ok(figures)
+}
+
+fn make_archives(folder: &Path) -> Result<Vec<ArchiveFile>> {
+    let block_count = REAL_SLOTS * SLOT_BLOCKS + 2 * YOUNG_SLOT_BLOCKS;
+    let payload = Payload::Small;
+    let settings = Settings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload };
+    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
+    let made: Result<(), WriteError> =
+        sample::generate(&settings, threads_default(), |block| writer.push(&block));
+    made?;
+    writer.finish()?.iter().map(|written| sample_file(&written.path)).collect()
+}
+
+/// A store that is asked through the service.
+struct Asked {
+    service: Service,
+    runtime: Runtime,
+    folder: DataFolder,
+    view: Arc<View>,
+}
+
+impl Asked {
+    fn open(folder: &DataFolder, file: &ArchiveFile) -> Result<Self> {
+        let store = open(folder)?;
+        let view = store.view();
+        let settings = rpc::Settings { cache_bytes_max: 0, ..rpc::Settings::default() };
+        let service = Service::new(store, file.spec.clone(), settings);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { service, runtime, folder: folder.clone(), view })
+    }
+
+    /// CPU time of a round of requests.
+    fn ask(&self, bodies: &[Vec<u8>], is_found: bool) -> Result<Duration> {
+        self.runtime.block_on(async {
+            let begun = thread_cpu();
+            for body in bodies {
+                let answer = self.service.respond(body, ANSWER_TIME).await;
+                let answer = answer.context("no answer")?;
+                let has_result = answer.windows(9).take(64).any(|it| it == b"\"result\":");
+                ensure!(has_result == is_found, "{}", String::from_utf8_lossy(&answer));
+                black_box(answer);
+            }
+            Ok(thread_cpu().saturating_sub(begun))
+        })
+    }
+}
+
+fn open(folder: &DataFolder) -> Result<Arc<Store>> {
+    let disk = Arc::new(Folder::open(folder.path())?);
+    Ok(Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?))
+}
+
+fn opening(folders: &[&DataFolder; 2]) -> Result<Figure> {
+    let mut times = [Duration::ZERO; 2];
+    for (folder, time) in folders.iter().zip(&mut times) {
+        let mut all = Vec::new();
+        for _ in 0..OPENINGS {
+            let begun = Instant::now();
+            black_box(open(folder)?.view().tip());
+            all.push(begun.elapsed());
+        }
+        *time = median(all);
+    }
+    Ok(milliseconds("segments_open", "opening a store", times, 2000.0))
+}
+
+/// The time of the large store, with that of the small one beside it.
+fn milliseconds(
+    name: &'static str,
+    question: &str,
+    [small, large]: [Duration; 2],
+    must: f64,
+) -> Figure {
+    Figure {
+        name,
+        question: question.to_owned(),
+        of: of_both(),
+        value: large.as_secs_f64() * 1e3,
+        unit: Unit::Millis,
+        goal: Goal::at_most(must, must / 2.0),
+        note: format!("{:.1} ms with the small store", small.as_secs_f64() * 1e3),
+    }
+}
+
+fn of_both() -> String {
+    format!("{} slots beside {REAL_SLOTS}", SIZE.slot_count)
+}
+
+/// A question, and what it costs in CPU time beyond the probes of lookup runs.
+struct Question<'a> {
+    name: &'static str,
+    text: &'static str,
+    bodies: Vec<Vec<u8>>,
+    is_found: bool,
+    probes: Option<(Subject, &'a [B256])>,
+}
+
+fn reads(stores: &[Asked; 2], keys: &[Key]) -> Result<Vec<Figure>> {
+    let picks = Random::default().pick(keys, usize::try_from(READS)?);
+    let body = |method: &str, params: serde_json::Value| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+            .to_string()
+            .into_bytes()
+    };
+    let each = |method: &str, params: &dyn Fn(&Key) -> serde_json::Value| -> Vec<Vec<u8>> {
+        picks.iter().map(|key| body(method, params(key))).collect()
+    };
+    let number = |key: &Key| format!("{:#x}", key.number);
+    let hashes: Vec<B256> = picks.iter().map(|key| key.hash).collect();
+    let absent: Vec<B256> =
+        (0..u64::from(READS)).map(|index| B256::from(U256::from(mix(index)) << 192)).collect();
+    let unknown = absent.iter().map(|hash| body("eth_getTransactionByHash", json!([hash])));
+    let questions = [
+        Question {
+            name: "segments_block_number",
+            text: "eth_blockNumber",
+            bodies: each("eth_blockNumber", &|_| json!([])),
+            is_found: true,
+            probes: None,
+        },
+        Question {
+            name: "segments_earliest",
+            text: "eth_getBlockByNumber, a tag",
+            bodies: each("eth_getBlockByNumber", &|_| json!(["earliest", false])),
+            is_found: true,
+            probes: None,
+        },
+        Question {
+            name: "segments_block",
+            text: "eth_getBlockByNumber, hashes",
+            bodies: each("eth_getBlockByNumber", &|key| json!([number(key), false])),
+            is_found: true,
+            probes: None,
+        },
+        Question {
+            name: "segments_transaction_at",
+            text: "eth_getTransactionByBlockNumberAndIndex",
+            bodies: each("eth_getTransactionByBlockNumberAndIndex", &|key| {
+                json!([number(key), format!("{:#x}", key.index)])
+            }),
+            is_found: true,
+            probes: None,
+        },
+        Question {
+            name: "segments_transaction",
+            text: "eth_getTransactionByHash, beyond its probe",
+            bodies: each("eth_getTransactionByHash", &|key| json!([key.hash])),
+            is_found: true,
+            probes: Some((Subject::Transactions, &hashes)),
+        },
+        Question {
+            name: "segments_receipt",
+            text: "eth_getTransactionReceipt, beyond its probe",
+            bodies: each("eth_getTransactionReceipt", &|key| json!([key.hash])),
+            is_found: true,
+            probes: Some((Subject::Transactions, &hashes)),
+        },
+        Question {
+            name: "segments_unknown",
+            text: "eth_getTransactionByHash of an unknown hash, all runs probed",
+            bodies: unknown.collect(),
+            is_found: false,
+            probes: None,
+        },
+    ];
+    questions.iter().map(|question| compare(stores, question)).collect()
+}
+
+/// Asks both stores by turns, and compares the least times.
+fn compare(stores: &[Asked; 2], question: &Question<'_>) -> Result<Figure> {
+    let mut least = [Duration::MAX; 2];
+    for round in 0..=ROUNDS {
+        for (store, least) in stores.iter().zip(&mut least) {
+            let time = store.ask(&question.bodies, question.is_found)?;
+            // The first round fills caches.
+            if round > 0 {
+                *least = (*least).min(time);
+            }
+        }
+    }
+    let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(READS);
+    let [small, large] = least.map(micros);
+    let mut note = format!("{large:.2} us against {small:.2} us");
+    let mut value = large / small;
+    let mut goal = Goal::at_most(1.05, 1.0);
+    if let Some((subject, hashes)) = question.probes {
+        let mut probes = [0.0; 2];
+        for (store, probe) in stores.iter().zip(&mut probes) {
+            *probe = micros(probe_first_run(store, subject, hashes)?);
+        }
+        let [small_probe, large_probe] = probes;
+        value = (large - large_probe) / (small - small_probe);
+        note = format!("{note}; of that the probe {large_probe:.2} us against {small_probe:.2} us");
+    }
+    if !question.is_found {
+        goal = None;
+    }
+    Ok(Figure {
+        name: question.name,
+        question: question.text.to_owned(),
+        of: of_both(),
+        value,
+        unit: Unit::Ratio,
+        goal,
+        note,
+    })
+}
+
+/// What probing the lowest run of a store takes, as the store does it: in memory if it fits there.
+fn probe_first_run(store: &Asked, subject: Subject, hashes: &[B256]) -> Result<Duration> {
+    let mut runs = store.view.manifest().runs().iter();
+    let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
+    let file = File::open(store.folder.path().join(&listed.file_name))?;
+    let mut buffer = Vec::new();
+    let read = |range: Range<u64>, buffer: &mut Vec<u8>| -> Result<()> {
+        buffer.resize(usize::try_from(range.end.saturating_sub(range.start))?, 0);
+        Ok(file.read_exact_at(buffer, range.start)?)
+    };
+    read(listed.bytes.saturating_sub(segment::lookup::FOOTER_BYTES)..listed.bytes, &mut buffer)?;
+    let footer = Footer::parse(&buffer, listed.bytes)?;
+    read(footer.tail(), &mut buffer)?;
+    let run = Run::parse(&buffer, listed.bytes)?;
+    if listed.bytes > Limits::default().run_bytes_max {
+        return least_cpu(ROUNDS, || {
+            for hash in hashes {
+                read(run.bucket_range(hash), &mut buffer)?;
+                black_box(run.probe(hash, &buffer)?);
+            }
+            Ok(())
+        });
+    }
+    read(0..listed.bytes, &mut buffer)?;
+    let verified = VerifiedBuckets::none_of(run.bucket_count());
+    least_cpu(ROUNDS, || {
+        for hash in hashes {
+            let range = run.bucket_range(hash);
+            let range = usize::try_from(range.start)?..usize::try_from(range.end)?;
+            let bucket = buffer.get(range).context("a bucket outside of the file")?;
+            black_box(run.probe_kept(hash, bucket, &verified)?);
+        }
+        Ok(())
+    })
+}
+
+/// A young segment is committed to each store, and another process looks at the folder again.
+fn commits(folders: &[&DataFolder; 2], file: &ArchiveFile, first: u64) -> Result<[Figure; 2]> {
+    let blocks = read_proven(file)?;
+    let range = BlockRange::from_count(first, YOUNG_SLOT_BLOCKS).context("a range of blocks")?;
+    let find = |number: u64| blocks.iter().find(|block| block.header.number == number).cloned();
+    let (mut committing, mut looking) = ([Duration::ZERO; 2], [Duration::ZERO; 2]);
+    for (index, folder) in folders.iter().enumerate() {
+        let reader = open(folder)?;
+        let mut writer = Writer::open(open(folder)?, file.spec.clone())?;
+        let segment = writer.build(Held { range, has_receipts: true }, &find)?;
+        let begun = Instant::now();
+        writer.commit(vec![segment], Told::default())?;
+        let committed = begun.elapsed();
+        let begun = Instant::now();
+        ensure!(reader.refresh()?, "the reader sees no other manifest");
+        ensure!(reader.view().coverage().iter().any(|it| it.contains(range.last())), "not there");
+        if let Some(time) = committing.get_mut(index) {
+            *time = committed;
+        }
+        if let Some(time) = looking.get_mut(index) {
+            *time = begun.elapsed();
+        }
+    }
+    Ok([
+        milliseconds("segments_commit", "committing 256 blocks, durable", committing, 100.0),
+        milliseconds("segments_view", "another view, for a reader", looking, 100.0),
+    ])
+}
