@@ -14,6 +14,7 @@ mod markdown;
 mod marker;
 mod paths;
 mod source;
+mod type_names;
 
 /// Folders that hold no text of ours, at any depth.
 const SKIPPED: &[&str] = &[".git", "target", "artifacts", "corpus"];
@@ -69,9 +70,11 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
             sources.push((path.clone(), text));
         }
     }
-    circles::check(&sources, &mut |path, message| {
+    let mut report = |path: &str, message| {
         problems.push(Problem { path: path.to_owned(), line: 1, message });
-    });
+    };
+    circles::check(&sources, &mut report);
+    type_names::check(&sources, &mut report);
     Ok(problems)
 }
 
