@@ -1,7 +1,10 @@
-//! Rules for documents: what they point at is there.
+//! Rules for documents: what they point at is there, and their lines are short.
 
 /// What builds and runs leave behind is rightly absent from a fresh checkout.
 const GENERATED: &[&str] = &["target", "fuzz/target", "fuzz/artifacts"];
+
+/// Columns of a line of prose. Tables and code are as wide as they are.
+const COLUMNS_MAX: usize = 100;
 
 /// The changelog may name what a later change removed.
 const HISTORY: &str = "CHANGELOG.md";
@@ -21,6 +24,9 @@ pub(super) fn check(
         if is_fenced {
             continue;
         }
+        if is_overlong(line) {
+            report(number, format!("more than {COLUMNS_MAX} columns of prose: wrap it"));
+        }
         for target in find_links(line) {
             match resolve(folder, target) {
                 Some(resolved) if exists(&resolved) => {}
@@ -37,6 +43,15 @@ pub(super) fn check(
             }
         }
     }
+}
+
+/// Whether a line of prose could be broken and is too long. Headings cannot be.
+fn is_overlong(line: &str) -> bool {
+    let is_prose = !line.starts_with(['|', '#']);
+    let columns = line.chars().count();
+    // A long word that begins a line cannot be broken.
+    let words = line.trim_start_matches([' ', '-', '(', '`']);
+    is_prose && columns > COLUMNS_MAX && words.contains(' ')
 }
 
 /// Targets of `[text](target)` and `[text]: target` that point into the repository, without
@@ -115,5 +130,15 @@ mod tests {
         check_reports("README.md", "see `crates/chian`", &[(1, "dead path: crates/chian")]);
         check_reports("CHANGELOG.md", "removed `crates/chian`", &[]);
         check_reports("README.md", "```\n`crates/chian` [a](b)\n```", &[]);
+    }
+
+    #[test]
+    fn lines_of_prose_are_at_most_100_columns() {
+        let (long, word) = ("word ".repeat(21), "w".repeat(110));
+        let told = [(1, "more than 100 columns of prose: wrap it")];
+        check_reports("README.md", long.trim_end(), &told);
+        check_reports("README.md", &format!("- {}", long.trim_end()), &told);
+        check_reports("README.md", &format!("```\n{long}\n```\n| {long} |\n## {long}"), &[]);
+        check_reports("README.md", &format!("{word}\n- {word}\n(`{word}`)."), &[]);
     }
 }
