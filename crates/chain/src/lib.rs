@@ -7,6 +7,27 @@
 //! the only way to a [`Verified<Block>`], so whoever holds one knows that every root, the bloom,
 //! the gas sums and every sender were recomputed from those bytes. Whether the block is *canonical*
 //! is a separate question, answered by [`trust`].
+//!
+//! ```
+//! use alloy_consensus::Header;
+//! use alloy_primitives::Bytes;
+//! use chain::trust::Anchors;
+//! use chain::{Body, Candidate, ChainSpec, Start, Verifier};
+//!
+//! let empty = |header: &Header| Candidate {
+//!     header: alloy_rlp::encode(header).into(),
+//!     body: Body { transactions: vec![], ommers: Bytes::from_static(&[0xc0]), withdrawals: None },
+//!     receipts: Some(vec![]),
+//!     total_difficulty: None,
+//! };
+//! let spec = ChainSpec::bare("private", Some(1337), None);
+//! let prove = |header: &Header| {
+//!     Verifier::new(&spec, &Anchors::none(), Start::At(0)).verify(empty(header))
+//! };
+//! assert_eq!(prove(&Header::default()).unwrap().transactions.len(), 0);
+//! let gas_for_nothing = Header { gas_used: 21_000, gas_limit: 30_000, ..Header::default() };
+//! assert!(prove(&gas_for_nothing).is_err());
+//! ```
 
 pub mod accumulator;
 mod body;

@@ -3,6 +3,22 @@
 //! Knows: the archive formats, how to read, write and prove them over all cores, how to ask a node
 //! for blocks and follow its tip, how to make a chain when there is none at hand.
 //! Never knows: how blocks are laid out in files, or served.
+//!
+//! ```
+//! use ingest::archive::{Archive, ArchiveWriter, Format};
+//! use ingest::pool::threads_default;
+//! use ingest::sample::{self, NETWORK_NAME, Payload, Settings};
+//!
+//! let settings =
+//!     Settings { seed: 1, block_count: 40, txs_per_block: 2, payload: Payload::Small };
+//! let folder = tempfile::tempdir().unwrap();
+//! let mut writer = ArchiveWriter::create(folder.path(), NETWORK_NAME, Format::Ere).unwrap();
+//! sample::generate(&settings, threads_default(), |block| writer.push(&block)).unwrap();
+//! let written = writer.finish().unwrap();
+//!
+//! let archive = Archive::open(&written[0].path).unwrap();
+//! assert_eq!(archive.range().count(), 40);
+//! ```
 
 #[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;

@@ -3,6 +3,26 @@
 //! Knows: how blocks become bytes and come back bit for bit, checksums, and which bytes a reader
 //! needs next.
 //! Never knows: where the bytes live, who reads them, which chain is canonical.
+//!
+//! A lookup run finds where a hash is from 39 bits of it, so what it finds is to be hashed again:
+//!
+//! ```
+//! use alloy_primitives::keccak256;
+//! use segment::lookup::{Footer, Position, Run, RunBuilder, RunSpan, Subject};
+//!
+//! let mut builder = RunBuilder::new(Subject::Transactions, RunSpan::new(0, 1).unwrap());
+//! let position = Position { slot: 0, ordinal: 7 };
+//! builder.push(&keccak256("a transaction"), position).unwrap();
+//! let file = builder.finish().unwrap();
+//!
+//! let length = file.len() as u64;
+//! let tail = Footer::parse(&file, length).unwrap().tail();
+//! let run = Run::parse(&file[tail.start as usize..tail.end as usize], length).unwrap();
+//! let hash = keccak256("a transaction");
+//! let bucket = run.bucket_range(&hash);
+//! let found = run.probe(&hash, &file[bucket.start as usize..bucket.end as usize]).unwrap();
+//! assert_eq!(found.into_iter().collect::<Vec<_>>(), [position]);
+//! ```
 
 mod bytes;
 mod corrupt;

@@ -2,6 +2,25 @@
 //!
 //! Knows: file names, the manifest, the order of operations that makes a crash harmless.
 //! Never knows: who supplies blocks, who asks for them, the network.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use chain::ChainSpec;
+//! use store::disk::Folder;
+//! use store::read::Inline;
+//! use store::{Limits, Store, Writer};
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let disk = Arc::new(Folder::create(folder.path()).unwrap());
+//! let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
+//! let spec = ChainSpec::bare("private", Some(1337), None);
+//! let writer = Writer::open(Arc::clone(&store), spec.clone()).unwrap();
+//! assert!(store.view().coverage().is_empty());
+//! // A folder has one writer.
+//! assert!(Writer::open(store, spec).is_err());
+//! drop(writer);
+//! ```
 
 mod block_id;
 pub mod check;

@@ -145,8 +145,7 @@ impl Bound {
         })
     }
 
-    /// Serves a data folder until the process is told to stop; `wire` makes the service over its
-    /// store.
+    /// Serves a data folder until the process is told to stop, connected as `wiring` says.
     pub(crate) fn serve(
         mut self,
         folder: &DataFolder,
