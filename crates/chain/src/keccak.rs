@@ -348,71 +348,48 @@ mod wide {
         };
     }
 
-    #[target_feature(enable = "avx2")]
-    pub(super) fn permute_four<const LANES: usize>(state: &mut KeccakState<LANES>) {
-        const { assert!(LANES != 4 || size_of::<[u64; LANES]>() == size_of::<__m256i>()) };
-        assert!(LANES == 4, "a register takes 4 words");
-        #[expect(unsafe_code, reason = "words become registers without copying")]
-        // SAFETY: 25 times four words of 64 bits are 25 registers: the size is asserted above, the
-        // state is aligned for the largest register, and every bit pattern is a register's.
-        let words: &mut [__m256i; 25] = unsafe { &mut *std::ptr::from_mut(state).cast() };
-        let mut a = *words;
-        for constant in ROUND_CONSTANTS {
-            let c: [__m256i; 5] = std::array::from_fn(|x| {
-                four::sum(four::sum(a[x], a[x + 5], a[x + 10]), a[x + 15], a[x + 20])
-            });
-            for x in 0..5 {
-                let turned = four::rotate::<1, 63>(c[(x + 1) % 5]);
-                for y in 0..5 {
-                    a[x + 5 * y] = four::sum(a[x + 5 * y], c[(x + 4) % 5], turned);
+    /// The permutation on as many states as a register has words, by the operations of `$width`.
+    macro_rules! permutation {
+        ($name:ident, $feature:literal, $width:ident, $register:ident, $lanes:literal) => {
+            #[target_feature(enable = $feature)]
+            pub(super) fn $name<const LANES: usize>(state: &mut KeccakState<LANES>) {
+                const {
+                    assert!(LANES != $lanes || size_of::<[u64; LANES]>() == size_of::<$register>());
+                };
+                assert!(LANES == $lanes, "a register takes {} words", $lanes);
+                #[expect(unsafe_code, reason = "words become registers without copying")]
+                // SAFETY: 25 times as many words of 64 bits as a register has are 25 registers: the
+                // size is asserted above, the state is aligned for the largest register, and every
+                // bit pattern is a register's.
+                let words: &mut [$register; 25] = unsafe { &mut *std::ptr::from_mut(state).cast() };
+                let mut a = *words;
+                for constant in ROUND_CONSTANTS {
+                    let c: [$register; 5] = std::array::from_fn(|x| {
+                        $width::sum($width::sum(a[x], a[x + 5], a[x + 10]), a[x + 15], a[x + 20])
+                    });
+                    for x in 0..5 {
+                        let turned = $width::rotate::<1, 63>(c[(x + 1) % 5]);
+                        for y in 0..5 {
+                            a[x + 5 * y] = $width::sum(a[x + 5 * y], c[(x + 4) % 5], turned);
+                        }
+                    }
+                    let mut moved = a[1];
+                    turns!(a, moved, $width);
+                    a[1] = $width::rotate::<44, 20>(moved);
+                    for y in 0..5 {
+                        let row: [$register; 5] = std::array::from_fn(|x| a[x + 5 * y]);
+                        for x in 0..5 {
+                            a[x + 5 * y] = $width::chi(row[x], row[(x + 1) % 5], row[(x + 2) % 5]);
+                        }
+                    }
+                    a[0] = $width::add(a[0], constant);
                 }
+                *words = a;
             }
-            let mut moved = a[1];
-            turns!(a, moved, four);
-            a[1] = four::rotate::<44, 20>(moved);
-            for y in 0..5 {
-                let row: [__m256i; 5] = std::array::from_fn(|x| a[x + 5 * y]);
-                for x in 0..5 {
-                    a[x + 5 * y] = four::chi(row[x], row[(x + 1) % 5], row[(x + 2) % 5]);
-                }
-            }
-            a[0] = four::add(a[0], constant);
-        }
-        *words = a;
+        };
     }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn permute_eight<const LANES: usize>(state: &mut KeccakState<LANES>) {
-        const { assert!(LANES != 8 || size_of::<[u64; LANES]>() == size_of::<__m512i>()) };
-        assert!(LANES == 8, "a register takes 8 words");
-        #[expect(unsafe_code, reason = "words become registers without copying")]
-        // SAFETY: 25 times eight words of 64 bits are 25 registers: the size is asserted above, the
-        // state is aligned for the largest register, and every bit pattern is a register's.
-        let words: &mut [__m512i; 25] = unsafe { &mut *std::ptr::from_mut(state).cast() };
-        let mut a = *words;
-        for constant in ROUND_CONSTANTS {
-            let c: [__m512i; 5] = std::array::from_fn(|x| {
-                eight::sum(eight::sum(a[x], a[x + 5], a[x + 10]), a[x + 15], a[x + 20])
-            });
-            for x in 0..5 {
-                let turned = eight::rotate::<1, 63>(c[(x + 1) % 5]);
-                for y in 0..5 {
-                    a[x + 5 * y] = eight::sum(a[x + 5 * y], c[(x + 4) % 5], turned);
-                }
-            }
-            let mut moved = a[1];
-            turns!(a, moved, eight);
-            a[1] = eight::rotate::<44, 20>(moved);
-            for y in 0..5 {
-                let row: [__m512i; 5] = std::array::from_fn(|x| a[x + 5 * y]);
-                for x in 0..5 {
-                    a[x + 5 * y] = eight::chi(row[x], row[(x + 1) % 5], row[(x + 2) % 5]);
-                }
-            }
-            a[0] = eight::add(a[0], constant);
-        }
-        *words = a;
-    }
+    permutation!(permute_four, "avx2", four, __m256i, 4);
+    permutation!(permute_eight, "avx512f", eight, __m512i, 8);
 
     mod four {
         use super::{
