@@ -12,7 +12,8 @@ use std::ops::Range;
 use alloy_primitives::B256;
 use anyhow::{Context as _, Result, ensure};
 use bench_store::clock::least_cpu;
-use bench_store::random::{Random, mix};
+use bench_store::random::Random;
+use chain::SplitMix64;
 use segment::lookup::{Footer, Position, Run, RunBuilder, RunSpan, Subject, plan_runs};
 
 /// Transactions of a slot: 8192 blocks of about 200.
@@ -124,7 +125,7 @@ fn position_of(number: u64) -> Position {
 /// Looks random.
 fn hash_of(number: u64) -> B256 {
     let mut hash = B256::ZERO;
-    let words = (1_u64..=4).map(|word| mix(number.wrapping_mul(4).wrapping_add(word)));
+    let words = (1_u64..=4).map(|word| SplitMix64::at(number.wrapping_mul(4).wrapping_add(word)));
     hash.0.iter_mut().zip(words.flat_map(u64::to_be_bytes)).for_each(|(to, from)| *to = from);
     hash
 }

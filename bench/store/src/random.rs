@@ -1,38 +1,30 @@
 //! Numbers that look random and are the same in every run.
 
+use chain::SplitMix64;
+
 /// The seed of all picks: a run can be repeated.
 const SEED: u64 = 0x5152_1950;
 
-/// A number that looks random, by its index: `SplitMix64`.
-#[must_use]
-pub fn mix(index: u64) -> u64 {
-    let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-/// A sequence of them: good enough to pick rows.
+/// Picks that are the same in every run.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Default for Random {
     fn default() -> Self {
-        Self(SEED)
+        Self(SplitMix64::new(SEED))
     }
 }
 
 impl Random {
     /// The next number.
     pub fn next_number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix(self.0)
+        self.0.next_number()
     }
 
     /// A number below `end`, which is not zero. The bias of a remainder does not matter here.
     pub fn below(&mut self, end: usize) -> usize {
-        let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next_number() % end).unwrap_or_default()
+        let end = u64::try_from(end).unwrap_or(u64::MAX);
+        usize::try_from(self.0.below(end)).unwrap_or_default()
     }
 
     /// So many of the items, some perhaps more than once.

@@ -45,6 +45,7 @@ mod receipt;
 mod rlp;
 mod rules;
 mod spec;
+mod split_mix;
 mod trie;
 pub mod trust;
 mod verify;
@@ -64,4 +65,5 @@ pub use receipt::{
 pub use rlp::whole_list;
 pub use rules::{RuleFault, StepFields, check_step};
 pub use spec::ChainSpec;
+pub use split_mix::SplitMix64;
 pub use verify::{Block, Candidate, Fault, Mismatch, Part, Start, Transaction, Verified, Verifier};

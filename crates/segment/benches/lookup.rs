@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
+use chain::SplitMix64;
 use segment::lookup::{
     Entry, Footer, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunSpan, RunWriter, Subject,
     merge_files,
@@ -50,7 +51,7 @@ fn main() {
 }
 
 fn measure(key_count: u32) {
-    let mut chance = Chance(key_count.into());
+    let mut chance = Chance(SplitMix64::new(key_count.into()));
     let hashes: Vec<B256> = (0..key_count).map(|_| chance.hash()).collect();
     let present: Vec<B256> =
         (0..PROBE_COUNT).filter_map(|_| hashes.get(chance.below(hashes.len()))).copied().collect();
@@ -143,7 +144,7 @@ fn measure_large(wanted: u64) {
     let ordinals = u32::try_from(key_count.div_ceil(slot_count)).expect("a mainnet-sized slot");
     let counts = vec![ordinals; usize::try_from(slot_count).expect("few slots")];
     let mut writer = RunWriter::new(Subject::Transactions, span, counts, key_count).expect("a run");
-    let mut chance = Chance(1);
+    let mut chance = Chance(SplitMix64::new(1));
     let (mut kept, mut bytes, mut file_bytes, mut sample) = (Vec::new(), Vec::new(), 0, Vec::new());
     let begun = Instant::now();
     for prefix in prefixes(wanted) {
@@ -196,7 +197,7 @@ fn measure_large(wanted: u64) {
 
 /// Ascending, distinct prefixes with the gaps of randomly thrown ones, the same at every call.
 fn prefixes(key_count: u64) -> impl Iterator<Item = u64> {
-    let mut chance = Chance(key_count);
+    let mut chance = Chance(SplitMix64::new(key_count));
     let mean = ratio(1 << PREFIX_BITS, key_count);
     let mut at = 0.0_f64;
     std::iter::from_fn(move || {
@@ -258,14 +259,11 @@ fn each(time: Duration, count: u32) -> f64 {
 }
 
 /// The same hashes at every run.
-struct Chance(u64);
+struct Chance(SplitMix64);
 
 impl Chance {
     fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_number()
     }
 
     fn below(&mut self, count: usize) -> usize {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use chain::SplitMix64;
+
 use crate::data::{files, write_part};
 use crate::run::{archive, command, quipu, text};
 
@@ -19,19 +21,6 @@ const PART_COUNT: u64 = 6;
 
 fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
-}
-
-/// Random numbers from a seed (splitmix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % limit.max(1)
-    }
 }
 
 /// A chain in several archives below one folder.
@@ -71,7 +60,7 @@ fn a_killed_import_is_completed_by_the_next_one_to_the_byte() {
     let seed = from_env("QUIPU_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let kills = from_env("QUIPU_KILLS").unwrap_or(KILLS_DEFAULT);
     println!("QUIPU_SEED={seed} QUIPU_KILLS={kills}");
-    let mut chance = Chance(seed);
+    let mut chance = SplitMix64::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let parts = make_archives(folder.path());
     let undisturbed = folder.path().join("undisturbed");

@@ -1,19 +1,16 @@
 //! Chance that comes out the same everywhere.
 //!
-//! Knows: `SplitMix64`, and how to make numbers, hashes and addresses of it in integers only.
+//! Knows: how to make numbers, hashes and addresses of `SplitMix64` in integers only.
 //! Never knows: what the numbers decide.
 //!
 //! Every block, transaction and address has a generator of its own, begun from what it is
 //! ([`Stream`] and position) rather than from where another one stopped. That is what lets blocks
-//! be made in any order, and why no crate for randomness is needed: nothing here has to be
-//! unpredictable.
+//! be made in any order.
 
 use std::ops::RangeInclusive;
 
 use alloy_primitives::{Address, B256, U256};
-
-/// The increment of `SplitMix64`: 2^64 divided by the golden ratio, made odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+use chain::SplitMix64;
 
 /// What a generator is for. Part of its seed, so that no two uses see the same numbers.
 #[derive(Clone, Copy, Debug)]
@@ -48,20 +45,20 @@ impl Stream {
     }
 }
 
-/// A `SplitMix64` generator.
+/// A generator.
 #[derive(Clone, Debug)]
-pub(super) struct Random {
-    state: u64,
-}
+pub(super) struct Random(SplitMix64);
 
 impl Random {
     /// The generator of one thing: the `index`-th of its kind at `place`.
     pub(super) fn new(seed: u64, stream: Stream, place: u64, index: u64) -> Self {
-        let mut state = mix(seed ^ mix(stream.salt()));
+        let mut state = SplitMix64::mix(seed ^ SplitMix64::mix(stream.salt()));
         for part in [place, index] {
-            state = mix(state.wrapping_add(GOLDEN) ^ part.wrapping_mul(GOLDEN));
+            state = SplitMix64::mix(
+                state.wrapping_add(SplitMix64::GOLDEN) ^ part.wrapping_mul(SplitMix64::GOLDEN),
+            );
         }
-        Self { state }
+        Self(SplitMix64::new(state))
     }
 
     /// An amount as people send them: one to four digits that matter and a power of ten, or every
@@ -75,8 +72,7 @@ impl Random {
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(GOLDEN);
-        mix(self.state)
+        self.0.next_number()
     }
 
     /// A number below `bound`. The bias of the remainder is far below what anyone could see in a
@@ -146,14 +142,6 @@ pub(super) fn to_usize(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// The finaliser of `SplitMix64`: a bijection in which every bit of the input moves every bit of
-/// the output.
-fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +149,7 @@ mod tests {
     #[test]
     fn the_generator_is_splitmix64() {
         // The first outputs of the reference implementation for the seed 1234567.
-        let mut random = Random { state: 1_234_567 };
+        let mut random = Random(SplitMix64::new(1_234_567));
         let outputs: Vec<u64> = (0..3).map(|_| random.next()).collect();
         let expected =
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];

@@ -3,6 +3,7 @@
 //! Knows: the six reads and their parameters, and which blocks and transactions stand for many.
 //! Never knows: any answer but our own block, from which the hashes come.
 
+use chain::SplitMix64;
 use serde_json::{Value, json};
 
 /// One call.
@@ -90,6 +91,7 @@ pub fn spread(total: u64, count: u64, seed: u64) -> Vec<u64> {
         let bound = u128::from(part) * u128::from(total) / u128::from(count);
         u64::try_from(bound).unwrap_or(total)
     };
+    let mixed = |number: u64| SplitMix64::new(number).next_number();
     let pick = |part: u64| {
         let (first, end) = (bound(part), bound(part + 1));
         if part + 1 == count {
@@ -101,14 +103,6 @@ pub fn spread(total: u64, count: u64, seed: u64) -> Vec<u64> {
         }
     };
     (0..count).map(pick).collect()
-}
-
-/// The finaliser of `SplitMix64`: nearby numbers give distant ones.
-fn mixed(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -5,19 +5,17 @@
 use std::ops::Range;
 
 use alloy_primitives::B256;
+use chain::SplitMix64;
 
 use super::bits::width_of;
 use super::*;
 
 /// A small generator with a fixed seed, so that every run of a test sees the same hashes.
-struct Chance(u64);
+struct Chance(SplitMix64);
 
 impl Chance {
     fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_number()
     }
 
     fn hash(&mut self) -> B256 {
@@ -119,7 +117,7 @@ fn check_finds(file: &[u8], all: &[(B256, Position)]) {
 
 #[test]
 fn merging_gives_the_bytes_of_a_direct_build() {
-    let mut chance = Chance(1);
+    let mut chance = Chance(SplitMix64::new(1));
     for (first_slot, counts) in [
         (0, vec![0]),
         (7, vec![1]),
@@ -139,7 +137,7 @@ fn merging_gives_the_bytes_of_a_direct_build() {
 
 #[test]
 fn positions_with_equal_prefixes_are_all_candidates() {
-    let mut chance = Chance(2);
+    let mut chance = Chance(SplitMix64::new(2));
     let counts = [1500, 0, 400, 1200];
     let mut all = entries(4, &counts, &mut chance);
     let repeated = all[17].0;
@@ -157,7 +155,7 @@ fn positions_with_equal_prefixes_are_all_candidates() {
 #[test]
 fn a_run_whose_keys_are_all_alike_is_built_merged_and_searched() {
     let counts = [600, 600];
-    let mut all = entries(0, &counts, &mut Chance(3));
+    let mut all = entries(0, &counts, &mut Chance(SplitMix64::new(3)));
     for (hash, _) in &mut all {
         hash.0[..5].copy_from_slice(&[0xff; 5]);
     }
@@ -170,7 +168,7 @@ fn a_run_whose_keys_are_all_alike_is_built_merged_and_searched() {
 
 #[test]
 fn ordinals_may_have_gaps_and_be_as_high_as_they_like() {
-    let mut chance = Chance(4);
+    let mut chance = Chance(SplitMix64::new(4));
     let all: Entries = [(0, u32::MAX - 1), (0, 7), (1, 0), (3, u32::MAX - 1), (3, 9)]
         .map(|(slot, ordinal)| (chance.hash(), Position { slot, ordinal }))
         .to_vec();
@@ -179,7 +177,7 @@ fn ordinals_may_have_gaps_and_be_as_high_as_they_like() {
 
 #[test]
 fn absent_hashes_rarely_meet_a_candidate() {
-    let mut chance = Chance(5);
+    let mut chance = Chance(SplitMix64::new(5));
     let all = entries(0, &[100_000, 100_000], &mut chance);
     let file = build(0, 2, &all);
     let run = open(&file).unwrap();
@@ -192,7 +190,7 @@ fn absent_hashes_rarely_meet_a_candidate() {
 #[test]
 fn false_candidates_are_as_rare_as_prefixes_are_many() {
     // 2^13 keys among 2^21 of the 2^39 prefixes are as dense as a run of 2^31 keys.
-    let mut chance = Chance(6);
+    let mut chance = Chance(SplitMix64::new(6));
     let squeeze = |mut hash: B256| {
         hash.0[..2].copy_from_slice(&[0xab, 0xcd]);
         hash.0[2] &= 0x3f;
@@ -214,7 +212,7 @@ fn false_candidates_are_as_rare_as_prefixes_are_many() {
 
 #[test]
 fn every_flipped_bit_is_an_error_or_changes_no_answer() {
-    let mut chance = Chance(7);
+    let mut chance = Chance(SplitMix64::new(7));
     let all = entries(6, &[300, 260], &mut chance);
     let absent: Vec<B256> = (0..5).map(|_| chance.hash()).collect();
     let mut file = build(6, 2, &all);
@@ -257,7 +255,7 @@ fn forge(file: &mut [u8], buckets: &[Range<u64>]) {
 
 #[test]
 fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
-    let mut chance = Chance(13);
+    let mut chance = Chance(SplitMix64::new(13));
     let all = entries(6, &[300, 260], &mut chance);
     let intact = build(6, 2, &all);
     let neighbour = build(4, 2, &entries(4, &[10, 10], &mut chance));
@@ -288,7 +286,7 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
 
 #[test]
 fn a_file_that_is_cut_short_or_extended_is_refused() {
-    let file = build(6, 2, &entries(6, &[300, 260], &mut Chance(8)));
+    let file = build(6, 2, &entries(6, &[300, 260], &mut Chance(SplitMix64::new(8))));
     for end in 0..file.len() {
         assert!(open(&file[..end]).is_err(), "the first {end} bytes");
         assert!(open(&file[file.len() - end..]).is_err(), "the last {end} bytes");
@@ -299,7 +297,7 @@ fn a_file_that_is_cut_short_or_extended_is_refused() {
 
 #[test]
 fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
-    let all = entries(0, &[2000], &mut Chance(10));
+    let all = entries(0, &[2000], &mut Chance(SplitMix64::new(10)));
     let mut file = build(0, 1, &all);
     let run = open(&file).unwrap();
     let damaged = run.bucket_range(&all[0].0);
@@ -331,7 +329,7 @@ fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
 
 #[test]
 fn damage_names_the_place_and_both_values() {
-    let all = entries(0, &[600], &mut Chance(9));
+    let all = entries(0, &[600], &mut Chance(SplitMix64::new(9)));
     let mut file = build(0, 1, &all);
     let run = open(&file).unwrap();
     let hash = all[0].0;
@@ -362,7 +360,7 @@ fn damage_names_the_place_and_both_values() {
 #[test]
 fn a_bucket_read_from_the_place_of_another_is_refused() {
     // Empty buckets of equal length differ in nothing but their number.
-    let mut all = entries(0, &[6000], &mut Chance(10));
+    let mut all = entries(0, &[6000], &mut Chance(SplitMix64::new(10)));
     for (hash, _) in &mut all {
         hash.0[..5].copy_from_slice(&[0; 5]);
     }
@@ -424,7 +422,7 @@ fn only_two_halves_of_the_same_subject_merge() {
 
 #[test]
 fn a_merge_says_what_it_needs_and_refuses_what_it_did_not_ask_for() {
-    let all = entries(0, &[200_000, 10], &mut Chance(11));
+    let all = entries(0, &[200_000, 10], &mut Chance(SplitMix64::new(11)));
     let [left, right] = [0, 1].map(|slot| build(slot, 1, &all));
     let mut merge = Merge::new(open(&left).unwrap(), open(&right).unwrap()).unwrap();
     let mut merged = Vec::new();
@@ -483,7 +481,7 @@ fn a_key_costs_less_than_five_bytes_and_a_third() {
 
 #[test]
 fn what_the_formula_says_is_what_is_written() {
-    let all = entries(0, &[3000, 9000], &mut Chance(12));
+    let all = entries(0, &[3000, 9000], &mut Chance(SplitMix64::new(12)));
     for (first_slot, slot_count, key_count) in [(0, 1, 3000), (1, 1, 9000), (0, 2, 12_000)] {
         let file = build(first_slot, slot_count, &all);
         let geometry = Geometry::new(key_count, key_count);

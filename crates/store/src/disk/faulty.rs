@@ -13,6 +13,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chain::SplitMix64;
+
 use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
 
 mod file;
@@ -57,7 +59,7 @@ impl FaultyDisk {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let state = State {
-            chance: Chance(seed),
+            chance: Chance(SplitMix64::new(seed)),
             files: BTreeMap::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
@@ -523,26 +525,18 @@ impl NameChange {
     }
 }
 
-/// Splitmix64: small, good enough, and the same on every machine.
+/// Chance that follows from a seed.
 #[derive(Debug)]
-struct Chance(u64);
+struct Chance(SplitMix64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// A number below `count`; 0 if there is none.
     fn below(&mut self, count: usize) -> usize {
-        let number = self.next().checked_rem(length(count)).unwrap_or_default();
+        let number = self.0.below(length(count));
         usize::try_from(number).unwrap_or_default()
     }
 
     fn flip(&mut self) -> bool {
-        self.next() & 1 == 0
+        self.0.next_number() & 1 == 0
     }
 }

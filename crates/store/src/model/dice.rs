@@ -1,28 +1,26 @@
 //! Chance for the model: everything that a run does follows from one seed.
 
-/// Splitmix64: small, good enough, and the same on every machine.
+use chain::SplitMix64;
+
+/// Numbers that follow from a seed.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct Dice(SplitMix64);
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
         // Neighbouring seeds must not give neighbouring runs.
-        let mut dice = Self(seed ^ 0x5175_6970_7500_0000);
+        let mut dice = Self(SplitMix64::new(seed ^ 0x5175_6970_7500_0000));
         dice.next();
         dice
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_number()
     }
 
     /// A number below `count`; 0 if there is none.
     pub(super) fn below(&mut self, count: u64) -> u64 {
-        self.next().checked_rem(count).unwrap_or_default()
+        self.0.below(count)
     }
 
     /// A number from `first` to `last`, both included.

@@ -7,6 +7,8 @@ use std::env;
 
 use super::backfill::upstreams;
 use super::chains::{Chain, chain, forked, sample_spec};
+use chain::SplitMix64;
+
 use super::faults::{Fault, LIES};
 use super::followed::{Followed, alike, quick, runtime};
 use crate::folder::{DataFolder, check_view};
@@ -14,20 +16,6 @@ use crate::folder::{DataFolder, check_view};
 const SEEDS: u64 = 4;
 const ACTS: u64 = 20;
 const FINAL: u64 = 60;
-
-/// Numbers that follow from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % count
-    }
-}
 
 #[test]
 fn whatever_nodes_do_what_is_held_is_a_chain_that_one_had_and_in_the_end_the_right_one() {
@@ -47,7 +35,7 @@ fn whatever_nodes_do_what_is_held_is_a_chain_that_one_had_and_in_the_end_the_rig
 }
 
 fn play(seed: u64, chains: &[Chain]) {
-    let mut dice = Dice(seed);
+    let mut dice = SplitMix64::new(seed);
     let runtime = runtime();
     let [liar, honest] = alike(runtime.handle(), &chains[0][..80], FINAL);
     let data = DataFolder::new(&sample_spec());
@@ -62,12 +50,12 @@ fn play(seed: u64, chains: &[Chain]) {
             0 => {
                 let fault = fault(&mut dice);
                 let one_in = 1 + dice.below(4);
-                let mut chance = Dice(dice.below(u64::MAX));
+                let mut chance = SplitMix64::new(dice.below(u64::MAX));
                 liar.spoil(move |_| (chance.below(one_in) == 0).then_some(fault));
             }
             1 => {
                 let one_in = 2 + dice.below(4);
-                let mut chance = Dice(dice.below(u64::MAX));
+                let mut chance = SplitMix64::new(dice.below(u64::MAX));
                 honest.spoil(move |_| (chance.below(one_in) == 0).then_some(Fault::Disconnect));
             }
             2 => {
@@ -96,7 +84,7 @@ fn play(seed: u64, chains: &[Chain]) {
     followed.end();
 }
 
-fn fault(dice: &mut Dice) -> Fault {
+fn fault(dice: &mut SplitMix64) -> Fault {
     let passing = [Fault::Status(429, None), Fault::Disconnect, Fault::Truncated];
     let all: Vec<Fault> = LIES.into_iter().chain(passing).collect();
     all[dice.below(all.len() as u64) as usize]
