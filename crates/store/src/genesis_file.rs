@@ -3,12 +3,10 @@
 //! Knows: the file's name, how long it may be, the order that makes a crash harmless.
 //! Never knows: what is in it. Which chain the folder holds is the manifest's to say.
 
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Disk, DiskError, replace_file};
 use crate::lock::WriterLock;
 use crate::names::GENESIS_NAME;
 
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "genesis.json.staged";
 /// The longest one that is kept. Mainnet's, with every account of its sale, is a hundredth of it.
 pub const GENESIS_BYTES_MAX: u64 = 64 << 20;
 
@@ -36,10 +34,7 @@ pub(crate) fn keep_genesis(
     if read_genesis(disk)?.is_some_and(|held| held == bytes) {
         return Ok(());
     }
-    disk.write(STAGED_NAME, bytes)?; //             1. beside the old one, over what a crash left
-    disk.fsync_file(STAGED_NAME)?; //               2. the contents are durable
-    disk.rename(STAGED_NAME, GENESIS_NAME)?; //     3. readers see it; a crash before changes nothing
-    disk.fsync_folder() //                          4. the name is durable
+    replace_file(disk, GENESIS_NAME, bytes)
 }
 
 /// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.

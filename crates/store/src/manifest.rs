@@ -19,7 +19,7 @@ use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, Run, Status, assess};
 use segment::lookup::{RunSpan, Subject};
 
-use crate::disk::{Disk, DiskError, is_file_name};
+use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
 use crate::layout::{Held, join_ranges, pending_merges};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
@@ -29,8 +29,6 @@ pub use head_record::HeadRecord;
 
 /// The manifest's file.
 pub const MANIFEST_NAME: &str = "manifest";
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "manifest.staged";
 /// The longest manifest that is read: some 200,000 files. All of mainnet is a few thousand.
 pub const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
@@ -174,18 +172,14 @@ impl Manifest {
 
     /// Puts this manifest in the place of the folder's. The files that it names must be durable.
     ///
-    /// After a crash the folder has the old manifest or this one, whole. After an error too, and the
-    /// caller loads it to learn which: only the last step can fail with the new one in place.
+    /// After a crash or an error the folder has the old manifest or this one, whole, and the caller
+    /// loads it to learn which.
     pub fn replace(&self, disk: &dyn Disk) -> Result<(), ManifestError> {
         let bytes = self.encode();
         if u64::try_from(bytes.len()).map_or(true, |count| count > MANIFEST_BYTES_MAX) {
             return Err(ManifestError::TooLarge { folder: disk.place(), bytes: bytes.len() });
         }
-        disk.write(STAGED_NAME, &bytes)?; //            1. beside the old one, over what a crash left
-        disk.fsync_file(STAGED_NAME)?; //               2. the contents are durable
-        disk.rename(STAGED_NAME, MANIFEST_NAME)?; //    3. readers see it; a crash before changes nothing
-        disk.fsync_folder()?; //                        4. the name is durable
-        Ok(())
+        Ok(replace_file(disk, MANIFEST_NAME, &bytes)?)
     }
 
     /// Which chain it is.
@@ -493,8 +487,9 @@ impl Manifest {
         names.sort_unstable();
         // Segments and runs are never called so.
         let is_ours = |name: &str| {
-            [MANIFEST_NAME, STAGED_NAME, LOCK_NAME, JOURNAL_NAME].contains(&name)
+            [MANIFEST_NAME, LOCK_NAME, JOURNAL_NAME].contains(&name)
                 || name.starts_with("head")
+                || name.ends_with(STAGED_END)
         };
         if let Some(name) = names.iter().find(|name| !is_file_name(name) || is_ours(name)) {
             return Err(Conflict::Name { file_name: (*name).to_owned() });
