@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use store::disk::{Disk, Folder};
+use store::disk::{Disk, DiskError, Folder};
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
 use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
@@ -84,7 +84,7 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     }
     for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
         let name = entry.with_context(|| path.display().to_string())?.file_name();
-        if !name.to_str().is_some_and(is_left_over) {
+        if !name.to_str().is_some_and(is_own_name) {
             return Err(anyhow!(
                 "{}: no data folder, and not empty: {} is in it\n  hint: give an empty folder, or one that is not there yet",
                 path.display(),
@@ -95,9 +95,14 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an import that was killed before its first commit, or a follower before its first seal, may
-/// have left a file of this name.
-fn is_left_over(name: &str) -> bool {
+/// What lies in a data folder under the name of a file of its own, and is none.
+pub(crate) fn irregular_files(disk: &dyn Disk) -> Result<Vec<String>, DiskError> {
+    let found = disk.irregular()?.into_iter().filter(|it| is_own_name(&it.name));
+    Ok(found.map(|it| format!("{}: this is {}, not a file", it.name, it.kind)).collect())
+}
+
+/// Whether a data folder may have a file of this name, also one that a writer was killed over.
+fn is_own_name(name: &str) -> bool {
     let is_named = |begin: &str, end: &str| name.starts_with(begin) && name.ends_with(end);
     let is_part = name
         .strip_suffix(".part")
@@ -133,12 +138,12 @@ mod tests {
     fn only_what_a_killed_import_leaves_is_taken_for_ours() {
         for name in ["lock", "0.part", "17.part", "manifest.staged", "genesis.json", "lock.staged"]
         {
-            assert!(is_left_over(name), "{name}");
+            assert!(is_own_name(name), "{name}");
         }
-        assert!(is_left_over("blocks-0000000000-0000000099-0011223344556677.segment"));
-        assert!(is_left_over("lookup-blocks-000000-000000-0011223344556677.run"));
+        assert!(is_own_name("blocks-0000000000-0000000099-0011223344556677.segment"));
+        assert!(is_own_name("lookup-blocks-000000-000000-0011223344556677.run"));
         for name in ["film.part", "notes.txt", "x.segment", "manifest.bak", ".hidden", "a.run"] {
-            assert!(!is_left_over(name), "{name}");
+            assert!(!is_own_name(name), "{name}");
         }
     }
 }

@@ -145,6 +145,11 @@ pub(crate) fn forget(disk: &dyn Disk) -> Result<(), DiskError> {
     }
 }
 
+/// The segments that a folder's journal names: a commit that was not settled created or retired them.
+pub(crate) fn recorded_segments(disk: &dyn Disk) -> Result<BTreeSet<String>, DiskError> {
+    Ok(read_record(disk)?.names)
+}
+
 /// What a folder's journal says. One that is not whole accounts for nothing.
 fn read_record(disk: &dyn Disk) -> Result<JournalRecord, DiskError> {
     match disk.read(JOURNAL_NAME, MANIFEST_BYTES_MAX) {
