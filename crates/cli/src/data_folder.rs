@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use ingest::archive::ArchiveName;
 use store::disk::{Disk, DiskError, Folder};
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
 use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
-use store::repair::DAMAGED_NAME;
+use store::repair::{DAMAGED_NAME, is_data_folder};
 use store::{FileSource, Limits, LocalFiles, Store};
 
 use crate::Failure;
@@ -53,7 +54,11 @@ impl DataFolder {
     pub(crate) fn find(path: &Path) -> anyhow::Result<Option<Self>> {
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => Self::over(Folder::open(path)?).map(Some),
+            _ => {
+                let folder = Folder::open(path)?;
+                refuse_archives(&folder)?;
+                Self::over(folder).map(Some)
+            }
         }
     }
 
@@ -74,6 +79,27 @@ impl DataFolder {
     pub(crate) fn source(&self) -> Arc<dyn FileSource> {
         Arc::new(LocalFiles::new(Arc::clone(&self.disk), Arc::new(Inline)))
     }
+}
+
+/// A folder of archives, which may have a genesis.json of its own, holds no block and lost nothing: it is
+/// the wrong folder.
+fn refuse_archives(folder: &Folder) -> anyhow::Result<()> {
+    if is_data_folder(folder)? {
+        return Ok(());
+    }
+    let names = folder.list()?;
+    let is_archive = |name: &&String| ArchiveName::is_archive(Path::new(name));
+    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    let Some(first) = archives.first() else { return Ok(()) };
+    let place = folder.path().display();
+    Err(anyhow!(
+        "{place}: this is a folder of archives ({first}{}), not a data folder\n  hint: take them into \
+         a data folder with: quipu import --data-dir DATA {place}",
+        match archives.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        }
+    ))
 }
 
 /// A writer removes files that look like unfinished ones of its own. So a folder that is no data

@@ -311,3 +311,22 @@ fn an_import_does_not_say_held_of_a_segment_that_is_cut_or_has_another_footer() 
     let ran = data.import(&[]).ends_with(0);
     assert!(ran.out.contains("only length and footer were looked at"), "{}", ran.out);
 }
+
+#[test]
+fn a_folder_of_archives_is_told_from_a_data_folder() {
+    let data = Data::new();
+    let archives = data.folder.path().join("archives");
+    for with_genesis in [true, false] {
+        if !with_genesis {
+            fs::remove_file(archives.join("genesis.json")).unwrap();
+        }
+        for command in [&["check"][..], &["stat"], &["serve", "--listen", "127.0.0.1:0"]] {
+            let given = [command, &["--data-dir", text(&archives)]].concat();
+            let ran = quipu(&given).ends_with(1);
+            for said in ["folder of archives", "quipu import --data-dir"] {
+                assert!(ran.err.contains(said), "{command:?}: {}", ran.err);
+            }
+        }
+    }
+    assert!(!archives.join("lock").exists() && !archives.join("manifest").exists());
+}
