@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use store::disk::{Disk, Folder};
+use ingest::archive::ArchiveName;
+use store::disk::{Disk, DiskError, Folder};
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
 use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
-use store::repair::DAMAGED_NAME;
+use store::repair::{DAMAGED_NAME, is_data_folder};
 use store::{FileSource, Limits, LocalFiles, Store};
 
 use crate::Failure;
@@ -53,7 +54,11 @@ impl DataFolder {
     pub(crate) fn find(path: &Path) -> anyhow::Result<Option<Self>> {
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => Self::over(Folder::open(path)?).map(Some),
+            _ => {
+                let folder = Folder::open(path)?;
+                refuse_archives(&folder)?;
+                Self::over(folder).map(Some)
+            }
         }
     }
 
@@ -76,6 +81,27 @@ impl DataFolder {
     }
 }
 
+/// A folder of archives, which may have a genesis.json of its own, holds no block and lost nothing: it is
+/// the wrong folder.
+fn refuse_archives(folder: &Folder) -> anyhow::Result<()> {
+    if is_data_folder(folder)? {
+        return Ok(());
+    }
+    let names = folder.list()?;
+    let is_archive = |name: &&String| ArchiveName::is_archive(Path::new(name));
+    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
+    let Some(first) = archives.first() else { return Ok(()) };
+    let place = folder.path().display();
+    Err(anyhow!(
+        "{place}: this is a folder of archives ({first}{}), not a data folder\n  hint: take them into \
+         a data folder with: quipu import --data-dir DATA {place}",
+        match archives.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        }
+    ))
+}
+
 /// A writer removes files that look like unfinished ones of its own. So a folder that is no data
 /// folder yet must not be somebody's.
 fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
@@ -84,7 +110,7 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     }
     for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
         let name = entry.with_context(|| path.display().to_string())?.file_name();
-        if !name.to_str().is_some_and(is_left_over) {
+        if !name.to_str().is_some_and(is_own_name) {
             return Err(anyhow!(
                 "{}: no data folder, and not empty: {} is in it\n  hint: give an empty folder, or one that is not there yet",
                 path.display(),
@@ -95,9 +121,14 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an import that was killed before its first commit, or a follower before its first seal, may
-/// have left a file of this name.
-fn is_left_over(name: &str) -> bool {
+/// What lies in a data folder under the name of a file of its own, and is none.
+pub(crate) fn irregular_files(disk: &dyn Disk) -> Result<Vec<String>, DiskError> {
+    let found = disk.irregular()?.into_iter().filter(|it| is_own_name(&it.name));
+    Ok(found.map(|it| format!("{}: this is {}, not a file", it.name, it.kind)).collect())
+}
+
+/// Whether a data folder may have a file of this name, also one that a writer was killed over.
+fn is_own_name(name: &str) -> bool {
     let is_named = |begin: &str, end: &str| name.starts_with(begin) && name.ends_with(end);
     let is_part = name
         .strip_suffix(".part")
@@ -133,12 +164,12 @@ mod tests {
     fn only_what_a_killed_import_leaves_is_taken_for_ours() {
         for name in ["lock", "0.part", "17.part", "manifest.staged", "genesis.json", "lock.staged"]
         {
-            assert!(is_left_over(name), "{name}");
+            assert!(is_own_name(name), "{name}");
         }
-        assert!(is_left_over("blocks-0000000000-0000000099-0011223344556677.segment"));
-        assert!(is_left_over("lookup-blocks-000000-000000-0011223344556677.run"));
+        assert!(is_own_name("blocks-0000000000-0000000099-0011223344556677.segment"));
+        assert!(is_own_name("lookup-blocks-000000-000000-0011223344556677.run"));
         for name in ["film.part", "notes.txt", "x.segment", "manifest.bak", ".hidden", "a.run"] {
-            assert!(!is_left_over(name), "{name}");
+            assert!(!is_own_name(name), "{name}");
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use chain::ChainSpec;
 use ingest::archive::ArchiveName;
 use ingest::import::network_of;
-use store::genesis_file::read_genesis;
+use store::genesis_file::read_recorded_genesis;
 use store::head::Recovery;
 use store::head::has_log;
 use store::manifest::Network;
@@ -22,7 +22,7 @@ use crate::chain_choice::{self, spec_by_flags, spec_by_name};
 use crate::data_folder::{DataFolder, locate};
 
 /// What to do about a genesis.json that is damaged.
-const GENESIS_REMEDY: &str = "`quipu import --genesis FILE` puts the right one in its place";
+const GENESIS_REMEDY: &str = "`quipu repair --genesis FILE` puts the right one in its place";
 
 /// The chain, and what becomes of the genesis.json that the folder keeps.
 #[derive(Clone, Debug)]
@@ -121,10 +121,11 @@ impl FolderChain {
         Ok(())
     }
 
-    /// Keeps the genesis.json, or forgets it.
-    pub(crate) fn settle(&self, writer: &Writer) -> anyhow::Result<()> {
+    /// Keeps the genesis.json, or forgets it. One that stays was read, and is recorded if a crash kept
+    /// that from being done.
+    pub(crate) fn settle(&self, writer: &mut Writer) -> anyhow::Result<()> {
         match &self.genesis {
-            Genesis::Stays => {}
+            Genesis::Stays => writer.adopt_genesis()?,
             Genesis::Kept(bytes) => writer.keep_genesis(bytes)?,
             Genesis::Forgotten => writer.forget_genesis()?,
         }
@@ -175,6 +176,16 @@ pub(crate) fn proving_spec_of(folder: &DataFolder) -> ChainSpec {
     })
 }
 
+/// The genesis.json that a folder keeps, if it is the one that its manifest records. A writer beside us
+/// may replace both: then the folder is looked at again.
+pub(crate) fn read_kept_genesis(folder: &DataFolder) -> Result<Option<Vec<u8>>, StoreError> {
+    let read = || read_recorded_genesis(&*folder.disk, folder.store.view().manifest());
+    match read() {
+        Err(StoreError::GenesisFile { .. }) if folder.store.refresh()? => read(),
+        found => found,
+    }
+}
+
 /// What a folder says of its chain.
 #[derive(Debug, Default)]
 struct Held {
@@ -193,7 +204,7 @@ impl Held {
     fn read(folder: &DataFolder, named: Option<&str>, reads_genesis: bool) -> anyhow::Result<Self> {
         let view = folder.store.view();
         let network = view.manifest().network().clone();
-        let genesis = if reads_genesis { read_genesis(&*folder.disk)? } else { None };
+        let genesis = if reads_genesis { read_kept_genesis(folder)? } else { None };
         let spec = match genesis {
             Some(text) => {
                 let place = || format!("{}/{GENESIS_NAME}", folder.path.display());

@@ -14,3 +14,11 @@ pub(crate) fn unlisted_segment(file_name: &str) -> String {
          lists it if its blocks are not held otherwise; if you do not want them, remove the file"
     )
 }
+
+/// Blocks that no file has any more.
+pub(crate) fn lost_blocks(blocks: BlockRange) -> String {
+    format!(
+        "blocks {blocks} are lost: this folder knew them, and no file has them; they are answered as \
+         not held, until `quipu import` or `quipu backfill --blocks {blocks}` brings them back"
+    )
+}

@@ -39,9 +39,10 @@ pub(crate) enum HeldHistory {
 }
 
 impl HeldHistory {
-    /// Of these ranges, lowest first.
-    pub(crate) fn of(held: &[BlockRange]) -> Self {
+    /// Of these ranges, lowest first. Others may have been held and be lost.
+    pub(crate) fn of(held: &[BlockRange], has_lost: bool) -> Self {
         match held {
+            _ if has_lost => Self::Parts,
             [] => Self::Nothing,
             [range] if range.first() == 0 => Self::Whole,
             [..] => Self::Parts,
@@ -126,12 +127,17 @@ mod tests {
     fn history_is_whole_from_genesis_on_without_a_gap() {
         let ranges = |ends: &[(u64, u64)]| {
             let range = |it: &(u64, u64)| BlockRange::from_ends(it.0, it.1).unwrap();
-            HeldHistory::of(&ends.iter().map(range).collect::<Vec<_>>())
+            HeldHistory::of(&ends.iter().map(range).collect::<Vec<_>>(), false)
         };
         assert_eq!(ranges(&[]), HeldHistory::Nothing);
         assert_eq!(ranges(&[(0, 9)]), HeldHistory::Whole);
         assert_eq!(ranges(&[(1, 9)]), HeldHistory::Parts);
         assert_eq!(ranges(&[(0, 9), (11, 12)]), HeldHistory::Parts);
+        assert_eq!(HeldHistory::of(&[], true), HeldHistory::Parts);
+        assert_eq!(
+            HeldHistory::of(&[BlockRange::from_ends(0, 9).unwrap()], true),
+            HeldHistory::Parts
+        );
     }
 
     #[test]

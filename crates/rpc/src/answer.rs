@@ -189,6 +189,7 @@ impl Context<'_> {
         if coverage.iter().any(|range| range.contains(number)) {
             RequestedBlock::Held(number)
         } else if highest.is_none_or(|range| number > range.last())
+            && self.view.lost().last().is_none_or(|range| number > range.last())
             && self.horizon(coverage).above_tip() == Absence::Absent
         {
             RequestedBlock::Absent
@@ -200,7 +201,7 @@ impl Context<'_> {
     /// What is known of the chain beyond these blocks, which are all that are held.
     fn horizon(&self, held: &[BlockRange]) -> Horizon {
         Horizon {
-            history: HeldHistory::of(held),
+            history: HeldHistory::of(held, !self.view.lost().is_empty()),
             is_following: self.is_following,
             is_built_in: self.is_built_in,
         }

@@ -1,7 +1,7 @@
 //! The one place that touches files: a flat folder of them, behind a small trait.
 //!
 //! Knows: names, bytes, and what is durable when.
-//! Never knows: what a file holds, or in which order operations make a crash harmless.
+//! Never knows: what a file holds, or in which order files must change so that a crash is harmless.
 //!
 //! What is promised of every [`Disk`]: a write is visible to the next read at once; its bytes survive
 //! a crash after [`Disk::fsync_file`], its name after [`Disk::fsync_folder`], and neither before;
@@ -23,6 +23,10 @@ use thiserror::Error;
 pub use file::{DataFile, Now};
 pub use folder::Folder;
 
+/// What the name of a file ends with while [`replace_file`] writes it; what a crash leaves there means
+/// nothing.
+pub(crate) const STAGED_END: &str = ".staged";
+
 /// The longest file name.
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -34,6 +38,12 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// The names of all files, sorted. What could not have been written through this trait, such as
     /// a folder or a name that [`is_file_name`] refuses, is passed over.
     fn list(&self) -> Result<Vec<String>, DiskError>;
+
+    /// What is there under names that files could have and is no regular file, sorted: a folder, a
+    /// FIFO, a device. A disk that holds nothing but files has none.
+    fn irregular(&self) -> Result<Vec<Irregular>, DiskError> {
+        Ok(Vec::new())
+    }
 
     /// A file's length.
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError>;
@@ -71,6 +81,27 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Takes the exclusive lock of this name, at once or not at all. It is given back when the guard
     /// is dropped, and when the process ends in whatever way.
     fn lock(&self, name: &str) -> Result<LockGuard, DiskError>;
+}
+
+/// Something that is no regular file, under a name that a file could have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Irregular {
+    /// The name.
+    pub name: String,
+    /// What it is, with its article.
+    pub kind: &'static str,
+}
+
+/// Puts a file with these bytes in the place of the one of this name, or where there was none.
+///
+/// After a crash the folder has the old file or this one, whole. After an error too, and the caller
+/// reads it to learn which: only the last step can fail with the new one in place.
+pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    let staged = format!("{name}{STAGED_END}");
+    disk.write(&staged, bytes)?; //     1. beside the old one, over what a crash left
+    disk.fsync_file(&staged)?; //       2. the contents are durable
+    disk.rename(&staged, name)?; //     3. readers see it; a crash before changes nothing
+    disk.fsync_folder() //              4. the name is durable
 }
 
 /// A lock that is held for as long as this lives.
@@ -206,6 +237,16 @@ pub enum DiskError {
         file_bytes: u64,
         /// How long it may be.
         bytes_max: u64,
+    },
+    /// Not a regular file: to open a FIFO would wait for its other end.
+    #[error("{place}: {operation}: this is {kind}, not a file")]
+    NotAFile {
+        /// Where it is.
+        place: String,
+        /// What was to be done.
+        operation: Operation,
+        /// What is there, with its article.
+        kind: &'static str,
     },
     /// Somebody else has the lock.
     #[error("{place}: the lock is held by another")]

@@ -10,6 +10,7 @@ use crate::disk::DiskError;
 use crate::head::HeadError;
 use crate::lock::LockError;
 use crate::manifest::{Conflict, ManifestError};
+use crate::names::GENESIS_NAME;
 
 /// Why a data folder could not be read or written.
 #[derive(Debug, Error)]
@@ -172,6 +173,34 @@ pub enum StoreError {
         recorded: String,
         /// What is there.
         found: String,
+    },
+    /// Another genesis.json than the one that the folder kept, or none.
+    #[error(
+        "{folder}/{GENESIS_NAME}: {found}, the manifest records SHA-256 {recorded}: bring the file back \
+         from a copy, or put the right one in its place with `quipu repair --genesis FILE`"
+    )]
+    GenesisFile {
+        /// The data folder.
+        folder: String,
+        /// What is there.
+        found: String,
+        /// The digest of the one that was kept.
+        recorded: B256,
+    },
+    /// Ranges that may be of different chains: nothing that is known links one of them to it.
+    #[error(
+        "blocks {range} ({file}) are linked to nothing that is known, and blocks {other} \
+         ({other_file}) are here too: they may be of different chains"
+    )]
+    Unlinked {
+        /// The blocks that nothing says are of the chain.
+        range: BlockRange,
+        /// Their first file.
+        file: String,
+        /// Others.
+        other: BlockRange,
+        /// Their first file.
+        other_file: String,
     },
     /// A folder that was open, and has no file of ours any more.
     #[error(

@@ -1,14 +1,17 @@
 //! The genesis.json that a data folder keeps: which forks its chain has, for whoever opens it next.
 //!
-//! Knows: the file's name, how long it may be, the order that makes a crash harmless.
+//! Knows: the file's name, how long it may be, and that the manifest records its digest.
 //! Never knows: what is in it. Which chain the folder holds is the manifest's to say.
 
-use crate::disk::{Disk, DiskError};
+use alloy_primitives::B256;
+use sha2::{Digest as _, Sha256};
+
+use crate::disk::{Disk, DiskError, replace_file};
+use crate::error::StoreError;
 use crate::lock::WriterLock;
+use crate::manifest::Manifest;
 use crate::names::GENESIS_NAME;
 
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "genesis.json.staged";
 /// The longest one that is kept. Mainnet's, with every account of its sale, is a hundredth of it.
 pub const GENESIS_BYTES_MAX: u64 = 64 << 20;
 
@@ -19,6 +22,28 @@ pub fn read_genesis(disk: &dyn Disk) -> Result<Option<Vec<u8>>, DiskError> {
         Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The same, if it is the one that the manifest records. One of which nothing is recorded, as a crash
+/// may leave it, is taken as it is.
+pub fn read_recorded_genesis(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let found = read_genesis(disk)?;
+    let Some(recorded) = manifest.genesis_file() else { return Ok(found) };
+    let digest = found.as_deref().map(genesis_digest);
+    if digest == Some(recorded) {
+        return Ok(found);
+    }
+    let found =
+        digest.map_or_else(|| "it is missing".to_owned(), |it| format!("its SHA-256 is {it}"));
+    Err(StoreError::GenesisFile { folder: disk.place(), found, recorded })
+}
+
+/// What the manifest records of a genesis.json.
+pub(crate) fn genesis_digest(bytes: &[u8]) -> B256 {
+    B256::from_slice(&Sha256::digest(bytes))
 }
 
 /// Keeps a genesis.json in the folder of `disk`, in place of one that is there. The lock is not
@@ -36,10 +61,7 @@ pub(crate) fn keep_genesis(
     if read_genesis(disk)?.is_some_and(|held| held == bytes) {
         return Ok(());
     }
-    disk.write(STAGED_NAME, bytes)?; //             1. beside the old one, over what a crash left
-    disk.fsync_file(STAGED_NAME)?; //               2. the contents are durable
-    disk.rename(STAGED_NAME, GENESIS_NAME)?; //     3. readers see it; a crash before changes nothing
-    disk.fsync_folder() //                          4. the name is durable
+    replace_file(disk, GENESIS_NAME, bytes)
 }
 
 /// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.

@@ -175,6 +175,19 @@ pub enum HeadError {
         /// How long it was at least.
         expected: u64,
     },
+    /// A log that is not the one that this process wrote: somebody cut, replaced or removed it.
+    #[error(
+        "{place}: the head's log was changed by somebody else: it {found}, this process wrote \
+         {expected} bytes; the change is not done, and the next one writes the whole head to a new log"
+    )]
+    LogChanged {
+        /// The file.
+        place: String,
+        /// What is there.
+        found: String,
+        /// How long it was.
+        expected: u64,
+    },
     /// Another block in the place of one that was recorded as final.
     #[error(
         "block {number} is {found}, but {expected} was recorded as final; `quipu rewind` takes that back"

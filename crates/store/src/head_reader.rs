@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use chain::ChainSpec;
+use chain::trust::Anchors;
+use chain::{BlockRange, ChainSpec};
 
 use crate::block_id::BlockId;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::head::{HeadError, HeadView, LogTail, Recovery, Superseded};
+use crate::head::{Head, HeadError, HeadLimits, HeadView, LogTail, Recovery, Superseded};
 use crate::manifest::{HeadRecord, Manifest};
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -94,6 +95,63 @@ fn is_met_by(record: HeadRecord, head: &HeadView) -> bool {
     let own = head.find_block(number).map(|block| block.hash());
     let own = own.or(head.base().filter(|(base, _)| *base == number).map(|(_, hash)| hash));
     is_passed || own == Some(hash)
+}
+
+/// What a manifest can say of a head's log: its highest block that will not change.
+pub(crate) fn record_of(head: &Head) -> Option<HeadRecord> {
+    record_with(head, head.finality())
+}
+
+/// The same if this is what is final.
+pub(crate) fn record_with(head: &Head, finality: Finality) -> Option<HeadRecord> {
+    head.next_of_base()?;
+    let view = head.view();
+    let is_held = |block: &BlockId| {
+        view.find_block(block.number).is_some_and(|found| found.hash() == block.hash)
+    };
+    let base = head.base().map(|(number, hash)| BlockId { number, hash });
+    Some(HeadRecord { block: finality.finalized.filter(is_held).or(base) })
+}
+
+/// What a head's log has of what a manifest records.
+#[derive(Debug)]
+pub(crate) struct HeadSurvey {
+    /// What the manifest can say of the log: as it does if the log has that.
+    pub(crate) record: Option<HeadRecord>,
+    /// What is missing, if something is.
+    pub(crate) missing: Option<StoreError>,
+    /// The recorded block, if it is not held any more.
+    pub(crate) lost: Option<BlockRange>,
+    pub(crate) recovery: Recovery,
+}
+
+/// Reads a head's log, proves its blocks, and holds it against what a manifest records. Nothing is
+/// changed.
+pub(crate) fn survey_head(
+    disk: Arc<dyn Disk>,
+    spec: &ChainSpec,
+    manifest: &Manifest,
+) -> Result<HeadSurvey, StoreError> {
+    let folder = disk.place();
+    let (head, recovery) = Head::open(disk, spec, &Anchors::of(spec), HeadLimits::default())?;
+    let missing = match check_record(manifest, folder, &head.view(), &recovery) {
+        Err(error @ StoreError::HeadLost { .. }) => Some(error),
+        checked => checked.map(|()| None)?,
+    };
+    let own = recovery.log.as_ref().and_then(|_| record_of(&head));
+    let (record, lost) = match missing {
+        None => (manifest.head().or(own), None),
+        Some(_) => (own, lost_with_head(manifest)),
+    };
+    Ok(HeadSurvey { record, missing, lost, recovery })
+}
+
+/// The block that a manifest records, if no segment has it. Which blocks below it the log held is not
+/// known.
+fn lost_with_head(manifest: &Manifest) -> Option<BlockRange> {
+    let number = manifest.head()?.block?.number;
+    let is_sealed = manifest.find_segment(number).is_some();
+    BlockRange::from_count(number, 1).filter(|_| !is_sealed)
 }
 
 /// Reads the head's log for a store.

@@ -16,13 +16,11 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, keccak256};
 
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Disk, DiskError, replace_file};
 use crate::error::StoreError;
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::names::{JOURNAL_NAME, is_segment_name};
 
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "journal.staged";
 const TITLE: &str = "quipu journal 1";
 /// What a line with the digest of a manifest begins with.
 const MANIFEST: &str = "manifest ";
@@ -132,10 +130,7 @@ impl Journal {
         }
         let checksum = crc32fast::hash(text.as_bytes());
         let _ = writeln!(text, "checksum {checksum:08x}");
-        self.disk.write(STAGED_NAME, text.as_bytes())?; //      1. beside the old one
-        self.disk.fsync_file(STAGED_NAME)?; //                  2. the contents are durable
-        self.disk.rename(STAGED_NAME, JOURNAL_NAME)?; //        3. it takes the place of the old one
-        self.disk.fsync_folder()?; //                           4. the name is durable
+        replace_file(&*self.disk, JOURNAL_NAME, text.as_bytes())?;
         self.is_durable = true;
         Ok(())
     }
@@ -148,6 +143,11 @@ pub(crate) fn forget(disk: &dyn Disk) -> Result<(), DiskError> {
         Err(error) if !error.is_missing() => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The segments that a folder's journal names: a commit that was not settled created or retired them.
+pub(crate) fn recorded_segments(disk: &dyn Disk) -> Result<BTreeSet<String>, DiskError> {
+    Ok(read_record(disk)?.names)
 }
 
 /// What a folder's journal says. One that is not whole accounts for nothing.

@@ -29,6 +29,7 @@ mod draft;
 mod error;
 mod files;
 mod finality;
+mod footer;
 pub mod genesis_file;
 pub mod head;
 mod head_reader;

@@ -19,8 +19,8 @@ use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, Run, Status, assess};
 use segment::lookup::{RunSpan, Subject};
 
-use crate::disk::{Disk, DiskError, is_file_name};
-use crate::layout::{Held, join_ranges, pending_merges};
+use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
+use crate::layout::{Held, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 
@@ -29,8 +29,6 @@ pub use head_record::HeadRecord;
 
 /// The manifest's file.
 pub const MANIFEST_NAME: &str = "manifest";
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "manifest.staged";
 /// The longest manifest that is read: some 200,000 files. All of mainnet is a few thousand.
 pub const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
@@ -110,6 +108,9 @@ impl RunEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     network: Network,
+    /// SHA-256 of the genesis.json that the folder keeps; `None` if it keeps none, or one that nobody
+    /// has recorded yet.
+    genesis_file: Option<B256>,
     /// What is known of the head's log; `None` if no head was ever recorded.
     head: Option<HeadRecord>,
     /// Hashes that somebody trusted beforehand and that held blocks have.
@@ -119,6 +120,8 @@ pub struct Manifest {
     /// Total difficulty before the first block of ranges that do not begin with block 0, where a
     /// source told it. No block commits to it.
     difficulties: BTreeMap<u64, U256>,
+    /// Blocks that were held once and are not any more, joined: they are not absent from the chain.
+    lost: Vec<BlockRange>,
     /// By first block.
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
@@ -152,10 +155,12 @@ impl Manifest {
     pub fn new(network: Network) -> Self {
         Self {
             network,
+            genesis_file: None,
             head: None,
             anchors: BTreeMap::new(),
             epochs: BTreeMap::new(),
             difficulties: BTreeMap::new(),
+            lost: Vec::new(),
             segments: Vec::new(),
             runs: Vec::new(),
         }
@@ -174,24 +179,49 @@ impl Manifest {
 
     /// Puts this manifest in the place of the folder's. The files that it names must be durable.
     ///
-    /// After a crash the folder has the old manifest or this one, whole. After an error too, and the
-    /// caller loads it to learn which: only the last step can fail with the new one in place.
+    /// After a crash or an error the folder has the old manifest or this one, whole, and the caller
+    /// loads it to learn which.
     pub fn replace(&self, disk: &dyn Disk) -> Result<(), ManifestError> {
         let bytes = self.encode();
         if u64::try_from(bytes.len()).map_or(true, |count| count > MANIFEST_BYTES_MAX) {
             return Err(ManifestError::TooLarge { folder: disk.place(), bytes: bytes.len() });
         }
-        disk.write(STAGED_NAME, &bytes)?; //            1. beside the old one, over what a crash left
-        disk.fsync_file(STAGED_NAME)?; //               2. the contents are durable
-        disk.rename(STAGED_NAME, MANIFEST_NAME)?; //    3. readers see it; a crash before changes nothing
-        disk.fsync_folder()?; //                        4. the name is durable
-        Ok(())
+        Ok(replace_file(disk, MANIFEST_NAME, &bytes)?)
     }
 
     /// Which chain it is.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// SHA-256 of the genesis.json that the folder keeps, if it was recorded.
+    #[must_use]
+    pub fn genesis_file(&self) -> Option<B256> {
+        self.genesis_file
+    }
+
+    /// The same manifest with another word on the folder's genesis.json.
+    pub(crate) fn with_genesis_file(self, genesis_file: Option<B256>) -> Self {
+        Self { genesis_file, ..self }
+    }
+
+    /// The blocks that were held once, that no repair found again, and that nobody brought since.
+    #[must_use]
+    pub fn lost(&self) -> &[BlockRange] {
+        &self.lost
+    }
+
+    /// The same manifest, which knows that these blocks were held too. Those that it holds are not lost.
+    #[must_use]
+    pub fn with_lost(mut self, more: impl IntoIterator<Item = BlockRange>) -> Self {
+        self.lost.extend(more);
+        self.settle_lost();
+        self
+    }
+
+    fn settle_lost(&mut self) {
+        self.lost = subtract(&join_ranges(std::mem::take(&mut self.lost)), &self.coverage());
     }
 
     /// What is known of the head's log.
@@ -387,6 +417,9 @@ impl Manifest {
         if let Some(cut) = edit.cut {
             next.anchors.retain(|number, _| *number <= cut);
             next.epochs.retain(|_, last| *last <= cut);
+            let below =
+                |range: &BlockRange| BlockRange::from_ends(range.first(), range.last().min(cut));
+            next.lost = next.lost.iter().filter_map(below).collect();
         }
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
@@ -449,6 +482,7 @@ impl Manifest {
             told.genesis_hash.is_some() && told.genesis_hash != self.network.genesis_hash;
         if self.segments.is_empty() && (is_other_id || is_other_genesis) {
             self.network = Network::default();
+            self.lost.clear();
         }
         take("chain id", &mut self.network.chain_id, told.chain_id)?;
         take("genesis hash", &mut self.network.genesis_hash, told.genesis_hash)?;
@@ -484,6 +518,7 @@ impl Manifest {
             }
         }
         self.check_names()?;
+        self.settle_lost();
         Ok(self)
     }
 
@@ -493,8 +528,9 @@ impl Manifest {
         names.sort_unstable();
         // Segments and runs are never called so.
         let is_ours = |name: &str| {
-            [MANIFEST_NAME, STAGED_NAME, LOCK_NAME, JOURNAL_NAME].contains(&name)
+            [MANIFEST_NAME, LOCK_NAME, JOURNAL_NAME].contains(&name)
                 || name.starts_with("head")
+                || name.ends_with(STAGED_END)
         };
         if let Some(name) = names.iter().find(|name| !is_file_name(name) || is_ours(name)) {
             return Err(Conflict::Name { file_name: (*name).to_owned() });

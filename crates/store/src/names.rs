@@ -4,6 +4,7 @@
 //! Never knows: what is in them.
 
 use alloy_primitives::{B256, hex};
+use chain::BlockRange;
 use segment::lookup::{RunSpan, Subject};
 
 use crate::layout::Held;
@@ -71,6 +72,13 @@ pub(crate) fn is_segment_name(name: &str) -> bool {
     is_data_name(name) && name.ends_with(SEGMENT_END)
 }
 
+/// The blocks that the name of a segment tells.
+pub(crate) fn segment_range(name: &str) -> Option<BlockRange> {
+    let ends = name.strip_prefix(SEGMENT_BEGIN).filter(|_| is_segment_name(name))?;
+    let mut ends = ends.split('-').map(|end| end.parse().ok());
+    BlockRange::from_ends(ends.next()??, ends.next()??)
+}
+
 /// Whether only a folder that has, or had, a manifest holds a file of this name. What a crash leaves
 /// unfinished and the lock say nothing.
 pub(crate) fn is_lasting_name(name: &str) -> bool {
@@ -91,8 +99,6 @@ fn short(digest: B256) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chain::BlockRange;
-
     use super::*;
 
     #[test]
@@ -104,6 +110,13 @@ mod tests {
         assert_eq!(named(false), "blocks-0000008192-0000016383-abababababababab-bare.segment");
         let run = run_name(Subject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);
         assert_eq!(run, "lookup-blocks-000002-000003-0000000000000000.run");
+        assert_eq!(segment_range(&named(true)), Some(range));
+        assert_eq!(segment_range(&named(false)), Some(range));
+        for name in
+            [run.as_str(), "blocks-9-1-ab.segment", "blocks-a-b.segment", "blocks-1.segment"]
+        {
+            assert_eq!(segment_range(name), None, "{name}");
+        }
         for name in [named(true), named(false), run, part_name(7)] {
             assert!(is_data_name(&name), "{name}");
         }

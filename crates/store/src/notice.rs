@@ -1,16 +1,14 @@
 //! The notice that a follower leaves in a data folder while it stands still for a lasting reason, so
 //! that `stat` of another process can show it.
 //!
-//! Knows: the file's name, how long it may be, the order that makes a crash harmless.
+//! Knows: the file's name, and how long it may be.
 //! Never knows: what is in it, or when it is out of date: whoever follows again removes it.
 
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Disk, DiskError, replace_file};
 use crate::lock::WriterLock;
 
 /// The file: one line of text.
 pub const NOTICE_NAME: &str = "notice.txt";
-/// Where the next one is written; what a crash leaves there means nothing.
-const STAGED_NAME: &str = "notice.txt.staged";
 /// The longest notice.
 pub const NOTICE_BYTES_MAX: u64 = 4096;
 
@@ -45,10 +43,7 @@ pub(crate) fn keep_notice(
     let bytes_max = usize::try_from(NOTICE_BYTES_MAX).unwrap_or(usize::MAX).saturating_sub(1);
     text.truncate(text.floor_char_boundary(bytes_max));
     text.push('\n');
-    disk.write(STAGED_NAME, text.as_bytes())?; //    1. beside the old one, over what a crash left
-    disk.fsync_file(STAGED_NAME)?; //                2. the contents are durable
-    disk.rename(STAGED_NAME, NOTICE_NAME)?; //       3. readers see it; a crash before changes nothing
-    disk.fsync_folder() //                           4. the name is durable
+    replace_file(disk, NOTICE_NAME, text.as_bytes())
 }
 
 fn one_line(text: &str) -> String {

@@ -7,7 +7,8 @@
 //! Nothing is removed: what is not listed in the end stays where it is. A manifest that can be read,
 //! but lists files that are gone or lacks some that are there, is rebuilt too, and what it knows of
 //! the chain is kept. Lookup runs are built anew from the segments; files are named by their content, so those
-//! that were right are the same.
+//! that were right are the same. Blocks that were held and are in no segment any more are recorded as
+//! lost: nobody is told that they do not exist.
 
 mod choice;
 
@@ -15,26 +16,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use chain::trust::{Anchor, Epoch};
+use chain::trust::{Anchor, Epoch, Status};
 use chain::{BlockRange, ChainSpec};
 use segment::lookup::HashPrefix;
-use segment::{FOOTER_BYTES, Footer};
 
 use crate::check::{Examined, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
 use crate::files::{Files, LocalFiles};
-use crate::head::{HeadView, has_log};
+use crate::footer::{look_at_segment, read_entry};
+use crate::genesis_file::{genesis_digest, keep_genesis, read_genesis, read_recorded_genesis};
+use crate::head::{HeadView, Recovery, has_log};
+use crate::head_reader::survey_head;
 use crate::journal::forget as forget_journal;
-use crate::journal::unlisted_segments;
-use crate::layout::{Held, slot_of};
+use crate::journal::{recorded_segments, unlisted_segments};
+use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{
-    Edit, MANIFEST_NAME, Manifest, ManifestError, Network, SegmentEntry, TextFault,
+    Conflict, Edit, MANIFEST_NAME, Manifest, ManifestError, Network, SegmentEntry, TextFault,
 };
-use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_name};
+use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_range};
 use crate::part::Workshop;
 use crate::read::{Inline, block_on};
 use crate::reader::Reader;
@@ -56,11 +59,13 @@ pub struct Repair {
     /// Every segment file that may be listed, by name.
     candidates: BTreeMap<String, Candidate>,
     left_out: Vec<LeftOut>,
+    /// Blocks that something says were held: the manifest, the journal, the names of files.
+    claimed: Vec<BlockRange>,
     /// What is chosen now, without lookups.
     view: Arc<View>,
     /// All files that were there at the beginning.
     present: Vec<String>,
-    _lock: WriterLock,
+    lock: WriterLock,
 }
 
 /// A segment file.
@@ -96,6 +101,10 @@ pub struct ChainFacts {
     pub anchors: Vec<Anchor>,
     /// Accumulator epochs that held blocks gave.
     pub epochs: Vec<Epoch>,
+    /// The genesis.json to keep, in place of the one that is there.
+    pub genesis: Option<Vec<u8>>,
+    /// Whether ranges that nothing links to the chain are listed beside others.
+    pub is_unanchored_allowed: bool,
 }
 
 impl Repair {
@@ -120,6 +129,7 @@ impl Repair {
         let files = Arc::new(Files::new(Arc::new(source), Limits::default()));
         let view = view_of(&files, Manifest::new(Network::default()));
         let network = before.as_ref().map(|it| it.network().clone()).unwrap_or_default();
+        let claimed = find_claims(&*disk, before.as_ref(), &present)?;
         let mut repair = Self {
             disk,
             files,
@@ -127,10 +137,15 @@ impl Repair {
             before,
             candidates: BTreeMap::new(),
             left_out: Vec::new(),
+            claimed,
             view,
             present,
-            _lock: lock,
+            lock,
         };
+        for found in repair.disk.irregular()?.iter().filter(|it| is_segment_name(&it.name)) {
+            let reason = format!("it is {}, not a file", found.kind);
+            repair.leave_out(&found.name, &reason, false);
+        }
         for name in repair.present.clone().iter().filter(|name| is_segment_name(name)) {
             match read_entry(&*repair.disk, name) {
                 Ok(entry) => {
@@ -164,6 +179,14 @@ impl Repair {
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The genesis.json that the folder keeps, if it is the one that the manifest records.
+    pub fn read_genesis(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        match &self.before {
+            Some(before) => read_recorded_genesis(&*self.disk, before),
+            None => Ok(read_genesis(&*self.disk)?),
+        }
     }
 
     /// Says which chain it is; segments of another are refused when they are proven.
@@ -200,7 +223,8 @@ impl Repair {
                     let name = name.clone();
                     let reason = format!("its chain id is {found}, that of the others is {known}");
                     self.candidates.remove(&name);
-                    self.leave_out(&name, &reason, false);
+                    // Blocks of another chain are none that this folder has lost.
+                    self.left_out.push(LeftOut { file_name: name, reason, is_superseded: false });
                     return self.choose();
                 }
                 self.network.chain_id = known.or(proven.chain_id);
@@ -221,6 +245,7 @@ impl Repair {
     }
 
     fn leave_out(&mut self, name: &str, reason: &dyn ToString, is_superseded: bool) {
+        self.claimed.extend(segment_range(name));
         let (file_name, reason) = (name.to_owned(), reason.to_string());
         self.left_out.push(LeftOut { file_name, reason, is_superseded });
     }
@@ -236,8 +261,8 @@ impl Repair {
     }
 
     /// Builds the lookups and writes the manifest, when every chosen segment is proven. Tells what the
-    /// folder holds then.
-    pub fn finish(mut self, facts: ChainFacts) -> Result<Repaired, StoreError> {
+    /// folder holds then. The spec proves the blocks of the head.
+    pub fn finish(mut self, spec: &ChainSpec, facts: &ChainFacts) -> Result<Repaired, StoreError> {
         let entries: Vec<&SegmentEntry> = self.candidates.values().map(|it| &it.entry).collect();
         let choice = choose(&entries)?;
         let chosen: Vec<SegmentEntry> = choice.chosen.into_iter().cloned().collect();
@@ -247,39 +272,122 @@ impl Repair {
             return Err(StoreError::NothingProven { file, reason });
         }
         for passed in choice.passed_over {
-            self.leave_out(&passed.file_name, &passed.reason, passed.is_superseded);
+            let reason = self.compare_with_chosen(&passed)?;
+            self.leave_out(&passed.file_name, &reason, passed.is_superseded);
         }
-        let network = self.network.clone();
-        let mut anchors = Vec::new();
-        let known = self.before.iter().flat_map(Manifest::anchors);
-        for anchor in facts.anchors.into_iter().chain(known) {
-            match self.hash_of(anchor.number)? {
-                Some(held) if held == anchor.hash => anchors.push(anchor),
-                Some(held) => {
-                    return Err(crate::manifest::Conflict::Anchor {
-                        refused: anchor,
-                        trusted: held,
-                    }
-                    .into());
-                }
-                None => {}
-            }
+        let edit = self.known_facts(facts, &chosen)?;
+        let told = Edit { segments: chosen.clone(), ..edit.clone() };
+        let told = Manifest::new(Network::default()).edited(told)?;
+        if !facts.is_unanchored_allowed {
+            self.refuse_unlinked(&told)?;
         }
-        let manifest = self.build_lookups(&chosen)?;
-        let is_held = |number| manifest.find_segment(number).is_some();
-        let known = self.before.iter().flat_map(Manifest::epochs);
-        let known = known.filter(|epoch| is_held(epoch.last)).collect::<Vec<_>>();
-        let epochs = facts.epochs.into_iter().chain(known).collect();
-        let difficulties = self.before.iter().flat_map(Manifest::difficulties).collect();
-        let edit = Edit { network, anchors, epochs, difficulties, ..Edit::default() };
-        let head = self.before.as_ref().and_then(Manifest::head);
-        let manifest = manifest.edited(edit)?.with_head(head);
+        let recorded = self.before.as_ref().and_then(Manifest::head);
+        let found = survey_head(Arc::clone(&self.disk), spec, &told.with_head(recorded))?;
+        let manifest = self.build_lookups(&chosen)?.edited(edit)?;
+        let manifest = manifest.with_head(found.record);
+        let manifest = manifest.with_lost(self.claimed.iter().copied().chain(found.lost));
+        let digest = self.keep_genesis(facts.genesis.as_deref())?;
+        let manifest = manifest.with_genesis_file(digest);
         self.disk.fsync_folder()?; // the names of the runs, before a manifest lists them
         self.set_damaged_aside()?;
         manifest.replace(&*self.disk)?;
         // A commit that it tells of was another manifest's.
         forget_journal(&*self.disk)?;
-        Ok(Repaired { manifest, left_out: self.left_out })
+        let (head_loss, head) = (found.missing, found.recovery);
+        Ok(Repaired { manifest, left_out: self.left_out, head_loss, head })
+    }
+
+    /// Everything but files that is known of the chosen segments: what is told now, and what the
+    /// manifest said that can be read.
+    fn known_facts(&self, facts: &ChainFacts, chosen: &[SegmentEntry]) -> Result<Edit, StoreError> {
+        let mut anchors = Vec::new();
+        let known = self.before.iter().flat_map(Manifest::anchors);
+        for anchor in facts.anchors.iter().copied().chain(known) {
+            match self.hash_of(anchor.number)? {
+                Some(held) if held == anchor.hash => anchors.push(anchor),
+                Some(trusted) => {
+                    return Err(Conflict::Anchor { refused: anchor, trusted }.into());
+                }
+                None => {}
+            }
+        }
+        let is_held = |number| chosen.iter().any(|entry| entry.range.contains(number));
+        let known = self.before.iter().flat_map(Manifest::epochs);
+        let known = known.filter(|epoch| is_held(epoch.last));
+        Ok(Edit {
+            network: self.network.clone(),
+            anchors,
+            epochs: facts.epochs.iter().copied().chain(known).collect(),
+            difficulties: self.before.iter().flat_map(Manifest::difficulties).collect(),
+            ..Edit::default()
+        })
+    }
+
+    /// Compares a file that is not listed with those that are, where they share blocks; gives the
+    /// reason why it is not listed. One hash stands for all blocks below it. Files that contradict each
+    /// other are refused: nobody here can tell which is right.
+    fn compare_with_chosen(&self, passed: &LeftOut) -> Result<String, StoreError> {
+        let Some(candidate) = self.candidates.get(&passed.file_name) else {
+            return Ok(passed.reason.clone());
+        };
+        let entry = &candidate.entry;
+        let edit = Edit { segments: vec![entry.clone()], ..Edit::default() };
+        let own = view_of(&self.files, Manifest::new(Network::default()).edited(edit)?);
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        for held in self.view.manifest().segments() {
+            let Some(shared) = overlap(held.range, entry.range) else { continue };
+            let number = shared.last();
+            let found = match block_on(own.read_hash(&mut reader, number)) {
+                Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
+                Err(error) => return Ok(format!("it cannot be read ({error}); {}", passed.reason)),
+                Ok(found) => found.ok_or(StoreError::NotHeld { number })?,
+            };
+            let expected = self.hash_of(number)?.ok_or(StoreError::NotHeld { number })?;
+            if found != expected {
+                return Err(StoreError::Differs {
+                    file: passed.file_name.clone(),
+                    what: format!("hash of block {number}, which {} holds too,", held.file_name),
+                    found: found.to_string(),
+                    expected: expected.to_string(),
+                });
+            }
+        }
+        Ok(passed.reason.clone())
+    }
+
+    /// Refuses ranges that may be of different chains: with a gap between two of them no hash tells that
+    /// they are of one. What the manifest listed together before stays together.
+    fn refuse_unlinked(&self, told: &Manifest) -> Result<(), StoreError> {
+        let coverage = told.coverage();
+        let files = |range: BlockRange| {
+            let segments = told.segments().iter();
+            segments.filter(move |it| overlap(it.range, range).is_some()).map(|it| &it.file_name)
+        };
+        let was_listed =
+            |name: &String| self.before.as_ref().is_some_and(|before| before.lists_segment(name));
+        let statuses = told.statuses();
+        let is_unlinked = |range: &BlockRange| {
+            let mut own = statuses.iter().filter(|(part, _)| overlap(*part, *range).is_some());
+            own.all(|(_, status)| *status == Status::Unanchored) && !files(*range).all(was_listed)
+        };
+        let unlinked = coverage.iter().rfind(|range| is_unlinked(range));
+        let other = coverage.iter().find(|range| Some(*range) != unlinked);
+        let (Some(range), Some(other)) = (unlinked, other) else { return Ok(()) };
+        let first = |range: BlockRange| files(range).next().cloned().unwrap_or_default();
+        let (file, other_file) = (first(*range), first(*other));
+        Err(StoreError::Unlinked { range: *range, file, other: *other, other_file })
+    }
+
+    /// Keeps the genesis.json that is given, if one is; what the manifest is to record of it.
+    fn keep_genesis(&self, given: Option<&[u8]>) -> Result<Option<B256>, StoreError> {
+        if let Some(bytes) = given {
+            keep_genesis(&*self.disk, &self.lock, bytes)?;
+            return Ok(Some(genesis_digest(bytes)));
+        }
+        match self.before.as_ref().and_then(Manifest::genesis_file) {
+            Some(recorded) => Ok(Some(recorded)),
+            None => Ok(read_genesis(&*self.disk)?.as_deref().map(genesis_digest)),
+        }
     }
 
     fn hash_of(&self, number: u64) -> Result<Option<B256>, StoreError> {
@@ -348,6 +456,10 @@ pub struct Repaired {
     pub manifest: Manifest,
     /// What it does not list.
     pub left_out: Vec<LeftOut>,
+    /// What the head's log lacks of what the manifest recorded: nothing is asked of it any more.
+    pub head_loss: Option<StoreError>,
+    /// What of the head's log was not taken.
+    pub head: Recovery,
 }
 
 /// Collects what the groups of one segment give, in order.
@@ -389,13 +501,43 @@ impl SegmentProof {
     }
 }
 
-/// Whether a manifest lists all segments of a folder, and every file that it lists is there.
+/// Whether a manifest lists all segments of a folder, and every file that it lists is there with its
+/// length, and the segments with their footers.
 fn is_whole(disk: &dyn Disk, manifest: &Manifest) -> Result<bool, StoreError> {
-    let present = disk.list()?;
-    let is_there = |name: &String| present.binary_search(name).is_ok();
-    let segments = manifest.segments().iter().map(|entry| &entry.file_name);
-    let mut listed = segments.chain(manifest.runs().iter().map(|entry| &entry.file_name));
-    Ok(listed.all(is_there) && unlisted_segments(disk)?.is_empty())
+    for entry in manifest.segments() {
+        match look_at_segment(disk, entry) {
+            Ok(()) => {}
+            Err(StoreError::Disk(error)) if !is_of_content(&error) && !error.is_missing() => {
+                return Err(error.into());
+            }
+            Err(_) => return Ok(false),
+        }
+    }
+    for entry in manifest.runs() {
+        match disk.file_bytes(&entry.file_name) {
+            Ok(bytes) if bytes == entry.bytes => {}
+            Err(error) if !is_of_content(&error) && !error.is_missing() => {
+                return Err(error.into());
+            }
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(unlisted_segments(disk)?.is_empty())
+}
+
+/// The blocks that the manifest says are or were held; without one, those of the segments that the
+/// journal names and that are not there.
+fn find_claims(
+    disk: &dyn Disk,
+    before: Option<&Manifest>,
+    present: &[String],
+) -> Result<Vec<BlockRange>, StoreError> {
+    if let Some(before) = before {
+        return Ok(before.coverage().into_iter().chain(before.lost().iter().copied()).collect());
+    }
+    let recorded = recorded_segments(disk)?;
+    let gone = recorded.iter().filter(|name| !present.contains(name));
+    Ok(gone.filter_map(|name| segment_range(name)).collect())
 }
 
 /// Whether anything of a data folder is there, be it damaged. Archives have a genesis.json beside them
@@ -409,35 +551,13 @@ fn view_of(files: &Arc<Files>, manifest: Manifest) -> Arc<View> {
     Arc::new(View::new(Arc::clone(files), manifest, Arc::new(HeadView::default())))
 }
 
-/// What a manifest would say of a segment file, by its footer.
-fn read_entry(disk: &dyn Disk, name: &str) -> Result<SegmentEntry, StoreError> {
-    let bytes = disk.file_bytes(name)?;
-    let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
-    let footer = disk.read_range(name, bytes.saturating_sub(footer_bytes)..bytes)?;
-    let footer = Footer::parse(&footer)
-        .map_err(|cause| StoreError::Segment { file: name.to_owned(), cause })?;
-    let facts = footer.facts;
-    let (digest, has_receipts) = (B256::from(footer.digest), facts.has_receipts);
-    let expected = segment_name(Held { range: facts.range, has_receipts }, digest);
-    if expected != name {
-        let (file, what, found) = (name.to_owned(), "name".to_owned(), name.to_owned());
-        return Err(StoreError::Differs { file, what, found, expected });
-    }
-    Ok(SegmentEntry {
-        range: facts.range,
-        file_name: expected,
-        bytes,
-        digest,
-        has_receipts,
-        parent_hash: facts.parent_hash,
-        last_hash: facts.last_hash,
-        transaction_count: facts.transaction_count,
-        log_count: facts.log_count,
-        difficulty: U256::ZERO,
-    })
-}
-
 /// Whether the bytes are at fault, not the disk.
 fn is_of_content(error: &DiskError) -> bool {
-    matches!(error, DiskError::Range { .. } | DiskError::Shrunk { .. } | DiskError::TooLarge { .. })
+    matches!(
+        error,
+        DiskError::Range { .. }
+            | DiskError::Shrunk { .. }
+            | DiskError::TooLarge { .. }
+            | DiskError::NotAFile { .. }
+    )
 }

@@ -31,6 +31,8 @@ pub struct Stat {
     pub coverage_receipts: Vec<BlockRange>,
     /// The ranges between those that are held.
     pub gaps: Vec<BlockRange>,
+    /// The ranges that were held once and are not any more.
+    pub lost: Vec<BlockRange>,
     /// The highest block.
     pub tip: Option<BlockId>,
     /// The highest block that will not change: the one that was recorded as final or, if that is higher,
@@ -123,6 +125,7 @@ impl Stat {
             network: manifest.network().clone(),
             coverage_receipts: view.coverage_receipts().to_vec(),
             gaps: gaps(coverage),
+            lost: view.lost(),
             tip,
             finalized,
             head: view.head_run(u64::MAX).map(|run| run.range),

@@ -23,7 +23,7 @@ use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
-use crate::layout::{join_ranges, slot_of};
+use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
@@ -168,6 +168,15 @@ impl View {
     #[must_use]
     pub fn coverage(&self) -> &[BlockRange] {
         &self.coverage
+    }
+
+    /// The ranges of blocks that were held once and cannot be read any more, lowest first.
+    #[must_use]
+    pub fn lost(&self) -> Vec<BlockRange> {
+        match self.manifest.lost() {
+            [] => Vec::new(), // as a rule
+            lost => subtract(lost, &self.coverage),
+        }
     }
 
     /// The ranges of blocks whose receipts can be read too.

@@ -11,17 +11,18 @@ mod rewind;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Anchors, Epoch};
-use chain::{Block, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
 use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
 
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
-use crate::genesis_file::{forget_genesis, keep_genesis};
+use crate::footer::look_at_segment;
+use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{Held, cut, plan_unmerged};
+use crate::layout::{Held, cut, overlap, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
@@ -96,22 +97,53 @@ impl Writer {
         Ok(Self { store, drafting, spec, head: None, is_settled: true, journal, unaccounted, lock })
     }
 
-    /// Keeps a genesis.json in the folder, in place of one that is there.
-    pub fn keep_genesis(&self, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Keeps a genesis.json in the folder, in place of one that is there, and records it. In between
+    /// nothing is recorded of it: so whatever a crash leaves, the manifest does not ask for another file.
+    pub fn keep_genesis(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.look()?;
-        Ok(keep_genesis(&**self.store.disk(), &self.lock, bytes)?)
+        let digest = Some(genesis_digest(bytes));
+        if self.view().manifest().genesis_file() != digest {
+            self.record_genesis(None)?;
+        }
+        keep_genesis(&**self.store.disk(), &self.lock, bytes)?;
+        self.record_genesis(digest)
+    }
+
+    /// Records the genesis.json that is there, if nothing is recorded of it: of a crash, or by a caller
+    /// who has seen that it is of this chain.
+    pub fn adopt_genesis(&mut self) -> Result<(), StoreError> {
+        if self.view().manifest().genesis_file().is_some() {
+            return Ok(());
+        }
+        let kept = read_genesis(&**self.store.disk())?;
+        self.record_genesis(kept.as_deref().map(genesis_digest))
     }
 
     /// Keeps no genesis.json any more: the folder, which holds no block yet, gets another chain.
-    pub fn forget_genesis(&self) -> Result<(), StoreError> {
+    pub fn forget_genesis(&mut self) -> Result<(), StoreError> {
         self.look()?;
+        self.record_genesis(None)?;
         Ok(forget_genesis(&**self.store.disk(), &self.lock)?)
+    }
+
+    fn record_genesis(&mut self, digest: Option<B256>) -> Result<(), StoreError> {
+        let next = self.view().manifest().clone().with_genesis_file(digest);
+        self.replace_as_it_is(next)
     }
 
     /// The segments that were neither listed nor left by a commit when the folder was opened.
     #[must_use]
     pub fn unaccounted(&self) -> &[String] {
         &self.unaccounted
+    }
+
+    /// Whether the segments that hold some of these blocks have the lengths and footers that the manifest
+    /// says. Their blocks are not read: [`crate::check`] proves them.
+    pub fn look_at_segments(&self, blocks: BlockRange) -> Result<(), StoreError> {
+        let view = self.view();
+        let listed = view.manifest().segments().iter();
+        let mut concerned = listed.filter(|entry| overlap(entry.range, blocks).is_some());
+        concerned.try_for_each(|entry| look_at_segment(&**self.store.disk(), entry))
     }
 
     /// What is held now.

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
         None => open(&path, &chain)?,
     };
     refuse_false_anchors(&writer.view(), &anchors)?;
-    chain.settle(&writer)?;
+    chain.settle(&mut writer)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     resume_merges(&mut writer, &chain.spec, threads);
     let units = plan_units(wanted, &writer.view().coverage_receipts(), &anchors);

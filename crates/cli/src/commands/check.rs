@@ -7,9 +7,9 @@ use store::journal::unlisted_segments;
 
 use crate::Failure;
 use crate::args::CheckArgs;
-use crate::data_folder::DataFolder;
+use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_chain::spec_of;
-use crate::folder_text::{pending_merge, unlisted_segment};
+use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
 use crate::progress::{Watch, per_second};
@@ -43,14 +43,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         watch.say(&format!("error: {error}"));
     }
     let recovery = folder.store.head_recovery();
-    for fault in head_faults(&recovery) {
+    for fault in head_faults(&recovery).into_iter().chain(irregular_files(&*folder.disk)?) {
         refused_count += 1;
         watch.say(&format!("error: {fault}"));
     }
     let elapsed = watch.finish();
     let unlisted = unlisted_segments(&*folder.disk)?;
     let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
-    for note in head_notes(&recovery).into_iter().chain(unlisted) {
+    let missing = view.lost().into_iter().map(lost_blocks);
+    for note in head_notes(&recovery).into_iter().chain(unlisted).chain(missing) {
         eprintln!("note: {note}");
     }
     let place = folder.path.display();

@@ -59,7 +59,7 @@ pub(crate) fn import(
     folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
     let mut writer = open_writer(&folder, chain.spec.clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
-    chain.settle(&writer)?;
+    chain.settle(&mut writer)?;
     resume_merges(&mut writer, &chain.spec, settings.threads);
     import_all(&mut writer, &chain.spec, &anchors, settings, files)?;
     Ok(folder)

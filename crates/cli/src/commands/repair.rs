@@ -10,7 +10,6 @@ use ingest::import::network_of;
 use ingest::pool::threads_default;
 use ingest::repair::{find_epochs, prove_next};
 use store::disk::{Disk, Folder};
-use store::genesis_file::read_genesis;
 use store::manifest::{Manifest, Network};
 use store::names::GENESIS_NAME;
 use store::read::block_on;
@@ -18,12 +17,13 @@ use store::repair::{ChainFacts, LeftOut, Repair, Repaired, is_data_folder};
 use store::{Reader, StoreError};
 
 use crate::Failure;
-use crate::args::DataArgs;
 use crate::args::repair::RepairArgs;
 use crate::chain_choice;
 use crate::commands::import::{open_writer, told};
-use crate::data_folder::{DataFolder, locate};
-use crate::folder_chain::proving_spec_of;
+use crate::data_folder::{DataFolder, irregular_files, locate};
+use crate::folder_chain::{FolderChain, proving_spec_of, read_kept_genesis};
+use crate::folder_text::lost_blocks;
+use crate::head_text::head_faults;
 use crate::output::{counted, print_lines};
 use crate::progress::Watch;
 use crate::trust_text::verdict;
@@ -38,8 +38,8 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         )));
     }
     let begun = Repair::begin(Arc::clone(&disk)).map_err(|error| refused(&error))?;
-    let Some(mut repair) = begun else { return repair_head(&args.data, &place.to_string()) };
-    let spec = choose_spec(args, &path, &*disk, &repair)?;
+    let Some(mut repair) = begun else { return repair_beside(args, &place.to_string()) };
+    let spec = choose_spec(args, &path, &repair)?;
     if let Some(spec) = &spec {
         let is_named = args.name.is_some() || ChainSpec::known(spec.name()).is_some();
         let network = network_of(spec);
@@ -62,30 +62,61 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     }
     watch.finish();
     let epochs = find_epochs(&repair.view(), &anchors)?;
-    let facts = ChainFacts { anchors: anchors.operator().collect(), epochs };
-    let repaired = repair.finish(facts).map_err(|error| refused(&error))?;
+    let genesis = args.chain.genesis.as_deref().map(chain_choice::read_genesis);
+    let facts = ChainFacts {
+        anchors: anchors.operator().collect(),
+        epochs,
+        genesis: genesis.transpose().map_err(Failure::Usage)?,
+        is_unanchored_allowed: args.unanchored,
+    };
+    let repaired = repair.finish(&spec, &facts).map_err(|error| refused(&error))?;
     print_lines(&page(&place.to_string(), &repaired))?;
-    let is_damaged = repaired.left_out.iter().any(|it| !it.is_superseded);
+    let is_damaged = repaired.left_out.iter().any(|it| !it.is_superseded)
+        || !repaired.manifest.lost().is_empty()
+        || repaired.head.has_damage();
     if is_damaged { Err(Failure::Told) } else { Ok(()) }
 }
 
-/// A folder whose manifest is intact may have lost the log of its head: then the loss is accepted.
-fn repair_head(args: &DataArgs, place: &str) -> Result<(), Failure> {
-    let line = match DataFolder::open_without_head(args)? {
-        (folder, Err(error @ StoreError::HeadLost { .. })) => {
+/// A folder whose manifest is intact may have lost its genesis.json, or the log of its head: the first
+/// is given again, the loss of the second is accepted.
+fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
+    let (folder, head) = DataFolder::open_without_head(&args.data)?;
+    let mut lines = Vec::new();
+    if args.chain.genesis.is_some()
+        && let Some(chain) = FolderChain::choose_if_told(&args.chain, Some(&folder))?
+    {
+        chain.settle(&mut open_writer(&folder, chain.spec.clone())?)?;
+        lines.push(format!("{place}/{GENESIS_NAME}: the given one is kept"));
+    }
+    read_kept_genesis(&folder).map_err(|error| told(&error))?;
+    let lost_before = folder.store.view().lost();
+    match head {
+        Err(error @ StoreError::HeadLost { .. }) => {
             let mut writer = open_writer(&folder, proving_spec_of(&folder))?;
             writer.accept_head_loss().map_err(|error| told(&error))?;
-            format!(
+            drop(writer);
+            folder.store.read_head(proving_spec_of(&folder)).map_err(|error| told(&error))?;
+            lines.push(format!(
                 "{error}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
                  any more: `quipu serve --upstream` fetches them again"
-            )
+            ));
         }
-        (_, head) => {
+        head => {
             head?;
-            format!("{place}: the manifest is intact: nothing was changed")
+            if lines.is_empty() {
+                lines.push(format!(
+                    "{place}: the manifest is intact, and files have the lengths and footers that it \
+                     says: nothing was changed; `quipu check` proves what is in them"
+                ));
+            }
         }
-    };
-    Ok(print_lines(&[line])?)
+    }
+    let lost = folder.store.view().lost();
+    lines.extend(lost.iter().map(|range| lost_blocks(*range)));
+    let irregular = irregular_files(&*folder.disk)?;
+    lines.extend(irregular.iter().cloned());
+    print_lines(&lines)?;
+    if lost == lost_before && irregular.is_empty() { Ok(()) } else { Err(Failure::Told) }
 }
 
 /// The chain id of a public network is no proof that the blocks are its own, and their rules are not
@@ -113,13 +144,18 @@ fn first_hash(repair: &Repair) -> Result<Option<B256>, Failure> {
 fn choose_spec(
     args: &RepairArgs,
     path: &Path,
-    disk: &dyn Disk,
     repair: &Repair,
 ) -> Result<Option<ChainSpec>, Failure> {
     let first_hash = first_hash(repair)?;
     let own = repair.network();
     let name = args.name.as_deref().or(own.name.as_deref());
-    let spec = match (chain_choice::spec_by_flags(&args.chain, name)?, read_genesis(disk)?) {
+    let by_flags = chain_choice::spec_by_flags(&args.chain, name)?;
+    let kept = if by_flags.is_some() {
+        None
+    } else {
+        repair.read_genesis().map_err(|error| told(&error))?
+    };
+    let spec = match (by_flags, kept) {
         (Some(spec), _) => Some(spec),
         (None, Some(text)) => {
             let place = || format!("{}/{GENESIS_NAME}", path.display());
@@ -160,7 +196,7 @@ fn refuse_false_name(name: Option<&str>, spec: Option<&ChainSpec>) -> Result<(),
 
 /// What was found, what was left out, and what cannot be known any more.
 fn page(place: &str, repaired: &Repaired) -> Vec<String> {
-    let Repaired { manifest, left_out } = repaired;
+    let Repaired { manifest, left_out, head_loss, head } = repaired;
     let text =
         |LeftOut { file_name, reason, .. }: &LeftOut| format!("left out {file_name}: {reason}");
     let mut lines: Vec<String> = left_out.iter().map(text).collect();
@@ -171,6 +207,9 @@ fn page(place: &str, repaired: &Repaired) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(head_loss.iter().map(|error| format!("{error}\n{place}: the loss is accepted")));
+    lines.extend(head_faults(head));
+    lines.extend(manifest.lost().iter().map(|range| lost_blocks(*range)));
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let network = manifest.network();
     let name = network.name.as_deref().unwrap_or("a chain without a name");
@@ -218,6 +257,12 @@ fn refused(error: &StoreError) -> Failure {
         return Failure::Work(anyhow!(
             "{error}\n  hint: these files are of different chains, or one is left over: move one of \
              them out of the folder and run the same command again; nothing was changed"
+        ));
+    }
+    if matches!(error, StoreError::Unlinked { .. }) {
+        return Failure::Work(anyhow!(
+            "{error}\n  hint: give --anchor NUMBER:HASH, list them as they are with --unanchored, or \
+             move the files of one of them out of the folder; nothing was changed"
         ));
     }
     if matches!(error, StoreError::NoSegment { .. }) {

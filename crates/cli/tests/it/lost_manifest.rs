@@ -189,6 +189,16 @@ fn a_follower_whose_manifest_goes_away_serves_on_and_says_so() {
     // What a head says of its chain is kept beside it.
     quipu(&["repair", "--data-dir", text(&copy)]).ends_with(0);
     quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
+    let manifest = String::from_utf8(fs::read(copy.join("manifest")).unwrap()).unwrap();
+    assert!(manifest.contains("\nhead 99 0x"), "the log is recorded again: {manifest}");
+    // A segment that nobody lists, and no log any more: one repair is enough.
+    let log = names(&copy, ".log").pop().unwrap();
+    fs::remove_file(copy.join(log)).unwrap();
+    let segment = names(&data.path(), ".segment").pop().unwrap();
+    fs::copy(data.path().join(&segment), copy.join(&segment)).unwrap();
+    let ran = quipu(&["repair", "--data-dir", text(&copy)]).ends_with(0);
+    assert!(ran.out.contains("the loss is accepted"), "{}", ran.out);
+    quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
 }
 
 #[test]
@@ -271,7 +281,8 @@ fn a_repair_leaves_out_what_is_superseded_or_false_and_says_why() {
     let ran = data.run("repair", &["--name", "sample"]).ends_with(1);
     assert!(ran.out.contains(&format!("left out {new}: ")), "{}", ran.out);
     assert!(ran.out.contains("blocks 0..49"), "{}", ran.out);
-    assert_eq!(data.files()["manifest"], part["manifest"]);
+    // What it held is not denied.
+    assert!(ran.out.contains("blocks 50..99 are lost: this folder knew them"), "{}", ran.out);
     data.run("check", &[]).ends_with(0);
     // The next import makes it whole again.
     data.import(&[]).ends_with(0);
@@ -349,6 +360,11 @@ fn a_lost_log_of_the_head_is_damage_until_the_loss_is_accepted() {
     let args = ["--upstream", &url, "--genesis", text(&genesis), "--poll-every", "50"];
     let follower = Logged::start(&copy, &args);
     follower.await_ready(200);
+    let begun = Instant::now();
+    let finalized = || follower.served.result("eth_getBlockByNumber", &json!(["finalized", false]));
+    while finalized()["number"] != "0x63" {
+        assert!(begun.elapsed() < DEADLINE, "{}", finalized());
+    }
     follower.stop();
     let log = names(&copy, ".log").pop().unwrap();
     let (log, away) = (copy.join(log), copy.join("away"));
@@ -378,9 +394,14 @@ fn a_lost_log_of_the_head_is_damage_until_the_loss_is_accepted() {
         assert!(ran.err.contains("quipu repair"), "{}", ran.err);
     }
     assert!(files(&copy) == before);
-    let ran = quipu(&["repair", "--data-dir", path]).ends_with(0);
+    let ran = quipu(&["repair", "--data-dir", path]).ends_with(1);
     assert!(ran.out.contains("the loss is accepted"), "{}", ran.out);
+    assert!(ran.out.contains("blocks 99..99 are lost"), "{}", ran.out);
     quipu(&["check", "--data-dir", path]).ends_with(0);
+    let served = Served::start(&copy, &[]);
+    let answer = served.call("eth_getBlockByNumber", &json!(["0x63", false]));
+    assert_eq!(answer["error"]["code"], 4444, "final blocks are not denied: {answer}");
+    served.stop();
     let follower = Logged::start(&copy, &args);
     follower.await_ready(200);
     check_same(&follower.served, &asked);

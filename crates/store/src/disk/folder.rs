@@ -9,12 +9,14 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::OpenFile;
-use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+use super::{
+    DataFile, Disk, DiskError, Held, Irregular, LockGuard, Operation, is_file_name, range_bytes,
+};
 
 /// Bytes of what is read about the holder of a lock.
 const HOLDER_BYTES_MAX: usize = 200;
@@ -82,6 +84,24 @@ impl Folder {
             .map_err(|cause| DiskError::from_system(path.display().to_string(), operation, cause))
     }
 
+    /// The same to what must be a regular file if it is there: to open a FIFO would wait for its other
+    /// end forever, and a device may do anything.
+    fn with_regular_file<T>(
+        &self,
+        name: &str,
+        operation: Operation,
+        act: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> Result<T, DiskError> {
+        let found = self.with_file(name, operation, |path| match fs::metadata(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(|it| irregular_kind(it.file_type())),
+        });
+        if let Some(kind) = found? {
+            return Err(DiskError::NotAFile { place: self.file_place(name), operation, kind });
+        }
+        self.with_file(name, operation, act)
+    }
+
     fn file_place(&self, name: &str) -> String {
         self.path.join(name).display().to_string()
     }
@@ -99,8 +119,30 @@ impl Folder {
         Ok(bytes)
     }
 
+    /// All names that files could have, sorted, with what is there if it is no regular file.
+    fn entries(&self) -> Result<Vec<(String, Option<&'static str>)>, DiskError> {
+        let read = || {
+            let mut entries = Vec::new();
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                let name = entry.file_name().into_string().ok().filter(|name| is_file_name(name));
+                let kind = entry.file_type()?;
+                // A link is what it leads to. One that leads nowhere is a file that cannot be read.
+                let kind = if kind.is_symlink() {
+                    fs::metadata(entry.path()).ok().and_then(|it| irregular_kind(it.file_type()))
+                } else {
+                    irregular_kind(kind)
+                };
+                entries.extend(name.map(|name| (name, kind)));
+            }
+            entries.sort_unstable();
+            Ok(entries)
+        };
+        read().map_err(|cause| self.failed(Operation::List, cause))
+    }
+
     fn open_to_read(&self, name: &str) -> Result<(File, u64), DiskError> {
-        self.with_file(name, Operation::Read, |path| {
+        self.with_regular_file(name, Operation::Read, |path| {
             let file = File::open(path)?;
             let file_bytes = file.metadata()?.len();
             Ok((file, file_bytes))
@@ -114,26 +156,17 @@ impl Disk for Folder {
     }
 
     fn list(&self) -> Result<Vec<String>, DiskError> {
-        let read = || {
-            let mut names = Vec::new();
-            for entry in fs::read_dir(&self.path)? {
-                let entry = entry?;
-                let name = entry.file_name().into_string().ok();
-                let kind = entry.file_type()?;
-                // A link is what it leads to. One that leads nowhere is a file that cannot be read.
-                let is_file = kind.is_file()
-                    || (kind.is_symlink()
-                        && !fs::metadata(entry.path()).is_ok_and(|it| it.is_dir()));
-                names.extend(name.filter(|name| is_file && is_file_name(name)));
-            }
-            names.sort_unstable();
-            Ok(names)
-        };
-        read().map_err(|cause| self.failed(Operation::List, cause))
+        let names = self.entries()?.into_iter().filter(|(_, kind)| kind.is_none());
+        Ok(names.map(|(name, _)| name).collect())
+    }
+
+    fn irregular(&self) -> Result<Vec<Irregular>, DiskError> {
+        let entries = self.entries()?.into_iter();
+        Ok(entries.filter_map(|(name, kind)| Some(Irregular { name, kind: kind? })).collect())
     }
 
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
-        self.with_file(name, Operation::Read, |path| Ok(fs::metadata(path)?.len()))
+        self.with_regular_file(name, Operation::Read, |path| Ok(fs::metadata(path)?.len()))
     }
 
     fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
@@ -159,17 +192,17 @@ impl Disk for Folder {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_file(name, Operation::Write, |path| File::create(path)?.write_all(bytes))
+        self.with_regular_file(name, Operation::Write, |path| File::create(path)?.write_all(bytes))
     }
 
     fn append(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.with_file(name, Operation::Append, |path| {
+        self.with_regular_file(name, Operation::Append, |path| {
             OpenOptions::new().append(true).open(path)?.write_all(bytes)
         })
     }
 
     fn fsync_file(&self, name: &str) -> Result<(), DiskError> {
-        self.with_file(name, Operation::FsyncFile, |path| File::open(path)?.sync_all())
+        self.with_regular_file(name, Operation::FsyncFile, |path| File::open(path)?.sync_all())
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -187,7 +220,7 @@ impl Disk for Folder {
     }
 
     fn lock(&self, name: &str) -> Result<LockGuard, DiskError> {
-        let attempt = self.with_file(name, Operation::Lock, |path| {
+        let attempt = self.with_regular_file(name, Operation::Lock, |path| {
             let file = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -205,6 +238,18 @@ impl Disk for Folder {
             Err(holder) => Err(DiskError::Locked { place: self.file_place(name), holder }),
         }
     }
+}
+
+/// What something is that is no regular file.
+fn irregular_kind(found: fs::FileType) -> Option<&'static str> {
+    let kinds = [
+        (found.is_file(), None),
+        (found.is_dir(), Some("a directory")),
+        (found.is_fifo(), Some("a FIFO")),
+        (found.is_socket(), Some("a socket")),
+    ];
+    let known = kinds.into_iter().find(|(is_kind, _)| *is_kind).map(|(_, kind)| kind);
+    known.unwrap_or(Some("a device"))
 }
 
 /// A file whose lock is held, and which names its holder for as long.
@@ -263,6 +308,7 @@ impl Drop for LockedFile {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::process::Command;
 
     use super::*;
 
@@ -282,5 +328,43 @@ mod tests {
         assert_eq!(disk.list().unwrap(), ["dangling.segment", "linked.segment"]);
         assert_eq!(disk.read("linked.segment", 10).unwrap(), b"far");
         assert!(disk.read("dangling.segment", 10).unwrap_err().is_missing());
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_by_name_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        symlink(at("pipe"), at("linked")).unwrap();
+        symlink("/dev/null", at("null")).unwrap();
+        fs::write(at("file"), "file").unwrap();
+        let disk = Folder::open(folder.path()).unwrap();
+        assert_eq!(disk.list().unwrap(), ["file"]);
+        let found = disk.irregular().unwrap();
+        let found: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.kind)).collect();
+        let kinds = [
+            ("inner", "a directory"),
+            ("linked", "a FIFO"),
+            ("null", "a device"),
+            ("pipe", "a FIFO"),
+        ];
+        assert_eq!(found, kinds);
+        for (name, kind) in kinds {
+            for refused in [
+                disk.read(name, 9).map(drop),
+                disk.read_range(name, 0..1).map(drop),
+                disk.file_bytes(name).map(drop),
+                disk.open(name).map(drop),
+                disk.write(name, b"x"),
+                disk.append(name, b"x"),
+                disk.fsync_file(name),
+                disk.lock(name).map(drop),
+            ] {
+                let refused = refused.unwrap_err().to_string();
+                assert!(refused.contains(&format!("/{name}: ")), "{refused}");
+                assert!(refused.ends_with(&format!("this is {kind}, not a file")), "{refused}");
+            }
+        }
     }
 }

@@ -147,7 +147,7 @@ fn staying_after_a_failure_is_made_durable_too() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(1, Failure::NoSpace); // the batch is in the file, its fsync failed
+    disk.fail_after(3, Failure::NoSpace); // the batch is in the file, its fsync failed
     script[2](&mut head).unwrap_err();
     assert_eq!(shown(&open(&disk).unwrap().0), states[3]);
     head.rewind(head.view().tip().unwrap().hash()).unwrap();
@@ -164,7 +164,7 @@ fn what_a_failed_fsync_left_in_memory_is_not_built_upon() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(1, Failure::Io);
+    disk.fail_after(3, Failure::Io); // the fsync, after two looks at the file and the append
     script[2](&mut head).unwrap_err();
     let (mut head, recovery) = open(&disk).unwrap();
     assert!(recovery.is_clean());

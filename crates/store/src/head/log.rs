@@ -5,7 +5,8 @@
 //!
 //! A batch counts with its last record, the tip. A log is only added to by the process that wrote
 //! its beginning, and only while nothing failed: whatever else is at its end (a torn write, a failed
-//! fsync after which memory and disk may differ) stays behind in a generation that nobody adds to.
+//! fsync after which memory and disk may differ) stays behind in a generation that nobody adds to. So
+//! does a file that is not the one which was written any more, because somebody cut or replaced it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,53 +50,92 @@ pub(super) struct Log {
     disk: Arc<dyn Disk>,
     /// The highest generation that there is or may be.
     generation: u64,
-    /// The batches of the log, if it can be added to.
-    batch_count: Option<u64>,
+    /// What the log has, if it can be added to.
+    written: Option<WrittenLog>,
     /// What its last tip says is final, if it can be added to.
     finality: Finality,
     old: OldFiles,
 }
 
+/// What this process wrote to a log and made durable.
+#[derive(Debug)]
+struct WrittenLog {
+    batches: u64,
+    file_bytes: u64,
+    /// The last record, a tip: two logs of one length differ in it.
+    last_record: Vec<u8>,
+}
+
+impl WrittenLog {
+    /// Whether the file of this name ends as it was written.
+    fn check(&self, disk: &dyn Disk, name: &str) -> Result<(), HeadError> {
+        let changed = |found: String| HeadError::LogChanged {
+            place: format!("{}/{name}", disk.place()),
+            found,
+            expected: self.file_bytes,
+        };
+        let file_bytes = match disk.file_bytes(name) {
+            Err(error) if error.is_missing() => return Err(changed("is not there".to_owned())),
+            found => found?,
+        };
+        if file_bytes != self.file_bytes {
+            return Err(changed(format!("has {file_bytes} bytes")));
+        }
+        let last_bytes = u64::try_from(self.last_record.len()).unwrap_or(u64::MAX);
+        let range = file_bytes.saturating_sub(last_bytes)..file_bytes;
+        if disk.read_range(name, range)? != self.last_record {
+            return Err(changed("ends with another record".to_owned()));
+        }
+        Ok(())
+    }
+}
+
 impl Log {
     /// A log after `generation`; the first change begins it.
     pub(super) fn new(disk: Arc<dyn Disk>, generation: u64, old: OldFiles) -> Self {
-        Self { disk, generation, batch_count: None, finality: Finality::default(), old }
+        Self { disk, generation, written: None, finality: Finality::default(), old }
     }
 
     /// Whether the disk is known to hold exactly what the last change left, and this of finality.
     pub(super) fn is_settled_with(&self, finality: Finality) -> bool {
-        self.batch_count.is_some() && self.finality == finality
+        self.written.is_some() && self.finality == finality
     }
 
     /// Makes the tree durable, which is what the log holds, these blocks, and another tip; and what
-    /// is final.
+    /// is final. If the file is not what was written, that is told as an error, and the next change
+    /// writes a log of its own.
     pub(super) fn add(
         &mut self,
         next: &Tree,
         added: &[Arc<HeadBlock>],
         finality: Finality,
     ) -> Result<(), HeadError> {
-        let batches = self.batch_count.take().filter(|count| *count < BATCHES_MAX);
-        let (Some(batches), Some(base)) = (batches, next.base()) else {
+        let written = self.written.take().filter(|written| written.batches < BATCHES_MAX);
+        let (Some(written), Some(base)) = (written, next.base()) else {
             return self.replace(next, finality);
         };
-        let batch = batches.saturating_add(1);
-        let mut writer =
-            Writer { disk: &*self.disk, name: log_name(self.generation), buffer: Vec::new() };
+        let batch = written.batches.saturating_add(1);
+        let name = log_name(self.generation);
+        let checked = written.check(&*self.disk, &name); //  0. a batch on other bytes would be lost
+        if matches!(checked, Err(HeadError::LogChanged { .. })) {
+            self.old.set_aside.insert(name);
+            return checked;
+        }
+        checked?;
+        let mut writer = Writer::new(&*self.disk, name, written.file_bytes);
         for block in added {
             writer.block(batch, block)?;
         }
         writer.tip(batch, tip_of(next, base, finality))?; // 1. the batch is in the file
-        writer.flush()?;
         self.disk.fsync_file(&writer.name)?; //             2. it is durable
-        (self.batch_count, self.finality) = (Some(batch), finality);
+        (self.written, self.finality) = (Some(writer.finish(batch)), finality);
         Ok(())
     }
 
     /// Makes the tree and what is final durable in a log of its own, which takes the place of the one
     /// before.
     pub(super) fn replace(&mut self, next: &Tree, finality: Finality) -> Result<(), HeadError> {
-        self.batch_count = None;
+        self.written = None;
         let Some(base) = next.base() else {
             return Ok(()); // a head that never had a block has no log
         };
@@ -104,25 +144,25 @@ impl Log {
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
         self.keep_damaged()?; //                            0. a copy, before anything can go
-        let batches = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
+        let written = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
         self.disk.fsync_file(HEAD_STAGED)?; //              2. the contents are durable
         self.old.removed.insert(before);
         self.disk.rename(HEAD_STAGED, &name)?; //           3. the highest generation counts
         self.disk.fsync_folder()?; //                       4. the name is durable
-        (self.batch_count, self.finality) = (Some(batches), finality);
+        (self.written, self.finality) = (Some(written), finality);
         self.sweep(); //                                    5. the others are worthless
         Ok(())
     }
 
     /// Writes the whole tree: each canonical block is a batch, so that damage costs only what is
-    /// above it, and one more has the side branches. Returns how many batches there are.
-    fn stage(&self, next: &Tree, base: Base, finality: Finality) -> Result<u64, HeadError> {
+    /// above it, and one more has the side branches.
+    fn stage(&self, next: &Tree, base: Base, finality: Finality) -> Result<WrittenLog, HeadError> {
         let canonical = u64::try_from(next.canonical().len()).unwrap_or(u64::MAX);
         let whole_batches = canonical.saturating_add(1);
         let start = LogStart { generation: self.generation, whole_batches, base };
-        self.disk.write(HEAD_STAGED, &start.encode())?;
-        let name = HEAD_STAGED.to_owned();
-        let mut writer = Writer { disk: &*self.disk, name, buffer: Vec::new() };
+        let start = start.encode();
+        self.disk.write(HEAD_STAGED, &start)?;
+        let mut writer = Writer::new(&*self.disk, HEAD_STAGED.to_owned(), length(start.len()));
         for (batch, block) in (1..).zip(next.canonical()) {
             writer.block(batch, block)?;
             encode_tip(batch, Tip { hash: block.hash(), finality }, &mut writer.buffer);
@@ -131,14 +171,15 @@ impl Log {
             writer.block(whole_batches, block)?;
         }
         writer.tip(whole_batches, tip_of(next, base, finality))?;
-        writer.flush()?;
-        Ok(whole_batches)
+        Ok(writer.finish(whole_batches))
     }
 
     /// Makes the log believe that it has so many batches.
     #[cfg(test)]
     pub(super) fn pretend_batches(&mut self, count: u64) {
-        self.batch_count = Some(count);
+        if let Some(written) = &mut self.written {
+            written.batches = count;
+        }
     }
 
     /// Removes what is worthless. What cannot be removed now harms nobody and is tried again.
@@ -189,22 +230,42 @@ struct Writer<'a> {
     disk: &'a dyn Disk,
     name: String,
     buffer: Vec<u8>,
+    /// How long the file is without what is in the buffer.
+    file_bytes: u64,
+    /// The last tip.
+    last_record: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(disk: &'a dyn Disk, name: String, file_bytes: u64) -> Self {
+        Self { disk, name, buffer: Vec::new(), file_bytes, last_record: Vec::new() }
+    }
+
     fn block(&mut self, batch: u64, block: &HeadBlock) -> Result<(), HeadError> {
         encode_block(batch, block.block(), &mut self.buffer)?;
         if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn tip(&mut self, batch: u64, tip: Tip) -> Result<(), HeadError> {
+        let begin = self.buffer.len();
         encode_tip(batch, tip, &mut self.buffer);
+        self.last_record = self.buffer.get(begin..).unwrap_or_default().to_vec();
         self.flush()
     }
 
     fn flush(&mut self) -> Result<(), HeadError> {
         self.disk.append(&self.name, &self.buffer)?;
+        self.file_bytes = self.file_bytes.saturating_add(length(self.buffer.len()));
         self.buffer.clear();
         Ok(())
     }
+
+    /// What the file has when everything is in it.
+    fn finish(self, batches: u64) -> WrittenLog {
+        WrittenLog { batches, file_bytes: self.file_bytes, last_record: self.last_record }
+    }
+}
+
+fn length(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

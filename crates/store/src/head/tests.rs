@@ -430,3 +430,55 @@ fn names_of_logs_are_told_from_others() {
         assert_eq!(log::log_generation(name), expected, "{name}");
     }
 }
+
+/// Does something to the log of a head that goes on, which tells it once and then writes a log of its
+/// own.
+fn check_log_changed(change: impl FnOnce(&FaultyDisk), said: &str) {
+    let (disk, mut head, blocks) = head_with("aaa");
+    head.extend(run(id(&blocks[2]), "b")).unwrap();
+    change(&disk);
+    let more = run(id(&run(id(&blocks[2]), "b")[0]), "c");
+    let refused = head.extend(more.clone()).unwrap_err();
+    assert!(matches!(&refused, HeadError::LogChanged { .. }), "{refused}");
+    let refused = refused.to_string();
+    assert!(refused.contains("head-1.log") && refused.contains(said), "{refused}");
+    assert_eq!(letters(&head.view()), "aaab", "the change is not done");
+    head.extend(more).unwrap();
+    check(&disk, &head, "aaabc");
+    let names = disk.list().unwrap();
+    assert!(names.contains(&"head-2.log".to_owned()), "{names:?}");
+    assert!(!names.contains(&"head-1.log".to_owned()), "{names:?}");
+}
+
+#[test]
+fn a_log_that_somebody_cut_replaced_or_removed_is_told_and_written_anew() {
+    let read = |disk: &FaultyDisk| disk.read("head-1.log", 1 << 20).unwrap();
+    check_log_changed(
+        |disk| {
+            let bytes = read(disk);
+            disk.write("head-1.log", &bytes[..bytes.len() - 1]).unwrap();
+        },
+        "bytes, this process wrote",
+    );
+    check_log_changed(|disk| disk.append("head-1.log", b"x").unwrap(), "bytes, this process wrote");
+    check_log_changed(|disk| disk.remove("head-1.log").unwrap(), "is not there");
+    // A log of the same length, as of another chain.
+    check_log_changed(
+        |disk| {
+            let mut bytes = read(disk);
+            *bytes.last_mut().unwrap() ^= 1;
+            disk.write("head-1.log", &bytes).unwrap();
+        },
+        "ends with another record",
+    );
+}
+
+#[test]
+fn a_log_that_somebody_cut_is_kept_for_whoever_wants_to_look() {
+    let (disk, mut head, blocks) = head_with("aaa");
+    disk.write("head-1.log", b"cut").unwrap();
+    let more = run(id(&blocks[2]), "b");
+    head.extend(more.clone()).unwrap_err();
+    head.extend(more).unwrap();
+    assert_eq!(disk.read("head-1.damaged", 9).unwrap(), b"cut");
+}

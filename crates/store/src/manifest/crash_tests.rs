@@ -163,8 +163,8 @@ fn an_fsync_that_lies_may_cost_the_manifest_but_never_gives_another() {
 fn the_wrong_order_would_be_caught() {
     let (old, new) = old_and_new();
     let without_fsync = |disk: &FaultyDisk| {
-        disk.write(STAGED_NAME, &new.encode())?;
-        disk.rename(STAGED_NAME, MANIFEST_NAME)?;
+        disk.write("manifest.staged", &new.encode())?;
+        disk.rename("manifest.staged", MANIFEST_NAME)?;
         disk.fsync_folder()
     };
     let in_place = |disk: &FaultyDisk| {

@@ -59,7 +59,10 @@ pub(super) fn sample() -> Manifest {
         gone: BTreeSet::new(),
         cut: None,
     };
-    Manifest::new(Network::default()).edited(edit).unwrap()
+    let manifest = Manifest::new(Network::default()).edited(edit).unwrap();
+    let lost = [(9000, 9099), (9100, 9999), (8400, 8450)];
+    let lost = lost.map(|(first, last)| BlockRange::from_ends(first, last).unwrap());
+    manifest.with_genesis_file(Some(B256::repeat_byte(9))).with_lost(lost)
 }
 
 /// A text with its right checksum.
@@ -80,8 +83,9 @@ fn the_text_is_the_one_that_is_documented() {
     let run_digest = digest("07");
     let (first, second, third) = (hash_of(8191), hash_of(8447), hash_of(24_600));
     let lines = format!(
-        "quipu manifest 1\nnetwork mainnet\nchain 1\ngenesis {}\n\
+        "quipu manifest 1\nnetwork mainnet\nchain 1\ngenesis {}\ngenesis-file {}\n\
          anchor 8447 {second}\nepoch 0 8191\ndifficulty 24576 7\n\
+         lost 8448 8450\nlost 9000 9999\n\
          segment 0 8191 0-8191.seg 128 {} receipts {} {first} 8191 16382 8191\n\
          segment 8192 8447 8192-8447.seg 8192128 {} receipts {first} {second} 8447 16894 8447\n\
          segment 24576 24600 24576-24600.seg 24576128 {} noreceipts {} {third} 24600 49200 24600\n\
@@ -89,6 +93,7 @@ fn the_text_is_the_one_that_is_documented() {
          run transactions 2 2 transactions-2-2.run 154 {run_digest}\n\
          run blocks 0 1 blocks-0-1.run 77 {run_digest}\n",
         digest("d4"),
+        digest("09"),
         digest("9f"),
         B256::ZERO,
         digest("a4"),
@@ -189,6 +194,11 @@ fn a_text_with_a_right_checksum_is_still_checked() {
         (format!("{head}anchor 1 {digest}\nanchor 1 {digest}\n"), "line 6: \"anchor 1"),
         (format!("{head}anchor x {digest}\n"), "line 5: anchor: \"x\""),
         (format!("{head}epoch 2 1\nepoch 1 1\n"), "line 5: \"epoch 2 1\" where"),
+        (format!("{head}lost 5 4\n"), "line 5: blocks 5..4 are"),
+        (format!("{head}lost 5 6\nlost 1 2\n"), "line 5: \"lost 5 6\" where"),
+        (format!("{head}lost 1 2\nlost 3 4\n"), "line 5: \"lost 1 2\" where"),
+        (format!("{head}lost 1 2\nsegment 2 3 a 1 {rest}\n"), "line 5: \"lost 1 2\" where"),
+        (format!("{head}genesis-file x\n"), "line 5: digest of genesis.json: \"x\""),
         (format!("{head}\n"), "line 5: no line of a manifest begins so: \"\""),
         (format!("{head}chain 1\n"), "line 3: \"chain -\" where"),
         ("quipu manifest 1\n".to_owned(), "line 2: \"checksum"),
@@ -338,4 +348,20 @@ fn total_difficulties_follow_from_one_that_is_told_and_must_agree() {
         let refusal = above.edited(edit).unwrap_err();
         assert!(matches!(refusal, Conflict::Difficulty { .. }), "{refusal}");
     }
+}
+
+#[test]
+fn lost_blocks_are_remembered_until_they_are_held_or_cut_off() {
+    let range = |first, last| BlockRange::from_ends(first, last).unwrap();
+    let manifest = with_segment(&Manifest::new(Network::default()), segment(0, 255)).unwrap();
+    let manifest = manifest.with_lost([range(200, 300), range(512, 767), range(301, 511)]);
+    assert_eq!(manifest.lost(), [range(256, 767)]);
+    let held = with_segment(&manifest, segment(512, 767)).unwrap();
+    assert_eq!(held.lost(), [range(256, 511)]);
+    let whole = with_segment(&held, segment(256, 511)).unwrap();
+    assert_eq!(whole.lost(), []);
+    let cut = manifest.edited(Edit { cut: Some(400), ..Edit::default() }).unwrap();
+    assert_eq!(cut.lost(), [range(256, 400)]);
+    let cut = manifest.edited(Edit { cut: Some(255), ..Edit::default() }).unwrap();
+    assert_eq!(cut.lost(), []);
 }

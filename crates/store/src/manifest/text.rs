@@ -8,10 +8,12 @@
 //! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
+//! genesis-file SHA256          of genesis.json; the line is only there if the folder keeps one
 //! head NUMBER HASH             or -; the line is only there if there is a head's log
 //! anchor NUMBER HASH
 //! epoch NUMBER LAST_BLOCK
 //! difficulty NUMBER TOTAL_BEFORE
+//! lost FIRST LAST              blocks that were held or that the head reached, and that no file has
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
 //! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
@@ -35,11 +37,24 @@ impl Manifest {
     /// The text of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { network, head, anchors, epochs, difficulties, segments, runs } = self;
+        let Self {
+            network,
+            genesis_file,
+            head,
+            anchors,
+            epochs,
+            difficulties,
+            lost,
+            segments,
+            runs,
+        } = self;
         let mut text = format!("{TITLE}{VERSION}\n");
         put(&mut text, format_args!("network {}", known(network.name.as_deref())));
         put(&mut text, format_args!("chain {}", known(network.chain_id)));
         put(&mut text, format_args!("genesis {}", known(network.genesis_hash)));
+        if let Some(digest) = genesis_file {
+            put(&mut text, format_args!("genesis-file {digest}"));
+        }
         if let Some(HeadRecord { block }) = head {
             let block = block.map(|BlockId { number, hash }| format!("{number} {hash}"));
             put(&mut text, format_args!("head {}", known(block)));
@@ -52,6 +67,9 @@ impl Manifest {
         }
         for (number, before) in difficulties {
             put(&mut text, format_args!("difficulty {number} {before}"));
+        }
+        for range in lost {
+            put(&mut text, format_args!("lost {} {}", range.first(), range.last()));
         }
         for entry in segments {
             let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } =
@@ -107,6 +125,7 @@ impl Manifest {
             }
             "chain" => self.network.chain_id = words.parse_known("chain id")?,
             "genesis" => self.network.genesis_hash = words.parse_known("genesis hash")?,
+            "genesis-file" => self.genesis_file = Some(words.parse("digest of genesis.json")?),
             "head" => {
                 let number = words.parse_known("head")?;
                 let block = |number| -> Result<BlockId, TextFault> {
@@ -126,6 +145,7 @@ impl Manifest {
                 let number = words.parse("first block")?;
                 self.difficulties.insert(number, words.parse("difficulty")?);
             }
+            "lost" => self.lost.push(range_of(words)?),
             "segment" => self.segments.push(segment_of(words)?),
             "run" => self.runs.push(run_of(words)?),
             other => return Err(words.fault("no line of a manifest begins so", other)),
@@ -153,11 +173,15 @@ impl Manifest {
     }
 }
 
-fn segment_of(words: &mut Words<'_>) -> Result<SegmentEntry, TextFault> {
+fn range_of(words: &mut Words<'_>) -> Result<BlockRange, TextFault> {
     let line = words.line;
     let (first, last) = (words.parse("first block")?, words.parse("last block")?);
+    BlockRange::from_ends(first, last).ok_or(TextFault::Range { line, first, last })
+}
+
+fn segment_of(words: &mut Words<'_>) -> Result<SegmentEntry, TextFault> {
     Ok(SegmentEntry {
-        range: BlockRange::from_ends(first, last).ok_or(TextFault::Range { line, first, last })?,
+        range: range_of(words)?,
         file_name: words.next().to_owned(),
         bytes: words.parse("file length")?,
         digest: words.parse("digest")?,

@@ -14,12 +14,15 @@ use segment::Wanted;
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, Failure, FaultyDisk};
 use crate::error::StoreError;
+use crate::genesis_file::read_recorded_genesis;
 use crate::head::HeadLimits;
+use crate::head::fixture::spec;
 use crate::journal::unlisted_segments;
 use crate::layout::{Held, plan_segments};
 use crate::limits::Limits;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, MANIFEST_NAME, Manifest, Network, RunEntry, SegmentEntry};
+use crate::names::GENESIS_NAME;
 use crate::part::Workshop;
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -266,6 +269,37 @@ fn a_segment_that_an_older_manifest_does_not_list_is_left_alone_and_told() {
 }
 
 #[test]
+fn a_crash_while_the_genesis_file_is_replaced_never_leaves_one_that_is_refused() {
+    let kept = |disk: &FaultyDisk| {
+        let manifest = Manifest::load(disk).unwrap().unwrap();
+        (read_recorded_genesis(disk, &manifest).unwrap().unwrap(), manifest.genesis_file())
+    };
+    for step in 0.. {
+        let disk = FaultyDisk::new(step);
+        let chain = truth(range(0, 10), b'a');
+        let mut shelf = Shelf::open(disk.clone(), chain.clone(), Limits::default()).unwrap();
+        shelf.writer.keep_genesis(b"old").unwrap();
+        disk.stop_after(step);
+        let is_done = shelf.writer.keep_genesis(b"new").is_ok();
+        let shelf = shelf.crashed(NAMES);
+        let (found, _) = kept(&disk);
+        assert!(found == b"new" || (found == b"old" && !is_done), "step {step}");
+        drop(shelf);
+        // The next writer records what is there.
+        let mut shelf = Shelf::open(disk.clone(), chain, Limits::default()).unwrap();
+        shelf.writer.adopt_genesis().unwrap();
+        assert!(kept(&disk).1.is_some(), "step {step}");
+        disk.write(GENESIS_NAME, b"other").unwrap();
+        let refused = read_recorded_genesis(&disk, shelf.view().manifest()).unwrap_err();
+        assert!(matches!(refused, StoreError::GenesisFile { .. }), "{refused}");
+        if is_done {
+            assert!(step > 8, "three files are replaced");
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_repair_leaves_out_a_segment_of_another_chain_id() {
     let mut shelf = Shelf::new(range(8000, 8500));
     shelf.bring(&[whole(8000, 8100), whole(8192, 8300)]).unwrap();
@@ -280,9 +314,27 @@ fn a_repair_leaves_out_a_segment_of_another_chain_id() {
     assert_eq!(left_out.len(), 1, "{left_out:?}");
     assert_eq!((&left_out[0].file_name, left_out[0].is_superseded), (&names[1], false));
     assert!(left_out[0].reason.contains("chain id is 2"), "{left_out:?}");
-    let repaired = repair.finish(ChainFacts::default()).unwrap();
+    let repaired = repair.finish(&spec(), &ChainFacts::default()).unwrap();
     assert_eq!(repaired.manifest.coverage(), [range(8000, 8100)]);
     assert!(disk.list().unwrap().contains(&names[1]));
+}
+
+#[test]
+fn a_repair_without_a_manifest_remembers_what_the_journal_names_and_nobody_has() {
+    let mut shelf = Shelf::new(range(8000, 8500));
+    shelf.bring(&[whole(8000, 8100)]).unwrap();
+    let disk = shelf.disk.clone();
+    drop(shelf);
+    disk.remove(MANIFEST_NAME).unwrap();
+    let gone = "blocks-0000008050-0000008191-0011223344556677.segment";
+    let text = format!("quipu journal 1\n{gone}\n");
+    let checksum = crc32fast::hash(text.as_bytes());
+    disk.write("journal", format!("{text}checksum {checksum:08x}\n").as_bytes()).unwrap();
+    let mut repair = Repair::begin(Arc::new(disk.clone())).unwrap().unwrap();
+    repair.take(0, Ok(ProvenSegment::default())).unwrap();
+    let repaired = repair.finish(&spec(), &ChainFacts::default()).unwrap();
+    assert_eq!(repaired.manifest.coverage(), [range(8000, 8100)]);
+    assert_eq!(repaired.manifest.lost(), [range(8101, 8191)]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::head::{Head, HeadBlock, HeadLimits, Recovery, Superseded};
-use crate::head_reader::{Seam, check_record, find_seam};
+use crate::head_reader::{Seam, check_record, find_seam, record_of, record_with, survey_head};
 use crate::layout::Held;
 use crate::manifest::HeadRecord;
 use crate::notice::{keep_notice, read_notice};
@@ -72,9 +72,12 @@ impl Writer {
         self.replace_as_it_is(view.manifest().clone().with_head(Some(record)))
     }
 
-    /// Asks nothing of the head's log any more: what it lost is lost.
+    /// Asks no more of the head's log than what it has: what it lost is lost, and the block that was
+    /// recorded is remembered as lost.
     pub fn accept_head_loss(&mut self) -> Result<(), StoreError> {
-        let next = self.view().manifest().clone().with_head(None);
+        let view = self.view();
+        let found = survey_head(self.store.disk().clone(), &self.spec, view.manifest())?;
+        let next = view.manifest().clone().with_head(found.record).with_lost(found.lost);
         self.replace_as_it_is(next)
     }
 
@@ -308,20 +311,4 @@ impl Writer {
             }
         }
     }
-}
-
-/// What a manifest can say of a head's log: its highest block that will not change.
-fn record_of(head: &Head) -> Option<HeadRecord> {
-    record_with(head, head.finality())
-}
-
-/// The same if this is what is final.
-fn record_with(head: &Head, finality: Finality) -> Option<HeadRecord> {
-    head.next_of_base()?;
-    let view = head.view();
-    let is_held = |block: &BlockId| {
-        view.find_block(block.number).is_some_and(|found| found.hash() == block.hash)
-    };
-    let base = head.base().map(|(number, hash)| BlockId { number, hash });
-    Some(HeadRecord { block: finality.finalized.filter(is_held).or(base) })
 }

@@ -88,6 +88,8 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Merge { .. }
         | StoreError::ManifestMissing { .. }
         | StoreError::HeadLost { .. }
+        | StoreError::GenesisFile { .. }
+        | StoreError::Unlinked { .. }
         | StoreError::FolderGone { .. }
         | StoreError::Conflict(
             Conflict::Blocks { .. }
@@ -118,6 +120,8 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         StoreError::Changing => "another process writes to it: run the same command again",
         StoreError::ManifestMissing { .. }
         | StoreError::HeadLost { .. }
+        | StoreError::GenesisFile { .. }
+        | StoreError::Unlinked { .. }
         | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })
@@ -171,7 +175,10 @@ impl Tally {
             per_second(self.transaction_count, elapsed)
         );
         for (count, what) in [
-            (self.held_count, "held already (`quipu check` proves what is held)"),
+            (
+                self.held_count,
+                "held already (of their segments only length and footer were looked at: `quipu check` proves them)",
+            ),
             (self.outside_count, "without a wanted block"),
             (self.refused_count, "REFUSED"),
         ] {

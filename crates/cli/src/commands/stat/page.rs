@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use store::BlockId;
 use store::stat::Stat;
 
-use crate::folder_text::pending_merge;
+use crate::folder_text::{lost_blocks, pending_merge};
 use crate::output::{grouped, ratio};
 use crate::trust_text::{anchor, sentence, word};
 
@@ -47,6 +47,7 @@ pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
         "coverage": coverage.collect::<Vec<_>>(),
         "coverage_receipts": ranges(&stat.coverage_receipts),
         "gaps": ranges(&stat.gaps),
+        "lost": ranges(&stat.lost),
         "tip": block(stat.tip),
         "finalized": block(stat.finalized),
         "head": stat.head.map(|it| json!({ "first": it.first(), "last": it.last() })),
@@ -82,8 +83,10 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     let name = stat.network.name.as_deref().unwrap_or("no chain yet");
     let chain_id = stat.network.chain_id.map(|chain_id| format!(", chain id {chain_id}"));
     let mut lines = vec![format!("{name}{} in {place}", chain_id.unwrap_or_default())];
+    let lost = stat.lost.iter().map(|range| lost_blocks(*range));
     if stat.block_count == 0 {
         lines.push("holds no block yet".to_owned());
+        lines.extend(lost);
         return lines;
     }
     lines.push(format!(
@@ -106,6 +109,7 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX)),
         grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX))
     ));
+    lines.extend(lost);
     let pending = stat.pending_merges.iter();
     lines.extend(pending.map(|blocks| pending_merge(*blocks)));
     lines

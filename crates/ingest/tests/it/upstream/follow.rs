@@ -9,6 +9,7 @@ use chain::BlockRange;
 use ingest::follow::Settings;
 use ingest::upstream::{AskLimits, Health, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
+use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
 
 use super::backfill::upstreams;
@@ -469,5 +470,38 @@ fn what_fails_now_is_served_when_the_fault_ends() {
         followed.check(&chain);
         followed.end();
         node.switch(chain[..100].to_vec(), 60);
+    }
+}
+
+/// Seen: what came after the cut was acknowledged, and lost at the next start.
+#[test]
+fn a_follower_whose_log_is_cut_or_removed_beneath_it_loses_nothing() {
+    let (runtime, chain) = (runtime(), chain(110));
+    for is_removed in [false, true] {
+        let node = Node::start(runtime.handle(), chain[..100].to_vec());
+        node.set_finality(Some(90));
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![node.url()], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(chain[99].hash());
+        let log = data.files().into_keys().find(|name| is_head_file(name)).unwrap();
+        let log = data.folder.path().join(log);
+        if is_removed {
+            std::fs::remove_file(&log).unwrap();
+        } else {
+            let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+            file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+        }
+        for length in [105, 110] {
+            node.switch(chain[..length].to_vec(), 92);
+            followed.wait_tip(chain[length - 1].hash());
+        }
+        followed.end();
+        let store = data.store();
+        let recovery = store.read_head(data.spec.clone()).unwrap();
+        assert!(!recovery.has_damage(), "{recovery:?}");
+        assert_eq!(store.view().coverage(), [range(90, 109)]);
+        let is_kept = data.files().keys().any(|name| name.ends_with(".damaged"));
+        assert_eq!(is_kept, !is_removed);
     }
 }
