@@ -20,7 +20,11 @@ use super::ask_limits::AskLimits;
 use super::error::AskError;
 use super::http::Http;
 use super::pace::{Pace, Queue};
+use super::tip_doubt::TipDoubt;
 use super::websocket::WebSocket;
+
+/// Bytes of the answer to a short question: a block without its transactions in full, and to spare.
+pub(super) const SHORT_BYTES_MAX: usize = 8 << 20;
 
 /// One node.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub struct Upstream {
     busy: Mutex<Option<(Instant, AskError)>>,
     /// It does not know `eth_getBlockReceipts`.
     pub(super) lacks_block_receipts: AtomicBool,
+    /// Whether it has the tips that it tells.
+    pub(super) tip_doubt: TipDoubt,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,7 @@ impl Upstream {
             refuses_batches: AtomicBool::new(false),
             busy: Mutex::default(),
             lacks_block_receipts: AtomicBool::new(false),
+            tip_doubt: TipDoubt::default(),
         })
     }
 
@@ -186,16 +193,29 @@ impl Upstream {
                 answered => return budget.take(answered?),
             }
         }
-        // As many at a time as the node is asked at the most: what comes is counted before more is
-        // asked for.
+        // As many at a time as there is room for, each as large as it may be: what comes is counted
+        // before more is asked for.
         let mut answers = Vec::with_capacity(calls.len());
-        for calls in calls.chunks(self.limits.concurrency_max.max(1)) {
-            let singles = calls.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
+        let mut rest = calls;
+        while !rest.is_empty() {
+            let room = budget.room(self.single_bytes_max(queue));
+            let (now, later) =
+                rest.split_at(room.min(self.limits.concurrency_max).clamp(1, rest.len()));
+            let singles = now.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
             for answered in join_all(singles).await {
                 answers.extend(budget.take(answered?)?);
             }
+            rest = later;
         }
         Ok(answers)
+    }
+
+    /// Bytes of the answer to one question, as opposed to several in one message.
+    fn single_bytes_max(&self, queue: Queue) -> usize {
+        match queue {
+            Queue::Common => self.limits.answer_bytes_max,
+            Queue::Ahead => self.limits.answer_bytes_max.min(SHORT_BYTES_MAX),
+        }
     }
 
     async fn ask_halves(
@@ -213,18 +233,20 @@ impl Upstream {
     /// Sends one message when it is its turn.
     async fn send(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let turn = self.pace.turn(queue).await;
+        let bytes_max = match calls {
+            [_] => self.single_bytes_max(queue),
+            _ => self.limits.answer_bytes_max,
+        };
         let answered = match &self.wire {
-            Wire::Http(http) => {
-                match http.ask(encode_calls(calls, 1).into(), self.limits.answer_bytes_max).await {
-                    Ok(body) => match decode_message(&body) {
-                        Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
-                        Ok(Message::Refusal(error)) | Err(error) => Err(error),
-                        Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
-                    },
-                    Err(error) => Err(error),
-                }
-            }
-            Wire::WebSocket(socket) => socket.ask(calls).await,
+            Wire::Http(http) => match http.ask(encode_calls(calls, 1).into(), bytes_max).await {
+                Ok(body) => match decode_message(&body) {
+                    Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
+                    Ok(Message::Refusal(error)) | Err(error) => Err(error),
+                    Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
+                },
+                Err(error) => Err(error),
+            },
+            Wire::WebSocket(socket) => socket.ask(calls, bytes_max).await,
         };
         let pressed = match &answered {
             Ok(answers) => answers.iter().find_map(pressure),
@@ -252,6 +274,11 @@ pub(super) struct ByteBudget {
 impl ByteBudget {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { left: bytes_max, bytes_max }
+    }
+
+    /// How many answers of this size there is room for.
+    fn room(&self, bytes: usize) -> usize {
+        self.left.checked_div(bytes).unwrap_or(self.left)
     }
 
     /// Takes answers if there is room for them.

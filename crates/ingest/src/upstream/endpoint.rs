@@ -10,14 +10,11 @@ use hyper::body::Bytes;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::client::pause;
+use super::client::{SHORT_BYTES_MAX, pause};
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::http::Http;
 use super::identity::Identity;
-
-/// Bytes of a block without transactions in full, and to spare.
-pub(super) const IDENTITY_BYTES_MAX: usize = 8 << 20;
 
 /// An endpoint over HTTP or HTTPS.
 #[derive(Debug)]
@@ -77,7 +74,7 @@ impl Endpoint {
 
     async fn ask_call(&self, call: &Call) -> Result<(Answer, Option<SocketAddr>), AskError> {
         let body = encode_calls(std::slice::from_ref(call), 1);
-        let (body, connection) = self.ask_on(body.into(), IDENTITY_BYTES_MAX).await?;
+        let (body, connection) = self.ask_on(body.into(), SHORT_BYTES_MAX).await?;
         let answers = match decode_message(&body)? {
             Message::Answers(answers) => in_order(answers, 1, 1)?,
             Message::Refusal(error) => return Err(error),

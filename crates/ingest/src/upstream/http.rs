@@ -18,14 +18,15 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
 use super::error::AskError;
+use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
 
 /// Connections that nobody uses are kept so long.
@@ -60,10 +61,7 @@ impl Http {
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .build(connector);
+        let client = client_builder().build(connector);
         let (connections, connection_count) = (Mutex::default(), AtomicU64::new(0));
         Ok(Self { connections, connection_count, client, url, limits })
     }
@@ -135,6 +133,21 @@ impl Http {
     }
 }
 
+/// How connections are kept, and noticed to be dead.
+fn client_builder() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_MAX)
+        // One connection of HTTP/2 carries all questions, and a question that is given up does not end
+        // it: without a sign of life it would be used for ever.
+        .http2_keep_alive_interval(PING_AFTER)
+        .http2_keep_alive_timeout(PONG_MAX)
+        .http2_keep_alive_while_idle(true);
+    builder
+}
+
 async fn read_body(
     response: Response<hyper::body::Incoming>,
     bytes_max: usize,
@@ -170,4 +183,56 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use hyper::server::conn::http2;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Seen: a dead connection of HTTP/2 was never noticed, and every question on it waited in vain.
+    #[tokio::test]
+    async fn a_connection_of_http_2_whose_other_end_has_vanished_ends_after_twenty_seconds() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let limits = AskLimits { answer_timeout: Duration::from_hours(1), ..AskLimits::default() };
+        let mut http = Http::new(url, limits).unwrap();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls::client_config_unused().unwrap())
+            .https_or_http()
+            .enable_http2()
+            .build();
+        http.client = client_builder().http2_only(true).build(connector);
+        let (vanish, vanished) = oneshot::channel::<()>();
+        let node = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answer = async |_| Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())));
+            let mut connection = http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service_fn(answer));
+            tokio::select! {
+                ended = &mut connection => ended.unwrap(),
+                _ = vanished => {}
+            }
+            // Neither closed nor read any more.
+            std::future::pending::<()>().await;
+            drop(connection);
+        });
+        http.ask(Bytes::new(), 1024).await.unwrap();
+        vanish.send(()).unwrap();
+        tokio::time::pause();
+        let begun = Instant::now();
+        let refused = http.ask(Bytes::new(), 1024).await.unwrap_err();
+        assert!(matches!(refused, AskError::Broken(_)), "{refused}");
+        let took = begun.elapsed();
+        assert!(took <= Duration::from_secs(21), "{took:?}");
+        node.abort();
+    }
 }

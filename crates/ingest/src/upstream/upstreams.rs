@@ -111,6 +111,8 @@ struct Refusals {
     unknown: Option<(u64, String)>,
     /// Who answered that it does not give it, or did not give it in time.
     refused: Vec<String>,
+    /// Whose blocks do not fit.
+    differing: Vec<String>,
     /// Whether a node that gave no answer now may give it soon.
     may_come: bool,
 }
@@ -311,6 +313,7 @@ impl Upstreams {
                     && !other.is_late_with_blocks()
                     && other.unknown_among(wanted).is_none()
                     && other.lacking_among(wanted).is_none()
+                    && other.differing_among(wanted).is_none()
             })
         };
         match subject {
@@ -467,6 +470,52 @@ impl Upstreams {
         }
     }
 
+    /// A node's block cannot be rebuilt: what becomes of the node depends on why.
+    pub fn blame(&self, place: Place, cause: &FetchError) {
+        match cause {
+            FetchError::UnknownFork { .. } => {
+                self.left_known_forks(place, cause);
+            }
+            FetchError::Rebuild { number, fault } if !fault.is_lie() => {
+                self.lacks_post_states(place, *number, &fault.to_string());
+            }
+            FetchError::Rebuild { .. } => self.lied(place, &cause.to_string()),
+            FetchError::Ask(_)
+            | FetchError::NotThere { .. }
+            | FetchError::Elsewhere { .. }
+            | FetchError::Moved { .. }
+            | FetchError::UnservedTip { .. } => {
+                if let Some(member) = self.members.get(place) {
+                    member.failed(&cause.to_string(), self.rest);
+                }
+            }
+        }
+    }
+
+    /// A node's blocks do not fit those that are held, or those of another node. Nobody knows which of
+    /// both is right: it is not asked for blocks by number for long, and for all else as before.
+    pub fn differs(&self, place: Place, against: Option<Place>, said: &str) {
+        let Some(member) = self.members.get(place) else { return };
+        if member.differs(against, said, self.rest) {
+            let upstream = member.upstream.name();
+            warn!(upstream, said, "not asked to fill gaps: its blocks do not fit");
+        }
+        if against.is_none() {
+            // Whoever was doubted because of this one may be right.
+            self.members.iter().for_each(|other| other.fits_without(place));
+        }
+    }
+
+    /// A node contradicts a block that is final here and that those have whose word counts for more. It
+    /// proved no lie, but its word is of no use: it is not asked for long.
+    pub fn outvoted(&self, place: Place, said: &str) {
+        if let Some(member) = self.members.get(place).filter(|member| !member.is_set_aside()) {
+            member.set_aside(said, self.rest);
+            let upstream = member.upstream.name();
+            error!(upstream, said, "set aside: it contradicts what is final here and elsewhere");
+        }
+    }
+
     /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
     /// and asked for other blocks. Tells what is to be said of it.
     pub fn left_known_forks(&self, place: Place, cause: &FetchError) -> String {
@@ -534,18 +583,26 @@ impl Refusals {
             self.refused.push(format!("{}: {said}", member.upstream.name()));
             return true;
         }
+        if let Some(said) = member.differing_among(wanted) {
+            self.differing.push(format!("{}: {said}", member.upstream.name()));
+            return true;
+        }
         false
     }
 
     /// Why there is no answer, if waiting does not help.
     fn into_error(self) -> Option<UpstreamsError> {
-        let Self { missing, unknown, refused, may_come } = self;
+        let Self { missing, unknown, refused, differing, may_come } = self;
         if let Some((number, said)) = unknown {
             return Some(UpstreamsError::UnknownFork { number, said, is_settled: !may_come });
         }
         if let Some((number, said)) = missing {
             return Some(UpstreamsError::NotThere { number, said: said.join("; ") });
         }
-        (!refused.is_empty()).then(|| UpstreamsError::NoneLeft(refused.join("; ")))
+        if !refused.is_empty() {
+            return Some(UpstreamsError::NoneLeft(refused.join("; ")));
+        }
+        let said = differing.join("; ");
+        (!differing.is_empty() && !may_come).then_some(UpstreamsError::OtherBranch { said })
     }
 }

@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::RestLimits;
+use super::{Place, RestLimits};
 use crate::log_limit::LogLimit;
 use crate::upstream::client::Upstream;
 use crate::upstream::wanted_block::WantedBlock;
@@ -51,6 +51,7 @@ struct State {
     /// Until then others are asked for blocks first.
     blocks_last_until: Option<Instant>,
     lacking: Option<LackingBlocks>,
+    differing: Option<DifferingBlocks>,
     log: LogLimit,
     is_failure_logged: bool,
     is_delay_logged: bool,
@@ -61,6 +62,16 @@ struct State {
 struct LackingBlocks {
     /// The highest of them: all below it are of the same kind.
     last: u64,
+    said: String,
+    until: Instant,
+    is_logged: bool,
+}
+
+/// That a node's blocks do not fit those that are held, or those of another node.
+#[derive(Clone, Debug)]
+struct DifferingBlocks {
+    /// The other node, if it is one.
+    against: Option<Place>,
     said: String,
     until: Instant,
     is_logged: bool,
@@ -276,6 +287,36 @@ impl Member {
         is_lacking.then(|| lacking.said.clone())
     }
 
+    /// Its blocks do not fit, though nothing proves that it lies. Tells whether that is to be logged.
+    pub(super) fn differs(&self, against: Option<Place>, said: &str, rest: RestLimits) -> bool {
+        let mut state = self.lock();
+        let was_logged = state.differing_blocks().is_some_and(|it| it.is_logged);
+        let is_logged = was_logged || state.log.allow();
+        let now = Instant::now();
+        let until = now.checked_add(rest.set_aside).unwrap_or(now);
+        let said = said.to_owned();
+        state.last_error = Some(said.clone());
+        state.differing = Some(DifferingBlocks { against, said, until, is_logged });
+        is_logged && !was_logged
+    }
+
+    /// What was said of its blocks, if they do not fit and some are asked for that it chooses: one that
+    /// is asked for by its hash is that block or none.
+    pub(super) fn differing_among(&self, wanted: &[WantedBlock]) -> Option<String> {
+        let state = self.lock();
+        let differing = state.differing_blocks()?;
+        let is_chosen = wanted.iter().any(|which| which.hash().is_none());
+        is_chosen.then(|| differing.said.clone())
+    }
+
+    /// Forgets that its blocks do not fit those of this node, which do not fit themselves.
+    pub(super) fn fits_without(&self, other: Place) {
+        let mut state = self.lock();
+        if state.differing.as_ref().is_some_and(|it| it.against == Some(other)) {
+            state.differing = None;
+        }
+    }
+
     /// Tells whether this is news: what was asked before it was set aside may come in after.
     pub(super) fn lied(&self, said: &str, rest: RestLimits) -> bool {
         if !self.is_rested() && self.lock().is_set_aside {
@@ -332,6 +373,10 @@ impl Member {
 impl State {
     fn unknown_block(&self) -> Option<&UnknownBlock> {
         self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
+    }
+
+    fn differing_blocks(&self) -> Option<&DifferingBlocks> {
+        self.differing.as_ref().filter(|differing| differing.until > Instant::now())
     }
 
     fn lacking_blocks(&self) -> Option<&LackingBlocks> {

@@ -77,6 +77,9 @@ struct State {
     spoiled_count: u64,
     /// Letters that are added to every block with its transactions.
     padding: String,
+    /// Questions over HTTP that are not answered yet, and the most of them at a time.
+    under_way: u64,
+    most_under_way: u64,
     /// Looks at the follower before every answer.
     observer: Box<dyn FnMut(u64) + Send>,
     methods: BTreeMap<String, u64>,
@@ -103,6 +106,8 @@ impl Node {
             news_count: 0,
             spoiled_count: 0,
             padding: String::new(),
+            under_way: 0,
+            most_under_way: 0,
             observer: Box::new(|_| ()),
             methods: BTreeMap::new(),
         };
@@ -185,6 +190,13 @@ impl Node {
         self.lock().message_count
     }
 
+    /// The most questions over HTTP that waited for their answers at a time, since this was last asked.
+    pub(crate) fn most_under_way(&self) -> u64 {
+        let mut state = self.lock();
+        let under_way = state.under_way;
+        std::mem::replace(&mut state.most_under_way, under_way)
+    }
+
     /// How often a method was called.
     pub(crate) fn count(&self, method: &str) -> u64 {
         self.lock().methods.get(method).copied().unwrap_or(0)
@@ -253,9 +265,7 @@ impl State {
             let error = json!({"code": -32000, "message": "not available"});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
-        if let Some(Fault::RefusedNames(code, message)) = fault
-            && (params[0] == "safe" || params[0] == "finalized")
-        {
+        if let Some((code, message)) = fault.and_then(|fault| fault.refusal_of(&params[0])) {
             let error = json!({"code": code, "message": message});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
@@ -269,6 +279,9 @@ impl State {
                     fault.filter(|_| is_full).inspect(|fault| fault.spoil_block(&mut block));
                     if fault == Some(Fault::NoHash) {
                         block["hash"] = Value::Null;
+                    }
+                    if params[0] == "latest" {
+                        fault.inspect(|fault| fault.spoil_tip(&mut block));
                     }
                     if is_full && !self.padding.is_empty() {
                         block["padding"] = json!(self.padding);
@@ -349,11 +362,16 @@ async fn respond(
     state: Arc<Mutex<State>>,
 ) -> Result<Response<Answer>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let (fault, answer) = state.lock().unwrap().respond(&body);
+    let (fault, answer) = {
+        let mut state = state.lock().unwrap();
+        state.under_way += 1;
+        state.most_under_way = state.most_under_way.max(state.under_way);
+        state.respond(&body)
+    };
     let text = answer.to_string();
     (state.lock().unwrap().observer)(text.len() as u64);
     let whole = |text: &str| Answer { text: Some(text.to_owned().into()), breaks: false };
-    Ok(match fault {
+    let response = match fault {
         Some(Fault::Status(status, retry_after)) => {
             let mut response = Response::builder().status(status);
             if let Some(seconds) = retry_after {
@@ -374,7 +392,9 @@ async fn respond(
             Response::builder().header("connection", "close").body(whole(&text)).unwrap()
         }
         _ => Response::new(whole(&text)),
-    })
+    };
+    state.lock().unwrap().under_way -= 1;
+    Ok(response)
 }
 
 /// A body that may break off.
