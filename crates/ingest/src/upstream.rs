@@ -11,6 +11,7 @@ mod address;
 mod answers;
 mod ask_limits;
 mod client;
+mod connections;
 mod endpoint;
 mod error;
 mod fetch;

@@ -17,7 +17,8 @@ use tracing::debug;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::error::AskError;
+use super::connections::Told;
+use super::error::{AskError, FetchError};
 use super::http::Http;
 use super::pace::{Pace, Queue};
 use super::tip_doubt::TipDoubt;
@@ -162,13 +163,53 @@ impl Upstream {
         }
     }
 
-    /// Changes when an answer came over a connection that is new: whoever is at its other end may be
-    /// another node.
+    /// The number of the connection on which news can come: whoever is at the other end of the next one
+    /// may be another node. HTTP has none.
     pub(super) fn connection(&self) -> u64 {
         match &self.wire {
-            Wire::Http(http) => http.connection(),
+            Wire::Http(_) => 0,
             Wire::WebSocket(socket) => socket.connection(),
         }
+    }
+
+    /// Whether all answers came over connections on which the node said which chain it follows, if it
+    /// said so on this one.
+    pub(super) fn is_identified_on(&self, connection: u64) -> bool {
+        match &self.wire {
+            Wire::Http(http) => http.connections.unsaid_count() == 0,
+            Wire::WebSocket(socket) => socket.connection() == connection,
+        }
+    }
+
+    /// Whoever answers next may be another.
+    pub(super) fn forget_identity(&self) {
+        if let Wire::Http(http) = &self.wire {
+            http.connections.forget();
+        }
+    }
+
+    /// Which chain the node follows, by every connection that carried an answer.
+    pub(super) async fn fetch_identities(&self) -> Result<Told, FetchError> {
+        match &self.wire {
+            Wire::Http(http) => http.connections.identify(|| self.fetch_identity()).await,
+            Wire::WebSocket(_) => {
+                let identities = vec![self.fetch_identity().await?];
+                Ok(Told { identities, is_complete: true })
+            }
+        }
+    }
+
+    /// The answers to questions that belong together: in one message, or one after the other, so that
+    /// they go over one connection.
+    pub(super) async fn ask_together(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        if !self.refuses_batches.load(Ordering::Relaxed) {
+            return self.ask_soon(calls).await;
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            answers.extend(self.ask_soon(std::slice::from_ref(call)).await?);
+        }
+        Ok(answers)
     }
 
     async fn ask_once(
@@ -238,9 +279,15 @@ impl Upstream {
             _ => self.limits.answer_bytes_max,
         };
         let answered = match &self.wire {
-            Wire::Http(http) => match http.ask(encode_calls(calls, 1).into(), bytes_max).await {
-                Ok(body) => match decode_message(&body) {
-                    Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
+            Wire::Http(http) => match http.ask_on(encode_calls(calls, 1).into(), bytes_max).await {
+                Ok((body, connection)) => match decode_message(&body) {
+                    Ok(Message::Answers(answers)) => {
+                        let answers = in_order(answers, 1, calls.len());
+                        if let Some(connection) = connection.filter(|_| answers.is_ok()) {
+                            http.connections.answered(connection, calls);
+                        }
+                        answers
+                    }
                     Ok(Message::Refusal(error)) | Err(error) => Err(error),
                     Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
                 },

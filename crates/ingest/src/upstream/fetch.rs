@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::answers::{Answer, Call};
 use super::client::{ByteBudget, Upstream};
+use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_hash};
@@ -156,9 +157,7 @@ struct ReceiptPlaceJson {
 impl Upstream {
     /// Chain id and genesis hash.
     pub async fn fetch_identity(&self) -> Result<Identity, FetchError> {
-        let calls =
-            [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")];
-        let mut answers = self.ask_soon(&calls).await?.into_iter();
+        let mut answers = self.ask_together(&identity_calls()).await?.into_iter();
         let chain_id = chain_id_of(answers.next())?;
         let genesis = genesis_of(answers.next())?;
         let genesis: Vec<_> =

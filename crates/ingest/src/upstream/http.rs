@@ -3,11 +3,8 @@
 //! Knows: one pool of kept connections, limits of size and time, compressed answers.
 //! Never knows: what is asked.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -25,6 +22,7 @@ use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
+use super::connections::Connections;
 use super::error::AskError;
 use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
@@ -33,16 +31,11 @@ use super::tls;
 const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
-/// Connections that are remembered; so many are never open at a time.
-const CONNECTIONS_MAX: usize = 1024;
 
 /// One node over HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
-    /// Our ends of the connections that carried an answer.
-    connections: Mutex<BTreeSet<SocketAddr>>,
-    /// How many of them there were.
-    connection_count: AtomicU64,
+    pub(super) connections: Connections,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: UpstreamUrl,
     limits: AskLimits,
@@ -62,31 +55,10 @@ impl Http {
             .enable_all_versions()
             .wrap_connector(connector);
         let client = client_builder().build(connector);
-        let (connections, connection_count) = (Mutex::default(), AtomicU64::new(0));
-        Ok(Self { connections, connection_count, client, url, limits })
+        Ok(Self { connections: Connections::default(), client, url, limits })
     }
 
-    /// How many connections carried an answer so far.
-    pub(super) fn connection(&self) -> u64 {
-        self.connection_count.load(Ordering::Relaxed)
-    }
-
-    fn note_connection(&self, connection: SocketAddr) {
-        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= CONNECTIONS_MAX {
-            known.clear();
-        }
-        if known.insert(connection) {
-            self.connection_count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Sends a body; gives back the answer's.
-    pub(super) async fn ask(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
-        self.ask_on(body, bytes_max).await.map(|(body, _)| body)
-    }
-
-    /// The same, with our end of the connection that carried it.
+    /// Sends a body; gives back the answer's, with our end of the connection that carried it.
     pub(super) async fn ask_on(
         &self,
         body: Bytes,
@@ -120,7 +92,7 @@ impl Http {
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let connection = response.extensions().get::<HttpInfo>().map(HttpInfo::local_addr);
         if let Some(connection) = connection {
-            self.note_connection(connection);
+            self.connections.note(connection);
         }
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
         let body = read_body(response, bytes_max).await?;
@@ -225,11 +197,11 @@ mod tests {
             std::future::pending::<()>().await;
             drop(connection);
         });
-        http.ask(Bytes::new(), 1024).await.unwrap();
+        http.ask_on(Bytes::new(), 1024).await.unwrap();
         vanish.send(()).unwrap();
         tokio::time::pause();
         let begun = Instant::now();
-        let refused = http.ask(Bytes::new(), 1024).await.unwrap_err();
+        let refused = http.ask_on(Bytes::new(), 1024).await.unwrap_err();
         assert!(matches!(refused, AskError::Broken(_)), "{refused}");
         let took = begun.elapsed();
         assert!(took <= Duration::from_secs(21), "{took:?}");

@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::Message as Frame;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls};
 use super::ask_limits::AskLimits;
+use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::identity::Identity;
@@ -55,8 +56,8 @@ impl SubscriptionLink {
         let limits = AskLimits { answer_bytes_max: MESSAGE_BYTES_MAX, ..limits };
         let (stream, keep_alive) = connect(url, &limits).await?;
         let mut link = Self { stream, keep_alive, time: limits.answer_timeout };
-        let chain_id = link.ask(&Call::new("eth_chainId", "[]"), 1).await?;
-        let genesis = Call::new("eth_getBlockByNumber", "[\"0x0\",false]");
+        let [chain_id, genesis] = identity_calls();
+        let chain_id = link.ask(&chain_id, 1).await?;
         let genesis = link.ask(&genesis, 2).await?;
         let identity = identity_of(chain_id, genesis)?;
         Ok((link, identity))

@@ -9,6 +9,7 @@ mod claims;
 mod error;
 mod member;
 mod news;
+mod verdicts;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -19,7 +20,7 @@ use alloy_primitives::B256;
 use chain::{Activation, ChainSpec, Fork};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{error, warn};
+use tracing::error;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
@@ -422,22 +423,26 @@ impl Upstreams {
     async fn identify(&self, member: &Member) -> Option<Identity> {
         let name = member.upstream.name();
         let time = self.claim_timeout(member);
-        let asked = timeout(time, member.upstream.fetch_identity()).await;
+        let connection = member.upstream.connection();
+        let asked = timeout(time, member.upstream.fetch_identities()).await;
         let asked = asked.unwrap_or_else(|_| Err(member.upstream.late(time).into()));
-        let identity = match asked {
-            Ok(identity) => identity,
+        let told = match asked {
+            Ok(told) => told,
             Err(cause) => {
                 member.failed(&cause.to_string(), self.rest);
                 return None;
             }
         };
-        if let Some(difference) = identity.find_difference(self.chain_id, self.genesis_hash) {
+        let find_difference = |it: &Identity| it.find_difference(self.chain_id, self.genesis_hash);
+        if let Some(difference) = told.identities.iter().find_map(find_difference) {
             error!(upstream = name, %difference, "set aside: it follows another chain");
             member.set_aside(&format!("it follows another chain: {difference}"), self.rest);
             return None;
         }
-        member.identified();
-        Some(identity)
+        // A connection that was made meanwhile is not the one that was asked, unless there was none.
+        let connection = if connection == 0 { member.upstream.connection() } else { connection };
+        member.identified(connection, told.is_complete);
+        told.identities.first().copied()
     }
 
     /// What is needed to rebuild some blocks, and who told it.
@@ -459,86 +464,6 @@ impl Upstreams {
         let member = self.members.get(place).ok_or_else(|| self.none_left())?;
         let fetched = member.upstream.fetch_blocks(wanted).await;
         fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
-    }
-
-    /// A node told what is not true: it is named, counted and not asked for long.
-    pub fn lied(&self, place: Place, said: &str) {
-        if let Some(member) = self.members.get(place)
-            && member.lied(said, self.rest)
-        {
-            error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
-        }
-    }
-
-    /// A node's block cannot be rebuilt: what becomes of the node depends on why.
-    pub fn blame(&self, place: Place, cause: &FetchError) {
-        match cause {
-            FetchError::UnknownFork { .. } => {
-                self.left_known_forks(place, cause);
-            }
-            FetchError::Rebuild { number, fault } if !fault.is_lie() => {
-                self.lacks_post_states(place, *number, &fault.to_string());
-            }
-            FetchError::Rebuild { .. } => self.lied(place, &cause.to_string()),
-            FetchError::Ask(_)
-            | FetchError::NotThere { .. }
-            | FetchError::Elsewhere { .. }
-            | FetchError::Moved { .. }
-            | FetchError::UnservedTip { .. } => {
-                if let Some(member) = self.members.get(place) {
-                    member.failed(&cause.to_string(), self.rest);
-                }
-            }
-        }
-    }
-
-    /// A node's blocks do not fit those that are held, or those of another node. Nobody knows which of
-    /// both is right: it is not asked for blocks by number for long, and for all else as before.
-    pub fn differs(&self, place: Place, against: Option<Place>, said: &str) {
-        let Some(member) = self.members.get(place) else { return };
-        if member.differs(against, said, self.rest) {
-            let upstream = member.upstream.name();
-            warn!(upstream, said, "not asked to fill gaps: its blocks do not fit");
-        }
-        if against.is_none() {
-            // Whoever was doubted because of this one may be right.
-            self.members.iter().for_each(|other| other.fits_without(place));
-        }
-    }
-
-    /// A node contradicts a block that is final here and that those have whose word counts for more. It
-    /// proved no lie, but its word is of no use: it is not asked for long.
-    pub fn outvoted(&self, place: Place, said: &str) {
-        if let Some(member) = self.members.get(place).filter(|member| !member.is_set_aside()) {
-            member.set_aside(said, self.rest);
-            let upstream = member.upstream.name();
-            error!(upstream, said, "set aside: it contradicts what is final here and elsewhere");
-        }
-    }
-
-    /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
-    /// and asked for other blocks. Tells what is to be said of it.
-    pub fn left_known_forks(&self, place: Place, cause: &FetchError) -> String {
-        let said = format!("upstream {}: {cause}", self.name(place));
-        if let FetchError::UnknownFork { number, hash, .. } = cause
-            && let Some(member) = self.members.get(place)
-            && member.left_known_forks(*number, *hash, &said)
-        {
-            warn!(said, "not followed there; upgrade Quipu");
-        }
-        said
-    }
-
-    /// A node cannot give a block whole, though it does not lie: it has no root that receipts before
-    /// Byzantium commit to. It is not asked for such blocks for long, and for all others as before.
-    pub fn lacks_post_states(&self, place: Place, number: u64, said: &str) {
-        let last = self.pre_byzantium.unwrap_or(number).max(number);
-        if let Some(member) = self.members.get(place)
-            && member.lacks_blocks(last, said, self.rest)
-        {
-            let name = member.upstream.name();
-            warn!(upstream = name, said, last, "not asked for blocks up to the last of these");
-        }
     }
 
     fn none_left_for(&self, subject: Subject) -> UpstreamsError {

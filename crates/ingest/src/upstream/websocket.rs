@@ -300,7 +300,7 @@ mod tests {
         let begun = Instant::now();
         let (answered, ()) = tokio::join!(ask(&socket, 1 << 20), slow);
         assert_eq!(answered.unwrap(), [Ok(Some(Bytes::from_static(b"\"0x1\"")))]);
-        assert!(begun.elapsed() > Duration::from_secs(60), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() > Duration::from_mins(1), "{:?}", begun.elapsed());
     }
 
     #[tokio::test]

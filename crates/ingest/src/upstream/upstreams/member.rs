@@ -20,7 +20,8 @@ use crate::upstream::wanted_block::WantedBlock;
 /// offer raw headers by then.
 const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
 /// For so long a node that said which chain it follows is not asked again because of a connection that
-/// was made anew. Servers that close every connection would be asked with every question.
+/// was made anew, if a connection could not be asked the last time. Servers that close every connection
+/// would be asked with every question.
 const IDENTITY_REST: Duration = Duration::from_secs(1);
 
 /// One of several nodes.
@@ -36,8 +37,8 @@ pub struct Member {
 struct State {
     rests_until: Option<Instant>,
     is_set_aside: bool,
-    /// On which connection it said that it follows our chain, and when.
-    identified: Option<(u64, Instant)>,
+    /// Where and when it said that it follows our chain.
+    identified: Option<Identified>,
     /// Failures since it last answered.
     failures: u32,
     /// When the first of them was.
@@ -55,6 +56,16 @@ struct State {
     log: LogLimit,
     is_failure_logged: bool,
     is_delay_logged: bool,
+}
+
+/// That a node said which chain it follows.
+#[derive(Clone, Copy, Debug)]
+struct Identified {
+    /// The connection on which news can come.
+    connection: u64,
+    /// Whether it said so on every connection.
+    is_complete: bool,
+    at: Instant,
 }
 
 /// Blocks that a node answers for but cannot give whole.
@@ -176,16 +187,20 @@ impl Member {
         state.is_set_aside && state.rests_until.is_some_and(|time| time > Instant::now())
     }
 
-    /// Whether it said on this connection, or a moment ago, that it follows our chain.
+    /// Whether it said that it follows our chain: on every connection that carried an answer or, where
+    /// those cannot be asked, a moment ago.
     pub(super) fn is_identified(&self) -> bool {
         let identified = self.lock().identified;
-        identified.is_some_and(|(connection, at)| {
-            connection == self.upstream.connection() || at.elapsed() < IDENTITY_REST
+        identified.is_some_and(|Identified { connection, is_complete, at }| {
+            self.upstream.is_identified_on(connection)
+                || (!is_complete && at.elapsed() < IDENTITY_REST)
         })
     }
 
-    pub(super) fn identified(&self) {
-        self.lock().identified = Some((self.upstream.connection(), Instant::now()));
+    /// `connection` is the one on which news could come before it was asked.
+    pub(super) fn identified(&self, connection: u64, is_complete: bool) {
+        let at = Instant::now();
+        self.lock().identified = Some(Identified { connection, is_complete, at });
     }
 
     /// Whether it failed the last time.
@@ -231,6 +246,7 @@ impl Member {
         state.last_error = Some(said.to_owned());
         // Whoever answers next at this address may be another.
         state.identified = None;
+        self.upstream.forget_identity();
     }
 
     /// It answered that it does not tell what it was asked.
@@ -335,6 +351,7 @@ impl Member {
         state.rests_until = Instant::now().checked_add(rest.set_aside);
         state.last_error = Some(said.to_owned());
         state.identified = None;
+        self.upstream.forget_identity();
     }
 
     /// A block that it gave is of a fork that this build does not know. Tells whether that is to be

@@ -150,6 +150,25 @@ fn a_node_that_comes_back_as_another_chain_is_set_aside() {
     }
 }
 
+/// Seen: which chain a node follows was asked on one connection and believed of another, behind which a
+/// node of another chain was.
+#[test]
+fn every_connection_is_asked_which_chain_is_at_its_other_end() {
+    let (runtime, trunk) = (runtime(), chain(100));
+    let [node] = alike(runtime.handle(), &trunk, 90);
+    node.be_foreign_beside_the_first_connection();
+    let nodes = upstreams(vec![node.url()], 1);
+    let own = sample_spec().chain_id().unwrap();
+    assert_eq!(runtime.block_on(nodes.introduce()).unwrap().chain_id, own);
+    // Two questions at once need two connections.
+    node.spoil(|_| Some(Fault::Stall(Duration::from_millis(100))));
+    let both = runtime.block_on(async { tokio::join!(nodes.fetch_tip(), nodes.fetch_tip()) });
+    assert!(both.0.is_err() || both.1.is_err(), "{both:?}");
+    let status = &nodes.statuses()[0];
+    assert_eq!(status.health, Health::SetAside, "{status:?}");
+    assert!(status.to_string().contains("it has chain id 5"), "{status:?}");
+}
+
 /// Seen: one node that lagged while two others were on two branches held everybody back.
 #[test]
 fn the_tip_is_the_highest_block_on_which_a_quorum_agrees() {

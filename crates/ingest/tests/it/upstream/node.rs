@@ -70,6 +70,8 @@ struct State {
     has_block_receipts: bool,
     has_raw_headers: bool,
     chain_id: u64,
+    /// From this connection over HTTP on, a node of chain 5 is at the other end.
+    foreign_from: u64,
     message_count: u64,
     /// Notifications that were sent.
     news_count: u64,
@@ -102,6 +104,7 @@ impl Node {
             has_block_receipts: true,
             has_raw_headers: false,
             chain_id: CHAIN_ID,
+            foreign_from: u64::MAX,
             message_count: 0,
             news_count: 0,
             spoiled_count: 0,
@@ -184,6 +187,11 @@ impl Node {
 
     pub(crate) fn set_chain_id(&self, chain_id: u64) {
         self.lock().chain_id = chain_id;
+    }
+
+    /// All connections over HTTP but the first lead to a node of another chain.
+    pub(crate) fn be_foreign_beside_the_first_connection(&self) {
+        self.lock().foreign_from = 1;
     }
 
     pub(crate) fn message_count(&self) -> u64 {
@@ -346,11 +354,11 @@ fn number_of(value: &Value) -> Option<u64> {
 }
 
 async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
-    loop {
+    for connection in 0_u64.. {
         let (stream, _) = listener.accept().await.unwrap();
         let state = Arc::clone(&state);
         tokio::spawn(async move {
-            let service = service_fn(|request| respond(request, Arc::clone(&state)));
+            let service = service_fn(|request| respond(request, connection, Arc::clone(&state)));
             // Whatever ends the connection is the client's to notice.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
@@ -359,6 +367,7 @@ async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
 
 async fn respond(
     request: Request<Incoming>,
+    connection: u64,
     state: Arc<Mutex<State>>,
 ) -> Result<Response<Answer>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -366,7 +375,13 @@ async fn respond(
         let mut state = state.lock().unwrap();
         state.under_way += 1;
         state.most_under_way = state.most_under_way.max(state.under_way);
-        state.respond(&body)
+        let chain_id = state.chain_id;
+        if connection >= state.foreign_from {
+            state.chain_id = 5;
+        }
+        let answered = state.respond(&body);
+        state.chain_id = chain_id;
+        answered
     };
     let text = answer.to_string();
     (state.lock().unwrap().observer)(text.len() as u64);
