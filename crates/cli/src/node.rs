@@ -3,7 +3,6 @@
 //! Knows: how an endpoint becomes what `rpc` passes calls through to, and that it follows our chain.
 //! Never knows: what may be asked of it; `rpc` decides.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -28,8 +27,6 @@ const SUBSCRIPTIONS_MAX: usize = 256;
 const IDENTITY_TIME: Duration = Duration::from_secs(30);
 /// How long one of another chain is refused without asking it again.
 const FOREIGN_TIME: Duration = Duration::from_secs(2);
-/// Connections that are remembered; so many are never open at a time.
-const CONNECTIONS_MAX: usize = 1024;
 
 /// A node.
 #[derive(Debug)]
@@ -60,8 +57,6 @@ struct KnownIdentity {
     until: Option<Instant>,
     /// Why it is not asked, if it is of another chain.
     foreign: Option<String>,
-    /// Those on which it said who it is.
-    connections: BTreeSet<SocketAddr>,
 }
 
 impl OwnChain {
@@ -148,23 +143,22 @@ impl Node {
     async fn identify(&self, connection: Option<SocketAddr>) -> Result<(), PassThroughError> {
         let mut known = self.identity.lock().await;
         let is_believed = known.until.is_some_and(|until| Instant::now() < until);
-        let is_seen = connection.is_none_or(|it| known.connections.contains(&it));
+        let is_seen = connection.is_none_or(|it| self.endpoint.is_identified_on(it));
         if is_believed && is_seen {
             let foreign = known.foreign.clone();
             return foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)));
         }
-        let asked = self.endpoint.fetch_identity().await;
-        let (found, connections) = asked.map_err(|error| {
+        if !is_believed && connection.is_none() {
+            self.endpoint.forget_identity();
+        }
+        let asked = self.endpoint.fetch_identities().await;
+        let found = asked.map_err(|error| {
             known.until = None;
             PassThroughError::Failed(format!("it does not say which chain it follows: {error}"))
         })?;
-        let foreign = self.find_difference(found);
+        let foreign = found.into_iter().find_map(|found| self.find_difference(found));
         self.log_change(known.foreign.as_ref(), foreign.as_ref());
         let time = if foreign.is_some() { FOREIGN_TIME } else { IDENTITY_TIME };
-        if !is_believed || known.connections.len() >= CONNECTIONS_MAX {
-            known.connections.clear();
-        }
-        known.connections.extend(connections.into_iter().flatten().chain(connection));
         known.until = Instant::now().checked_add(time);
         known.foreign.clone_from(&foreign);
         foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)))

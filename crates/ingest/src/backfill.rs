@@ -29,6 +29,7 @@ use tracing::info;
 
 use crate::import::{ImportError, Imported, Intake, Trust, network_of};
 use crate::prove::{Facts, Progress, Prover};
+use crate::stop::until_stopped;
 use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
 
 use source::{Link, UpstreamBlocks, with_source};
@@ -89,8 +90,9 @@ impl std::fmt::Debug for Backfiller<'_> {
 }
 
 impl Backfiller<'_> {
-    /// Takes one unit. A node that lies is set aside and the unit is asked of the others; the nodes
-    /// are left one after the other, so this ends.
+    /// Takes one unit. A node that lies is set aside, one whose blocks do not fit those that are held
+    /// is passed over, and the unit is asked of the others; the nodes are left one after the other, so
+    /// this ends.
     pub fn take(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, BackfillError> {
         loop {
             let error = match self.take_once(unit, commit) {
@@ -102,12 +104,15 @@ impl Backfiller<'_> {
                 ImportError::Store(StoreError::Outdated { .. }) => {}
                 ImportError::Upstream(SourceFault::False { place, ref mismatch, .. }) => {
                     match self.find_unknown_fork(place, mismatch) {
-                        Some(cause) => self.blame(place, &cause),
+                        Some(cause) => self.upstreams.blame(place, &cause),
                         None => self.upstreams.lied(place, &error.to_string()),
                     }
                 }
                 ImportError::Upstream(SourceFault::Fetch { place, cause, .. }) => {
-                    self.blame(place, &cause);
+                    self.upstreams.blame(place, &cause);
+                }
+                ImportError::Upstream(SourceFault::Differs { place, against, said, .. }) => {
+                    self.upstreams.differs(place, against, &said);
                 }
                 ImportError::Upstream(SourceFault::Upstreams(cause)) => return Err(cause.into()),
                 ImportError::Archive(_)
@@ -129,36 +134,13 @@ impl Backfiller<'_> {
             return Some(FetchError::UnknownFork { number, hash: None, reason: rule.to_string() });
         }
         let wanted = [WantedBlock::Number(number)];
-        let mut stop = self.stop.clone();
         let again = self.runtime.block_on(async {
-            let stopped = async {
-                match &mut stop {
-                    Some(stop) => drop(stop.wait_for(|is_stopped| *is_stopped).await),
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 again = self.upstreams.fetch_blocks_of(place, &wanted) => again.ok(),
-                () = stopped => None,
+                () = until_stopped(self.stop.clone()) => None,
             }
         });
         again?.first()?.unknown_fork_of(mismatch)
-    }
-
-    fn blame(&self, place: usize, cause: &FetchError) {
-        match cause {
-            FetchError::UnknownFork { .. } => {
-                self.upstreams.left_known_forks(place, cause);
-            }
-            FetchError::Rebuild { number, fault } if !fault.is_lie() => {
-                self.upstreams.lacks_post_states(place, *number, &fault.to_string());
-            }
-            FetchError::Rebuild { .. }
-            | FetchError::Ask(_)
-            | FetchError::NotThere { .. }
-            | FetchError::Elsewhere { .. }
-            | FetchError::Moved { .. } => self.upstreams.lied(place, &cause.to_string()),
-        }
     }
 
     fn take_once(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, ImportError> {
@@ -170,6 +152,9 @@ impl Backfiller<'_> {
         let below = hash_below(&view, part)?;
         let above = parent_above(&view, part)?;
         let is_linked = below.is_some() || above.is_some();
+        let statuses = view.manifest().statuses().into_iter();
+        let anchored = statuses.filter(|(_, status)| matches!(status, Status::Anchored(_)));
+        let anchored: Vec<BlockRange> = anchored.map(|(range, _)| range).collect();
         let prover = Prover {
             spec: self.spec,
             anchors: self.anchors,
@@ -178,7 +163,7 @@ impl Backfiller<'_> {
             points: &trust.points,
         };
         let order = units::reading_order(part, &targets);
-        let (segments, run, transaction_count) = with_source(self, order, |source| {
+        let (segments, run, transaction_count) = with_source(self, order, anchored, |source| {
             let mut gathered = Gathered::new(self.spec, source, part, &trust);
             let intake = Intake { drafting: &self.drafting, prover, source, part };
             let segments = intake.build_all(&targets, &mut |facts| gathered.add(facts))?;

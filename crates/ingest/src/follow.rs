@@ -33,6 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
+use crate::stop::until_stopped;
 use crate::upstream::{AgreedTip, BlockTag, HeaderClaim, Upstreams};
 
 use standstill::Standstill;
@@ -89,11 +90,15 @@ pub struct Follower {
     standstill: Option<Standstill>,
     /// What the folder's notice says.
     notice: Option<String>,
+    /// Why the notice could not be changed the last time.
+    notice_error: Option<String>,
     /// Whose tip ours is, by that node's place in the order of preference. After a restart that is
     /// not known, and it is taken to be the preferred node's.
     tip_place: usize,
     /// The largest block of the last answer, as JSON; `None` before there was one.
     block_bytes: Option<u64>,
+    /// Says when to stop; `None` before it began.
+    stop: Option<watch::Receiver<bool>>,
     commits: mpsc::Receiver<CommitRequest>,
     /// The other end, for those who want to commit.
     commits_from: mpsc::Sender<CommitRequest>,
@@ -123,7 +128,11 @@ impl Follower {
     ) -> Self {
         let (commits_from, commits) = mpsc::channel(COMMITS_MAX);
         let board = Arc::new(StatusBoard::new(Arc::clone(&upstreams)));
-        let notice = writer.notice().unwrap_or_default();
+        let notice = writer.notice().unwrap_or_else(|error| {
+            warn!(%error, "the notice in the data folder cannot be read: it will be replaced");
+            // Not none: it goes with the first step that succeeds.
+            Some(error.to_string())
+        });
         Self {
             writer,
             upstreams,
@@ -134,8 +143,10 @@ impl Follower {
             finality_asked: None,
             standstill: None,
             notice,
+            notice_error: None,
             tip_place: 0,
             block_bytes: None,
+            stop: None,
             commits,
             commits_from,
         }
@@ -159,6 +170,7 @@ impl Follower {
             threads: self.settings.threads,
             backfill_to,
             unmerged: BTreeMap::new(),
+            unit_retry: None,
             commits: self.commits_from.clone(),
             board: Arc::clone(&self.board),
         }
@@ -180,16 +192,13 @@ impl Follower {
             board: Arc::clone(&self.board),
             poll_every: self.settings.poll_every,
         };
-        let until_stopped = async |mut stop: watch::Receiver<bool>| {
-            // Whoever could tell is gone: that is an end too.
-            let _ = stop.wait_for(|is_stopped| *is_stopped).await;
-        };
+        self.stop = Some(stop.clone());
         thread::scope(|scope| {
             let stopped = stop.clone();
             scope.spawn(move || {
                 runtime.block_on(async {
                     tokio::select! {
-                        () = until_stopped(stopped) => {}
+                        () = until_stopped(Some(stopped)) => {}
                         () = monitor.run(tips) => {}
                     }
                 });
@@ -197,7 +206,7 @@ impl Follower {
             runtime.block_on(async {
                 tokio::select! {
                     biased;
-                    () = until_stopped(stop) => {}
+                    () = until_stopped(Some(stop)) => {}
                     () = self.follow(heard) => {}
                 }
             });
@@ -249,6 +258,9 @@ impl Follower {
     /// One step, and what is to be told of it.
     async fn step_and_tell(&mut self, target: AgreedTip) -> Step {
         let stepped = self.step(target).await;
+        if let Some(missing) = stepped.as_ref().err().and_then(FollowError::missing_block) {
+            self.upstreams.doubt_tip(target, missing).await;
+        }
         self.note_outcome(stepped.as_ref().err());
         let tip = self.tip().ok().flatten();
         self.board.set_block_time(self.block_time());

@@ -32,5 +32,6 @@ pub mod pool;
 pub mod prove;
 pub mod repair;
 pub mod sample;
+mod stop;
 pub mod survey;
 pub mod upstream;

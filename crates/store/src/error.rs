@@ -143,6 +143,9 @@ pub enum StoreError {
     /// Nobody can commit any more.
     #[error("the writer that was to commit is gone")]
     WriterGone,
+    /// Nobody wants it any more.
+    #[error("told to stop")]
+    Stopped,
     /// Segments that were planned before the folder changed.
     #[error("the data folder has changed: blocks {range} are to be one segment now")]
     Outdated {

@@ -61,50 +61,25 @@ pub(crate) fn build_runs(
     prepared: &[RunEntry],
 ) -> Result<RunChange, StoreError> {
     let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
-    build_spans(workshop, before, segments, keys, prepared, &plan_lookups(&held))
+    // What is to be committed now is wanted.
+    let task = Task::new(workshop, before, segments, keys, &|| false);
+    Task { prepared, ..task }.build_spans(&plan_lookups(&held))
 }
 
 /// Builds those of the runs for `segments` that gather complete slots and are not there yet: what
-/// [`build_runs`] can be given. Slots that are not complete may change until then.
+/// [`build_runs`] can be given. Slots that are not complete may change until then. Ends with an error soon
+/// after `is_stopped` says so.
 pub(crate) fn prepare_runs(
     workshop: &Workshop,
     before: &Manifest,
     segments: &[SegmentEntry],
     keys: &BTreeMap<String, SegmentKeys>,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<RunChange, StoreError> {
     let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
     let mut wanted = plan_lookups(&held);
     wanted.retain(|span| is_complete(segments, *span));
-    build_spans(workshop, before, segments, keys, &[], &wanted)
-}
-
-fn build_spans(
-    workshop: &Workshop,
-    before: &Manifest,
-    segments: &[SegmentEntry],
-    keys: &BTreeMap<String, SegmentKeys>,
-    prepared: &[RunEntry],
-    wanted: &[RunSpan],
-) -> Result<RunChange, StoreError> {
-    let mut change = RunChange::default();
-    for subject in [Subject::Transactions, Subject::Blocks] {
-        let passing = Vec::new();
-        let mut task = Task { workshop, before, segments, keys, prepared, subject, passing };
-        let mut runs = Vec::new();
-        for span in wanted {
-            runs.push(task.build(*span)?);
-        }
-        let held = || before.runs().iter().filter(|entry| entry.subject == subject);
-        change.gone.extend(
-            held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
-        );
-        let is_listed = |entry: &RunEntry| runs.contains(entry) || held().any(|it| it == entry);
-        let passing = task.passing.into_iter().filter(|entry| !is_listed(entry));
-        change.passing.extend(passing.map(|entry| entry.file_name));
-        runs.retain(|entry| !held().any(|held| held == entry));
-        change.built.extend(runs);
-    }
-    Ok(change)
+    Task::new(workshop, before, segments, keys, is_stopped).build_spans(&wanted)
 }
 
 /// The runs of one subject.
@@ -114,13 +89,53 @@ struct Task<'a> {
     segments: &'a [SegmentEntry],
     keys: &'a BTreeMap<String, SegmentKeys>,
     prepared: &'a [RunEntry],
+    is_stopped: &'a dyn Fn() -> bool,
     subject: Subject,
     /// Runs that were built to be merged.
     passing: Vec<RunEntry>,
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
+    fn new(
+        workshop: &'a Workshop,
+        before: &'a Manifest,
+        segments: &'a [SegmentEntry],
+        keys: &'a BTreeMap<String, SegmentKeys>,
+        is_stopped: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let (prepared, subject, passing) = (&[][..], Subject::Transactions, Vec::new());
+        Self { workshop, before, segments, keys, prepared, is_stopped, subject, passing }
+    }
+
+    /// The runs of both subjects.
+    fn build_spans(mut self, wanted: &[RunSpan]) -> Result<RunChange, StoreError> {
+        let mut change = RunChange::default();
+        for subject in [Subject::Transactions, Subject::Blocks] {
+            self.subject = subject;
+            let mut runs = Vec::new();
+            for span in wanted {
+                runs.push(self.build(*span)?);
+            }
+            let held = || self.before.runs().iter().filter(|entry| entry.subject == subject);
+            change.gone.extend(
+                held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
+            );
+            let is_listed = |entry: &RunEntry| runs.contains(entry) || held().any(|it| it == entry);
+            let passing = std::mem::take(&mut self.passing).into_iter();
+            let passing = passing.filter(|entry| !is_listed(entry));
+            change.passing.extend(passing.map(|entry| entry.file_name));
+            runs.retain(|entry| !held().any(|held| held == entry));
+            change.built.extend(runs);
+        }
+        Ok(change)
+    }
+
+    fn check_stop(&self) -> Result<(), StoreError> {
+        if (self.is_stopped)() { Err(StoreError::Stopped) } else { Ok(()) }
+    }
+
     fn build(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
+        self.check_stop()?;
         if let Some(held) = self.held(span).or_else(|| self.prepared(span)) {
             return Ok(held.clone());
         }
@@ -263,6 +278,7 @@ impl Task<'_> {
         let mut part = self.workshop.begin();
         let mut bytes = Vec::new();
         loop {
+            self.check_stop()?;
             let step = merge.step(&mut bytes).map_err(failed)?;
             part.append(&bytes)?;
             bytes.clear();

@@ -194,7 +194,8 @@ fn refused(error: &BackfillError) -> Failure {
             "take what lies between it and what is held, give --anchor NUMBER:HASH, or take it as it \
              is with --unanchored"
         }
-        BackfillError::Import(ImportError::Contradiction { .. }) => {
+        BackfillError::Import(ImportError::Contradiction { .. })
+        | BackfillError::Upstreams(UpstreamsError::OtherBranch { .. }) => {
             "one of the two is not of this chain: ask another upstream, or give another --data-dir"
         }
         BackfillError::Upstreams(UpstreamsError::UnknownFork { .. }) => {

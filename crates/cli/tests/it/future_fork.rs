@@ -213,6 +213,7 @@ fn an_unknown_fork_is_told_by_readyz_stat_and_one_line_of_the_log_and_raw_header
     assert_eq!(block["hash"], json!(node.tip));
     let raw = served.result("debug_getRawHeader", &json!(["0x63"]));
     assert_eq!(keccak256(hex::decode(raw.as_str().unwrap()).unwrap()), node.tip);
-    assert!(stat(&["--json"]).ends_with(0).json()["notice"].is_null());
+    // It goes with the step that brought the block, a moment after that can be seen.
+    wait_until("no notice", || stat(&["--json"]).ends_with(0).json()["notice"].is_null());
     assert_eq!(served.stop(), Some(0));
 }

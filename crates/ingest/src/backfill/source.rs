@@ -12,12 +12,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use alloy_primitives::{B256, Bytes};
-use chain::{Candidate, Fault, Mismatch, RuleFault};
+use chain::{BlockRange, Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::Backfiller;
 use crate::prove::Blocks;
+use crate::stop::{is_stopped, until_stopped};
 use crate::upstream::{Fetched, SourceFault, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
@@ -46,6 +47,8 @@ pub(super) struct Link {
 /// The blocks of one unit.
 pub(super) struct UpstreamBlocks<'a> {
     backfiller: &'a Backfiller<'a>,
+    /// Blocks that are held and proven by an anchor.
+    anchored: Vec<BlockRange>,
     state: Mutex<State>,
     arrived: Condvar,
     taken: Notify,
@@ -62,14 +65,17 @@ struct State {
     is_closed: bool,
 }
 
-/// Lets `work` read the blocks of `order`, about in that order, while they are fetched.
+/// Lets `work` read the blocks of `order`, about in that order, while they are fetched. `anchored` are
+/// held and proven by an anchor.
 pub(super) fn with_source<T>(
     backfiller: &Backfiller<'_>,
     order: Vec<u64>,
+    anchored: Vec<BlockRange>,
     work: impl FnOnce(&UpstreamBlocks<'_>) -> T,
 ) -> T {
     let source = UpstreamBlocks {
         backfiller,
+        anchored,
         state: Mutex::default(),
         arrived: Condvar::new(),
         taken: Notify::new(),
@@ -97,7 +103,8 @@ impl UpstreamBlocks<'_> {
         let mut messages = order.chunks(BLOCKS_PER_MESSAGE).peekable();
         let mut under_way = FuturesUnordered::new();
         let (mut bytes_heard, mut heard) = (0_u64, 0_u64);
-        let mut stop = self.backfiller.stop.clone();
+        let stopped = until_stopped(self.backfiller.stop.clone());
+        tokio::pin!(stopped);
         loop {
             let (waiting_bytes, is_closed) = {
                 let state = self.lock();
@@ -124,8 +131,9 @@ impl UpstreamBlocks<'_> {
                     bytes_heard = bytes_heard.saturating_add(self.deliver(fetched));
                 }
                 () = self.taken.notified() => {}
-                () = stopped(&mut stop) => {
+                () = &mut stopped => {
                     self.deliver(Err(UpstreamsError::Stopped));
+                    return;
                 }
             }
         }
@@ -177,14 +185,36 @@ impl UpstreamBlocks<'_> {
         }
     }
 
-    /// Says who told what is not true. Of two that contradict each other it is the less preferred one
-    /// until it is known better: it is set aside, and if the other was the liar, what it tells will
-    /// not link either.
+    /// Says who told what does not fit. It is a lie only where something proves it: a node's own block
+    /// beside it, or an anchor above the block that is held. Else one of two is of another branch, and
+    /// nobody knows which. Of two nodes the less preferred one is passed over: if the other is wrong,
+    /// what it tells will not fit either.
     pub(super) fn refuse_link(&self, link: Link) -> SourceFault {
         let Link { number, found, expected } = link;
-        let fault = Box::new(Fault::ParentHash { found, expected });
-        let place = self.place_of(number).unwrap_or_default();
-        self.refuse_at(place, Mismatch { number, fault })
+        let below = number.saturating_sub(1);
+        let places =
+            |state: &State| (state.places.get(&below).copied(), state.places.get(&number).copied());
+        let (lower, upper) = places(&self.lock());
+        let (held, against) = match (lower, upper) {
+            (Some(lower), Some(upper)) => (None, Some(lower.min(upper))),
+            (None, _) => (Some(below), None),
+            (Some(_), None) => (Some(number), None),
+        };
+        let place = lower.max(upper).unwrap_or_default();
+        let is_anchored = held.is_some_and(|held| self.anchored.iter().any(|it| it.contains(held)));
+        if is_anchored || against == Some(place) {
+            let fault = Box::new(Fault::ParentHash { found, expected });
+            return self.refuse_at(place, Mismatch { number, fault });
+        }
+        let upstreams = &self.backfiller.upstreams;
+        let by = against.map_or("the data folder", |other| upstreams.name(other));
+        let (lower_by, upper_by) =
+            if upper.is_some_and(|upper| upper == place) { (by, "it") } else { ("it", by) };
+        let said = format!(
+            "block {number} by {upper_by} has the parent {found}, and block {below} by {lower_by} \
+            is {expected}: one of them is of another branch"
+        );
+        SourceFault::Differs { name: upstreams.name(place).to_owned(), place, against, said }
     }
 
     /// Who told a block or, if it is held, the one before it; of two the less preferred.
@@ -214,6 +244,10 @@ impl Blocks for UpstreamBlocks<'_> {
     type Error = SourceFault;
 
     fn read_block(&self, number: u64) -> Result<Candidate, SourceFault> {
+        // Also where blocks wait: proving those takes long enough.
+        if is_stopped(self.backfiller.stop.as_ref()) {
+            return Err(SourceFault::Upstreams(UpstreamsError::Stopped));
+        }
         let (place, block) = self.take(number)?;
         block.rebuild(self.backfiller.spec).map_err(|cause| {
             let name = self.backfiller.upstreams.name(place).to_owned();
@@ -231,19 +265,11 @@ impl Blocks for UpstreamBlocks<'_> {
     }
 
     fn refuse(&self, mismatch: Mismatch) -> SourceFault {
+        if let Fault::ParentHash { found, expected } = *mismatch.fault {
+            return self.refuse_link(Link { number: mismatch.number, found, expected });
+        }
         let place = self.place_of(mismatch.number);
         self.refuse_at(place.unwrap_or_default(), mismatch)
-    }
-}
-
-/// Waits to be told to stop; for ever, if nobody can tell.
-async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
-    let told = match stop {
-        Some(stop) => stop.wait_for(|is_stopped| *is_stopped).await.is_ok(),
-        None => false,
-    };
-    if !told {
-        std::future::pending::<()>().await;
     }
 }
 

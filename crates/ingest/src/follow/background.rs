@@ -17,24 +17,26 @@ use store::layout::Held;
 use store::{Drafting, NewSegment, StoreError, Told};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
 use crate::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
 use crate::import::Merger;
 use crate::prove::Unwatched;
+use crate::stop::is_stopped;
 use crate::upstream::Upstreams;
 
-/// Before it is tried again after a failure.
-const PAUSE: Duration = Duration::from_secs(10);
+/// Before a unit that was not taken is asked for again. Twice as long after each further failure: what
+/// is refused is fetched whole every time.
+const UNIT_PAUSE: PauseRange =
+    PauseRange { begin: Duration::from_secs(10), end: Duration::from_mins(10) };
 /// How long nodes are waited for that all fail.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Before a slot that could not be merged is tried again: what is wrong with it may pass, as a full disk
-/// does. Twice as long after each further failure.
-const MERGE_PAUSE_BEGIN: Duration = Duration::from_secs(30);
-/// And so long at the most.
-const MERGE_PAUSE_MAX: Duration = Duration::from_hours(1);
+/// does.
+const MERGE_PAUSE: PauseRange =
+    PauseRange { begin: Duration::from_secs(30), end: Duration::from_hours(1) };
 
 /// Merges slots and fills gaps.
 #[derive(Debug)]
@@ -47,24 +49,37 @@ pub struct Background {
     /// Gaps are filled down to this block; `None` fills none.
     pub(super) backfill_to: Option<u64>,
     /// Slots that could not be merged, and when they are tried again.
-    pub(super) unmerged: BTreeMap<BlockRange, MergeRetry>,
+    pub(super) unmerged: BTreeMap<BlockRange, Retry>,
+    /// When units are taken again, if the last one was not.
+    pub(super) unit_retry: Option<Retry>,
     pub(super) commits: mpsc::Sender<CommitRequest>,
     pub(super) board: Arc<StatusBoard>,
 }
 
-/// When a slot that could not be merged is tried again.
+/// How long to pause after a first failure, and after any number of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MergeRetry {
+struct PauseRange {
+    begin: Duration,
+    end: Duration,
+}
+
+/// When what failed is tried again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retry {
     at: Instant,
     pause: Duration,
 }
 
-impl MergeRetry {
+impl Retry {
     /// After one failure more.
-    fn after(before: Option<&Self>) -> Self {
-        let pause = before.map_or(MERGE_PAUSE_BEGIN, |it| it.pause.saturating_mul(2));
-        let (pause, now) = (pause.min(MERGE_PAUSE_MAX), Instant::now());
+    fn after(before: Option<&Self>, range: PauseRange) -> Self {
+        let pause = before.map_or(range.begin, |it| it.pause.saturating_mul(2)).min(range.end);
+        let now = Instant::now();
         Self { at: now.checked_add(pause).unwrap_or(now), pause }
+    }
+
+    fn is_due(&self) -> bool {
+        self.at <= Instant::now()
     }
 }
 
@@ -77,10 +92,13 @@ impl Background {
                 self.merge(target, &stop);
                 continue;
             }
-            let Some(unit) = self.next_unit() else {
+            let is_unit_due = self.unit_retry.as_ref().is_none_or(Retry::is_due);
+            let Some(unit) = self.next_unit().filter(|_| is_unit_due) else {
                 // Whatever completes a slot, opens a gap, or makes blocks below it final, is a step of
                 // the follower.
-                let retry_at = self.unmerged.values().map(|retry| retry.at).min();
+                let retries = self.unmerged.values().chain(&self.unit_retry);
+                let retry_at =
+                    retries.map(|retry| retry.at).filter(|at| *at > Instant::now()).min();
                 runtime.block_on(async {
                     tokio::select! {
                         _ = stop.changed() => {}
@@ -95,12 +113,10 @@ impl Background {
                 return;
             }
             let error = taken.err().map(|error| error.to_string());
-            let is_failed = error.is_some();
+            let before = self.unit_retry.take();
+            self.unit_retry = error.is_some().then(|| Retry::after(before.as_ref(), UNIT_PAUSE));
             if self.board.backfilled(error.clone()) {
                 warn!(error, blocks = %unit.range, "the backfill is tried again until it goes on");
-            }
-            if is_failed {
-                let _ = runtime.block_on(async { timeout(PAUSE, stop.changed()).await });
             }
         }
     }
@@ -111,7 +127,7 @@ impl Background {
         self.unmerged.retain(|range, _| pending.iter().any(|target| target.range == *range));
         let is_due = |target: &Held| {
             let retry = self.unmerged.get(&target.range);
-            retry.is_none_or(|retry| retry.at <= Instant::now())
+            retry.is_none_or(Retry::is_due)
         };
         pending.into_iter().find(is_due)
     }
@@ -126,7 +142,8 @@ impl Background {
             stop: Some(stop.clone()),
         };
         let built = merger.build(target);
-        let outcome = built.and_then(|segment| Ok(self.commit(vec![segment], Told::default())?));
+        let outcome =
+            built.and_then(|segment| Ok(self.commit(vec![segment], Told::default(), stop)?));
         match outcome {
             Ok(()) => {
                 self.unmerged.remove(&target.range);
@@ -134,7 +151,7 @@ impl Background {
             }
             Err(_) if *stop.borrow() => {}
             Err(error) => {
-                let retry = MergeRetry::after(self.unmerged.get(&target.range));
+                let retry = Retry::after(self.unmerged.get(&target.range), MERGE_PAUSE);
                 let seconds = retry.pause.as_secs();
                 error!(%error, blocks = %target.range, retry_seconds = seconds, "cannot merge: its \
                     pieces stay as they are; `quipu check` tells more");
@@ -176,13 +193,18 @@ impl Background {
             progress: &Unwatched,
             stop: Some(stop.clone()),
         };
-        backfiller.take(unit, &mut |segments, told| self.commit(segments, told)).map(drop)
+        backfiller.take(unit, &mut |segments, told| self.commit(segments, told, stop)).map(drop)
     }
 
     /// Hands segments to the thread that has the writer, with as little as possible left to do.
-    fn commit(&self, segments: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
+    fn commit(
+        &self,
+        segments: Vec<NewSegment>,
+        told: Told,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<(), StoreError> {
         let (done, committed) = oneshot::channel();
-        let segments = self.drafting.prepare(segments)?;
+        let segments = self.drafting.prepare(segments, &|| is_stopped(Some(stop)))?;
         let request = CommitRequest { segments, told, done };
         self.commits.blocking_send(request).map_err(|_| StoreError::WriterGone)?;
         committed.blocking_recv().map_err(|_| StoreError::WriterGone)?
@@ -194,5 +216,27 @@ async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen: a unit that was refused was fetched again every ten seconds for ever.
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_again_is_tried_less_and_less_often() {
+        let mut retry = None;
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let begun = Instant::now();
+            let next = Retry::after(retry.as_ref(), UNIT_PAUSE);
+            assert!(!next.is_due());
+            until(Some(next.at)).await;
+            assert!(next.is_due());
+            pauses.push(begun.elapsed().as_secs());
+            retry = Some(next);
+        }
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
     }
 }

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::{Block, Start, Verified, Verifier};
-use tracing::error;
+use chain::{Block, BlockRange, Start, Verified, Verifier};
 
 use super::error::Conflict;
 use super::{FollowError, Follower, Place};
 use crate::pool::map_in_order;
-use crate::upstream::{BlockTag, FetchError, Fetched, HeaderClaim, UpstreamsError, WantedBlock};
+use crate::stop::is_stopped;
+use crate::upstream::{BlockTag, Fetched, HeaderClaim, UpstreamsError, WantedBlock};
 
 /// Headers that are asked for at once on the way down.
 const CLAIMS_PER_STEP: u64 = 32;
@@ -114,20 +114,20 @@ impl Follower {
     /// Walks down by parent hashes until a block is ours.
     async fn find_branch(&self, goal: HeaderClaim) -> Result<Branch, FollowError> {
         let floor = self.floor();
+        if goal.number <= floor {
+            return Err(self.refuse_low(goal).await?);
+        }
         let mut claims = vec![goal];
         let mut lowest = goal;
         loop {
-            let Some(below) = lowest.number.checked_sub(1) else {
-                let ours = self.hash_at(0)?.unwrap_or_default();
-                return Err(self.refuse_branch(0, ours, goal.hash).await);
-            };
+            let below = lowest.number.saturating_sub(1);
             let ours = self.hash_at(below)?;
             if ours == Some(lowest.parent_hash) {
                 claims.reverse();
                 return Ok(Branch { fork_point: (below, lowest.parent_hash), claims });
             }
             if below <= floor {
-                let ours = ours.unwrap_or_default();
+                let ours = ours.ok_or(FollowError::Moved { number: below })?;
                 return Err(self.refuse_branch(below, ours, lowest.parent_hash).await);
             }
             if claims.len() >= CLAIMS_MAX {
@@ -167,8 +167,29 @@ impl Follower {
         view.finalized().max(base).max(sealed).or(first).unwrap_or(0)
     }
 
+    /// Why a tip that is not above what is final here, and not ours, is not followed: it contradicts a
+    /// block that is held, or nothing is held that it could be compared with.
+    async fn refuse_low(&self, tip: HeaderClaim) -> Result<FollowError, FollowError> {
+        let number = tip.number;
+        if let Some(ours) = self.hash_at(number)? {
+            return Ok(self.refuse_branch(number, ours, tip.hash).await);
+        }
+        let held = self.writer.view().coverage();
+        let below = held.iter().map(BlockRange::last).filter(|last| *last < number).max();
+        if let Some(below) = below
+            && let Some(ours) = self.hash_at(below)?
+            && let Some(theirs) = self.upstreams.fetch_agreed(BlockTag::Number(below)).await?
+            && theirs.hash != ours
+        {
+            return Ok(self.refuse_branch(below, ours, theirs.hash).await);
+        }
+        let above = held.iter().map(BlockRange::first).filter(|first| *first > number).min();
+        Ok(FollowError::Below { number, held: above.unwrap_or(number) })
+    }
+
     /// What is final here is contradicted. If a more preferred node has our block, or as many nodes as
-    /// must agree, whoever contradicts it is set aside; otherwise it is for a human to say.
+    /// must agree, whoever contradicts it is set aside; otherwise it is for a human to say. Neither
+    /// proves that anybody lied: what is held may be of another branch.
     async fn refuse_branch(&self, number: u64, ours: B256, theirs: B256) -> FollowError {
         let claims = self.upstreams.ask_all(BlockTag::Number(number)).await;
         let conflict = Conflict { number, ours, theirs };
@@ -186,8 +207,8 @@ impl Follower {
             return FollowError::Conflict(conflict);
         }
         for (place, claim) in &against_us {
-            error!(number, hash = %claim.hash, upstream = self.upstreams.name(*place), "not our chain");
-            self.upstreams.lied(*place, &conflict.to_string());
+            let theirs = claim.hash;
+            self.upstreams.outvoted(*place, &Conflict { number, ours, theirs }.to_string());
         }
         FollowError::Moved { number }
     }
@@ -267,16 +288,19 @@ impl Follower {
                 fetched.into_iter(),
                 prove_one,
                 |done| match done {
+                    // What was asked for by nobody any more need not be proven.
+                    _ if is_stopped(self.stop.as_ref()) => ControlFlow::Break(None),
                     Ok(block) => {
                         proven.push(block);
                         ControlFlow::Continue(())
                     }
-                    Err(refused) => ControlFlow::Break(refused),
+                    Err(refused) => ControlFlow::Break(Some(refused)),
                 },
             );
         match outcome {
             ControlFlow::Continue(()) => Ok(proven),
-            ControlFlow::Break((place, error)) => {
+            ControlFlow::Break(None) => Err(UpstreamsError::Stopped.into()),
+            ControlFlow::Break(Some((place, error))) => {
                 self.blame(place, &error);
                 Err(*error)
             }
@@ -285,20 +309,12 @@ impl Follower {
 
     pub(super) fn blame(&self, place: usize, error: &FollowError) {
         match error {
-            FollowError::Fetch { cause: cause @ FetchError::UnknownFork { .. }, .. } => {
-                self.upstreams.left_known_forks(place, cause);
-            }
-            FollowError::Fetch { cause: FetchError::Rebuild { number, fault }, .. }
-                if !fault.is_lie() =>
-            {
-                self.upstreams.lacks_post_states(place, *number, &fault.to_string());
-            }
-            FollowError::Fetch { .. } | FollowError::False { .. } => {
-                self.upstreams.lied(place, &error.to_string());
-            }
+            FollowError::Fetch { cause, .. } => self.upstreams.blame(place, cause),
+            FollowError::False { .. } => self.upstreams.lied(place, &error.to_string()),
             FollowError::Upstreams(_)
             | FollowError::Store(_)
             | FollowError::Moved { .. }
+            | FollowError::Below { .. }
             | FollowError::TooDeep { .. }
             | FollowError::Conflict(_) => {}
         }

@@ -51,6 +51,17 @@ pub enum FollowError {
         /// Where.
         number: u64,
     },
+    /// A tip that lies below all that it could be compared with.
+    #[error(
+        "the upstream's tip is block {number}, below block {held} that is held here: it is not known \
+        whether it follows this chain"
+    )]
+    Below {
+        /// The tip.
+        number: u64,
+        /// The lowest block above it that is held.
+        held: u64,
+    },
     /// A branch whose fork point was not found within so many blocks.
     #[error(
         "the upstream's block {number} leaves our chain more than {claims_max} blocks below it: \
@@ -80,6 +91,22 @@ impl FollowError {
     /// form that it does.
     pub(super) fn is_unknown_here(&self) -> bool {
         matches!(self, Self::Fetch { cause: FetchError::UnknownFork { .. }, .. })
+    }
+
+    /// The block that was missing, if that is why.
+    pub(super) fn missing_block(&self) -> Option<u64> {
+        match self {
+            Self::Moved { number } | Self::Upstreams(UpstreamsError::NotThere { number, .. }) => {
+                Some(*number)
+            }
+            Self::Upstreams(_)
+            | Self::Store(_)
+            | Self::False { .. }
+            | Self::Fetch { .. }
+            | Self::Below { .. }
+            | Self::TooDeep { .. }
+            | Self::Conflict(_) => None,
+        }
     }
 
     /// The bytes that the head would have had, and may have, if it is full.

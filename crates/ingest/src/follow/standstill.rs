@@ -11,7 +11,7 @@ use store::head::HeadError;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{FollowError, Follower};
+use super::{Conflict, FollowError, Follower};
 use crate::upstream::{BlockTag, UpstreamsError};
 
 /// After so long the whole way is tried again: a node may offer raw headers by then.
@@ -30,6 +30,8 @@ enum StandstillCause {
     UnknownBlock { number: u64, hash: B256, error: UpstreamsError },
     /// The branch of this block leaves our chain too far below.
     DeepBranch { number: u64, hash: B256, claims_max: usize },
+    /// What is final here is another block there.
+    Conflict(Conflict),
     /// The head was full when it had so many bytes.
     FullHead { head_bytes: u64, wanted_bytes: u64, bytes_max: u64 },
 }
@@ -76,6 +78,12 @@ impl Follower {
                     return Err(FollowError::TooDeep { number, claims_max });
                 }
             }
+            StandstillCause::Conflict(conflict) => {
+                let conflict = *conflict;
+                if self.is_at(conflict.number, conflict.theirs).await? {
+                    return Err(FollowError::Conflict(conflict));
+                }
+            }
             StandstillCause::FullHead { head_bytes, wanted_bytes, bytes_max } => {
                 let (head_bytes, bytes, bytes_max) = (*head_bytes, *wanted_bytes, *bytes_max);
                 self.refresh_finality(true).await?;
@@ -94,13 +102,19 @@ impl Follower {
         Ok(claim.is_some_and(|claim| claim.hash == hash))
     }
 
-    /// Remembers a head that is full, and leaves or removes the notice for other processes.
+    /// Remembers a head that is full, or where a conflict lies, and leaves or removes the notice for
+    /// other processes.
     pub(super) fn note_outcome(&mut self, error: Option<&FollowError>) {
         if let Some((wanted_bytes, bytes_max)) = error.and_then(FollowError::full_head)
             && self.standstill.is_none()
         {
             let head_bytes = self.writer.head_bytes();
             self.stand_still(StandstillCause::FullHead { head_bytes, wanted_bytes, bytes_max });
+        }
+        if let Some(FollowError::Conflict(conflict)) = error
+            && self.standstill.is_none()
+        {
+            self.stand_still(StandstillCause::Conflict(*conflict));
         }
         let notice = match error {
             Some(error) if error.is_lasting() => Some(error.to_string()),
@@ -112,8 +126,15 @@ impl Follower {
             return;
         }
         match self.writer.set_notice(notice.as_deref()) {
-            Ok(()) => self.notice = notice,
-            Err(error) => warn!(%error, "the notice in the data folder cannot be changed"),
+            Ok(()) => (self.notice, self.notice_error) = (notice, None),
+            Err(error) => {
+                // Once: it is tried again with every step.
+                let said = Some(error.to_string());
+                if self.notice_error != said {
+                    warn!(%error, "the notice in the data folder cannot be changed");
+                    self.notice_error = said;
+                }
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ use super::blocks::Joined;
 use super::build::Builder;
 use super::{ImportError, Progress, Prover};
 use crate::prove::{Blocks, NO_POINTS};
+use crate::stop::is_stopped;
 
 /// Makes one segment of a slot's pieces.
 pub struct Merger<'a> {
@@ -88,8 +89,8 @@ impl Blocks for Pieces {
     type Error = ImportError;
 
     fn read_block(&self, number: u64) -> Result<Candidate, ImportError> {
-        if self.stop.as_ref().is_some_and(|stop| *stop.borrow()) {
-            return Err(StoreError::WriterGone.into());
+        if is_stopped(self.stop.as_ref()) {
+            return Err(StoreError::Stopped.into());
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let held = block_on(self.view.read_candidate(&mut reader, number))?;

@@ -17,10 +17,15 @@ use tracing::debug;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::error::AskError;
+use super::connections::Told;
+use super::error::{AskError, FetchError};
 use super::http::Http;
 use super::pace::{Pace, Queue};
+use super::tip_doubt::TipDoubt;
 use super::websocket::WebSocket;
+
+/// Bytes of the answer to a short question: a block without its transactions in full, and to spare.
+pub(super) const SHORT_BYTES_MAX: usize = 8 << 20;
 
 /// One node.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub struct Upstream {
     busy: Mutex<Option<(Instant, AskError)>>,
     /// It does not know `eth_getBlockReceipts`.
     pub(super) lacks_block_receipts: AtomicBool,
+    /// Whether it has the tips that it tells.
+    pub(super) tip_doubt: TipDoubt,
 }
 
 #[derive(Debug)]
@@ -58,6 +65,7 @@ impl Upstream {
             refuses_batches: AtomicBool::new(false),
             busy: Mutex::default(),
             lacks_block_receipts: AtomicBool::new(false),
+            tip_doubt: TipDoubt::default(),
         })
     }
 
@@ -155,13 +163,53 @@ impl Upstream {
         }
     }
 
-    /// Changes when an answer came over a connection that is new: whoever is at its other end may be
-    /// another node.
+    /// The number of the connection on which news can come: whoever is at the other end of the next one
+    /// may be another node. HTTP has none.
     pub(super) fn connection(&self) -> u64 {
         match &self.wire {
-            Wire::Http(http) => http.connection(),
+            Wire::Http(_) => 0,
             Wire::WebSocket(socket) => socket.connection(),
         }
+    }
+
+    /// Whether all answers came over connections on which the node said which chain it follows, if it
+    /// said so on this one.
+    pub(super) fn is_identified_on(&self, connection: u64) -> bool {
+        match &self.wire {
+            Wire::Http(http) => http.connections.unsaid_count() == 0,
+            Wire::WebSocket(socket) => socket.connection() == connection,
+        }
+    }
+
+    /// Whoever answers next may be another.
+    pub(super) fn forget_identity(&self) {
+        if let Wire::Http(http) = &self.wire {
+            http.connections.forget();
+        }
+    }
+
+    /// Which chain the node follows, by every connection that carried an answer.
+    pub(super) async fn fetch_identities(&self) -> Result<Told, FetchError> {
+        match &self.wire {
+            Wire::Http(http) => http.connections.identify(|| self.fetch_identity()).await,
+            Wire::WebSocket(_) => {
+                let identities = vec![self.fetch_identity().await?];
+                Ok(Told { identities, is_complete: true })
+            }
+        }
+    }
+
+    /// The answers to questions that belong together: in one message, or one after the other, so that
+    /// they go over one connection.
+    pub(super) async fn ask_together(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+        if !self.refuses_batches.load(Ordering::Relaxed) {
+            return self.ask_soon(calls).await;
+        }
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            answers.extend(self.ask_soon(std::slice::from_ref(call)).await?);
+        }
+        Ok(answers)
     }
 
     async fn ask_once(
@@ -186,16 +234,29 @@ impl Upstream {
                 answered => return budget.take(answered?),
             }
         }
-        // As many at a time as the node is asked at the most: what comes is counted before more is
-        // asked for.
+        // As many at a time as there is room for, each as large as it may be: what comes is counted
+        // before more is asked for.
         let mut answers = Vec::with_capacity(calls.len());
-        for calls in calls.chunks(self.limits.concurrency_max.max(1)) {
-            let singles = calls.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
+        let mut rest = calls;
+        while !rest.is_empty() {
+            let room = budget.room(self.single_bytes_max(queue));
+            let (now, later) =
+                rest.split_at(room.min(self.limits.concurrency_max).clamp(1, rest.len()));
+            let singles = now.iter().map(|call| self.send(queue, std::slice::from_ref(call)));
             for answered in join_all(singles).await {
                 answers.extend(budget.take(answered?)?);
             }
+            rest = later;
         }
         Ok(answers)
+    }
+
+    /// Bytes of the answer to one question, as opposed to several in one message.
+    fn single_bytes_max(&self, queue: Queue) -> usize {
+        match queue {
+            Queue::Common => self.limits.answer_bytes_max,
+            Queue::Ahead => self.limits.answer_bytes_max.min(SHORT_BYTES_MAX),
+        }
     }
 
     async fn ask_halves(
@@ -213,18 +274,26 @@ impl Upstream {
     /// Sends one message when it is its turn.
     async fn send(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
         let turn = self.pace.turn(queue).await;
+        let bytes_max = match calls {
+            [_] => self.single_bytes_max(queue),
+            _ => self.limits.answer_bytes_max,
+        };
         let answered = match &self.wire {
-            Wire::Http(http) => {
-                match http.ask(encode_calls(calls, 1).into(), self.limits.answer_bytes_max).await {
-                    Ok(body) => match decode_message(&body) {
-                        Ok(Message::Answers(answers)) => in_order(answers, 1, calls.len()),
-                        Ok(Message::Refusal(error)) | Err(error) => Err(error),
-                        Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
-                    },
-                    Err(error) => Err(error),
-                }
-            }
-            Wire::WebSocket(socket) => socket.ask(calls).await,
+            Wire::Http(http) => match http.ask_on(encode_calls(calls, 1).into(), bytes_max).await {
+                Ok((body, connection)) => match decode_message(&body) {
+                    Ok(Message::Answers(answers)) => {
+                        let answers = in_order(answers, 1, calls.len());
+                        if let Some(connection) = connection.filter(|_| answers.is_ok()) {
+                            http.connections.answered(connection, calls);
+                        }
+                        answers
+                    }
+                    Ok(Message::Refusal(error)) | Err(error) => Err(error),
+                    Ok(Message::News(_)) => Err(AskError::Malformed("news".to_owned())),
+                },
+                Err(error) => Err(error),
+            },
+            Wire::WebSocket(socket) => socket.ask(calls, bytes_max).await,
         };
         let pressed = match &answered {
             Ok(answers) => answers.iter().find_map(pressure),
@@ -252,6 +321,11 @@ pub(super) struct ByteBudget {
 impl ByteBudget {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { left: bytes_max, bytes_max }
+    }
+
+    /// How many answers of this size there is room for.
+    fn room(&self, bytes: usize) -> usize {
+        self.left.checked_div(bytes).unwrap_or(self.left)
     }
 
     /// Takes answers if there is room for them.

@@ -10,14 +10,12 @@ use hyper::body::Bytes;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::client::pause;
+use super::client::{SHORT_BYTES_MAX, pause};
+use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::http::Http;
 use super::identity::Identity;
-
-/// Bytes of a block without transactions in full, and to spare.
-pub(super) const IDENTITY_BYTES_MAX: usize = 8 << 20;
 
 /// An endpoint over HTTP or HTTPS.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ impl Endpoint {
     /// Asks once, for an answer of so many bytes at the most. Only what never left is sent again: a
     /// server may close a connection that was kept at any moment.
     pub async fn ask_once(&self, body: Bytes, answer_bytes_max: usize) -> Result<Bytes, AskError> {
-        self.http.ask(body, answer_bytes_max).await
+        self.ask_on(body, answer_bytes_max).await.map(|(body, _)| body)
     }
 
     /// The same, with our end of the connection that carried it: another connection may lead to
@@ -67,23 +65,44 @@ impl Endpoint {
         self.http.ask_on(body, answer_bytes_max).await
     }
 
-    /// Which chain the node follows, and the connections on which it said so.
-    pub async fn fetch_identity(&self) -> Result<(Identity, [Option<SocketAddr>; 2]), FetchError> {
-        let (chain_id, one) = self.ask_call(&Call::new("eth_chainId", "[]")).await?;
-        let genesis = Call::new("eth_getBlockByNumber", "[\"0x0\",false]");
-        let (genesis, other) = self.ask_call(&genesis).await?;
-        Ok((identity_of(chain_id, genesis)?, [one, other]))
+    /// Which chain the node follows, by every connection that carried an answer and can still be asked.
+    pub async fn fetch_identities(&self) -> Result<Vec<Identity>, FetchError> {
+        let ask = || async {
+            let [chain_id, genesis] = identity_calls();
+            let chain_id = self.ask_call(&chain_id).await?;
+            identity_of(chain_id, self.ask_call(&genesis).await?)
+        };
+        self.http.connections.identify(ask).await.map(|told| told.identities)
     }
 
-    async fn ask_call(&self, call: &Call) -> Result<(Answer, Option<SocketAddr>), AskError> {
+    /// Whether the node said on this connection which chain it follows.
+    #[must_use]
+    pub fn is_identified_on(&self, connection: SocketAddr) -> bool {
+        self.http.connections.has_said(connection)
+    }
+
+    /// Whoever answers next may be another.
+    pub fn forget_identity(&self) {
+        self.http.connections.forget();
+    }
+
+    async fn ask_call(&self, call: &Call) -> Result<Answer, AskError> {
         let body = encode_calls(std::slice::from_ref(call), 1);
-        let (body, connection) = self.ask_on(body.into(), IDENTITY_BYTES_MAX).await?;
+        let body = Bytes::from(body);
+        let (body, connection) = match self.ask_on(body.clone(), SHORT_BYTES_MAX).await {
+            // The connection was closed under the question, which may be asked any number of times.
+            Err(AskError::Broken(_)) => self.ask_on(body, SHORT_BYTES_MAX).await?,
+            asked => asked?,
+        };
         let answers = match decode_message(&body)? {
             Message::Answers(answers) => in_order(answers, 1, 1)?,
             Message::Refusal(error) => return Err(error),
             Message::News(_) => return Err(AskError::Malformed("news".to_owned())),
         };
+        if let Some(connection) = connection {
+            self.http.connections.answered(connection, std::slice::from_ref(call));
+        }
         let none = || Err(AskError::Malformed("no answer".to_owned()));
-        Ok((answers.into_iter().next().unwrap_or_else(none), connection))
+        Ok(answers.into_iter().next().unwrap_or_else(none))
     }
 }

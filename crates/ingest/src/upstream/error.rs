@@ -160,6 +160,14 @@ pub enum FetchError {
         /// Which block.
         number: u64,
     },
+    /// It tells a tip, and lacks a block below it.
+    #[error("it tells block {number} as its tip and has no block {missing}")]
+    UnservedTip {
+        /// The tip that it tells.
+        number: u64,
+        /// The block that it lacks.
+        missing: u64,
+    },
     /// The chain moved between two answers.
     #[error("block {number} was {one}, and a moment later {other}")]
     Moved {
@@ -214,6 +222,7 @@ impl FetchError {
             Self::Ask(_)
             | Self::NotThere { .. }
             | Self::Elsewhere { .. }
+            | Self::UnservedTip { .. }
             | Self::Moved { .. }
             | Self::UnknownFork { .. } => false,
         }

@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::answers::{Answer, Call};
 use super::client::{ByteBudget, Upstream};
+use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_hash};
@@ -156,12 +157,9 @@ struct ReceiptPlaceJson {
 impl Upstream {
     /// Chain id and genesis hash.
     pub async fn fetch_identity(&self) -> Result<Identity, FetchError> {
-        let calls =
-            [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")];
-        let mut answers = self.ask_soon(&calls).await?.into_iter();
+        let mut answers = self.ask_together(&identity_calls()).await?.into_iter();
         let chain_id = chain_id_of(answers.next())?;
-        // A node without old history refuses block 0, or says that there is none.
-        let genesis = answers.next().and_then(|answer| answer.ok().flatten());
+        let genesis = genesis_of(answers.next())?;
         let genesis: Vec<_> =
             genesis.map(|text| (WantedBlock::Number(0), text)).into_iter().collect();
         let genesis = self.fetch_headers(&genesis).await?;
@@ -189,16 +187,40 @@ impl Upstream {
         for (tag, answer) in tags.iter().zip(self.ask_soon(&calls).await?) {
             let claim = match answer {
                 Ok(Some(text)) => Some(claim_by_tag(*tag, &text)?),
-                // Every node has a tip: one that refuses it is not well.
+                // Every node has a tip: one that refuses it, or says that there is none, is not well.
                 Err(error) if *tag == BlockTag::Latest => return Err(error.into()),
+                Ok(None) if *tag == BlockTag::Latest => {
+                    return Err(AskError::Malformed("its latest block is null".to_owned()).into());
+                }
                 Ok(None) => None,
                 // Chains without finality refuse its names.
                 Err(error) if error.is_unknown_block() => None,
                 Err(error) => return Err(error.into()),
             };
+            if let Some(claim) = claim.filter(|_| *tag == BlockTag::Latest) {
+                self.check_tip(claim.number).await?;
+            }
             claims.push(claim);
         }
         Ok(claims)
+    }
+
+    /// An error if the node is known to tell tips that it does not have, and lacks a block below this
+    /// one still.
+    async fn check_tip(&self, number: u64) -> Result<(), FetchError> {
+        let Some(missing) = self.tip_doubt.find_missing(number) else { return Ok(()) };
+        let call = Call::new("eth_getBlockByNumber", format!("[\"{missing:#x}\",false]"));
+        match self.ask_one(call).await {
+            Ok(Some(_)) => {
+                self.tip_doubt.clear();
+                Ok(())
+            }
+            Ok(None) => Err(FetchError::UnservedTip { number, missing }),
+            Err(error) if error.is_unknown_block() => {
+                Err(FetchError::UnservedTip { number, missing })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What is needed to rebuild some blocks, in their order.
@@ -298,7 +320,7 @@ impl Upstream {
 /// Chain id and genesis hash, of the answers to `eth_chainId` and to a question for block 0.
 pub(super) fn identity_of(chain_id: Answer, genesis: Answer) -> Result<Identity, FetchError> {
     let chain_id = chain_id_of(Some(chain_id))?;
-    let genesis = genesis.ok().flatten();
+    let genesis = genesis_of(Some(genesis))?;
     let genesis_hash =
         genesis.map(|text| claimed_hash(&WantedBlock::Number(0), &text)).transpose()?;
     Ok(Identity { chain_id, genesis_hash })
@@ -310,6 +332,15 @@ fn chain_id_of(answer: Option<Answer>) -> Result<u64, FetchError> {
         text.and_then(|text| serde_json::from_slice::<&str>(&text).ok().and_then(from_hex));
     let no_number = || AskError::Malformed("eth_chainId is no number".to_owned());
     Ok(chain_id.ok_or_else(no_number)?)
+}
+
+/// Block 0 as a node tells it. One without old history says that there is none, or that it does not
+/// know the block. Any other refusal says nothing of its chain.
+fn genesis_of(answer: Option<Answer>) -> Result<Option<Bytes>, AskError> {
+    match answer.unwrap_or(Ok(None)) {
+        Err(error) if error.is_unknown_block() => Ok(None),
+        told => told,
+    }
 }
 
 fn claim_by_tag(tag: BlockTag, text: &[u8]) -> Result<HeaderClaim, FetchError> {

@@ -3,11 +3,8 @@
 //! Knows: one pool of kept connections, limits of size and time, compressed answers.
 //! Never knows: what is asked.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -18,30 +15,27 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
+use super::connections::Connections;
 use super::error::AskError;
+use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
 
 /// Connections that nobody uses are kept so long.
 const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
-/// Connections that are remembered; so many are never open at a time.
-const CONNECTIONS_MAX: usize = 1024;
 
 /// One node over HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
-    /// Our ends of the connections that carried an answer.
-    connections: Mutex<BTreeSet<SocketAddr>>,
-    /// How many of them there were.
-    connection_count: AtomicU64,
+    pub(super) connections: Connections,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: UpstreamUrl,
     limits: AskLimits,
@@ -60,35 +54,11 @@ impl Http {
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .build(connector);
-        let (connections, connection_count) = (Mutex::default(), AtomicU64::new(0));
-        Ok(Self { connections, connection_count, client, url, limits })
+        let client = client_builder().build(connector);
+        Ok(Self { connections: Connections::default(), client, url, limits })
     }
 
-    /// How many connections carried an answer so far.
-    pub(super) fn connection(&self) -> u64 {
-        self.connection_count.load(Ordering::Relaxed)
-    }
-
-    fn note_connection(&self, connection: SocketAddr) {
-        let mut known = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= CONNECTIONS_MAX {
-            known.clear();
-        }
-        if known.insert(connection) {
-            self.connection_count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Sends a body; gives back the answer's.
-    pub(super) async fn ask(&self, body: Bytes, bytes_max: usize) -> Result<Bytes, AskError> {
-        self.ask_on(body, bytes_max).await.map(|(body, _)| body)
-    }
-
-    /// The same, with our end of the connection that carried it.
+    /// Sends a body; gives back the answer's, with our end of the connection that carried it.
     pub(super) async fn ask_on(
         &self,
         body: Bytes,
@@ -122,7 +92,7 @@ impl Http {
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let connection = response.extensions().get::<HttpInfo>().map(HttpInfo::local_addr);
         if let Some(connection) = connection {
-            self.note_connection(connection);
+            self.connections.note(connection);
         }
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
         let body = read_body(response, bytes_max).await?;
@@ -133,6 +103,21 @@ impl Http {
         let begin = AskError::begin_of(&body);
         Err(AskError::Status { status: status.as_u16(), retry_after, begin })
     }
+}
+
+/// How connections are kept, and noticed to be dead.
+fn client_builder() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_MAX)
+        // One connection of HTTP/2 carries all questions, and a question that is given up does not end
+        // it: without a sign of life it would be used for ever.
+        .http2_keep_alive_interval(PING_AFTER)
+        .http2_keep_alive_timeout(PONG_MAX)
+        .http2_keep_alive_while_idle(true);
+    builder
 }
 
 async fn read_body(
@@ -170,4 +155,56 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use hyper::server::conn::http2;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Seen: a dead connection of HTTP/2 was never noticed, and every question on it waited in vain.
+    #[tokio::test]
+    async fn a_connection_of_http_2_whose_other_end_has_vanished_ends_after_twenty_seconds() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let limits = AskLimits { answer_timeout: Duration::from_hours(1), ..AskLimits::default() };
+        let mut http = Http::new(url, limits).unwrap();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls::client_config_unused().unwrap())
+            .https_or_http()
+            .enable_http2()
+            .build();
+        http.client = client_builder().http2_only(true).build(connector);
+        let (vanish, vanished) = oneshot::channel::<()>();
+        let node = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answer = async |_| Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())));
+            let mut connection = http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service_fn(answer));
+            tokio::select! {
+                ended = &mut connection => ended.unwrap(),
+                _ = vanished => {}
+            }
+            // Neither closed nor read any more.
+            std::future::pending::<()>().await;
+            drop(connection);
+        });
+        http.ask_on(Bytes::new(), 1024).await.unwrap();
+        vanish.send(()).unwrap();
+        tokio::time::pause();
+        let begun = Instant::now();
+        let refused = http.ask_on(Bytes::new(), 1024).await.unwrap_err();
+        assert!(matches!(refused, AskError::Broken(_)), "{refused}");
+        let took = begun.elapsed();
+        assert!(took <= Duration::from_secs(21), "{took:?}");
+        node.abort();
+    }
 }

@@ -32,6 +32,19 @@ pub enum SourceFault {
         /// Why.
         cause: FetchError,
     },
+    /// It does not fit a block that is held, or that another node told, which proves neither of them
+    /// wrong.
+    #[error("upstream {name}: {said}")]
+    Differs {
+        /// Who told it.
+        name: String,
+        /// Its place in the order of preference.
+        place: usize,
+        /// The other node, if it is one.
+        against: Option<usize>,
+        /// Both blocks.
+        said: String,
+    },
     /// No node answers.
     #[error(transparent)]
     Upstreams(UpstreamsError),

@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Call, Message, decode_message, encode_calls};
 use super::ask_limits::AskLimits;
+use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::identity::Identity;
-use super::websocket::{PING_EVERY, PINGS_MAX, Stream, WRITE_TIMEOUT, connect};
+use super::keep_alive::{KeepAlive, Silence};
+use super::websocket::{Stream, WRITE_TIMEOUT, connect};
 
 /// Bytes of a message; one log, or one transaction.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
@@ -28,6 +30,7 @@ const MESSAGE_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct SubscriptionLink {
     stream: Stream,
+    keep_alive: KeepAlive,
     time: Duration,
 }
 
@@ -35,6 +38,7 @@ pub struct SubscriptionLink {
 #[derive(Debug)]
 pub struct Subscription {
     stream: Stream,
+    keep_alive: KeepAlive,
     /// What the node calls it, as JSON.
     id: String,
 }
@@ -50,10 +54,10 @@ impl SubscriptionLink {
             return Err(AskError::Connect(format!("{name} is to be asked over ws or wss")).into());
         }
         let limits = AskLimits { answer_bytes_max: MESSAGE_BYTES_MAX, ..limits };
-        let stream = connect(url, &limits).await?;
-        let mut link = Self { stream, time: limits.answer_timeout };
-        let chain_id = link.ask(&Call::new("eth_chainId", "[]"), 1).await?;
-        let genesis = Call::new("eth_getBlockByNumber", "[\"0x0\",false]");
+        let (stream, keep_alive) = connect(url, &limits).await?;
+        let mut link = Self { stream, keep_alive, time: limits.answer_timeout };
+        let [chain_id, genesis] = identity_calls();
+        let chain_id = link.ask(&chain_id, 1).await?;
         let genesis = link.ask(&genesis, 2).await?;
         let identity = identity_of(chain_id, genesis)?;
         Ok((link, identity))
@@ -64,7 +68,7 @@ impl SubscriptionLink {
         let id = self.ask(&Call::new("eth_subscribe", params), 3).await??;
         let none = || AskError::Malformed("a subscription without an id".to_owned());
         let id = id.and_then(|id| String::from_utf8(id.to_vec()).ok()).ok_or_else(none)?;
-        Ok(Subscription { stream: self.stream, id })
+        Ok(Subscription { stream: self.stream, keep_alive: self.keep_alive, id })
     }
 
     /// Asks one question; nobody else uses the connection yet.
@@ -96,20 +100,17 @@ impl SubscriptionLink {
 impl Subscription {
     /// The next message of the node, whole; `None` when either side has ended.
     pub async fn next(&mut self) -> Option<Bytes> {
-        let begin = Instant::now().checked_add(PING_EVERY)?;
-        let mut ping = interval_at(begin, PING_EVERY);
-        let mut pings: u32 = 0;
         loop {
             tokio::select! {
+                biased;
                 frame = self.stream.next() => match frame?.ok()? {
                     Frame::Text(text) => return Some(Bytes::from(text)),
                     Frame::Binary(bytes) => return Some(bytes),
-                    Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_) => pings = 0,
+                    Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_) => {}
                     Frame::Close(_) => return None,
                 },
-                _ = ping.tick() => {
-                    pings = pings.saturating_add(1);
-                    if pings > PINGS_MAX {
+                silence = self.keep_alive.next() => {
+                    if silence == Silence::Gone {
                         return None;
                     }
                     let sending = self.stream.send(Frame::Ping(Bytes::new()));

@@ -9,6 +9,7 @@ mod claims;
 mod error;
 mod member;
 mod news;
+mod verdicts;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -19,7 +20,7 @@ use alloy_primitives::B256;
 use chain::{Activation, ChainSpec, Fork};
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{error, warn};
+use tracing::error;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
@@ -111,6 +112,8 @@ struct Refusals {
     unknown: Option<(u64, String)>,
     /// Who answered that it does not give it, or did not give it in time.
     refused: Vec<String>,
+    /// Whose blocks do not fit.
+    differing: Vec<String>,
     /// Whether a node that gave no answer now may give it soon.
     may_come: bool,
 }
@@ -311,6 +314,7 @@ impl Upstreams {
                     && !other.is_late_with_blocks()
                     && other.unknown_among(wanted).is_none()
                     && other.lacking_among(wanted).is_none()
+                    && other.differing_among(wanted).is_none()
             })
         };
         match subject {
@@ -419,22 +423,26 @@ impl Upstreams {
     async fn identify(&self, member: &Member) -> Option<Identity> {
         let name = member.upstream.name();
         let time = self.claim_timeout(member);
-        let asked = timeout(time, member.upstream.fetch_identity()).await;
+        let connection = member.upstream.connection();
+        let asked = timeout(time, member.upstream.fetch_identities()).await;
         let asked = asked.unwrap_or_else(|_| Err(member.upstream.late(time).into()));
-        let identity = match asked {
-            Ok(identity) => identity,
+        let told = match asked {
+            Ok(told) => told,
             Err(cause) => {
                 member.failed(&cause.to_string(), self.rest);
                 return None;
             }
         };
-        if let Some(difference) = identity.find_difference(self.chain_id, self.genesis_hash) {
+        let find_difference = |it: &Identity| it.find_difference(self.chain_id, self.genesis_hash);
+        if let Some(difference) = told.identities.iter().find_map(find_difference) {
             error!(upstream = name, %difference, "set aside: it follows another chain");
             member.set_aside(&format!("it follows another chain: {difference}"), self.rest);
             return None;
         }
-        member.identified();
-        Some(identity)
+        // A connection that was made meanwhile is not the one that was asked, unless there was none.
+        let connection = if connection == 0 { member.upstream.connection() } else { connection };
+        member.identified(connection, told.is_complete);
+        told.identities.first().copied()
     }
 
     /// What is needed to rebuild some blocks, and who told it.
@@ -456,40 +464,6 @@ impl Upstreams {
         let member = self.members.get(place).ok_or_else(|| self.none_left())?;
         let fetched = member.upstream.fetch_blocks(wanted).await;
         fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
-    }
-
-    /// A node told what is not true: it is named, counted and not asked for long.
-    pub fn lied(&self, place: Place, said: &str) {
-        if let Some(member) = self.members.get(place)
-            && member.lied(said, self.rest)
-        {
-            error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
-        }
-    }
-
-    /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
-    /// and asked for other blocks. Tells what is to be said of it.
-    pub fn left_known_forks(&self, place: Place, cause: &FetchError) -> String {
-        let said = format!("upstream {}: {cause}", self.name(place));
-        if let FetchError::UnknownFork { number, hash, .. } = cause
-            && let Some(member) = self.members.get(place)
-            && member.left_known_forks(*number, *hash, &said)
-        {
-            warn!(said, "not followed there; upgrade Quipu");
-        }
-        said
-    }
-
-    /// A node cannot give a block whole, though it does not lie: it has no root that receipts before
-    /// Byzantium commit to. It is not asked for such blocks for long, and for all others as before.
-    pub fn lacks_post_states(&self, place: Place, number: u64, said: &str) {
-        let last = self.pre_byzantium.unwrap_or(number).max(number);
-        if let Some(member) = self.members.get(place)
-            && member.lacks_blocks(last, said, self.rest)
-        {
-            let name = member.upstream.name();
-            warn!(upstream = name, said, last, "not asked for blocks up to the last of these");
-        }
     }
 
     fn none_left_for(&self, subject: Subject) -> UpstreamsError {
@@ -534,18 +508,26 @@ impl Refusals {
             self.refused.push(format!("{}: {said}", member.upstream.name()));
             return true;
         }
+        if let Some(said) = member.differing_among(wanted) {
+            self.differing.push(format!("{}: {said}", member.upstream.name()));
+            return true;
+        }
         false
     }
 
     /// Why there is no answer, if waiting does not help.
     fn into_error(self) -> Option<UpstreamsError> {
-        let Self { missing, unknown, refused, may_come } = self;
+        let Self { missing, unknown, refused, differing, may_come } = self;
         if let Some((number, said)) = unknown {
             return Some(UpstreamsError::UnknownFork { number, said, is_settled: !may_come });
         }
         if let Some((number, said)) = missing {
             return Some(UpstreamsError::NotThere { number, said: said.join("; ") });
         }
-        (!refused.is_empty()).then(|| UpstreamsError::NoneLeft(refused.join("; ")))
+        if !refused.is_empty() {
+            return Some(UpstreamsError::NoneLeft(refused.join("; ")));
+        }
+        let said = differing.join("; ");
+        (!differing.is_empty() && !may_come).then_some(UpstreamsError::OtherBranch { said })
     }
 }

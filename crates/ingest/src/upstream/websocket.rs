@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use hyper::header::AUTHORIZATION;
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -23,19 +23,23 @@ use super::address::UpstreamUrl;
 use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::error::AskError;
+use super::keep_alive::{HeardStream, KeepAlive, Silence};
 use super::tls;
 
 /// Questions that wait to be written.
 const QUEUE_MAX: usize = 64;
 /// For a frame to be written.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a silent node is asked for a sign of life.
-pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
-/// Pings without any frame after which a node counts as gone.
-pub(super) const PINGS_MAX: u32 = 3;
 
-pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
-type Waiting = oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>;
+pub(super) type Stream = WebSocketStream<MaybeTlsStream<HeardStream<TcpStream>>>;
+
+/// Who waits for an answer.
+#[derive(Debug)]
+struct Waiting {
+    sender: oneshot::Sender<Result<Vec<(u64, Answer)>, AskError>>,
+    /// Bytes of the answer at the most.
+    bytes_max: usize,
+}
 
 /// One node over a WebSocket.
 #[derive(Debug)]
@@ -70,9 +74,13 @@ impl WebSocket {
     }
 
     /// Asks all calls in one message.
-    pub(super) async fn ask(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    pub(super) async fn ask(
+        &self,
+        calls: &[Call],
+        bytes_max: usize,
+    ) -> Result<Vec<Answer>, AskError> {
         let time = self.limits.answer_timeout;
-        if let Ok(answered) = timeout(time, self.ask_untimed(calls)).await {
+        if let Ok(answered) = timeout(time, self.ask_untimed(calls, bytes_max)).await {
             return answered;
         }
         // Whatever holds it up may hold up the next question too.
@@ -96,14 +104,14 @@ impl WebSocket {
         self.connections.load(Ordering::Relaxed)
     }
 
-    async fn ask_untimed(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn ask_untimed(&self, calls: &[Call], bytes_max: usize) -> Result<Vec<Answer>, AskError> {
         let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
         let first_id = self.next_id.fetch_add(count, Ordering::Relaxed);
         let text = encode_calls(calls, first_id);
-        let (waiting, answered) = oneshot::channel();
+        let (sender, answered) = oneshot::channel();
         let broken = || AskError::Broken("the connection has ended".to_owned());
         let link = self.connected().await?;
-        let question = Question { first_id, text, waiting };
+        let question = Question { first_id, text, waiting: Waiting { sender, bytes_max } };
         link.questions.send(question).await.map_err(|_| broken())?;
         let answers = answered.await.map_err(|_| broken())??;
         in_order(answers, first_id, calls.len())
@@ -115,29 +123,36 @@ impl WebSocket {
         if let Some(link) = kept.as_ref().filter(|link| !link.questions.is_closed()) {
             return Ok(link.clone());
         }
-        let stream = connect(&self.url, &self.limits).await?;
+        let (stream, keep_alive) = connect(&self.url, &self.limits).await?;
         let (questions, asked) = mpsc::channel(QUEUE_MAX);
         self.connections.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(carry(stream, asked, self.news.clone()));
+        tokio::spawn(carry(stream, keep_alive, asked, self.news.clone()));
         let link = Link { questions };
         *kept = Some(link.clone());
         Ok(link)
     }
 }
 
-/// A connection to a node, made in time.
-pub(super) async fn connect(url: &UpstreamUrl, limits: &AskLimits) -> Result<Stream, AskError> {
+/// A connection to a node, made in time, and who watches over it.
+pub(super) async fn connect(
+    url: &UpstreamUrl,
+    limits: &AskLimits,
+) -> Result<(Stream, KeepAlive), AskError> {
     let connecting = timeout(limits.connect_timeout, connect_untimed(url, limits));
     connecting.await.unwrap_or(Err(AskError::Late(limits.connect_timeout)))
 }
 
-async fn connect_untimed(url: &UpstreamUrl, limits: &AskLimits) -> Result<Stream, AskError> {
+async fn connect_untimed(
+    url: &UpstreamUrl,
+    limits: &AskLimits,
+) -> Result<(Stream, KeepAlive), AskError> {
     let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = url;
     let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
     let stream = TcpStream::connect((host.as_str(), *port)).await;
     let stream = stream.map_err(|error| refused(&error))?;
     // Questions are written whole: waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
+    let (stream, keep_alive) = KeepAlive::of(stream);
     let mut request = uri.into_client_request().map_err(|error| refused(&error))?;
     if let Some(authorization) = authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
@@ -151,43 +166,24 @@ async fn connect_untimed(url: &UpstreamUrl, limits: &AskLimits) -> Result<Stream
     };
     let connecting = client_async_tls_with_config(request, stream, Some(config), Some(connector));
     let (stream, _) = connecting.await.map_err(|error| refused(&error))?;
-    Ok(stream)
+    Ok((stream, keep_alive))
 }
 
 /// Writes questions and hands out answers until either side ends the connection. Whoever still waits
 /// then hears of it, because its sender is gone.
 async fn carry(
     stream: Stream,
+    mut keep_alive: KeepAlive,
     mut asked: mpsc::Receiver<Question>,
     news: watch::Sender<Option<Bytes>>,
 ) {
     let (mut write, mut read) = stream.split();
     let mut waiting: BTreeMap<u64, Waiting> = BTreeMap::new();
-    let begin = Instant::now().checked_add(PING_EVERY).unwrap_or_else(Instant::now);
-    let mut ping = interval_at(begin, PING_EVERY);
-    let mut pings: u32 = 0;
     loop {
         tokio::select! {
-            question = asked.recv() => {
-                let Some(Question { first_id, text, waiting: sender }) = question else { break };
-                // Those that gave up would fill the map of a node that never answers.
-                waiting.retain(|_, sender| !sender.is_closed());
-                waiting.insert(first_id, sender);
-                let written = timeout(WRITE_TIMEOUT, write.send(Frame::text(text))).await;
-                if !matches!(written, Ok(Ok(()))) {
-                    break;
-                }
-            }
-            // A connection whose other end has vanished says nothing by itself.
-            _ = ping.tick() => {
-                pings = pings.saturating_add(1);
-                let sending = timeout(WRITE_TIMEOUT, write.send(Frame::Ping(Bytes::new())));
-                if pings > PINGS_MAX || !matches!(sending.await, Ok(Ok(()))) {
-                    break;
-                }
-            }
+            biased;
+            // First: what has come may be the sign of life that is waited for.
             frame = read.next() => {
-                pings = 0;
                 let bytes = match frame {
                     Some(Ok(Frame::Text(text))) => Bytes::from(text),
                     Some(Ok(Frame::Binary(bytes))) => bytes,
@@ -195,6 +191,23 @@ async fn carry(
                     Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
                 };
                 hand_out(&bytes, &mut waiting, &news);
+            }
+            // A connection whose other end has vanished says nothing by itself.
+            silence = keep_alive.next() => {
+                let sending = timeout(WRITE_TIMEOUT, write.send(Frame::Ping(Bytes::new())));
+                if silence == Silence::Gone || !matches!(sending.await, Ok(Ok(()))) {
+                    break;
+                }
+            }
+            question = asked.recv() => {
+                let Some(Question { first_id, text, waiting: own }) = question else { break };
+                // Those that gave up would fill the map of a node that never answers.
+                waiting.retain(|_, waiting| !waiting.sender.is_closed());
+                waiting.insert(first_id, own);
+                let written = timeout(WRITE_TIMEOUT, write.send(Frame::text(text))).await;
+                if !matches!(written, Ok(Ok(()))) {
+                    break;
+                }
             }
         }
     }
@@ -209,15 +222,96 @@ fn hand_out(
         Ok(Message::News(text)) => drop(news.send_replace(Some(text))),
         Ok(Message::Answers(answers)) => {
             let first_id = answers.iter().map(|(id, _)| *id).min();
-            if let Some(sender) = first_id.and_then(|id| waiting.remove(&id)) {
-                let _ = sender.send(Ok(answers));
+            if let Some(Waiting { sender, bytes_max }) = first_id.and_then(|id| waiting.remove(&id))
+            {
+                let is_small = bytes.len() <= bytes_max;
+                let answers = is_small.then_some(answers).ok_or(AskError::TooLarge { bytes_max });
+                let _ = sender.send(answers);
             }
         }
         // It has no id: if only one waits, it is meant.
         Ok(Message::Refusal(error)) | Err(error) => {
-            while let Some((_, sender)) = waiting.pop_first() {
-                let _ = sender.send(Err(error.clone()));
+            while let Some((_, waiting)) = waiting.pop_first() {
+                let _ = waiting.sender.send(Err(error.clone()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+    use tokio::time::{Instant, sleep};
+    use tokio_tungstenite::accept_async;
+
+    use super::*;
+
+    /// A node that took a connection, and ours to it. From here on time passes by itself.
+    async fn connected() -> (WebSocketStream<TcpStream>, WebSocket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let limits = AskLimits { answer_timeout: Duration::from_hours(1), ..AskLimits::default() };
+        let socket = WebSocket::new(url, limits);
+        let accepting = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            accept_async(stream).await.unwrap()
+        };
+        let (node, link) = tokio::join!(accepting, socket.connected());
+        link.unwrap();
+        tokio::time::pause();
+        (node, socket)
+    }
+
+    async fn ask(socket: &WebSocket, bytes_max: usize) -> Result<Vec<Answer>, AskError> {
+        socket.ask(&[Call::new("eth_blockNumber", "[]")], bytes_max).await
+    }
+
+    /// Seen: a node that had vanished was noticed after two minutes.
+    #[tokio::test]
+    async fn a_connection_whose_other_end_has_vanished_ends_after_twenty_seconds() {
+        let (_node, socket) = connected().await;
+        let begun = Instant::now();
+        let refused = ask(&socket, 1 << 20).await.unwrap_err();
+        assert!(matches!(refused, AskError::Broken(_)), "{refused}");
+        let took = begun.elapsed();
+        assert!((19..=21).contains(&took.as_secs()), "{took:?}");
+        assert!(!socket.is_connected());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_slowly_is_a_sign_of_life() {
+        let (mut node, socket) = connected().await;
+        let slow = async {
+            let question = node.next().await.unwrap().unwrap();
+            let id = question.to_text().unwrap().split("\"id\":").nth(1).unwrap();
+            let id = id.split(',').next().unwrap();
+            let text = format!("{{\"id\":{id},\"result\":\"0x1\"}}");
+            let mut frame = vec![0x81, u8::try_from(text.len()).unwrap()];
+            frame.extend_from_slice(text.as_bytes());
+            // Pings are not answered meanwhile: the answer is one frame.
+            for byte in frame {
+                sleep(Duration::from_secs(5)).await;
+                node.get_mut().write_all(&[byte]).await.unwrap();
+            }
+        };
+        let begun = Instant::now();
+        let (answered, ()) = tokio::join!(ask(&socket, 1 << 20), slow);
+        assert_eq!(answered.unwrap(), [Ok(Some(Bytes::from_static(b"\"0x1\"")))]);
+        assert!(begun.elapsed() > Duration::from_mins(1), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_larger_than_was_asked_for_is_not_kept() {
+        let (mut node, socket) = connected().await;
+        let answer = async {
+            node.next().await.unwrap().unwrap();
+            let text = format!("{{\"id\":1,\"result\":\"{}\"}}", "0".repeat(5000));
+            node.send(Frame::text(text)).await.unwrap();
+        };
+        let (answered, ()) = tokio::join!(ask(&socket, 4096), answer);
+        assert_eq!(answered, Err(AskError::TooLarge { bytes_max: 4096 }));
     }
 }

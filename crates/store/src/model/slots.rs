@@ -139,7 +139,7 @@ fn play(seed: u64) {
 fn merge_pending(shelf: &mut Shelf) {
     for target in shelf.view().manifest().pending_merges() {
         let built = shelf.writer.build(target, &|_| None).unwrap();
-        let prepared = shelf.writer.drafting().prepare(vec![built]).unwrap();
+        let prepared = shelf.writer.drafting().prepare(vec![built], &|| false).unwrap();
         shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
     }
     assert_eq!(shelf.view().manifest().pending_merges(), []);
@@ -203,7 +203,7 @@ fn a_seal_that_completes_a_slot_builds_one_young_segment_and_leaves_the_merge_to
 fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
     let last = last_segment();
     let merge = |shelf: &mut Shelf, segment: NewSegment| -> Result<(), crate::StoreError> {
-        let prepared = shelf.writer.drafting().prepare(vec![segment])?;
+        let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false)?;
         shelf.writer.commit_prepared(prepared, Told::default())
     };
     let begin = |seed: u64| {
@@ -247,22 +247,47 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
     let mut shelf = open(&disk);
     let segment = place(&shelf, &last);
     let begun = shelf.disk.operation_count();
-    let prepared = shelf.writer.drafting().prepare(vec![segment]).unwrap();
+    let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false).unwrap();
     shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
         let disk = disk_of(pending_image(), at);
         let mut shelf = open(&disk);
         let segment = place(&shelf, &last);
         disk.fail_after(at, if at % 2 == 0 { Failure::NoSpace } else { Failure::Io });
-        let prepared = shelf.writer.drafting().prepare(vec![segment]);
+        let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false);
         let merged = prepared.and_then(|it| shelf.writer.commit_prepared(it, Told::default()));
         if merged.is_err() {
             assert!(is_after(&shelf.view()), "stopped after {at}");
-            let prepared = shelf.writer.drafting().prepare(vec![place(&shelf, &last)]).unwrap();
+            let prepared =
+                shelf.writer.drafting().prepare(vec![place(&shelf, &last)], &|| false).unwrap();
             shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
     }
+}
+
+#[test]
+fn a_merge_that_is_told_to_stop_leaves_the_pieces_and_can_be_tried_again() {
+    let last = last_segment();
+    let mut stops = 0;
+    for at in 0.. {
+        let disk = disk_of(pending_image(), at);
+        let mut shelf = open(&disk);
+        let asked = std::cell::Cell::new(0);
+        let is_stopped = || asked.replace(asked.get() + 1) >= at;
+        let segment = place(&shelf, &last);
+        match shelf.writer.drafting().prepare(vec![segment], &is_stopped) {
+            Err(crate::StoreError::Stopped) => stops += 1,
+            Err(error) => panic!("{error}"),
+            Ok(_) => break,
+        }
+        assert_eq!(asked.get(), at + 1, "it ended when it was told to");
+        check_pending(&shelf.view());
+        merge_pending(&mut shelf);
+        check_complete(&shelf.crashed(Crash::default()));
+    }
+    // Between the steps of a run too, and not only between runs.
+    assert!(stops > 6, "{stops} places to stop");
 }
 
 #[test]

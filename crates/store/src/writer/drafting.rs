@@ -84,8 +84,13 @@ impl Drafting {
         Draft::begin(&self.workshop, held, tables)
     }
 
-    /// Builds the large lookup runs that these segments will ask for, so that the commit need not.
-    pub fn prepare(&self, segments: Vec<NewSegment>) -> Result<PreparedSegments, StoreError> {
+    /// Builds the large lookup runs that these segments will ask for, so that the commit need not. That
+    /// may take long: it ends soon after `is_stopped` says so.
+    pub fn prepare(
+        &self,
+        segments: Vec<NewSegment>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<PreparedSegments, StoreError> {
         let view = self.view();
         let before = view.manifest();
         let listed = held(&view);
@@ -102,7 +107,7 @@ impl Drafting {
             .iter()
             .map(|segment| (segment.entry.file_name.clone(), segment.keys.clone()))
             .collect();
-        let change = prepare_runs(&self.workshop, before, &after, &keys)?;
+        let change = prepare_runs(&self.workshop, before, &after, &keys, is_stopped)?;
         let disk = self.workshop.disk();
         let file = |name: &String| Unlisted::new(Arc::clone(disk), name.clone());
         // Dropped, which removes them.

@@ -83,6 +83,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::NoHead
         | StoreError::HeadInUse
         | StoreError::WriterGone
+        | StoreError::Stopped
         | StoreError::Seam { .. }
         | StoreError::Build(_)
         | StoreError::Merge { .. }
@@ -138,6 +139,7 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::NoHead
         | StoreError::HeadInUse
         | StoreError::WriterGone
+        | StoreError::Stopped
         | StoreError::Seam { .. }
         | StoreError::Outdated { .. }
         | StoreError::Write { .. }

@@ -187,6 +187,26 @@ impl Upstreams {
         Ok(AgreedTip { claim: found, reached: highest, place: 0 })
     }
 
+    /// A tip could not be reached because this block is missing. If the node that told the tip lacks the
+    /// block too, time and again, it counts as failing for as long as it does, and another may stand in.
+    /// A quorum tells no tip that its nodes lack.
+    pub async fn doubt_tip(&self, tip: AgreedTip, missing: u64) {
+        let number = tip.claim.number;
+        let Some(member) = self.members.get(tip.place) else { return };
+        if self.quorum > 1 || missing > number {
+            return;
+        }
+        let ask = async |it: &Upstream| it.fetch_claims(&[BlockTag::Number(missing)]).await;
+        let asked = self.ask_member(member, Some(self.claim_timeout(member)), &ask).await;
+        let Some(Ok(claims)) = asked else { return };
+        if claims.iter().any(Option::is_some) {
+            member.upstream.tip_doubt.clear();
+        } else if member.upstream.tip_doubt.miss(missing) {
+            let error = FetchError::UnservedTip { number, missing };
+            member.failed(&error.to_string(), self.rest);
+        }
+    }
+
     /// Whether so many nodes as must agree have this block under its number.
     pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
         if self.quorum == 1 {

@@ -20,6 +20,12 @@ pub enum UpstreamsError {
         /// What each of them said.
         said: String,
     },
+    /// None of them has blocks that fit those that are held.
+    #[error("no upstream has blocks that fit those that are held here: {said}")]
+    OtherBranch {
+        /// What does not fit, of each of them.
+        said: String,
+    },
     /// None of them gives the block in a form that this build knows.
     #[error("{said}")]
     UnknownFork {

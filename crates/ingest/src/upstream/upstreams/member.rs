@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::RestLimits;
+use super::{Place, RestLimits};
 use crate::log_limit::LogLimit;
 use crate::upstream::client::Upstream;
 use crate::upstream::wanted_block::WantedBlock;
@@ -20,7 +20,8 @@ use crate::upstream::wanted_block::WantedBlock;
 /// offer raw headers by then.
 const UNKNOWN_FORK_REST: Duration = Duration::from_mins(1);
 /// For so long a node that said which chain it follows is not asked again because of a connection that
-/// was made anew. Servers that close every connection would be asked with every question.
+/// was made anew, if a connection could not be asked the last time. Servers that close every connection
+/// would be asked with every question.
 const IDENTITY_REST: Duration = Duration::from_secs(1);
 
 /// One of several nodes.
@@ -36,8 +37,8 @@ pub struct Member {
 struct State {
     rests_until: Option<Instant>,
     is_set_aside: bool,
-    /// On which connection it said that it follows our chain, and when.
-    identified: Option<(u64, Instant)>,
+    /// Where and when it said that it follows our chain.
+    identified: Option<Identified>,
     /// Failures since it last answered.
     failures: u32,
     /// When the first of them was.
@@ -51,9 +52,20 @@ struct State {
     /// Until then others are asked for blocks first.
     blocks_last_until: Option<Instant>,
     lacking: Option<LackingBlocks>,
+    differing: Option<DifferingBlocks>,
     log: LogLimit,
     is_failure_logged: bool,
     is_delay_logged: bool,
+}
+
+/// That a node said which chain it follows.
+#[derive(Clone, Copy, Debug)]
+struct Identified {
+    /// The connection on which news can come.
+    connection: u64,
+    /// Whether it said so on every connection.
+    is_complete: bool,
+    at: Instant,
 }
 
 /// Blocks that a node answers for but cannot give whole.
@@ -61,6 +73,16 @@ struct State {
 struct LackingBlocks {
     /// The highest of them: all below it are of the same kind.
     last: u64,
+    said: String,
+    until: Instant,
+    is_logged: bool,
+}
+
+/// That a node's blocks do not fit those that are held, or those of another node.
+#[derive(Clone, Debug)]
+struct DifferingBlocks {
+    /// The other node, if it is one.
+    against: Option<Place>,
     said: String,
     until: Instant,
     is_logged: bool,
@@ -165,16 +187,20 @@ impl Member {
         state.is_set_aside && state.rests_until.is_some_and(|time| time > Instant::now())
     }
 
-    /// Whether it said on this connection, or a moment ago, that it follows our chain.
+    /// Whether it said that it follows our chain: on every connection that carried an answer or, where
+    /// those cannot be asked, a moment ago.
     pub(super) fn is_identified(&self) -> bool {
         let identified = self.lock().identified;
-        identified.is_some_and(|(connection, at)| {
-            connection == self.upstream.connection() || at.elapsed() < IDENTITY_REST
+        identified.is_some_and(|Identified { connection, is_complete, at }| {
+            self.upstream.is_identified_on(connection)
+                || (!is_complete && at.elapsed() < IDENTITY_REST)
         })
     }
 
-    pub(super) fn identified(&self) {
-        self.lock().identified = Some((self.upstream.connection(), Instant::now()));
+    /// `connection` is the one on which news could come before it was asked.
+    pub(super) fn identified(&self, connection: u64, is_complete: bool) {
+        let at = Instant::now();
+        self.lock().identified = Some(Identified { connection, is_complete, at });
     }
 
     /// Whether it failed the last time.
@@ -220,6 +246,7 @@ impl Member {
         state.last_error = Some(said.to_owned());
         // Whoever answers next at this address may be another.
         state.identified = None;
+        self.upstream.forget_identity();
     }
 
     /// It answered that it does not tell what it was asked.
@@ -276,6 +303,36 @@ impl Member {
         is_lacking.then(|| lacking.said.clone())
     }
 
+    /// Its blocks do not fit, though nothing proves that it lies. Tells whether that is to be logged.
+    pub(super) fn differs(&self, against: Option<Place>, said: &str, rest: RestLimits) -> bool {
+        let mut state = self.lock();
+        let was_logged = state.differing_blocks().is_some_and(|it| it.is_logged);
+        let is_logged = was_logged || state.log.allow();
+        let now = Instant::now();
+        let until = now.checked_add(rest.set_aside).unwrap_or(now);
+        let said = said.to_owned();
+        state.last_error = Some(said.clone());
+        state.differing = Some(DifferingBlocks { against, said, until, is_logged });
+        is_logged && !was_logged
+    }
+
+    /// What was said of its blocks, if they do not fit and some are asked for that it chooses: one that
+    /// is asked for by its hash is that block or none.
+    pub(super) fn differing_among(&self, wanted: &[WantedBlock]) -> Option<String> {
+        let state = self.lock();
+        let differing = state.differing_blocks()?;
+        let is_chosen = wanted.iter().any(|which| which.hash().is_none());
+        is_chosen.then(|| differing.said.clone())
+    }
+
+    /// Forgets that its blocks do not fit those of this node, which do not fit themselves.
+    pub(super) fn fits_without(&self, other: Place) {
+        let mut state = self.lock();
+        if state.differing.as_ref().is_some_and(|it| it.against == Some(other)) {
+            state.differing = None;
+        }
+    }
+
     /// Tells whether this is news: what was asked before it was set aside may come in after.
     pub(super) fn lied(&self, said: &str, rest: RestLimits) -> bool {
         if !self.is_rested() && self.lock().is_set_aside {
@@ -294,6 +351,7 @@ impl Member {
         state.rests_until = Instant::now().checked_add(rest.set_aside);
         state.last_error = Some(said.to_owned());
         state.identified = None;
+        self.upstream.forget_identity();
     }
 
     /// A block that it gave is of a fork that this build does not know. Tells whether that is to be
@@ -332,6 +390,10 @@ impl Member {
 impl State {
     fn unknown_block(&self) -> Option<&UnknownBlock> {
         self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
+    }
+
+    fn differing_blocks(&self) -> Option<&DifferingBlocks> {
+        self.differing.as_ref().filter(|differing| differing.until > Instant::now())
     }
 
     fn lacking_blocks(&self) -> Option<&LackingBlocks> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chain::trust::Anchor;
 use chain::{Block, BlockRange, Verified};
 use ingest::backfill::{BackfillError, Backfiller, Settings, plan_units};
 use ingest::import::ImportError;
@@ -211,8 +212,92 @@ fn a_range_below_what_is_held_is_proven_by_it_and_one_that_links_to_nothing_is_r
     let other = Node::start(runtime.handle(), forked(BLOCKS, 450, 1));
     let both = upstreams(vec![other.url(), node.url()], 1);
     fill(&runtime, &data, &both, (300, 699), false).unwrap();
-    assert_eq!(both.statuses()[0].lie_count, 1);
     data.check_holds(&verified(&chain, 300..700));
+}
+
+/// Seen: a node was called a liar because blocks that are held were not of its chain, though nothing
+/// proved them.
+#[test]
+fn a_node_whose_blocks_do_not_fit_those_that_are_held_is_passed_over_and_no_liar() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    let node = Node::start(runtime.handle(), chain.clone());
+    let other = Node::start(runtime.handle(), forked(BLOCKS, 450, 1));
+    // Below the blocks that are held, and above them.
+    for blocks in [(300, 499), (600, 699)] {
+        let data = DataFolder::new(&sample_spec());
+        fill(&runtime, &data, &upstreams(vec![node.url()], 1), (500, 599), true).unwrap();
+        let alone = upstreams(vec![other.url()], 1);
+        let refused = fill(&runtime, &data, &alone, blocks, false).unwrap_err();
+        let is_other = |error: &BackfillError| {
+            matches!(error, BackfillError::Upstreams(UpstreamsError::OtherBranch { .. }))
+        };
+        assert!(is_other(&refused), "{refused}");
+        for said in [other.url().name(), "one of them is of another branch"] {
+            assert!(refused.to_string().contains(said), "{refused}");
+        }
+        // It is not fetched again in vain, and its word on all else counts on.
+        let asked = other.count("eth_getBlockReceipts");
+        assert!(is_other(&fill(&runtime, &data, &alone, blocks, false).unwrap_err()));
+        assert_eq!(other.count("eth_getBlockReceipts"), asked);
+        assert_eq!(runtime.block_on(alone.fetch_tip()).unwrap().claim.number, BLOCKS - 1);
+        let both = upstreams(vec![other.url(), node.url()], 1);
+        fill(&runtime, &data, &both, blocks, false).unwrap();
+        let status = &both.statuses()[0];
+        assert_eq!((status.health, status.lie_count), (Health::Well, 0), "{status:?}");
+    }
+}
+
+#[test]
+fn a_node_whose_blocks_contradict_an_anchor_that_proves_what_is_held_lies() {
+    let (runtime, chain) = (runtime(), chain(BLOCKS));
+    let node = Node::start(runtime.handle(), chain.clone());
+    let other = Node::start(runtime.handle(), forked(BLOCKS, 450, 1));
+    let mut data = DataFolder::new(&sample_spec());
+    let anchor = Anchor { number: 550, hash: chain[550].hash() };
+    data.anchors = data.anchors.clone().with_operator(anchor).unwrap();
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (500, 599), false).unwrap();
+    let both = upstreams(vec![other.url(), node.url()], 1);
+    fill(&runtime, &data, &both, (300, 499), false).unwrap();
+    let status = &both.statuses()[0];
+    assert_eq!((status.health, status.lie_count), (Health::SetAside, 1), "{status:?}");
+    data.check_holds(&verified(&chain, 300..600));
+}
+
+/// Seen: of a node that takes no batches, sixteen answers of the largest size were held at once.
+#[test]
+fn as_many_single_questions_are_asked_at_once_as_there_is_room_for() {
+    let (runtime, chain) = (runtime(), chain(60));
+    let node = Node::start(runtime.handle(), chain);
+    node.refuse_batches();
+    let nodes = upstreams(vec![node.url()], 1);
+    let wanted: Vec<WantedBlock> = (30..38).map(WantedBlock::Number).collect();
+    let fetch = || runtime.block_on(nodes.fetch_blocks(&wanted, Duration::ZERO)).unwrap().1.len();
+    // Until the pace is no bound any more: sixteen at a time.
+    for _ in 0..16 {
+        assert_eq!(fetch(), 8);
+    }
+    node.spoil(|_| Some(Fault::Stall(Duration::from_millis(100))));
+    node.most_under_way();
+    assert_eq!(fetch(), 8);
+    // Five of the largest answers are as much as all of them may have.
+    let most = node.most_under_way();
+    assert!((2..=5).contains(&most), "{most} at once");
+}
+
+/// Seen: whatever a node refused block 0 with, it was taken for one without old history, and its chain
+/// for ours.
+#[test]
+fn only_a_node_that_does_not_know_block_0_is_taken_to_lack_it() {
+    let (runtime, chain) = (runtime(), chain(20));
+    let node = Node::start(runtime.handle(), chain);
+    let introduce = || runtime.block_on(upstreams(vec![node.url()], 1).introduce());
+    node.spoil(|_| Some(Fault::RefusedGenesis(4444, "pruned history unavailable")));
+    assert_eq!(introduce().unwrap().genesis_hash, None);
+    node.spoil(|_| Some(Fault::RefusedGenesis(-32603, "internal error")));
+    let refused = introduce().unwrap_err();
+    assert!(refused.to_string().contains("internal error"), "{refused}");
+    node.mend();
+    assert_eq!(introduce().unwrap().genesis_hash, sample_spec().genesis_hash());
 }
 
 #[test]

@@ -150,6 +150,25 @@ fn a_node_that_comes_back_as_another_chain_is_set_aside() {
     }
 }
 
+/// Seen: which chain a node follows was asked on one connection and believed of another, behind which a
+/// node of another chain was.
+#[test]
+fn every_connection_is_asked_which_chain_is_at_its_other_end() {
+    let (runtime, trunk) = (runtime(), chain(100));
+    let [node] = alike(runtime.handle(), &trunk, 90);
+    node.be_foreign_beside_the_first_connection();
+    let nodes = upstreams(vec![node.url()], 1);
+    let own = sample_spec().chain_id().unwrap();
+    assert_eq!(runtime.block_on(nodes.introduce()).unwrap().chain_id, own);
+    // Two questions at once need two connections.
+    node.spoil(|_| Some(Fault::Stall(Duration::from_millis(100))));
+    let both = runtime.block_on(async { tokio::join!(nodes.fetch_tip(), nodes.fetch_tip()) });
+    assert!(both.0.is_err() || both.1.is_err(), "{both:?}");
+    let status = &nodes.statuses()[0];
+    assert_eq!(status.health, Health::SetAside, "{status:?}");
+    assert!(status.to_string().contains("it has chain id 5"), "{status:?}");
+}
+
 /// Seen: one node that lagged while two others were on two branches held everybody back.
 #[test]
 fn the_tip_is_the_highest_block_on_which_a_quorum_agrees() {
@@ -304,14 +323,16 @@ fn a_backfill_of_an_empty_folder_takes_nothing_that_the_preferred_nodes_final_bl
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
     followed.wait_tip(trunk[8229].hash());
-    followed.wait_for("set aside", |_| nodes.statuses()[1].health == Health::SetAside);
+    let is_other = |error: &Option<String>| error.as_ref().is_some_and(|it| it.contains("branch"));
+    followed.wait_for("passed over", |_| is_other(&nodes.statuses()[1].last_error));
     let held = followed.view().coverage().to_vec();
     assert_eq!(held.first().map(BlockRange::first), Some(8210), "{held:?}");
     preferred.mend();
     followed.wait_for("filled", |_| followed.view().coverage().len() == 1);
     followed.wait_for("whole", |_| followed.view().coverage()[0].first() == 0);
     followed.check(&trunk);
-    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    let lies: Vec<u64> = nodes.statuses().iter().map(|status| status.lie_count).collect();
+    assert_eq!(lies, [0, 0]);
     followed.end();
 }
 
@@ -408,4 +429,54 @@ fn the_chain_is_named_by_the_node_that_decides_or_by_a_quorum() {
     for said in ["2 upstreams must agree", "chain id 5", &format!("chain id {own}")] {
         assert!(refused.contains(said), "{refused}");
     }
+}
+
+/// Seen: a preferred node that told of block 2^64 - 2 as its tip was asked for blocks on the way there for
+/// ever, and nobody else was followed.
+#[test]
+fn a_node_that_tells_a_tip_which_it_does_not_have_is_told_and_another_stands_in() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    // Far above, and so near that the headers down from it are asked for.
+    for number in [u64::MAX - 1, 125] {
+        let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
+        let data = DataFolder::new(&sample_spec());
+        let nodes = upstreams(vec![preferred.url(), other.url()], 1);
+        let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+        followed.wait_tip(trunk[99].hash());
+        preferred.spoil(move |_| Some(Fault::TipNumber(number)));
+        for length in [110, 120] {
+            other.switch(trunk[..length].to_vec(), 90);
+            followed.wait_tip(trunk[length - 1].hash());
+        }
+        let said = nodes.statuses()[0].to_string();
+        assert!(
+            said.contains(&format!("tells block {number} as its tip and has no block")),
+            "{said}"
+        );
+        assert_eq!(nodes.statuses()[0].lie_count, 0);
+        // Its word counts again as soon as it has what it tells.
+        preferred.switch(trunk.clone(), 90);
+        preferred.mend();
+        followed.wait_tip(trunk[129].hash());
+        followed.check(&trunk);
+        followed.end();
+    }
+}
+
+/// Seen: a node that answered `null` for its tip counted as well.
+#[test]
+fn a_node_without_a_tip_is_not_well_and_another_stands_in() {
+    let (runtime, trunk) = (runtime(), chain(120));
+    let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![preferred.url(), other.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    preferred.spoil(|_| Some(Fault::NoTip));
+    other.switch(trunk.clone(), 90);
+    followed.wait_tip(trunk[119].hash());
+    let status = &nodes.statuses()[0];
+    assert!(status.failure_count > 0, "{status:?}");
+    assert!(status.to_string().contains("its latest block is null"), "{status:?}");
+    followed.end();
 }

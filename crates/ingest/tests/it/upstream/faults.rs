@@ -37,6 +37,12 @@ pub(crate) enum Fault {
     ManyOmmers,
     /// Headers have no hash.
     NoHash,
+    /// The tip has this number, by its header.
+    TipNumber(u64),
+    /// There is no tip.
+    NoTip,
+    /// Block 0 is not told, with a code and a message.
+    RefusedGenesis(i64, &'static str),
     /// The answer is true, and the connection ends with it.
     LastOfConnection,
 }
@@ -66,6 +72,25 @@ impl Fault {
             && let Some(tx) = block["transactions"].get_mut(0)
         {
             tx["value"] = Value::from("0x1234567");
+        }
+    }
+
+    /// What is said instead of telling a block, with its code.
+    pub(crate) fn refusal_of(self, name: &Value) -> Option<(i64, &'static str)> {
+        if let Self::RefusedNames(code, message) = self {
+            return (name == "safe" || name == "finalized").then_some((code, message));
+        }
+        let Self::RefusedGenesis(code, message) = self else { return None };
+        (name == "0x0").then_some((code, message))
+    }
+
+    /// Changes the header of the tip.
+    pub(crate) fn spoil_tip(self, header: &mut Value) {
+        if let Self::TipNumber(number) = self {
+            header["number"] = format!("{number:#x}").into();
+        }
+        if self == Self::NoTip {
+            *header = Value::Null;
         }
     }
 

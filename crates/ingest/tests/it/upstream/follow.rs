@@ -129,6 +129,106 @@ fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
     followed.end();
 }
 
+/// Seen: a node that was far behind was told as a conflict with a block that nobody holds.
+#[test]
+fn a_tip_below_all_that_is_held_is_no_conflict() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let node = Node::start(runtime.handle(), trunk[..100].to_vec());
+    node.set_finality(Some(90));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    assert_eq!(followed.view().coverage(), [range(90, 99)]);
+    for length in [51, 1] {
+        node.switch(trunk[..length].to_vec(), 0);
+        let number = length - 1;
+        let expected = format!("tip is block {number}, below block 90 that is held here");
+        let is_told =
+            |error: &Option<String>| error.as_ref().is_some_and(|it| it.contains(&expected));
+        let status = followed
+            .wait_for("told", |status| status.conflict.is_some() || is_told(&status.last_error));
+        assert_eq!(status.conflict, None);
+        assert!(!status.is_failure_lasting);
+    }
+    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    node.switch(trunk.clone(), 92);
+    followed.wait_tip(trunk[129].hash());
+    assert_eq!(followed.board.status().last_error, None);
+    followed.check(&trunk);
+    followed.end();
+}
+
+/// A tip at or below what is final here contradicts the block that is held under its own number.
+#[test]
+fn a_low_tip_of_another_branch_is_a_conflict_at_its_own_number() {
+    let (runtime, trunk) = (runtime(), chain(100));
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(80));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    node.set_finality(Some(98));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(98));
+    // With a parent that both have, and with another one.
+    for (fork_point, letter) in [(94, 1), (85, 2)] {
+        let branch = forked(96, fork_point, letter);
+        node.switch(branch.clone(), 80);
+        let is_it = |status: &ingest::follow::Status| {
+            status.conflict.is_some_and(|it| it.theirs == branch[95].hash())
+        };
+        let conflict = followed.wait_for("conflict", is_it).conflict.unwrap();
+        assert_eq!((conflict.number, conflict.ours), (95, trunk[95].hash()));
+    }
+    assert_eq!(nodes.statuses()[0].lie_count, 0);
+    followed.check(&trunk);
+    followed.end();
+}
+
+/// Seen: while there was a conflict, all headers down to it were asked for with every poll.
+#[test]
+fn of_a_conflict_that_is_known_only_its_block_is_asked_for() {
+    let (runtime, trunk) = (runtime(), chain(300));
+    let branch = forked(310, 90, 1);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(100));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[299].hash());
+    node.switch(branch, 100);
+    followed.wait_for("conflict", |status| status.conflict.is_some());
+    let (messages, headers) = (node.message_count(), node.count("eth_getBlockByNumber"));
+    followed.wait_for("polled", |_| node.message_count() > messages + 200);
+    let messages = node.message_count() - messages;
+    let headers = node.count("eth_getBlockByNumber") - headers;
+    // The tip and that block; and once a minute, which may be now, all of them.
+    assert!(headers <= messages + 250, "{headers} headers in {messages} messages");
+    // It is noticed at once when it is resolved.
+    node.switch(trunk.clone(), 100);
+    followed.wait_for("resolved", |status| status.conflict.is_none());
+    followed.check(&trunk);
+    followed.end();
+}
+
+/// Seen: a notice that could not be read counted as none, and stayed for ever.
+#[test]
+fn a_notice_that_cannot_be_read_is_replaced() {
+    let (runtime, trunk) = (runtime(), chain(100));
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(90));
+    let data = DataFolder::new(&sample_spec());
+    let path = data.folder.path().join(store::notice::NOTICE_NAME);
+    // Whoever reads it follows it for ever.
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[99].hash());
+    followed.wait_for("removed", |_| std::fs::symlink_metadata(&path).is_err());
+    followed.end();
+}
+
 /// Seen: block 608, which had been answered as `finalized`, was reorganised away after a restart.
 #[test]
 fn what_was_final_before_a_restart_is_not_reorganised_away_after_it() {

@@ -70,6 +70,8 @@ struct State {
     has_block_receipts: bool,
     has_raw_headers: bool,
     chain_id: u64,
+    /// From this connection over HTTP on, a node of chain 5 is at the other end.
+    foreign_from: u64,
     message_count: u64,
     /// Notifications that were sent.
     news_count: u64,
@@ -77,6 +79,9 @@ struct State {
     spoiled_count: u64,
     /// Letters that are added to every block with its transactions.
     padding: String,
+    /// Questions over HTTP that are not answered yet, and the most of them at a time.
+    under_way: u64,
+    most_under_way: u64,
     /// Looks at the follower before every answer.
     observer: Box<dyn FnMut(u64) + Send>,
     methods: BTreeMap<String, u64>,
@@ -99,10 +104,13 @@ impl Node {
             has_block_receipts: true,
             has_raw_headers: false,
             chain_id: CHAIN_ID,
+            foreign_from: u64::MAX,
             message_count: 0,
             news_count: 0,
             spoiled_count: 0,
             padding: String::new(),
+            under_way: 0,
+            most_under_way: 0,
             observer: Box::new(|_| ()),
             methods: BTreeMap::new(),
         };
@@ -181,8 +189,20 @@ impl Node {
         self.lock().chain_id = chain_id;
     }
 
+    /// All connections over HTTP but the first lead to a node of another chain.
+    pub(crate) fn be_foreign_beside_the_first_connection(&self) {
+        self.lock().foreign_from = 1;
+    }
+
     pub(crate) fn message_count(&self) -> u64 {
         self.lock().message_count
+    }
+
+    /// The most questions over HTTP that waited for their answers at a time, since this was last asked.
+    pub(crate) fn most_under_way(&self) -> u64 {
+        let mut state = self.lock();
+        let under_way = state.under_way;
+        std::mem::replace(&mut state.most_under_way, under_way)
     }
 
     /// How often a method was called.
@@ -253,9 +273,7 @@ impl State {
             let error = json!({"code": -32000, "message": "not available"});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
-        if let Some(Fault::RefusedNames(code, message)) = fault
-            && (params[0] == "safe" || params[0] == "finalized")
-        {
+        if let Some((code, message)) = fault.and_then(|fault| fault.refusal_of(&params[0])) {
             let error = json!({"code": code, "message": message});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
@@ -269,6 +287,9 @@ impl State {
                     fault.filter(|_| is_full).inspect(|fault| fault.spoil_block(&mut block));
                     if fault == Some(Fault::NoHash) {
                         block["hash"] = Value::Null;
+                    }
+                    if params[0] == "latest" {
+                        fault.inspect(|fault| fault.spoil_tip(&mut block));
                     }
                     if is_full && !self.padding.is_empty() {
                         block["padding"] = json!(self.padding);
@@ -333,11 +354,11 @@ fn number_of(value: &Value) -> Option<u64> {
 }
 
 async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
-    loop {
+    for connection in 0_u64.. {
         let (stream, _) = listener.accept().await.unwrap();
         let state = Arc::clone(&state);
         tokio::spawn(async move {
-            let service = service_fn(|request| respond(request, Arc::clone(&state)));
+            let service = service_fn(|request| respond(request, connection, Arc::clone(&state)));
             // Whatever ends the connection is the client's to notice.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
@@ -346,14 +367,26 @@ async fn serve_http(listener: TcpListener, state: Arc<Mutex<State>>) {
 
 async fn respond(
     request: Request<Incoming>,
+    connection: u64,
     state: Arc<Mutex<State>>,
 ) -> Result<Response<Answer>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let (fault, answer) = state.lock().unwrap().respond(&body);
+    let (fault, answer) = {
+        let mut state = state.lock().unwrap();
+        state.under_way += 1;
+        state.most_under_way = state.most_under_way.max(state.under_way);
+        let chain_id = state.chain_id;
+        if connection >= state.foreign_from {
+            state.chain_id = 5;
+        }
+        let answered = state.respond(&body);
+        state.chain_id = chain_id;
+        answered
+    };
     let text = answer.to_string();
     (state.lock().unwrap().observer)(text.len() as u64);
     let whole = |text: &str| Answer { text: Some(text.to_owned().into()), breaks: false };
-    Ok(match fault {
+    let response = match fault {
         Some(Fault::Status(status, retry_after)) => {
             let mut response = Response::builder().status(status);
             if let Some(seconds) = retry_after {
@@ -374,7 +407,9 @@ async fn respond(
             Response::builder().header("connection", "close").body(whole(&text)).unwrap()
         }
         _ => Response::new(whole(&text)),
-    })
+    };
+    state.lock().unwrap().under_way -= 1;
+    Ok(response)
 }
 
 /// A body that may break off.

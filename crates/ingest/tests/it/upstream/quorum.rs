@@ -64,6 +64,9 @@ fn whoever_contradicts_a_final_block_that_a_quorum_has_is_set_aside() {
     two.switch(trunk.clone(), 115);
     followed.wait_tip(trunk[129].hash());
     assert!(!is_set_aside(0) && !is_set_aside(1), "{:?}", nodes.statuses());
+    // They may be right, for all that is known: what was outvoted is no lie.
+    let lies: Vec<u64> = nodes.statuses().iter().map(|status| status.lie_count).collect();
+    assert_eq!(lies, [0; 4]);
     followed.end();
 }
 
