@@ -7,6 +7,7 @@
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
 mod records;
+mod sealed_coverage;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -23,10 +24,12 @@ use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
-use crate::layout::{join_ranges, slot_of, subtract};
+use crate::layout::{slot_of, subtract};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
+
+use sealed_coverage::SealedCoverage;
 
 pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
 
@@ -52,13 +55,6 @@ pub struct View {
     finalized: OnceLock<Option<u64>>,
 }
 
-/// What the segments of a manifest cover. It is the same for every head above them.
-#[derive(Debug)]
-struct SealedCoverage {
-    blocks: Vec<BlockRange>,
-    receipts: Vec<BlockRange>,
-}
-
 /// A block of a segment whose rows are still to be read.
 struct FetchedBlock {
     header: StoredHeader,
@@ -80,28 +76,19 @@ fn begins_of(manifest: &Manifest) -> Arc<[(u64, u64)]> {
     manifest.segments().iter().map(&mut begin).collect()
 }
 
-/// What segments and a head above them cover together.
-fn coverage_of(sealed: &SealedCoverage, head: &HeadView) -> Vec<BlockRange> {
-    let blocks = head.blocks();
-    let ends = blocks.first().zip(blocks.last());
-    let head = ends.and_then(|(first, last)| BlockRange::from_ends(first.number(), last.number()));
-    join_ranges(sealed.blocks.iter().copied().chain(head))
-}
-
 impl View {
     pub(crate) fn new(files: Arc<Files>, manifest: Manifest, head: Arc<HeadView>) -> Self {
         let segments = files.listed_segments(manifest.segments());
         let begins = begins_of(&manifest);
         let runs = files.listed_runs(manifest.runs());
-        let (blocks, receipts) = (manifest.coverage(), manifest.coverage_receipts());
-        let sealed = Arc::new(SealedCoverage { blocks, receipts });
+        let sealed = Arc::new(SealedCoverage::of(&manifest));
         Self {
             files,
             manifest: Arc::new(manifest),
             segments,
             begins,
             runs,
-            coverage: coverage_of(&sealed, &head),
+            coverage: sealed.with_head(&head),
             sealed,
             head,
             coverage_receipts: OnceLock::new(),
@@ -126,7 +113,7 @@ impl View {
             begins: Arc::clone(&self.begins),
             runs: Arc::clone(&self.runs),
             sealed: Arc::clone(&self.sealed),
-            coverage: coverage_of(&self.sealed, &head),
+            coverage: self.sealed.with_head(&head),
             head,
             coverage_receipts: OnceLock::new(),
             finality,
@@ -182,11 +169,7 @@ impl View {
     /// The ranges of blocks whose receipts can be read too.
     #[must_use]
     pub fn coverage_receipts(&self) -> &[BlockRange] {
-        self.coverage_receipts.get_or_init(|| {
-            let head = self.head.blocks().iter().filter(|block| block.block().receipts.is_some());
-            let head = head.filter_map(|block| BlockRange::from_count(block.number(), 1));
-            join_ranges(self.sealed.receipts.iter().copied().chain(head))
-        })
+        self.coverage_receipts.get_or_init(|| self.sealed.receipts_with_head(&self.head))
     }
 
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
