@@ -175,8 +175,8 @@ impl Follower {
             return Ok(self.refuse_branch(number, ours, tip.hash).await);
         }
         let view = self.writer.view();
-        let below =
-            view.coverage().iter().map(BlockRange::last).filter(|last| *last < number).max();
+        let held = view.coverage();
+        let below = held.iter().map(BlockRange::last).filter(|last| *last < number).max();
         if let Some(below) = below
             && let Some(ours) = self.hash_at(below)?
             && let Some(theirs) = self.upstreams.fetch_agreed(BlockTag::Number(below)).await?
