@@ -5,11 +5,11 @@
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{Footer, Run, VerifiedBuckets, merge_files};
+use segment::lookup::{RunFooter, Run, VerifiedBuckets, merge_files};
 
 fuzz_target!(|data: &[u8]| {
     let file_bytes = data.len() as u64;
-    let Ok(footer) = Footer::parse(data, file_bytes) else { return };
+    let Ok(footer) = RunFooter::parse(data, file_bytes) else { return };
     let tail = footer.tail();
     let tail = data.get(tail.start as usize..tail.end as usize).unwrap_or_default();
     let Ok(run) = Run::parse(tail, file_bytes) else { return };

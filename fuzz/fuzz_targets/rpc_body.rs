@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use libfuzzer_sys::fuzz_target;
-use rpc::{Service, Settings};
+use rpc::{Service, ServiceSettings};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use store::disk::Disk as _;
@@ -29,7 +29,7 @@ static SERVICE: LazyLock<Service> = LazyLock::new(|| {
         disk.write(&name, &bytes).expect("a disk in memory");
     }
     let store = Store::open(Arc::new(disk), Arc::new(Inline), Limits::default());
-    let settings = Settings { batch_items_max: 16, batch_bytes_max: 65_536, ..Settings::default() };
+    let settings = ServiceSettings { batch_items_max: 16, batch_bytes_max: 65_536, ..ServiceSettings::default() };
     let spec = ChainSpec::bare("fuzz", Some(1), None);
     Service::new(Arc::new(store.expect("a data folder")), spec, settings)
 });

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::step::{Step, run_all};
+use crate::step::{CiStep, run_all};
 use crate::{deny, tidy};
 
 /// Runs every check and reports all that failed.
@@ -14,7 +14,7 @@ pub fn run(root: &Path) -> Result<()> {
     run_all(root, plan())
 }
 
-fn plan() -> Vec<Step> {
+fn plan() -> Vec<CiStep> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     // The fuzz crate is a workspace of its own, which `--workspace` does not reach.
     let fuzz_format = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
@@ -24,15 +24,15 @@ fn plan() -> Vec<Step> {
     // And the benchmark that links rivals; clippy would have to build them.
     let rivals_format = ["fmt", "--manifest-path", "bench/compare/Cargo.toml", "--check"];
     vec![
-        Step::cargo("format", &["fmt", "--all", "--check"]),
-        Step::cargo("format of fuzz", &fuzz_format),
-        Step::cargo("format of the alloy client", &client_format),
-        Step::cargo("format of bench/compare", &rivals_format),
-        Step::function("tidy", tidy::run),
-        Step::cargo("clippy", &clippy),
-        Step::cargo("fuzz targets", &fuzz_check),
-        Step::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"])
+        CiStep::cargo("format", &["fmt", "--all", "--check"]),
+        CiStep::cargo("format of fuzz", &fuzz_format),
+        CiStep::cargo("format of the alloy client", &client_format),
+        CiStep::cargo("format of bench/compare", &rivals_format),
+        CiStep::function("tidy", tidy::run),
+        CiStep::cargo("clippy", &clippy),
+        CiStep::cargo("fuzz targets", &fuzz_check),
+        CiStep::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"])
             .with_env("RUSTDOCFLAGS", "--deny warnings"),
-        Step::function("dependencies", deny::run),
+        CiStep::function("dependencies", deny::run),
     ]
 }

@@ -48,14 +48,14 @@ const RUST_FLAGS: &[&str] = &[
 
 /// What to fuzz and for how long.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct FuzzArgs {
     /// Time for each target.
     pub seconds: u64,
     /// Names of targets; all when empty.
     pub targets: Vec<String>,
 }
 
-impl Request {
+impl FuzzArgs {
     /// Reads `[--seconds N] [TARGET...]`.
     pub fn parse(arguments: &[String], seconds_default: u64) -> Result<Self> {
         let mut request = Self { seconds: seconds_default, targets: Vec::new() };
@@ -78,7 +78,7 @@ impl Request {
 }
 
 /// Builds the targets and runs them, as many at a time as there are cores.
-pub fn run(root: &Path, request: &Request) -> Result<()> {
+pub fn run(root: &Path, request: &FuzzArgs) -> Result<()> {
     let folder = root.join("fuzz");
     let executables = build(&folder)?;
     let wanted = choose(&executables, &request.targets)?;
@@ -195,8 +195,8 @@ mod tests {
 
     fn check(arguments: &[&str], expected: Option<(u64, &[&str])>) {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-        let request = Request::parse(&arguments, 20).ok();
-        let expected = expected.map(|(seconds, targets)| Request {
+        let request = FuzzArgs::parse(&arguments, 20).ok();
+        let expected = expected.map(|(seconds, targets)| FuzzArgs {
             seconds,
             targets: targets.iter().map(ToString::to_string).collect(),
         });

@@ -40,8 +40,8 @@ fn run(task: &str, rest: &[String]) -> Result<()> {
         "ci" => none(rest).and_then(|()| ci::run(&root)),
         "tidy" => none(rest).and_then(|()| tidy::run(&root)),
         "deny" => none(rest).and_then(|()| deny::run(&root)),
-        "fuzz" => fuzz::run(&root, &fuzz::Request::parse(rest, fuzz::SECONDS_DEFAULT)?),
-        "nightly" => nightly::run(&root, &fuzz::Request::parse(rest, nightly::SECONDS_DEFAULT)?),
+        "fuzz" => fuzz::run(&root, &fuzz::FuzzArgs::parse(rest, fuzz::SECONDS_DEFAULT)?),
+        "nightly" => nightly::run(&root, &fuzz::FuzzArgs::parse(rest, nightly::SECONDS_DEFAULT)?),
         "bench" => bench::run(&root, rest),
         "instructions" => instructions::run(&root, rest),
         "help" | "--help" | "-h" => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::fuzz;
-use crate::step::{Step, run_all};
+use crate::step::{CiStep, run_all};
 
 /// Ten minutes a target: long enough for inputs that twenty seconds never reach.
 pub const SECONDS_DEFAULT: u64 = 600;
@@ -23,17 +23,17 @@ const NODE_KILLS: (&str, &str) = ("QUIPU_KILLS", "200");
 const NODE_KILLS_SCRIPT: &str = "e2e/kills.sh";
 
 /// Runs the long tests, then fuzzes the wanted targets.
-pub fn run(root: &Path, request: &fuzz::Request) -> Result<()> {
+pub fn run(root: &Path, request: &fuzz::FuzzArgs) -> Result<()> {
     println!("nightly plan:");
     let (kills, count) = KILLS;
     println!("  1. every test in release mode with {EVERY_BIT}=1 and {kills}={count}");
     let (node_kills, node_count) = NODE_KILLS;
     println!("  2. {NODE_KILLS_SCRIPT} with {node_kills}={node_count}");
     println!("  3. {} seconds of fuzzing each target", request.seconds);
-    let tests = Step::cargo("long tests", &["test", "--workspace", "--locked", "--release"])
+    let tests = CiStep::cargo("long tests", &["test", "--workspace", "--locked", "--release"])
         .with_env(EVERY_BIT, "1")
         .with_env(kills, count);
-    let kills_beside_a_node = Step::script("kills beside a node", root, NODE_KILLS_SCRIPT)
+    let kills_beside_a_node = CiStep::script("kills beside a node", root, NODE_KILLS_SCRIPT)
         .with_env(node_kills, node_count);
     let long_tests = run_all(root, vec![tests, kills_beside_a_node]);
     // A failing test must not cost the night's fuzzing.

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 /// A command to be run at the root of the repository.
 #[derive(Debug)]
-pub struct Step {
+pub struct CiStep {
     name: String,
     work: Work,
 }
@@ -24,7 +24,7 @@ enum Work {
     Function(fn(&Path) -> Result<()>),
 }
 
-impl Step {
+impl CiStep {
     /// A step that runs cargo with these arguments.
     #[must_use]
     pub fn cargo(name: &str, arguments: &[&str]) -> Self {
@@ -63,7 +63,7 @@ impl Step {
 }
 
 /// Runs every step, also after one has failed: a person wants all the news at once.
-pub fn run_all(root: &Path, steps: Vec<Step>) -> Result<()> {
+pub fn run_all(root: &Path, steps: Vec<CiStep>) -> Result<()> {
     let mut failed = Vec::new();
     for mut step in steps {
         println!("==> {}", step.name);

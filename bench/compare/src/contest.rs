@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 use bench_store::anatomy::Anatomy;
 use bench_store::archives::ArchiveFile;
 use bench_store::clock::thread_cpu;
-use bench_store::figure::{Figure, Goal, Unit, ratio};
-use bench_store::folder::DataFolder;
+use bench_store::figure::{Figure, Goal, FigureUnit, ratio};
+use bench_store::folder::BenchFolder;
 use bench_store::keys::{Key, read_keys};
 use bench_store::questions::warm_reads::micros;
 use bench_store::random::Random;
@@ -63,7 +63,7 @@ pub(crate) fn hold(file: &ArchiveFile, work: &Path, say: &dyn Fn(&str)) -> Resul
     let (_, keys) = read_keys(file, u64::MAX)?;
     let of = format!("{}, {} tx", file.title, keys.len());
     say("proving blocks and building ours");
-    let folder = DataFolder::at(work.join("ours"));
+    let folder = BenchFolder::at(work.join("ours"));
     let our_time = ours::build(file, &folder)?;
     let view = folder.view()?;
     let contents = Contents::read(&view, keys)?;
@@ -142,7 +142,7 @@ impl Bench {
             question: question.to_owned(),
             of: self.of.clone(),
             value: ratio(ours, theirs.unwrap_or_default()),
-            unit: Unit::Ratio,
+            unit: FigureUnit::Ratio,
             goal,
             note,
         };
@@ -227,7 +227,7 @@ impl Bench {
             question: format!("{}: {title}", by.question()),
             of: self.of.clone(),
             value: micros(time, picks.len()),
-            unit: Unit::Micros,
+            unit: FigureUnit::Micros,
             goal: None,
             note: String::new(),
         });
@@ -240,7 +240,7 @@ impl Bench {
             question: question.to_owned(),
             of: self.of.clone(),
             value: ratio(bytes, self.anatomy.transaction_count),
-            unit: Unit::BytesPerTx,
+            unit: FigureUnit::BytesPerTx,
             goal: None,
             note: String::new(),
         }
@@ -249,7 +249,7 @@ impl Bench {
     fn time(&self, name: &'static str, question: &str, spent: Duration, note: String) -> Figure {
         let value = self.each(spent);
         let (question, of) = (question.to_owned(), self.of.clone());
-        Figure { name, question, of, value, unit: Unit::Micros, goal: None, note }
+        Figure { name, question, of, value, unit: FigureUnit::Micros, goal: None, note }
     }
 
     fn each(&self, spent: Duration) -> f64 {

@@ -36,7 +36,7 @@ const TXS_PER_BLOCK: u64 = 194;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match Request::parse(&arguments).and_then(|request| run(&request)) {
+    match ContestArgs::parse(&arguments).and_then(|request| run(&request)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench compare: {error:#}");
@@ -47,13 +47,13 @@ fn main() -> ExitCode {
 
 /// What was asked for.
 #[derive(Debug)]
-struct Request {
+struct ContestArgs {
     is_json: bool,
     data: PathBuf,
     transactions: u64,
 }
 
-impl Request {
+impl ContestArgs {
     fn parse(arguments: &[String]) -> Result<Self> {
         let data = PathBuf::from("../shared/data");
         let mut request = Self { is_json: false, data, transactions: TRANSACTIONS_DEFAULT };
@@ -75,7 +75,7 @@ impl Request {
     }
 }
 
-fn run(request: &Request) -> Result<()> {
+fn run(request: &ContestArgs) -> Result<()> {
     let begun = Instant::now();
     let load_before = load();
     let say = |what: &str| eprintln!("[{:>4} s] {what}", begun.elapsed().as_secs());

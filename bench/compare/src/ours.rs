@@ -11,24 +11,24 @@ use bench_store::archives::ArchiveFile;
 use bench_store::clock::process_cpu;
 use bench_store::era::read_proven;
 use bench_store::figure::count;
-use bench_store::folder::DataFolder;
+use bench_store::folder::BenchFolder;
 use chain::{Block, BlockRange, Verified};
 use store::disk::Folder;
 use store::layout::Held;
 use store::read::Inline;
-use store::{Limits, Store, Told, Writer};
+use store::{Limits, Store, CommitFacts, Writer};
 
 use crate::rival::timed;
 
 /// Proves an archive with all cores, then builds the folder from its blocks. Says what CPU time the
 /// building took, with its hashes, its lookups and all that makes it durable; and with a copy of each
 /// block, which the writer takes for its own.
-pub(crate) fn build(file: &ArchiveFile, folder: &DataFolder) -> Result<Duration> {
+pub(crate) fn build(file: &ArchiveFile, folder: &BenchFolder) -> Result<Duration> {
     let blocks = read_proven(file)?;
     timed(process_cpu, || write(file, folder, &blocks))
 }
 
-fn write(file: &ArchiveFile, folder: &DataFolder, blocks: &[Verified<Block>]) -> Result<()> {
+fn write(file: &ArchiveFile, folder: &BenchFolder, blocks: &[Verified<Block>]) -> Result<()> {
     let first = blocks.first().context("an archive has a block")?.header.number;
     let range = BlockRange::from_count(first, count(blocks)).context("a range of blocks")?;
     let block = |number: u64| {
@@ -42,5 +42,5 @@ fn write(file: &ArchiveFile, folder: &DataFolder, blocks: &[Verified<Block>]) ->
     for held in writer.plan(&[Held { range, has_receipts: true }]) {
         segments.push(writer.build(held, &block)?);
     }
-    Ok(writer.commit(segments, Told::default())?)
+    Ok(writer.commit(segments, CommitFacts::default())?)
 }

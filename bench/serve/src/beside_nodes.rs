@@ -11,7 +11,7 @@ use crate::call::block_by_number;
 use crate::chain_keys::ChainKeys;
 use crate::circumstances::beside_figures;
 use crate::contest::Driver;
-use crate::node::{Kind, Node, Program};
+use crate::node::{NodeKind, Program, RivalNode};
 use crate::questions::{FIXED_RATE, Question, all, of_nodes};
 use crate::quipu::Serving;
 use crate::run::Asking;
@@ -25,8 +25,9 @@ const CALM_BLOCK_COUNT: usize = 40;
 impl Asking<'_> {
     /// All that needs a node.
     pub(crate) fn of_nodes(&mut self) -> Result<()> {
-        let named = [Kind::Anvil, Kind::Geth].map(|kind| (kind, Path::new(kind.name()).to_owned()));
-        let reth = self.request.reth.clone().map(|path| (Kind::Reth, path));
+        let named =
+            [NodeKind::Anvil, NodeKind::Geth].map(|kind| (kind, Path::new(kind.name()).to_owned()));
+        let reth = self.request.reth.clone().map(|path| (NodeKind::Reth, path));
         if self.request.wants("rivals") {
             if reth.is_none() {
                 self.say("reth is left out: --reth PATH names its program");
@@ -47,7 +48,7 @@ impl Asking<'_> {
             }
         }
         if self.request.wants("reorgs") {
-            match Program::find(Kind::Anvil, Path::new(Kind::Anvil.name())) {
+            match Program::find(NodeKind::Anvil, Path::new(NodeKind::Anvil.name())) {
                 Some(anvil) => self.of_storm(&anvil)?,
                 None => self.say("anvil cannot be started: no reorgs"),
             }
@@ -58,7 +59,7 @@ impl Asking<'_> {
     /// The same chain served by a node, which made it, and by Quipu, which took it from there.
     fn of_rival(&mut self, program: &Program) -> Result<()> {
         let name = program.kind.name();
-        let node = Node::start(program, &self.work.join(name))?;
+        let node = RivalNode::start(program, &self.work.join(name))?;
         node.make_chain(BLOCK_COUNT).with_context(|| format!("{name}'s chain"))?;
         self.say(&format!("Quipu takes it from {name}"));
         let store = self.work.join(format!("from-{name}"));
@@ -80,7 +81,7 @@ impl Asking<'_> {
     /// server while it is not.
     fn of_storm(&mut self, anvil: &Program) -> Result<()> {
         self.say("anvil makes a chain to reorganise");
-        let node = Node::start(anvil, &self.work.join("storm"))?;
+        let node = RivalNode::start(anvil, &self.work.join("storm"))?;
         node.make_chain(CALM_BLOCK_COUNT).context("anvil's chain")?;
         let calm = Storm::prepare(&node)?;
         let mut flags = node.chain_flags()?.to_vec();

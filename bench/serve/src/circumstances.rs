@@ -8,24 +8,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use bench_store::figure::{Figure, Goal, Unit, ratio};
+use bench_store::figure::{Figure, FigureUnit, Goal, ratio};
 use rustix::fs::{Advice, fadvise};
 
 use crate::contest::{Contest, Contestant, Rules};
 use crate::machine::usage;
 use crate::process::Running;
-use crate::quipu::{Quipu, SampleChain};
-use crate::server::Server;
+use crate::quipu::{BenchChain, Quipu};
+use crate::server::ServerProcess;
 
 const MEGABYTE: u64 = 1_000_000;
 
 /// The same server twice: first in the circumstance, then without it.
-fn twice(served: &Server, circumstance: &str) -> [Contestant; 2] {
+fn twice(served: &ServerProcess, circumstance: &str) -> [Contestant; 2] {
     [format!("Quipu, {circumstance}"), "Quipu".to_owned()].map(|name| served.contestant(&name))
 }
 
 /// Every turn begins with none of the data folder's files in the page cache, or with all.
-pub fn cold(rules: &Rules<'_>, served: &Server, store: &Path) -> Result<Contest> {
+pub fn cold(rules: &Rules<'_>, served: &ServerProcess, store: &Path) -> Result<Contest> {
     rules.hold(&twice(served, "cold cache"), |place| {
         for path in files(store)? {
             let mut file = File::open(&path).with_context(|| path.display().to_string())?;
@@ -54,9 +54,9 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// still in the others. When it is done it begins again.
 pub fn beside_import(
     rules: &Rules<'_>,
-    served: &Server,
+    served: &ServerProcess,
     quipu: &Quipu,
-    chain: &SampleChain,
+    chain: &BenchChain,
     work: &Path,
 ) -> Result<Contest> {
     let to = work.join("imported-beside");
@@ -84,7 +84,7 @@ pub fn beside_figures(names: [&'static str; 2], beside: &str, contest: &Contest)
         question: question.to_owned(),
         of: format!("beside {beside} / without"),
         value,
-        unit: Unit::Ratio,
+        unit: FigureUnit::Ratio,
         goal,
         note: String::new(),
     };
@@ -105,7 +105,7 @@ pub fn beside_figures(names: [&'static str; 2], beside: &str, contest: &Contest)
 }
 
 /// The most memory that a server ever has under these loads, beyond what it has at rest.
-pub fn memory_under_load(served: &Server, loads: &[Rules<'_>]) -> Result<Figure> {
+pub fn memory_under_load(served: &ServerProcess, loads: &[Rules<'_>]) -> Result<Figure> {
     let idle = usage(served.id())?.resident;
     let [contestant, _] = twice(served, "under load");
     for rules in loads {
@@ -117,7 +117,7 @@ pub fn memory_under_load(served: &Server, loads: &[Rules<'_>]) -> Result<Figure>
         question: "memory under the hot load, beyond idle".to_owned(),
         of: "hot transaction and hot full block".to_owned(),
         value: ratio(peak.saturating_sub(idle), MEGABYTE),
-        unit: Unit::Megabytes,
+        unit: FigureUnit::Megabytes,
         goal: Goal::at_most(200.0, 100.0),
         note: format!(
             "{:.0} MB idle, {:.0} MB at the highest",

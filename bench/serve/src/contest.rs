@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::load::{Load, Outcome, Target, h2load, oha, wrk};
+use crate::load::{Load, LoadOutcome, Target, h2load, oha, wrk};
 use crate::machine::usage;
 
 /// A server in a contest.
@@ -36,7 +36,7 @@ pub enum Driver {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// What the load generator saw.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// Microseconds of the server's CPU time for each request.
     pub cpu: f64,
     /// Bytes of memory at the end of the round.
@@ -66,7 +66,7 @@ pub struct Rules<'a> {
 
 /// One of a contest, and what it is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct ContestEntry<'a> {
     /// Who.
     pub contestant: &'a Contestant,
     /// What, by whom and where to; its rounds do not count here.
@@ -76,7 +76,7 @@ pub struct Entry<'a> {
 /// Holds a contest: one round that does not count, then those that do. `before_each` is done before
 /// every turn, and told whose it is. Who begins changes from round to round.
 pub fn take_turns(
-    entries: &[Entry<'_>],
+    entries: &[ContestEntry<'_>],
     rounds: usize,
     mut before_each: impl FnMut(usize) -> Result<()>,
 ) -> Result<Contest> {
@@ -87,7 +87,7 @@ pub fn take_turns(
     let mut done = Vec::new();
     for round in 0..rounds {
         let mut turns: Vec<(usize, Measured)> = Vec::new();
-        let mut order: Vec<(usize, &Entry<'_>)> = entries.iter().enumerate().collect();
+        let mut order: Vec<(usize, &ContestEntry<'_>)> = entries.iter().enumerate().collect();
         order.rotate_left(round % entries.len().max(1));
         for (place, entry) in order {
             before_each(place)?;
@@ -107,8 +107,8 @@ impl Rules<'_> {
         contestants: &[Contestant],
         before_each: impl FnMut(usize) -> Result<()>,
     ) -> Result<Contest> {
-        let entry = |contestant| Entry { contestant, rules: self };
-        let entries: Vec<Entry<'_>> = contestants.iter().map(entry).collect();
+        let entry = |contestant| ContestEntry { contestant, rules: self };
+        let entries: Vec<ContestEntry<'_>> = contestants.iter().map(entry).collect();
         take_turns(&entries, self.rounds, before_each)
     }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn measured(per_second: f64) -> Measured {
-        let outcome = Outcome { requests: 1, per_second, bytes: 1.0, p50: 1.0, p99: 1.0 };
+        let outcome = LoadOutcome { requests: 1, per_second, bytes: 1.0, p50: 1.0, p99: 1.0 };
         Measured { outcome, cpu: 1.0, resident: 1 }
     }
 

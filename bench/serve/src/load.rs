@@ -43,7 +43,7 @@ pub struct Target {
 
 /// What came back.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// Requests that were answered.
     pub requests: u64,
     /// Requests in a second.

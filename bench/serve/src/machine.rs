@@ -28,7 +28,7 @@ pub fn usage(id: u32) -> Result<Usage> {
         let folder = Path::new("/proc").join(id.to_string());
         let stat = fs::read_to_string(folder.join("stat")).context("a server's stat")?;
         let status = fs::read_to_string(folder.join("status")).context("a server's status")?;
-        let ticks = Stat::parse(&stat).context("a stat that cannot be read")?.ticks;
+        let ticks = ProcStat::parse(&stat).context("a stat that cannot be read")?.ticks;
         sum.cpu = sum.cpu.saturating_add(duration(ticks));
         let bytes = |name| find_bytes(&status, name).with_context(|| format!("no {name}"));
         sum.resident = sum.resident.saturating_add(bytes("VmRSS:")?);
@@ -61,7 +61,7 @@ fn children(parent: u32) -> Result<Vec<u32>> {
         let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
         // A process may end between the list and the look.
         let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
-        if Stat::parse(&stat).is_some_and(|stat| stat.parent == parent) {
+        if ProcStat::parse(&stat).is_some_and(|stat| stat.parent == parent) {
             found.push(id);
         }
     }
@@ -69,12 +69,12 @@ fn children(parent: u32) -> Result<Vec<u32>> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
+struct ProcStat {
     parent: u32,
     ticks: u64,
 }
 
-impl Stat {
+impl ProcStat {
     /// proc(5): the name is in brackets and may hold brackets and spaces itself; after it come state,
     /// parent, and as the 12th and 13th the times of the process, all its threads included.
     fn parse(stat: &str) -> Option<Self> {
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn a_stat_is_read_behind_the_name() {
         let stat = "42 (a ) b) S 7 42 42 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 3 0 100 1 2";
-        assert_eq!(Stat::parse(stat), Some(Stat { parent: 7, ticks: 200 }));
-        assert_eq!(Stat::parse("42 (a) S 7"), None);
+        assert_eq!(ProcStat::parse(stat), Some(ProcStat { parent: 7, ticks: 200 }));
+        assert_eq!(ProcStat::parse("42 (a) S 7"), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::nginx::free_port;
 use crate::process::Running;
-use crate::server::{Server, result_of};
+use crate::server::{ServerProcess, result_of};
 
 /// Transactions of a block.
 const TXS_PER_BLOCK: usize = 200;
@@ -36,7 +36,7 @@ const TRANSFER: &str = "a9059cbb";
 
 /// A kind of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// Foundry's.
     Anvil,
     /// Ethereum's oldest.
@@ -45,7 +45,7 @@ pub enum Kind {
     Reth,
 }
 
-impl Kind {
+impl NodeKind {
     /// What the table calls it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -61,7 +61,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Which it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
     path: PathBuf,
     /// What it calls its version.
     pub version: String,
@@ -70,7 +70,7 @@ pub struct Program {
 impl Program {
     /// The one that lies there, or that is found by that name; `None` if it cannot be started.
     #[must_use]
-    pub fn find(kind: Kind, path: &Path) -> Option<Self> {
+    pub fn find(kind: NodeKind, path: &Path) -> Option<Self> {
         let output = Command::new(path).arg("--version").output().ok()?;
         let said = String::from_utf8_lossy(&output.stdout);
         let version = find_version(&said).unwrap_or("of an unknown version").to_owned();
@@ -81,17 +81,17 @@ impl Program {
         let mut command = Command::new(&self.path);
         let port = port.to_string();
         match self.kind {
-            Kind::Anvil => {
+            NodeKind::Anvil => {
                 command.args(["--silent", "--no-mining", "--host", "127.0.0.1", "--port", &port]);
             }
-            Kind::Geth => {
+            NodeKind::Geth => {
                 // Makes a block as soon as there is anything to put into it.
                 command.args(["--dev", "--nodiscover", "--ipcdisable", "--verbosity", "1"]);
                 command.args(["--port", "0", "--authrpc.port", "0", "--http", "--http.addr"]);
                 command.args(["127.0.0.1", "--http.port", &port, "--http.api", "eth,net,web3"]);
                 command.args(["--txpool.accountqueue", POOL_SLOTS, "--datadir"]).arg(folder);
             }
-            Kind::Reth => {
+            NodeKind::Reth => {
                 command.args(["node", "--dev", "--dev.block-time", "250ms", "--disable-discovery"]);
                 command.args(["--port", "0", "--authrpc.port", "0", "--ipcdisable", "--http"]);
                 command.args(["--http.addr", "127.0.0.1", "--http.port", &port, "--http.api"]);
@@ -113,13 +113,13 @@ fn find_version(said: &str) -> Option<&str> {
 
 /// A node that runs until this is dropped.
 #[derive(Debug)]
-pub struct Node {
-    kind: Kind,
+pub struct RivalNode {
+    kind: NodeKind,
     /// Where it is asked.
-    pub server: Server,
+    pub server: ServerProcess,
 }
 
-impl Node {
+impl RivalNode {
     /// Starts a node with an empty chain.
     pub fn start(program: &Program, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).context("a node's folder")?;
@@ -127,7 +127,7 @@ impl Node {
         let mut command = program.command(port, folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let running = Running::start(&mut command)?;
-        let mut server = Server::new(running, format!("127.0.0.1:{port}"));
+        let mut server = ServerProcess::new(running, format!("127.0.0.1:{port}"));
         server.wait_until_it_answers().context(program.kind.name())?;
         Ok(Self { kind: program.kind, server })
     }
@@ -154,7 +154,7 @@ impl Node {
 
     /// Sees that a block is the same here as elsewhere, as far as its hash and the hashes of its
     /// transactions tell.
-    pub fn check_same(&self, other: &Server, body: &str) -> Result<()> {
+    pub fn check_same(&self, other: &ServerProcess, body: &str) -> Result<()> {
         let [ours, theirs] = [other, &self.server].map(|server| {
             let block = result_of(&server.ask(body)?)?;
             let hash = block.get("hash").cloned().context("a block without hash")?;
@@ -200,7 +200,7 @@ impl Node {
 
     /// Waits until a transaction is in a block, and gives its receipt.
     fn sealed(&self, hash: &Value) -> Result<Value> {
-        if self.kind == Kind::Anvil {
+        if self.kind == NodeKind::Anvil {
             self.server.call("evm_mine", &json!([]))?;
         }
         let begun = Instant::now();

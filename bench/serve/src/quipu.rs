@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::process::{Running, output_of};
-use crate::server::Server;
+use crate::server::ServerProcess;
 
 /// Long enough for a machine that is busy with other things.
 const MAKE_WITHIN: std::time::Duration = std::time::Duration::from_hours(1);
@@ -27,7 +27,7 @@ pub struct Quipu(PathBuf);
 
 /// A sample chain: its archives, and the data folder that holds it.
 #[derive(Clone, Debug)]
-pub struct SampleChain {
+pub struct BenchChain {
     archives: PathBuf,
     /// The data folder.
     pub store: PathBuf,
@@ -65,13 +65,8 @@ impl Quipu {
 
     /// Makes a sample chain of so many blocks with payloads of these sizes and imports it, unless the
     /// folder has one already.
-    pub fn make_chain(
-        &self,
-        folder: &Path,
-        block_count: u64,
-        payload: &str,
-    ) -> Result<SampleChain> {
-        let chain = SampleChain { archives: folder.join("archives"), store: folder.join("store") };
+    pub fn make_chain(&self, folder: &Path, block_count: u64, payload: &str) -> Result<BenchChain> {
+        let chain = BenchChain { archives: folder.join("archives"), store: folder.join("store") };
         if !chain.archives.join("genesis.json").is_file() {
             let mut sample = Command::new(&self.0);
             sample.arg("sample").arg("--to").arg(&chain.archives);
@@ -94,7 +89,7 @@ impl Quipu {
         output_of(&mut backfill, MAKE_WITHIN).map(drop)
     }
 
-    fn import_command(&self, chain: &SampleChain, to: &Path) -> Command {
+    fn import_command(&self, chain: &BenchChain, to: &Path) -> Command {
         let mut import = Command::new(&self.0);
         import.arg("import").arg("--data-dir").arg(to);
         import.arg("--genesis").arg(chain.archives.join("genesis.json")).arg(&chain.archives);
@@ -102,7 +97,7 @@ impl Quipu {
     }
 
     /// Starts an import of the same archives into another folder,.
-    pub fn import_beside(&self, chain: &SampleChain, to: &Path) -> Result<Running> {
+    pub fn import_beside(&self, chain: &BenchChain, to: &Path) -> Result<Running> {
         let _ = fs::remove_dir_all(to);
         let mut import = self.import_command(chain, to);
         import.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -110,7 +105,7 @@ impl Quipu {
     }
 
     /// Serves a data folder on a free port; the first line that it says tells which.
-    pub fn serve(&self, serving: &Serving<'_>) -> Result<Server> {
+    pub fn serve(&self, serving: &Serving<'_>) -> Result<ServerProcess> {
         let mut serve = match serving.cores {
             None => Command::new(&self.0),
             Some(cores) => {
@@ -135,6 +130,6 @@ impl Quipu {
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| eprintln!("quipu serve: {line}"));
         });
-        Ok(Server::new(running, address))
+        Ok(ServerProcess::new(running, address))
     }
 }

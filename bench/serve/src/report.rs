@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bench_store::figure::{Figure, Unit, format_table, to_json};
+use bench_store::figure::{Figure, FigureUnit, format_table, to_json};
 use serde_json::{Value, json};
 
 use crate::contest::{Contest, Driver, Measured};
@@ -24,7 +24,7 @@ const RATE_SHARE_MIN: f64 = 0.95;
 
 /// All that came out of a run.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct BenchReport {
     /// What was promised.
     pub figures: Vec<Figure>,
     /// What is behind it.
@@ -37,7 +37,7 @@ pub struct Report {
     pub machine: String,
 }
 
-impl Report {
+impl BenchReport {
     /// For people.
     #[must_use]
     pub fn format(&self) -> String {
@@ -215,7 +215,7 @@ impl Answered {
             question: self.words.clone(),
             of: self.contest.names.join(" / "),
             value: self.contest.ratio(1, value),
-            unit: Unit::Ratio,
+            unit: FigureUnit::Ratio,
             goal: question.goal,
             note: format!("rounds {}{}", ratios.join(", "), self.rate_missed()),
         }

@@ -21,7 +21,7 @@ const PAYLOADS: [&str; 2] = ["small", "mainnet"];
 
 /// The arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct LoadRequest {
     /// Whether the output is for programs.
     pub is_json: bool,
     /// Whether the chain is a short one.
@@ -44,7 +44,7 @@ pub struct Request {
     pub write: Option<PathBuf>,
 }
 
-impl Request {
+impl LoadRequest {
     /// Reads the arguments.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let mut request = Self {
@@ -108,9 +108,9 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &str) -> Result<Request> {
+    fn parse(arguments: &str) -> Result<LoadRequest> {
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-        Request::parse(&arguments)
+        LoadRequest::parse(&arguments)
     }
 
     #[test]

@@ -20,10 +20,10 @@ use crate::machine::description;
 use crate::nginx::{Fixed, Nginx};
 use crate::process::end_all_on_signal;
 use crate::questions::{FIXED_RATE, Question, all};
-use crate::quipu::{BLOCK_COUNT, BLOCK_COUNT_QUICK, Quipu, SampleChain, Serving};
-use crate::report::{Answered, Report};
-use crate::request::Request;
-use crate::server::Server;
+use crate::quipu::{BLOCK_COUNT, BLOCK_COUNT_QUICK, BenchChain, Quipu, Serving};
+use crate::report::{Answered, BenchReport};
+use crate::request::LoadRequest;
+use crate::server::ServerProcess;
 
 /// Answers of a question that are looked at to find one of the usual length.
 const LOOKED_AT: usize = 200;
@@ -35,7 +35,7 @@ const OTHERS: [&str; 6] = ["cold", "import", "memory", "scaling", "rivals", "reo
 
 /// Does what the arguments ask for, and gives what is to be printed.
 pub fn run(arguments: &[String]) -> Result<String> {
-    let request = Request::parse(arguments)?;
+    let request = LoadRequest::parse(arguments)?;
     let begun = Instant::now();
     let load_before = load();
     let work = tempfile::Builder::new().prefix("quipu-bench-").tempdir()?;
@@ -60,7 +60,7 @@ pub fn run(arguments: &[String]) -> Result<String> {
         keys: &keys,
         questions: &questions,
         begun,
-        report: Report::default(),
+        report: BenchReport::default(),
     };
     asking.of_nginx()?;
     asking.of_quipu_alone()?;
@@ -89,17 +89,17 @@ pub fn run(arguments: &[String]) -> Result<String> {
 
 /// A run that is under way.
 pub(crate) struct Asking<'a> {
-    pub(crate) request: &'a Request,
+    pub(crate) request: &'a LoadRequest,
     pub(crate) work: &'a Path,
     pub(crate) quipu: &'a Quipu,
-    pub(crate) chain: &'a SampleChain,
-    pub(crate) served: &'a Server,
+    pub(crate) chain: &'a BenchChain,
+    pub(crate) served: &'a ServerProcess,
     /// The same chain, served without keeping answers; started when it is wanted first.
-    uncached: Option<Server>,
+    uncached: Option<ServerProcess>,
     pub(crate) keys: &'a ChainKeys,
     questions: &'a [Question],
     begun: Instant,
-    pub(crate) report: Report,
+    pub(crate) report: BenchReport,
 }
 
 impl<'a> Asking<'a> {
@@ -157,7 +157,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Who answers a question of the sample chain.
-    pub(crate) fn server_for(&mut self, question: &Question) -> Result<&Server> {
+    pub(crate) fn server_for(&mut self, question: &Question) -> Result<&ServerProcess> {
         if !question.is_uncached {
             return Ok(self.served);
         }

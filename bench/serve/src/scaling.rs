@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use anyhow::{Context as _, Result};
 
 use crate::chain_keys::ChainKeys;
-use crate::contest::{Contest, Entry, Measured, Rules, take_turns};
+use crate::contest::{Contest, ContestEntry, Measured, Rules, take_turns};
 use crate::lookups::look;
 use crate::nginx::{Fixed, Nginx};
 use crate::plot::{Line, Panel};
@@ -216,11 +216,11 @@ impl Asking<'_> {
             let count = counts.get(place).copied().unwrap_or_default();
             servers.get(place).map(|it| it.contestant(&format!("Quipu with {count}")))
         });
-        let entries: Vec<Entry<'_>> = contestants
+        let entries: Vec<ContestEntry<'_>> = contestants
             .iter()
             .flatten()
             .zip(&rules)
-            .map(|(contestant, rules)| Entry { contestant, rules })
+            .map(|(contestant, rules)| ContestEntry { contestant, rules })
             .collect();
         let contest = take_turns(&entries, self.rounds_of_scale(), |_| Ok(()))?;
         let mut lines = ["requests/s", "us of CPU"].map(line);

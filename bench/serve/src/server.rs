@@ -18,13 +18,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A server that runs until this is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerProcess {
     running: Running,
     /// Where it listens.
     pub address: String,
 }
 
-impl Server {
+impl ServerProcess {
     /// A program that was started, and listens there or soon will.
     #[must_use]
     pub fn new(running: Running, address: String) -> Self {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::call::block_by_number;
 use crate::http::ask;
-use crate::node::Node;
-use crate::server::{Server, result_of};
+use crate::node::RivalNode;
+use crate::server::{ServerProcess, result_of};
 
 /// Between a block and the reorg that takes it away, and between that and the next block.
 const HALF_PERIOD: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the thread is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum StormTarget {
     Storm,
     Calm,
     End,
@@ -36,25 +36,25 @@ enum Wanted {
 
 #[derive(Debug)]
 struct Shared {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<StormTarget>,
     changed: Condvar,
-    node: Node,
+    node: RivalNode,
 }
 
 impl Shared {
     /// The thread lets it go only while it rests: whoever has it knows that nothing is under way.
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    fn wanted(&self) -> MutexGuard<'_, StormTarget> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Half of a period, or less if something else is wanted.
-    fn rest<'a>(&self, wanted: MutexGuard<'a, Wanted>) -> MutexGuard<'a, Wanted> {
-        let is_stormy = |wanted: &mut Wanted| *wanted == Wanted::Storm;
+    fn rest<'a>(&self, wanted: MutexGuard<'a, StormTarget>) -> MutexGuard<'a, StormTarget> {
+        let is_stormy = |wanted: &mut StormTarget| *wanted == StormTarget::Storm;
         let rested = self.changed.wait_timeout_while(wanted, HALF_PERIOD, is_stormy);
         rested.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn want(&self, wanted: Wanted) {
+    fn want(&self, wanted: StormTarget) {
         *self.wanted() = wanted;
         self.changed.notify_all();
     }
@@ -64,7 +64,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Storm {
     shared: Arc<Shared>,
-    served: Server,
+    served: ServerProcess,
     thread: Option<JoinHandle<Result<Done>>>,
 }
 
@@ -80,22 +80,25 @@ struct Done {
 impl Storm {
     /// Puts the blocks above what is there now that reorgs may take, and gives the number of the
     /// highest block that they may not.
-    pub fn prepare(node: &Node) -> Result<u64> {
+    pub fn prepare(node: &RivalNode) -> Result<u64> {
         let calm = node.last()?;
         node.server.call("anvil_mine", &json!([format!("{CALM_ABOVE:#x}")]))?;
         Ok(calm)
     }
 
     /// Waits until Quipu has the node's chain, and is ready to blow.
-    pub fn new(node: Node, served: Server) -> Result<Self> {
+    pub fn new(node: RivalNode, served: ServerProcess) -> Result<Self> {
         let oldest = || {
             let told = served.call("eth_capabilities", &json!([])).ok()?;
             Some(told.pointer("/blocks/oldestBlock")?.as_str()? == "0x0")
         };
         follows(&node, &served)?;
         wait_for("blocks from genesis on", || oldest().unwrap_or(false))?;
-        let shared =
-            Arc::new(Shared { wanted: Mutex::new(Wanted::Calm), changed: Condvar::new(), node });
+        let shared = Arc::new(Shared {
+            wanted: Mutex::new(StormTarget::Calm),
+            changed: Condvar::new(),
+            node,
+        });
         let (of_thread, address) = (Arc::clone(&shared), served.address.clone());
         let thread = thread::Builder::new().name("storm".to_owned());
         let thread = thread.spawn(move || blow_on(&of_thread, &address))?;
@@ -104,7 +107,7 @@ impl Storm {
 
     /// The Quipu that follows.
     #[must_use]
-    pub fn served(&self) -> &Server {
+    pub fn served(&self) -> &ServerProcess {
         &self.served
     }
 
@@ -115,16 +118,16 @@ impl Storm {
             bail!("the storm is over");
         }
         if is_stormy {
-            self.shared.want(Wanted::Storm);
+            self.shared.want(StormTarget::Storm);
             return Ok(());
         }
-        self.shared.want(Wanted::Calm);
+        self.shared.want(StormTarget::Calm);
         follows(&self.shared.node, &self.served)
     }
 
     /// Ends it, sees that Quipu has the node's chain, and tells what was done.
     pub fn end(&mut self) -> Result<String> {
-        self.shared.want(Wanted::End);
+        self.shared.want(StormTarget::End);
         let thread = self.thread.take().context("it has ended")?;
         let done = thread.join().unwrap_or_else(|_| bail!("it panicked"))?;
         follows(&self.shared.node, &self.served)?;
@@ -140,7 +143,7 @@ impl Storm {
 
 impl Drop for Storm {
     fn drop(&mut self) {
-        self.shared.want(Wanted::End);
+        self.shared.want(StormTarget::End);
         if let Some(thread) = self.thread.take() {
             // Whatever it has to tell, somebody else was told before.
             let _ = thread.join();
@@ -155,15 +158,15 @@ fn blow_on(shared: &Shared, served: &str) -> Result<Done> {
     let mut wanted = shared.wanted();
     loop {
         match *wanted {
-            Wanted::End => return Ok(done),
-            Wanted::Calm => {
+            StormTarget::End => return Ok(done),
+            StormTarget::Calm => {
                 wanted = shared.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            Wanted::Storm => mine(node, &senders)?,
+            StormTarget::Storm => mine(node, &senders)?,
         }
         wanted = shared.rest(wanted);
-        if *wanted != Wanted::Storm {
+        if *wanted != StormTarget::Storm {
             continue;
         }
         let depth = done.reorgs.checked_rem(DEPTH_MAX).unwrap_or_default().saturating_add(1);
@@ -177,7 +180,7 @@ fn blow_on(shared: &Shared, served: &str) -> Result<Done> {
 }
 
 /// A block with a few transactions.
-fn mine(node: &Server, senders: &[Value]) -> Result<()> {
+fn mine(node: &ServerProcess, senders: &[Value]) -> Result<()> {
     let send = |from: &Value| {
         let transfer = json!({"from": from, "to": from, "value": "0x1", "gas": "0x5208"});
         json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [transfer]})
@@ -191,7 +194,7 @@ fn mine(node: &Server, senders: &[Value]) -> Result<()> {
 }
 
 /// Waits until Quipu's tip is the node's.
-fn follows(node: &Node, served: &Server) -> Result<()> {
+fn follows(node: &RivalNode, served: &ServerProcess) -> Result<()> {
     let wanted = tip_hash(&node.server.address)?;
     wait_for("the node's tip", || tip_hash(&served.address).is_ok_and(|found| found == wanted))
 }

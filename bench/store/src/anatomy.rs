@@ -12,7 +12,7 @@ use segment::lookup::Subject;
 use segment::{FOOTER_BYTES, Footer, Inflater, Segment};
 
 use crate::figure::{count, ratio};
-use crate::folder::DataFolder;
+use crate::folder::BenchFolder;
 
 /// What the bytes of a data folder are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Anatomy {
 
 impl Anatomy {
     /// Looks into every file of a folder.
-    pub fn of(folder: &DataFolder) -> Result<Self> {
+    pub fn of(folder: &BenchFolder) -> Result<Self> {
         let view = folder.view()?;
         let manifest = view.manifest();
         let mut sum = Self::default();

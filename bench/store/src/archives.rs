@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use chain::ChainSpec;
 use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Payload, Settings};
+use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
 
 /// Real mainnet blocks, rollup batches included.
 pub const RELINKED: &str = "relinked-02560";
@@ -72,6 +72,6 @@ pub fn sample_file(path: &Path) -> Result<ArchiveFile> {
 }
 
 /// A longer chain begins with the shorter one, and all have the same genesis.
-fn settings(block_count: u64) -> Settings {
-    Settings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload: Payload::Mainnet }
+fn settings(block_count: u64) -> SampleSettings {
+    SampleSettings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload: Payload::Mainnet }
 }

@@ -19,7 +19,7 @@ pub struct Figure {
     /// The answer.
     pub value: f64,
     /// What the answer counts.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// What was promised; `None` for what is only reported.
     pub goal: Option<Goal>,
     /// What one should know beside it.
@@ -28,7 +28,7 @@ pub struct Figure {
 
 /// What an answer counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// One thing as a share of another.
     Ratio,
     /// Bytes for each transaction.
@@ -43,7 +43,7 @@ pub enum Unit {
     Megabytes,
 }
 
-impl Unit {
+impl FigureUnit {
     fn symbol(self) -> &'static str {
         match self {
             Self::Ratio => "",
@@ -224,7 +224,7 @@ mod tests {
             question: "bytes".into(),
             of: "chain".into(),
             value,
-            unit: Unit::Ratio,
+            unit: FigureUnit::Ratio,
             goal,
             note: "all files".into(),
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use chain::BlockRange;
 use chain::trust::Anchors;
-use ingest::import::{Imported, Importer, Outcome, Settings};
+use ingest::import::{ImportSettings, Imported, Importer, Outcome};
 use ingest::prove::Unwatched;
 use store::disk::{Disk, Folder};
 use store::read::Inline;
@@ -21,9 +21,9 @@ use crate::archives::ArchiveFile;
 
 /// A data folder, open or not.
 #[derive(Clone, Debug)]
-pub struct DataFolder(PathBuf);
+pub struct BenchFolder(PathBuf);
 
-impl DataFolder {
+impl BenchFolder {
     /// The folder at a path; it is made when something is imported.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
@@ -46,7 +46,7 @@ impl DataFolder {
         let disk = Arc::new(Folder::create(self.path())?);
         let mut writer = Writer::open(open(disk, Limits::default())?, file.spec.clone())?;
         let anchors = Anchors::of(&file.spec);
-        let settings = Settings {
+        let settings = ImportSettings {
             is_unanchored_allowed: file.is_unanchored,
             is_without_receipts_allowed: false,
             blocks,

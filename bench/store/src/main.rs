@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use bench_store::archives::{ERA_BLOCKS, SYNTH, find_real, make_sample};
 use bench_store::figure::{Figure, count, format_table, to_json};
-use bench_store::folder::DataFolder;
+use bench_store::folder::BenchFolder;
 use bench_store::keys::read_keys;
 use bench_store::machine::load;
 use bench_store::questions::cold_reads::reads_per_answer;
@@ -34,7 +34,7 @@ const TIMED_BLOCKS: u64 = 160;
 
 /// The kinds of questions, in the table's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum QuestionKind {
     Density,
     Lookup,
     Warm,
@@ -44,21 +44,21 @@ enum Kind {
     Segments,
 }
 
-const KINDS: [(&str, Kind); 7] = [
-    ("density", Kind::Density),
-    ("lookup", Kind::Lookup),
-    ("warm", Kind::Warm),
-    ("cold", Kind::Cold),
-    ("memory", Kind::Memory),
-    ("speed", Kind::Speed),
-    ("segments", Kind::Segments),
+const KINDS: [(&str, QuestionKind); 7] = [
+    ("density", QuestionKind::Density),
+    ("lookup", QuestionKind::Lookup),
+    ("warm", QuestionKind::Warm),
+    ("cold", QuestionKind::Cold),
+    ("memory", QuestionKind::Memory),
+    ("speed", QuestionKind::Speed),
+    ("segments", QuestionKind::Segments),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match tell(&arguments) {
         Some(told) => told.map(|told| println!("{told}")),
-        None => Request::parse(&arguments).and_then(|request| run(&request)),
+        None => StoreArgs::parse(&arguments).and_then(|request| run(&request)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,15 +71,15 @@ fn main() -> ExitCode {
 
 /// What was asked for.
 #[derive(Debug)]
-struct Request {
+struct StoreArgs {
     is_json: bool,
     /// Whether the sample chain is left out, which takes minutes to make.
     is_quick: bool,
     data: PathBuf,
-    kinds: Vec<Kind>,
+    kinds: Vec<QuestionKind>,
 }
 
-impl Request {
+impl StoreArgs {
     fn parse(arguments: &[String]) -> Result<Self> {
         let mut request = Self {
             is_json: false,
@@ -107,17 +107,17 @@ impl Request {
         if request.kinds.is_empty() {
             // Mainnet's number of keys takes 16 GB and minutes: only who asks for it gets it.
             let usual = KINDS.iter().map(|(_, kind)| *kind);
-            request.kinds = usual.filter(|kind| *kind != Kind::Segments).collect();
+            request.kinds = usual.filter(|kind| *kind != QuestionKind::Segments).collect();
         }
         Ok(request)
     }
 
-    fn wants(&self, kinds: &[Kind]) -> bool {
+    fn wants(&self, kinds: &[QuestionKind]) -> bool {
         self.kinds.iter().any(|kind| kinds.contains(kind))
     }
 }
 
-fn run(request: &Request) -> Result<()> {
+fn run(request: &StoreArgs) -> Result<()> {
     let begun = Instant::now();
     let load_before = load();
     let work = tempfile::Builder::new().prefix("quipu-bench-").tempdir()?;
@@ -154,14 +154,14 @@ fn run(request: &Request) -> Result<()> {
 
 /// What has been found so far.
 struct Answers<'a> {
-    request: &'a Request,
+    request: &'a StoreArgs,
     work: &'a Path,
-    found: Vec<(Kind, Figure)>,
+    found: Vec<(QuestionKind, Figure)>,
     begun: Instant,
 }
 
 impl Answers<'_> {
-    fn add(&mut self, kind: Kind, figures: impl IntoIterator<Item = Figure>) {
+    fn add(&mut self, kind: QuestionKind, figures: impl IntoIterator<Item = Figure>) {
         if self.request.wants(&[kind]) {
             self.found.extend(figures.into_iter().map(|figure| (kind, figure)));
         }
@@ -177,15 +177,15 @@ impl Answers<'_> {
     }
 
     fn of_real_chains(&mut self) -> Result<()> {
-        if self.request.wants(&[Kind::Density]) {
+        if self.request.wants(&[QuestionKind::Density]) {
             self.say("weighing real blocks");
             let figures = bytes_on_disk(&self.request.data, self.work)?;
-            self.add(Kind::Density, figures);
+            self.add(QuestionKind::Density, figures);
         }
         let Some(file) = find_real(&self.request.data, SYNTH) else { return Ok(()) };
-        if self.request.wants(&[Kind::Lookup, Kind::Warm, Kind::Cold]) {
+        if self.request.wants(&[QuestionKind::Lookup, QuestionKind::Warm, QuestionKind::Cold]) {
             self.say("reading blocks in mainnet's shape");
-            let folder = DataFolder::at(self.work.join("synth"));
+            let folder = BenchFolder::at(self.work.join("synth"));
             folder.import(&file, None, threads_default())?;
             self.of_folder(&file.title, &folder, &read_keys(&file, u64::MAX)?.1)?;
             folder.remove()?;
@@ -196,18 +196,18 @@ impl Answers<'_> {
     fn of_folder(
         &mut self,
         of: &str,
-        folder: &DataFolder,
+        folder: &BenchFolder,
         keys: &[bench_store::keys::Key],
     ) -> Result<()> {
-        self.add(Kind::Lookup, [lookup_bytes(of, folder)?]);
-        if self.request.wants(&[Kind::Warm]) {
+        self.add(QuestionKind::Lookup, [lookup_bytes(of, folder)?]);
+        if self.request.wants(&[QuestionKind::Warm]) {
             self.say("timing warm reads");
             let figures = WarmReads::new(of, folder.view()?, keys)?.ask()?;
-            self.add(Kind::Warm, figures);
+            self.add(QuestionKind::Warm, figures);
         }
-        if self.request.wants(&[Kind::Cold]) {
+        if self.request.wants(&[QuestionKind::Cold]) {
             self.say("counting cold reads");
-            self.add(Kind::Cold, reads_per_answer(of, folder, keys)?);
+            self.add(QuestionKind::Cold, reads_per_answer(of, folder, keys)?);
         }
         Ok(())
     }
@@ -215,7 +215,8 @@ impl Answers<'_> {
     /// One archive of a whole era: all of it makes one large segment, the first million
     /// transactions of it make many small ones.
     fn of_sample_chain(&mut self) -> Result<()> {
-        let wanted = [Kind::Lookup, Kind::Warm, Kind::Cold, Kind::Memory];
+        let wanted =
+            [QuestionKind::Lookup, QuestionKind::Warm, QuestionKind::Cold, QuestionKind::Memory];
         if self.request.is_quick || !self.request.wants(&wanted) {
             return Ok(());
         }
@@ -223,42 +224,42 @@ impl Answers<'_> {
         let file = make_sample(&self.work.join("era"), ERA_BLOCKS)?;
         let (range, keys) = read_keys(&file, STORE_TRANSACTIONS)?;
         self.say("importing its first million transactions");
-        let folder = DataFolder::at(self.work.join("million"));
+        let folder = BenchFolder::at(self.work.join("million"));
         let of = format!("sample, {} tx in {} blocks", count(&keys), range.count());
         let figure = memory_of_import(&file, Some(range), &folder, &of)?;
-        self.add(Kind::Memory, [figure]);
+        self.add(QuestionKind::Memory, [figure]);
         self.of_folder(&of, &folder, &keys)?;
-        if self.request.wants(&[Kind::Memory]) {
+        if self.request.wants(&[QuestionKind::Memory]) {
             self.say("holding them");
             let held = memory_of_holding(&folder, &of)?;
             folder.remove()?;
             self.say("importing the whole era");
-            let folder = DataFolder::at(self.work.join("whole"));
+            let folder = BenchFolder::at(self.work.join("whole"));
             let of = format!("sample era, {ERA_BLOCKS} x 200");
             let figure = memory_of_import(&file, None, &folder, &of)?;
-            self.add(Kind::Lookup, [lookup_bytes(&of, &folder)?]);
-            self.add(Kind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
+            self.add(QuestionKind::Lookup, [lookup_bytes(&of, &folder)?]);
+            self.add(QuestionKind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
         }
         Ok(())
     }
 
     fn of_segments(&mut self) -> Result<()> {
-        if !self.request.wants(&[Kind::Segments]) {
+        if !self.request.wants(&[QuestionKind::Segments]) {
             return Ok(());
         }
         let figures = cost_of_segments(self.work, |what| self.say(what))?;
-        self.add(Kind::Segments, figures);
+        self.add(QuestionKind::Segments, figures);
         Ok(())
     }
 
     fn of_speed(&mut self) -> Result<()> {
-        if !self.request.wants(&[Kind::Speed]) {
+        if !self.request.wants(&[QuestionKind::Speed]) {
             return Ok(());
         }
         if let Some(file) = find_real(&self.request.data, SYNTH) {
             self.say("timing imports of blocks in mainnet's shape");
             let figures = import_beside_recovery(&file, self.work)?;
-            self.add(Kind::Speed, figures);
+            self.add(QuestionKind::Speed, figures);
         }
         if self.request.is_quick {
             return Ok(());
@@ -266,7 +267,7 @@ impl Answers<'_> {
         self.say("timing imports of a sample chain");
         let file = make_sample(&self.work.join("timed"), TIMED_BLOCKS)?;
         let figures = import_beside_recovery(&file, self.work)?;
-        self.add(Kind::Speed, figures);
+        self.add(QuestionKind::Speed, figures);
         Ok(())
     }
 }

@@ -13,7 +13,8 @@ use alloy_primitives::{B256, U256};
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
 use segment::lookup::{
-    Entry, Footer, HashPrefix, PREFIX_BITS, Position, Run, RunSpan, RunWriter, Subject, plan_runs,
+    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunFooter, RunSpan, RunWriter, Subject,
+    plan_runs,
 };
 use store::disk::{Disk as _, Folder};
 use store::layout::{Held, slot_of, slot_range};
@@ -21,7 +22,7 @@ use store::manifest::{Edit, Manifest, RunEntry, SegmentEntry};
 use store::names::{run_name, segment_name};
 use store::{SLOT_BLOCKS, View};
 
-use crate::folder::DataFolder;
+use crate::folder::BenchFolder;
 use crate::random::Random;
 
 /// Length of a full segment of mainnet. The files are sparse and take no room.
@@ -42,7 +43,7 @@ pub struct Size {
 
 /// Makes `large` from a small folder, whose files it links to: all segments of that folder, sparse ones
 /// above them, and the lookup runs of all.
-pub fn grow(small: &DataFolder, large: &Path, size: Size) -> Result<()> {
+pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
     let view = small.view()?;
     let before = view.manifest();
     fs::create_dir_all(large)?;
@@ -112,11 +113,11 @@ fn sparse_segment(slot: u64, parent_hash: B256, transactions: u32) -> Result<Seg
 }
 
 /// What the runs of the small folder hold, by prefix.
-fn real_entries(small: &DataFolder, view: &View, subject: Subject) -> Result<Vec<Entry>> {
+fn real_entries(small: &BenchFolder, view: &View, subject: Subject) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for listed in view.manifest().runs().iter().filter(|entry| entry.subject == subject) {
         let file = fs::read(small.path().join(&listed.file_name))?;
-        let footer = Footer::parse(&file, listed.bytes)?;
+        let footer = RunFooter::parse(&file, listed.bytes)?;
         let run = Run::parse(part(&file, footer.tail())?, listed.bytes)?;
         for bucket in 0..run.bucket_count() {
             let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or_default();

@@ -8,7 +8,7 @@ use alloy_genesis::{ChainConfig, Genesis};
 use alloy_primitives::{Address, address};
 
 use crate::fork::{Activation, Fork};
-use crate::networks::Network;
+use crate::networks::KnownNetwork;
 
 /// Facts of a chain beside its forks that tell it from others: what its genesis file has, or what is
 /// compiled in. A chain that is known by its chain id alone has none.
@@ -66,7 +66,7 @@ impl ForkFacts {
     }
 
     /// What is compiled in of a network.
-    pub(crate) fn of_network(network: &Network) -> Option<Self> {
+    pub(crate) fn of_network(network: &KnownNetwork) -> Option<Self> {
         let facts = NETWORK_FACTS.iter().find(|(name, ..)| *name == network.name);
         let (_, genesis_time, netsplit, deposit_contract) = facts.copied()?;
         let forks = network.forks();

@@ -66,4 +66,6 @@ pub use rlp::whole_list;
 pub use rules::{RuleFault, StepFields, check_step};
 pub use spec::ChainSpec;
 pub use split_mix::SplitMix64;
-pub use verify::{Block, Candidate, Fault, Mismatch, Part, Start, Transaction, Verified, Verifier};
+pub use verify::{
+    Block, BlockPart, Candidate, Fault, Mismatch, Start, Transaction, Verified, Verifier,
+};

@@ -13,7 +13,7 @@ use alloy_primitives::B256;
 use crate::fork::{Activation, Fork};
 
 /// One public network.
-pub(crate) struct Network {
+pub(crate) struct KnownNetwork {
     pub(crate) name: &'static str,
     pub(crate) chain_id: u64,
     pub(crate) genesis_hash: B256,
@@ -26,8 +26,8 @@ pub(crate) struct Network {
 /// The names of [`NETWORKS`], in the same order.
 pub(crate) const NAMES: &[&str] = &["mainnet", "sepolia", "holesky", "hoodi"];
 
-pub(crate) static NETWORKS: &[Network] = &[
-    Network {
+pub(crate) static NETWORKS: &[KnownNetwork] = &[
+    KnownNetwork {
         name: "mainnet",
         chain_id: 1,
         genesis_hash: MAINNET_GENESIS_HASH,
@@ -56,7 +56,7 @@ pub(crate) static NETWORKS: &[Network] = &[
             (Fork::Bpo2, 1_767_747_671),
         ],
     },
-    Network {
+    KnownNetwork {
         name: "sepolia",
         chain_id: 11_155_111,
         genesis_hash: SEPOLIA_GENESIS_HASH,
@@ -73,7 +73,7 @@ pub(crate) static NETWORKS: &[Network] = &[
             (Fork::Amsterdam, 1_791_294_816),
         ],
     },
-    Network {
+    KnownNetwork {
         name: "holesky",
         chain_id: 17_000,
         genesis_hash: HOLESKY_GENESIS_HASH,
@@ -87,7 +87,7 @@ pub(crate) static NETWORKS: &[Network] = &[
             (Fork::Bpo2, 1_760_389_824),
         ],
     },
-    Network {
+    KnownNetwork {
         name: "hoodi",
         chain_id: 560_048,
         genesis_hash: HOODI_GENESIS_HASH,
@@ -103,7 +103,7 @@ pub(crate) static NETWORKS: &[Network] = &[
     },
 ];
 
-impl Network {
+impl KnownNetwork {
     /// Every fork in its order, Frontier first.
     pub(crate) fn forks(&self) -> Vec<(Fork, Activation)> {
         let blocks =

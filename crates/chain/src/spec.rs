@@ -193,7 +193,7 @@ impl ChainSpec {
         found.map(|(_, activation)| *activation)
     }
 
-    fn of_network(network: &networks::Network) -> Self {
+    fn of_network(network: &networks::KnownNetwork) -> Self {
         let forks = network.forks();
         let blob_schedule = networks::blob_schedule(&forks);
         Self {

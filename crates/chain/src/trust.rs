@@ -21,7 +21,7 @@ use crate::spec::ChainSpec;
 mod assess;
 
 pub use assess::{
-    Assessment, Claims, Conflict, Epoch, Ground, Opponent, Run, assess, meeting_points,
+    Assessment, Claims, Epoch, Ground, Opponent, ProvenRun, TrustConflict, assess, meeting_points,
 };
 
 /// A block hash that is trusted beforehand, written `NUMBER:HASH`.
@@ -180,7 +180,7 @@ impl Anchors {
 
 /// How far the blocks of a range can be trusted to be canonical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum TrustStatus {
     /// Canonical if the anchor is.
     Anchored(AnchoredBy),
     /// Canonical on the word of the source.
@@ -211,7 +211,7 @@ pub enum LinkedTo {
     Epoch(u64),
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for TrustStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anchored(AnchoredBy::Operator(anchor)) => write!(f, "anchored by {anchor}"),

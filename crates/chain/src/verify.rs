@@ -26,7 +26,7 @@ mod fault;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Fault, Mismatch, Part};
+pub use fault::{BlockPart, Fault, Mismatch};
 
 /// What a source claims to be a block. Anyone may fill it with anything.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use chain::BlockRange;
 use chain::trust::Anchor;
 use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
-use ingest::export::Kind;
+use ingest::export::ExportFormat;
 use ingest::sample::Payload;
-use rpc::{PassThroughMethod, Settings};
+use rpc::{PassThroughMethod, ServiceSettings};
 
 use crate::upstream_args::UpstreamArgs;
 
@@ -324,7 +324,7 @@ pub(crate) struct ServeArgs {
         long,
         env = "QUIPU_CACHE_BYTES",
         value_name = "BYTES",
-        default_value_t = Settings::default().cache_bytes_max
+        default_value_t = ServiceSettings::default().cache_bytes_max
     )]
     pub(crate) cache_bytes: usize,
     /// Connections at a time; one more is told to come again
@@ -506,7 +506,7 @@ pub(crate) enum ExportFormatArg {
     Ndjson,
 }
 
-impl From<ExportFormatArg> for Kind {
+impl From<ExportFormatArg> for ExportFormat {
     fn from(format: ExportFormatArg) -> Self {
         match format {
             ExportFormatArg::Era1 => Self::Archive(Format::Era1),

@@ -14,7 +14,7 @@ use store::head::has_log;
 use store::manifest::Network;
 use store::names::GENESIS_NAME;
 use store::read::block_on;
-use store::{Reader, StoreError, Told, Writer};
+use store::{CommitFacts, Reader, StoreError, Writer};
 
 use crate::Failure;
 use crate::args::{ChainArgs, DataArgs};
@@ -52,8 +52,8 @@ impl FolderChain {
         let named = networks(files);
         let held = match folder {
             // One that is given takes the place of the one that is kept, whatever that says.
-            Some(folder) => Held::read(folder, only(&named), args.genesis.is_none())?,
-            None => Held { is_empty: true, ..Held::default() },
+            Some(folder) => FolderFacts::read(folder, only(&named), args.genesis.is_none())?,
+            None => FolderFacts { is_empty: true, ..FolderFacts::default() },
         };
         let name = held.network.name.as_deref().or_else(|| only(&named));
         match spec_by_flags(args, name)? {
@@ -80,8 +80,8 @@ impl FolderChain {
         folder: Option<&DataFolder>,
     ) -> Result<Option<Self>, Failure> {
         let held = match folder {
-            Some(folder) => Held::read(folder, None, args.genesis.is_none())?,
-            None => Held { is_empty: true, ..Held::default() },
+            Some(folder) => FolderFacts::read(folder, None, args.genesis.is_none())?,
+            None => FolderFacts { is_empty: true, ..FolderFacts::default() },
         };
         if let Some(by_flags) = spec_by_flags(args, held.network.name.as_deref())? {
             return Self::by_flags(args, held, by_flags).map(Some);
@@ -95,7 +95,7 @@ impl FolderChain {
     }
 
     /// Flags name the chain: they must not name another than the one that is held.
-    fn by_flags(args: &ChainArgs, held: Held, by_flags: ChainSpec) -> Result<Self, Failure> {
+    fn by_flags(args: &ChainArgs, held: FolderFacts, by_flags: ChainSpec) -> Result<Self, Failure> {
         let genesis = match &args.genesis {
             Some(path) => Genesis::Kept(chain_choice::read_genesis(path).map_err(Failure::Usage)?),
             None if held.is_empty => Genesis::Forgotten,
@@ -117,7 +117,7 @@ impl FolderChain {
         // when its genesis.json is there: a crash in between leaves a chain that is not named yet.
         self.settle(writer)?;
         let network = network_of(&self.spec);
-        writer.commit(Vec::new(), Told { network, ..Told::default() })?;
+        writer.commit(Vec::new(), CommitFacts { network, ..CommitFacts::default() })?;
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl DataFolder {
 
 /// The chain that a folder holds, as far as the folder knows it.
 pub(crate) fn spec_of(folder: &DataFolder) -> anyhow::Result<ChainSpec> {
-    let held = Held::read(folder, None, true)?;
+    let held = FolderFacts::read(folder, None, true)?;
     let Network { chain_id, genesis_hash, .. } = held.network;
     Ok(held.spec.unwrap_or_else(|| ChainSpec::bare("unknown", chain_id, genesis_hash)))
 }
@@ -188,7 +188,7 @@ pub(crate) fn read_kept_genesis(folder: &DataFolder) -> Result<Option<Vec<u8>>, 
 
 /// What a folder says of its chain.
 #[derive(Debug, Default)]
-struct Held {
+struct FolderFacts {
     place: String,
     network: Network,
     /// All that is known of it; `None` if it is nothing.
@@ -199,7 +199,7 @@ struct Held {
     is_empty: bool,
 }
 
-impl Held {
+impl FolderFacts {
     /// Asks a folder. `named` is what the archives call a chain that the folder has no name for.
     fn read(folder: &DataFolder, named: Option<&str>, reads_genesis: bool) -> anyhow::Result<Self> {
         let view = folder.store.view();

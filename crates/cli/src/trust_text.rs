@@ -1,11 +1,11 @@
 //! How far blocks can be trusted, in words: for people and for programs.
 
 use chain::BlockRange;
-use chain::trust::{AnchoredBy, LinkedTo, Status};
+use chain::trust::{AnchoredBy, LinkedTo, TrustStatus};
 use serde_json::{Value, json};
 
 /// One sentence on how far ranges can be trusted to be canonical.
-pub(crate) fn verdict(statuses: &[(BlockRange, Status)]) -> String {
+pub(crate) fn verdict(statuses: &[(BlockRange, TrustStatus)]) -> String {
     match statuses {
         [(_, status)] => sentence(status),
         several => {
@@ -16,34 +16,35 @@ pub(crate) fn verdict(statuses: &[(BlockRange, Status)]) -> String {
     }
 }
 
-pub(crate) fn sentence(status: &Status) -> String {
+pub(crate) fn sentence(status: &TrustStatus) -> String {
     match status {
-        Status::Anchored(_) => status.to_string(),
-        Status::Linked(_) => format!("consistent, {status}"),
-        Status::Unanchored => format!("consistent but {status}"),
+        TrustStatus::Anchored(_) => status.to_string(),
+        TrustStatus::Linked(_) => format!("consistent, {status}"),
+        TrustStatus::Unanchored => format!("consistent but {status}"),
     }
 }
 
 /// A status in one word.
-pub(crate) fn word(status: &Status) -> &'static str {
+pub(crate) fn word(status: &TrustStatus) -> &'static str {
     match status {
-        Status::Anchored(_) => "anchored",
-        Status::Linked(_) => "linked",
-        Status::Unanchored => "unanchored",
+        TrustStatus::Anchored(_) => "anchored",
+        TrustStatus::Linked(_) => "linked",
+        TrustStatus::Unanchored => "unanchored",
     }
 }
 
 /// What a status rests on; `null` if on nothing.
-pub(crate) fn anchor(status: &Status) -> Value {
+pub(crate) fn anchor(status: &TrustStatus) -> Value {
     match status {
-        Status::Anchored(AnchoredBy::Genesis) | Status::Linked(LinkedTo::Genesis) => {
+        TrustStatus::Anchored(AnchoredBy::Genesis) | TrustStatus::Linked(LinkedTo::Genesis) => {
             json!("genesis")
         }
-        Status::Anchored(AnchoredBy::Operator(anchor))
-        | Status::Linked(LinkedTo::Anchor(anchor)) => json!(anchor.to_string()),
-        Status::Anchored(AnchoredBy::Epoch(epoch)) | Status::Linked(LinkedTo::Epoch(epoch)) => {
+        TrustStatus::Anchored(AnchoredBy::Operator(anchor))
+        | TrustStatus::Linked(LinkedTo::Anchor(anchor)) => json!(anchor.to_string()),
+        TrustStatus::Anchored(AnchoredBy::Epoch(epoch))
+        | TrustStatus::Linked(LinkedTo::Epoch(epoch)) => {
             json!(format!("accumulator epoch {epoch}"))
         }
-        Status::Unanchored => Value::Null,
+        TrustStatus::Unanchored => Value::Null,
     }
 }

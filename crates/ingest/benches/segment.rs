@@ -19,7 +19,7 @@ use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, Prover, Unwatched};
-use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
+use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, RowsRoom, Segment,
@@ -47,7 +47,7 @@ fn main() {
 
 fn make_sample(folder: &Path) -> PathBuf {
     let settings =
-        Settings { seed: 1, block_count: 200, txs_per_block: 200, payload: Payload::Mainnet };
+        SampleSettings { seed: 1, block_count: 200, txs_per_block: 200, payload: Payload::Mainnet };
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere).expect("a folder");
     let made: Result<(), WriteError> =
         generate(&settings, threads_default(), |candidate| writer.push(&candidate));
@@ -157,7 +157,8 @@ impl Stored {
             builder.push(hash, Position { slot: 0, ordinal }).expect("an ordinal");
         }
         let run_bytes = builder.finish().expect("a run");
-        let footer = segment::lookup::Footer::parse(&run_bytes, length(&run_bytes)).expect("sound");
+        let footer =
+            segment::lookup::RunFooter::parse(&run_bytes, length(&run_bytes)).expect("sound");
         let run =
             Run::parse(slice(&run_bytes, &footer.tail()), length(&run_bytes)).expect("a sound run");
         Self { bytes, segment, run_bytes, run, hashes }

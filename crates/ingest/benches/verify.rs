@@ -23,7 +23,7 @@ use chain::trust::Anchors;
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, FileBytes, Format, WriteError};
 use ingest::pool::{map_in_order, threads_default};
 use ingest::prove::{NO_POINTS, Prover, Unwatched};
-use ingest::sample::{NETWORK_NAME, Payload, Settings, generate};
+use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 
 const ROUNDS: usize = 11;
 const SAMPLE_ROUNDS: usize = 3;
@@ -71,7 +71,7 @@ fn make_sample(folder: &Path) -> PathBuf {
 
 fn write_sample(folder: &Path) -> (PathBuf, usize) {
     let settings =
-        Settings { seed: 1, block_count: 160, txs_per_block: 200, payload: Payload::Mainnet };
+        SampleSettings { seed: 1, block_count: 160, txs_per_block: 200, payload: Payload::Mainnet };
     let mut writer =
         ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere).expect("a folder to write in");
     let mut transaction_count = 0;

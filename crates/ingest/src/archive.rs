@@ -19,11 +19,11 @@ mod writer;
 use std::path::Path;
 
 use alloy_primitives::{B256, Bytes, U256};
-use chain::{BlockRange, Body, Candidate, Part, decode_header, decode_receipts};
+use chain::{BlockPart, BlockRange, Body, Candidate, decode_header, decode_receipts};
 
 pub use checksums::{ChecksumList, hash_file};
 pub use e2store::{FileBytes, ReadAt};
-pub use error::{ArchiveError, ChecksumListError, Fault, Remedy};
+pub use error::{ArchiveError, ArchiveFault, ChecksumListError, Remedy};
 pub use layout::Format;
 use layout::{Layout, Misfit};
 pub use name::{ArchiveName, Content};
@@ -49,7 +49,7 @@ impl Archive<FileBytes> {
         match FileBytes::open(path) {
             Ok(source) => Self::from_source(file, source),
             Err(error) => {
-                let fault = Box::new(Fault::Io(error));
+                let fault = Box::new(ArchiveFault::Io(error));
                 Err(ArchiveError { file, block: None, offset: 0, fault })
             }
         }
@@ -171,44 +171,49 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// An error at the entry of `number` that holds `part`.
-    pub(crate) fn refuse_part(&self, number: u64, part: Part, fault: Fault) -> ArchiveError {
+    pub(crate) fn refuse_part(
+        &self,
+        number: u64,
+        part: BlockPart,
+        fault: ArchiveFault,
+    ) -> ArchiveError {
         let list = match part {
-            Part::Header => Some(&self.layout.headers),
-            Part::Body => Some(&self.layout.bodies),
-            Part::Receipts => self.layout.receipts.as_ref(),
+            BlockPart::Header => Some(&self.layout.headers),
+            BlockPart::Body => Some(&self.layout.bodies),
+            BlockPart::Receipts => self.layout.receipts.as_ref(),
         };
         let entry = list.and_then(|list| self.layout.entry(list, number));
         self.refuse(number, entry.map_or(0, |entry| entry.offset), fault)
     }
 
     /// An error at the total difficulty of `number`.
-    pub(crate) fn refuse_total_difficulty(&self, number: u64, fault: Fault) -> ArchiveError {
+    pub(crate) fn refuse_total_difficulty(&self, number: u64, fault: ArchiveFault) -> ArchiveError {
         let list = self.layout.total_difficulties.as_ref();
         let entry = list.and_then(|list| self.layout.entry(list, number));
         self.refuse(number, entry.map_or(0, |entry| entry.offset), fault)
     }
 
     /// An error at the accumulator, or at the index, before which it should be.
-    pub(crate) fn refuse_accumulator(&self, fault: Fault) -> ArchiveError {
+    pub(crate) fn refuse_accumulator(&self, fault: ArchiveFault) -> ArchiveError {
         self.refuse_at(self.layout.accumulator.unwrap_or(self.layout.index).offset, None, fault)
     }
 
     /// An error of the file as a whole.
-    pub(crate) fn refuse_whole(&self, fault: Fault) -> ArchiveError {
+    pub(crate) fn refuse_whole(&self, fault: ArchiveFault) -> ArchiveError {
         self.refuse_at(0, None, fault)
     }
 
-    fn refuse(&self, number: u64, offset: u64, fault: Fault) -> ArchiveError {
+    fn refuse(&self, number: u64, offset: u64, fault: ArchiveFault) -> ArchiveError {
         self.refuse_at(offset, Some(number), fault)
     }
 
-    fn refuse_at(&self, offset: u64, block: Option<u64>, fault: Fault) -> ArchiveError {
+    fn refuse_at(&self, offset: u64, block: Option<u64>, fault: ArchiveFault) -> ArchiveError {
         ArchiveError { file: self.file.clone(), block, offset, fault: Box::new(fault) }
     }
 
     fn absent(&self, number: u64) -> ArchiveError {
         let range = self.layout.range;
-        self.refuse(number, 0, Fault::NotHeld { range })
+        self.refuse(number, 0, ArchiveFault::NotHeld { range })
     }
 }
 

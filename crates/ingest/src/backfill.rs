@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::trust::{Anchor, Anchors, Run, Status};
+use chain::trust::{Anchor, Anchors, ProvenRun, TrustStatus};
 use chain::{BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
-use store::{Drafting, NewSegment, Reader, StoreError, Told};
+use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ pub use units::{Unit, plan_units};
 
 /// What may be taken, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct BackfillSettings {
     /// Take a range that links to nothing known.
     pub is_unanchored_allowed: bool,
     /// How many threads prove and encode.
@@ -58,7 +58,7 @@ pub enum BackfillError {
 }
 
 /// Whoever makes new segments live.
-pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, Told) -> Result<(), StoreError> + 'a;
+pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, CommitFacts) -> Result<(), StoreError> + 'a;
 
 /// Takes blocks of nodes into one data folder.
 pub struct Backfiller<'a> {
@@ -73,7 +73,7 @@ pub struct Backfiller<'a> {
     /// What is trusted beforehand.
     pub anchors: &'a Anchors,
     /// What may be taken.
-    pub settings: Settings,
+    pub settings: BackfillSettings,
     /// Who hears of every block.
     pub progress: &'a dyn Progress,
     /// Says when to stop before a unit is done; `None` never does.
@@ -153,7 +153,7 @@ impl Backfiller<'_> {
         let above = parent_above(&view, part)?;
         let is_linked = below.is_some() || above.is_some();
         let statuses = view.manifest().statuses().into_iter();
-        let anchored = statuses.filter(|(_, status)| matches!(status, Status::Anchored(_)));
+        let anchored = statuses.filter(|(_, status)| matches!(status, TrustStatus::Anchored(_)));
         let anchored: Vec<BlockRange> = anchored.map(|(range, _)| range).collect();
         let prover = Prover {
             spec: self.spec,
@@ -171,7 +171,8 @@ impl Backfiller<'_> {
             Ok::<_, ImportError>((segments, gathered.finish(above)?, transaction_count))
         })?;
         let statuses = trust.judge(&name, "the upstream", &run, self.anchors)?;
-        let is_unanchored = |(_, status): &&(BlockRange, Status)| *status == Status::Unanchored;
+        let is_unanchored =
+            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
         if let Some((range, _)) = statuses.iter().find(is_unanchored)
             && !self.settings.is_unanchored_allowed
             && !is_linked
@@ -181,10 +182,10 @@ impl Backfiller<'_> {
         let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
         let segment_count = segments.len();
         let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = Told {
+        let told = CommitFacts {
             network: network_of(self.spec),
             anchors: anchors.chain(trust.anchors).collect::<Vec<Anchor>>(),
-            ..Told::default()
+            ..CommitFacts::default()
         };
         commit(segments, told)?;
         info!(blocks = %part, transactions = transaction_count, "taken from upstream");
@@ -264,12 +265,12 @@ impl<'a> Gathered<'a> {
     }
 
     /// The unit as a run, if the block above it descends from it.
-    fn finish(self, above: Option<B256>) -> Result<Run, ImportError> {
+    fn finish(self, above: Option<B256>) -> Result<ProvenRun, ImportError> {
         if let Some(found) = above.filter(|hash| *hash != self.last_hash) {
             let link = Link { number: self.part.end(), found, expected: self.last_hash };
             return Err(self.source.refuse_link(link).into());
         }
-        Ok(Run {
+        Ok(ProvenRun {
             range: self.part,
             parent_hash: self.parent_hash.unwrap_or_default(),
             last_hash: self.last_hash,

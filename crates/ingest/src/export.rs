@@ -36,7 +36,7 @@ const TRIES_MAX: u32 = 8;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExportFormat {
     /// Archives.
     Archive(Format),
     /// One JSON object for each block.
@@ -52,7 +52,7 @@ pub struct Exporter<'a> {
     /// What the files call the chain.
     pub network: &'a str,
     /// What is written.
-    pub kind: Kind,
+    pub kind: ExportFormat,
     /// Where to; made if it is not there.
     pub folder: &'a Path,
     /// How many threads read.
@@ -93,7 +93,7 @@ pub struct Exported {
 
 /// Blocks that follow each other, and total difficulty before the first if that matters.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct ExportRun {
     held: Held,
     difficulty_before: U256,
 }
@@ -111,23 +111,23 @@ impl Exporter<'_> {
         }
         for run in runs {
             match self.kind {
-                Kind::Archive(format) => self.write_archives(format, run, &mut exported)?,
-                Kind::Ndjson => self.write_lines(run.held, &mut exported)?,
+                ExportFormat::Archive(format) => self.write_archives(format, run, &mut exported)?,
+                ExportFormat::Ndjson => self.write_lines(run.held, &mut exported)?,
             }
         }
         Ok(exported)
     }
 
     /// Refuses what the format cannot hold; `None` if it begins where era1 has ended.
-    fn prepare(&self, held: Held) -> Result<Option<Run>, ExportError> {
-        let Kind::Archive(format) = self.kind else {
-            return Ok(Some(Run { held, difficulty_before: U256::ZERO }));
+    fn prepare(&self, held: Held) -> Result<Option<ExportRun>, ExportError> {
+        let ExportFormat::Archive(format) = self.kind else {
+            return Ok(Some(ExportRun { held, difficulty_before: U256::ZERO }));
         };
         let mut reader = reader()?;
         let first = held.range.first();
         if self.difficulty(&mut reader, first)?.1.is_zero() {
             let is_held = format == Format::Ere;
-            return Ok(is_held.then_some(Run { held, difficulty_before: U256::ZERO }));
+            return Ok(is_held.then_some(ExportRun { held, difficulty_before: U256::ZERO }));
         }
         if format == Format::Era1 && !held.has_receipts {
             return Err(ExportError::NoReceipts { range: held.range });
@@ -135,7 +135,7 @@ impl Exporter<'_> {
         let difficulty_before = self
             .read(|view| block_on(view.difficulty_before(&mut reader, first)))?
             .ok_or(ExportError::NoDifficulty { number: first })?;
-        Ok(Some(Run { held, difficulty_before }))
+        Ok(Some(ExportRun { held, difficulty_before }))
     }
 
     /// The hash and the difficulty of a block.
@@ -150,7 +150,7 @@ impl Exporter<'_> {
     fn write_archives(
         &self,
         format: Format,
-        run: Run,
+        run: ExportRun,
         exported: &mut Exported,
     ) -> Result<(), ExportError> {
         let mut writer = ArchiveWriter::create(self.folder, self.network, format)?;

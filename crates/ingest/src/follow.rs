@@ -27,7 +27,7 @@ use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{ChainSpec, decode_header};
 use store::read::block_on;
-use store::{PreparedSegments, Reader, StoreError, Told, Writer};
+use store::{CommitFacts, PreparedSegments, Reader, StoreError, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -39,9 +39,9 @@ use crate::upstream::{AgreedTip, BlockTag, HeaderClaim, Upstreams};
 use standstill::Standstill;
 
 pub use background::Background;
-pub use error::{Conflict, FollowError};
+pub use error::{FinalityConflict, FollowError};
 use monitor::TipMonitor;
-pub use status::{Status, StatusBoard};
+pub use status::{FollowStatus, StatusBoard};
 
 /// Blocks that are taken in one step while the tip is far.
 const STEP_BLOCKS: u64 = 64;
@@ -56,7 +56,7 @@ const COMMITS_MAX: usize = 1;
 
 /// How a tip is followed.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct FollowSettings {
     /// How often nodes without subscriptions are asked for their tip.
     pub poll_every: Duration,
     /// How many blocks are caught up with before a gap is left instead.
@@ -71,7 +71,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub(crate) struct CommitRequest {
     segments: PreparedSegments,
-    told: Told,
+    told: CommitFacts,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -82,7 +82,7 @@ pub struct Follower {
     upstreams: Arc<Upstreams>,
     spec: ChainSpec,
     anchors: Anchors,
-    settings: Settings,
+    settings: FollowSettings,
     board: Arc<StatusBoard>,
     /// When nodes were last asked what is final.
     finality_asked: Option<Instant>,
@@ -105,7 +105,7 @@ pub struct Follower {
 }
 
 /// A block by number and hash.
-type Place = (u64, B256);
+type BlockNumberAndHash = (u64, B256);
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Follower {
         upstreams: Arc<Upstreams>,
         spec: ChainSpec,
         anchors: Anchors,
-        settings: Settings,
+        settings: FollowSettings,
     ) -> Self {
         let (commits_from, commits) = mpsc::channel(COMMITS_MAX);
         let board = Arc::new(StatusBoard::new(Arc::clone(&upstreams)));
@@ -271,7 +271,7 @@ impl Follower {
             }
             Err(FollowError::Conflict(conflict)) => {
                 if self.board.conflicted(conflict) {
-                    let Conflict { number, ours, theirs } = conflict;
+                    let FinalityConflict { number, ours, theirs } = conflict;
                     error!(number, %ours, %theirs, "the upstream contradicts what is final here: \
                         its chain is not followed; `quipu rewind` resolves it");
                 }
@@ -322,7 +322,11 @@ impl Follower {
     }
 
     /// The block to reach in this step: the tip, or one on the way if that is far.
-    async fn goal(&self, target: HeaderClaim, ours: Place) -> Result<HeaderClaim, FollowError> {
+    async fn goal(
+        &self,
+        target: HeaderClaim,
+        ours: BlockNumberAndHash,
+    ) -> Result<HeaderClaim, FollowError> {
         let near = ours.0.saturating_add(STEP_BLOCKS);
         if target.number <= near {
             return Ok(target);
@@ -332,7 +336,7 @@ impl Follower {
     }
 
     /// Our newest block.
-    fn tip(&self) -> Result<Option<Place>, StoreError> {
+    fn tip(&self) -> Result<Option<BlockNumberAndHash>, StoreError> {
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
             return Ok(Some((tip.number(), tip.hash())));
@@ -371,7 +375,7 @@ impl Follower {
     }
 
     /// Says that blocks were taken from another branch than before, if they were.
-    fn tell_reorg(&self, fork_point: Place, dropped: u64, added: usize) {
+    fn tell_reorg(&self, fork_point: BlockNumberAndHash, dropped: u64, added: usize) {
         if dropped > 0
             && let Some(count) = self.board.reorganised()
         {

@@ -21,14 +21,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use chain::trust::{Anchors, Run, Status};
+use chain::trust::{Anchors, ProvenRun, TrustStatus};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
-use store::{NewSegment, Reader, StoreError, Told, View, Writer};
+use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
 
 use crate::archive::{Archive, ReadAt};
-use crate::prove::{Facts, Progress, Prover, Report, WholeFile, check_name};
+use crate::prove::{Facts, Progress, ProofReport, Prover, WholeFile, check_name};
 use crate::survey::{check_checksum, check_network};
 
 pub(crate) use intake::Intake;
@@ -46,7 +46,7 @@ const PIECE_BYTES_MAX: u64 = 1 << 20;
 
 /// What may be taken, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ImportSettings {
     /// Take a range that links to nothing known.
     pub is_unanchored_allowed: bool,
     /// Take archives that hold no receipts.
@@ -66,7 +66,7 @@ pub struct Importer<'a> {
     /// What is trusted beforehand.
     pub anchors: &'a Anchors,
     /// What may be taken.
-    pub settings: Settings,
+    pub settings: ImportSettings,
     /// Who hears of every block.
     pub progress: &'a dyn Progress,
 }
@@ -106,7 +106,7 @@ pub struct Imported {
     /// Bytes of these segments.
     pub bytes: u64,
     /// How far the blocks can be trusted to be canonical.
-    pub statuses: Vec<(BlockRange, Status)>,
+    pub statuses: Vec<(BlockRange, TrustStatus)>,
 }
 
 impl Importer<'_> {
@@ -134,7 +134,8 @@ impl Importer<'_> {
             check_name(&archive, &report)?;
         }
         let statuses = trust.judge(archive.file(), "this file", &report.run, self.anchors)?;
-        let is_unanchored = |(_, status): &&(BlockRange, Status)| *status == Status::Unanchored;
+        let is_unanchored =
+            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
         if let Some((range, _)) = statuses.iter().find(is_unanchored)
             && !self.settings.is_unanchored_allowed
         {
@@ -151,7 +152,7 @@ impl Importer<'_> {
             statuses,
         };
         let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = Told {
+        let told = CommitFacts {
             network: network_of(self.spec),
             anchors: anchors.chain(trust.anchors).collect(),
             epochs: report.run.epoch.into_iter().collect(),
@@ -183,11 +184,11 @@ impl Importer<'_> {
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
         let difficulty = self.difficulty_missing(archive, part, &trust.points)?;
-        let told = Told {
+        let told = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
             difficulty,
-            ..Told::default()
+            ..CommitFacts::default()
         };
         self.writer.commit(Vec::new(), told)?;
         Ok(Outcome::Held { range: part })
@@ -215,7 +216,7 @@ impl Importer<'_> {
     /// Total difficulty before the first segment that begins inside the file, as the file has it.
     fn difficulty_told(
         &self,
-        run: &Run,
+        run: &ProvenRun,
         segments: &[NewSegment],
     ) -> Result<Option<(u64, U256)>, ImportError> {
         let Some((before, _)) = run.difficulty else { return Ok(None) };
@@ -243,7 +244,7 @@ impl Importer<'_> {
         part: BlockRange,
         targets: &[Held],
         points: &BTreeSet<u64>,
-    ) -> Result<(Report, Vec<NewSegment>), ImportError> {
+    ) -> Result<(ProofReport, Vec<NewSegment>), ImportError> {
         let prover = Prover {
             spec: self.spec,
             anchors: self.anchors,

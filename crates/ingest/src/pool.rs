@@ -34,7 +34,7 @@ where
         return ControlFlow::Continue(());
     }
     let desk = Desk {
-        state: Mutex::new(State {
+        state: Mutex::new(PoolState {
             items: items.fuse(),
             begun: 0,
             consumed: 0,
@@ -72,12 +72,12 @@ pub fn threads_default() -> NonZeroUsize {
 
 /// Where workers fetch items and leave results.
 struct Desk<T, O> {
-    state: Mutex<State<T, O>>,
+    state: Mutex<PoolState<T, O>>,
     changed: Condvar,
     window: usize,
 }
 
-struct State<T, O> {
+struct PoolState<T, O> {
     items: T,
     begun: usize,
     consumed: usize,
@@ -127,7 +127,7 @@ impl<T, O> Desk<T, O> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T, O>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<T, O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

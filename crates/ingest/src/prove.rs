@@ -11,13 +11,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
-use chain::trust::{Anchors, Run};
+use chain::trust::{Anchors, ProvenRun};
 use chain::{
     Block, BlockRange, Candidate, ChainSpec, Mismatch, Start, StepFields, Verified, Verifier,
     decode_header, hash_header,
 };
 
-use crate::archive::{Archive, ArchiveError, ArchiveName, Content, Fault, Format, ReadAt};
+use crate::archive::{Archive, ArchiveError, ArchiveFault, ArchiveName, Content, Format, ReadAt};
 use crate::pool::map_in_order;
 
 pub(crate) use whole::{Facts, WholeFile};
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Prover<'_> {
 
 /// An archive whose every block is proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ProofReport {
     /// Which format it is.
     pub format: Format,
     /// Whether receipts were there to be proven.
@@ -95,7 +95,7 @@ pub struct Report {
     /// Where the first header lies in the file.
     pub first_header_offset: u64,
     /// What trust can rest on: range, ends and anchors inside.
-    pub run: Run,
+    pub run: ProvenRun,
 }
 
 /// Where the blocks of a range are read.
@@ -141,7 +141,7 @@ impl<S: ReadAt> Blocks for Archive<S> {
     }
 
     fn refuse(&self, mismatch: Mismatch) -> ArchiveError {
-        self.refuse_part(mismatch.number, mismatch.fault.part(), Fault::Block(mismatch))
+        self.refuse_part(mismatch.number, mismatch.fault.part(), ArchiveFault::Block(mismatch))
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) type Piece = Vec<(Verified<Block>, Facts)>;
 
 impl Prover<'_> {
     /// Proves every block of an archive, and what the archive says about itself.
-    pub fn prove<S: ReadAt>(&self, archive: &Archive<S>) -> Result<Report, ArchiveError> {
+    pub fn prove<S: ReadAt>(&self, archive: &Archive<S>) -> Result<ProofReport, ArchiveError> {
         self.prove_each(archive, drop, |()| Ok(()))
     }
 
@@ -163,7 +163,7 @@ impl Prover<'_> {
         archive: &Archive<S>,
         digest: impl Fn(Verified<Block>) -> T + Sync,
         mut consume: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<Report, E> {
+    ) -> Result<ProofReport, E> {
         let mut whole = WholeFile::new(archive, archive.range(), self.anchors, self.points);
         let outcome = map_in_order(
             self.threads,
@@ -245,7 +245,10 @@ impl Prover<'_> {
 
 /// Holds a file's name against its proven content. A name in no conventional form promises
 /// nothing.
-pub fn check_name<S: ReadAt>(archive: &Archive<S>, report: &Report) -> Result<(), ArchiveError> {
+pub fn check_name<S: ReadAt>(
+    archive: &Archive<S>,
+    report: &ProofReport,
+) -> Result<(), ArchiveError> {
     let Some(name) = ArchiveName::parse(Path::new(archive.file())) else { return Ok(()) };
     let naming_hash = match report.format {
         Format::Era1 => report.accumulator.unwrap_or_default(),

@@ -9,12 +9,16 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use chain::trust::{Anchors, Claims, Conflict, Ground, Opponent, Status, assess, meeting_points};
+use chain::trust::{
+    Anchors, Claims, Ground, Opponent, TrustConflict, TrustStatus, assess, meeting_points,
+};
 use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
 
-use crate::archive::{Archive, ArchiveError, ArchiveName, ChecksumList, Fault, hash_file, shown};
-use crate::prove::{Progress, Prover, Report, check_name};
+use crate::archive::{
+    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, shown,
+};
+use crate::prove::{Progress, ProofReport, Prover, check_name};
 
 /// Why no archives could be found where the user said.
 #[derive(Debug, Error)]
@@ -50,9 +54,9 @@ pub struct Finding {
 #[derive(Debug)]
 pub struct Proven {
     /// What the proof showed.
-    pub report: Report,
+    pub report: ProofReport,
     /// The status of every block, as ranges.
-    pub statuses: Vec<(BlockRange, Status)>,
+    pub statuses: Vec<(BlockRange, TrustStatus)>,
 }
 
 /// The archives that the paths name: files as they are, folders searched. A path that cannot be
@@ -81,7 +85,7 @@ pub fn survey(
     jobs: Vec<Job>,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-    mut heard: impl FnMut(&Path, Result<&Report, &ArchiveError>),
+    mut heard: impl FnMut(&Path, Result<&ProofReport, &ArchiveError>),
 ) -> Vec<Finding> {
     let groups = groups(&jobs);
     let mut outcomes = Vec::with_capacity(jobs.len());
@@ -111,7 +115,7 @@ fn prove_file(
     threads: NonZeroUsize,
     progress: &dyn Progress,
     points: &BTreeSet<u64>,
-) -> Result<Report, ArchiveError> {
+) -> Result<ProofReport, ArchiveError> {
     let archive = Archive::open(&job.path)?;
     check_network(&job.path, &job.spec)?;
     check_checksum(&job.path)?;
@@ -121,7 +125,7 @@ fn prove_file(
     Ok(report)
 }
 
-fn refuse_file(path: &Path, fault: Fault) -> ArchiveError {
+fn refuse_file(path: &Path, fault: ArchiveFault) -> ArchiveError {
     ArchiveError { file: shown(path), block: None, offset: 0, fault: Box::new(fault) }
 }
 
@@ -132,7 +136,7 @@ pub(crate) fn check_network(path: &Path, spec: &ChainSpec) -> Result<(), Archive
     match (known, spec.chain_id()) {
         (Some(said), Some(asked)) if said != asked => {
             let (expected, found) = (name.network, spec.name().to_owned());
-            Err(refuse_file(path, Fault::Network { found, expected }))
+            Err(refuse_file(path, ArchiveFault::Network { found, expected }))
         }
         _ => Ok(()),
     }
@@ -142,7 +146,7 @@ pub(crate) fn check_network(path: &Path, spec: &ChainSpec) -> Result<(), Archive
 pub(crate) fn check_checksum(path: &Path) -> Result<(), ArchiveError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let lists = ChecksumList::read_in(folder.unwrap_or(Path::new(".")))
-        .map_err(|error| refuse_file(path, Fault::ChecksumList(error)))?;
+        .map_err(|error| refuse_file(path, ArchiveFault::ChecksumList(error)))?;
     let mut found = None;
     for list in &lists {
         let Some(expected) = list.find(path) else { continue };
@@ -154,7 +158,7 @@ pub(crate) fn check_checksum(path: &Path) -> Result<(), ArchiveError> {
         };
         if found != expected {
             let list = list.file().to_owned();
-            return Err(refuse_file(path, Fault::Checksum { found, expected, list }));
+            return Err(refuse_file(path, ArchiveFault::Checksum { found, expected, list }));
         }
     }
     Ok(())
@@ -199,11 +203,11 @@ fn points(jobs: &[Job], groups: &[Vec<usize>]) -> Vec<BTreeSet<u64>> {
 fn judge(
     jobs: &[Job],
     group: &[usize],
-    outcomes: &mut [Result<Report, ArchiveError>],
-    statuses: &mut [Vec<(BlockRange, Status)>],
-    heard: &mut impl FnMut(&Path, Result<&Report, &ArchiveError>),
+    outcomes: &mut [Result<ProofReport, ArchiveError>],
+    statuses: &mut [Vec<(BlockRange, TrustStatus)>],
+    heard: &mut impl FnMut(&Path, Result<&ProofReport, &ArchiveError>),
 ) {
-    let proven: Vec<(usize, &Job, &Report)> = group
+    let proven: Vec<(usize, &Job, &ProofReport)> = group
         .iter()
         .filter_map(|position| {
             let report = outcomes.get(*position)?.as_ref().ok()?;
@@ -227,7 +231,7 @@ fn judge(
                     Opponent::Anchor => None,
                     Opponent::Run(other, _) => proven.get(other).map(|(_, job, _)| &*job.path),
                 };
-                let fault = Fault::Contradiction(describe(&conflict, other));
+                let fault = ArchiveFault::Contradiction(describe(&conflict, other));
                 let error = ArchiveError {
                     file: shown(&job.path),
                     block: Some(conflict.number.max(report.run.range.first())),
@@ -246,7 +250,7 @@ fn judge(
     }
 }
 
-fn describe(conflict: &Conflict, other: Option<&Path>) -> String {
+fn describe(conflict: &TrustConflict, other: Option<&Path>) -> String {
     let (by, verdict) = match (other.map(shown), conflict.with) {
         (Some(other), Opponent::Run(_, Ground::Firmer)) => {
             (other, ", which stands on firmer ground")
@@ -258,7 +262,7 @@ fn describe(conflict: &Conflict, other: Option<&Path>) -> String {
 }
 
 /// What two sides say of the block where they meet.
-pub(crate) fn describe_claims(conflict: &Conflict, here_by: &str, there_by: &str) -> String {
+pub(crate) fn describe_claims(conflict: &TrustConflict, here_by: &str, there_by: &str) -> String {
     let number = conflict.number;
     let (what, here, there) = match conflict.claims {
         Claims::Hash(here, there) => ("hash", here.to_string(), there.to_string()),

@@ -41,6 +41,6 @@ pub use rebuild::RebuildFault;
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
 pub use upstreams::{
-    AgreedTip, Health, Member, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
+    AgreedTip, Member, MemberHealth, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };
 pub use wanted_block::WantedBlock;

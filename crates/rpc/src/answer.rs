@@ -24,7 +24,7 @@ use crate::methods::{Method, method_table};
 use crate::params::{BlockRef, BlockTagName, Params};
 use crate::pass_through::Forwarding;
 use crate::refusal::Refusal;
-use crate::reply::Shared;
+use crate::reply::CachedResult;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 
@@ -85,7 +85,7 @@ impl From<NotABlock> for CallFailure {
 }
 
 /// A result was appended, or is one that the cache holds.
-type CallResult = Result<Option<Shared>, CallFailure>;
+type CallResult = Result<Option<CachedResult>, CallFailure>;
 
 /// Reads a parameter of the shape that a row of the method table says.
 macro_rules! read_param {

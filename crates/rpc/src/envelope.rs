@@ -13,7 +13,7 @@ const METHOD_BYTES_MAX: usize = 2048;
 
 /// What a body asks for.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Request<'a> {
+pub(crate) enum RequestBody<'a> {
     /// One request.
     Single(Item<'a>),
     /// Several, in order; never none.
@@ -73,7 +73,7 @@ impl<'a> Id<'a> {
 }
 
 /// Takes a body apart; what is refused as a whole is answered with a null id.
-pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
+pub(crate) fn parse(body: &[u8]) -> Result<RequestBody<'_>, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| Refusal::ParseError)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut parts, mut count) = (RequestMembers::default(), 0_usize);
@@ -83,9 +83,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Refusal> {
     });
     let token = token.map_err(|_| Refusal::ParseError)?;
     match token.kind() {
-        TokenKind::Object => Ok(Request::Single(parts.into_item())),
+        TokenKind::Object => Ok(RequestBody::Single(parts.into_item())),
         TokenKind::Array if count == 0 => Err(Refusal::EmptyBatch),
-        TokenKind::Array => Ok(Request::Batch(Batch { list: token, count })),
+        TokenKind::Array => Ok(RequestBody::Batch(Batch { list: token, count })),
         TokenKind::String | TokenKind::Number | TokenKind::Bool | TokenKind::Null => {
             Err(Refusal::InvalidRequest)
         }
@@ -177,8 +177,8 @@ mod tests {
             Item::Invalid(id, refusal) => format!("{} {}", id.text(), refusal.code()),
         };
         match parse(body.as_bytes()) {
-            Ok(Request::Single(single)) => item(&single),
-            Ok(Request::Batch(batch)) => {
+            Ok(RequestBody::Single(single)) => item(&single),
+            Ok(RequestBody::Batch(batch)) => {
                 let items: Vec<String> = batch.items().map(|found| item(&found)).collect();
                 assert_eq!(items.len(), batch.count());
                 format!("[{}]", items.join("; "))

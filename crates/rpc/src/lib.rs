@@ -54,4 +54,4 @@ pub use pass_through::{
 };
 pub use refusal::Refusal;
 pub use reply::refusal_body;
-pub use service::{Service, Settings};
+pub use service::{Service, ServiceSettings};

@@ -22,12 +22,12 @@ pub(crate) struct Reply {
     middle: Bytes,
     end: Cow<'static, [u8]>,
     /// What the middle one is, if it is a result that is kept.
-    shared: Option<Shared>,
+    shared: Option<CachedResult>,
 }
 
 /// A result that is kept, and by which name.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct CachedResult {
     pub(crate) key: CacheKey,
     pub(crate) kept: CacheEntry,
 }
@@ -39,7 +39,7 @@ impl Reply {
     }
 
     /// The answer to a call whose result is kept; all that comes before it has been written.
-    pub(crate) fn shared(begin: Vec<u8>, shared: Shared) -> Self {
+    pub(crate) fn shared(begin: Vec<u8>, shared: CachedResult) -> Self {
         let middle = shared.kept.result.clone();
         Self { begin, middle, end: Cow::Borrowed(b"}"), shared: Some(shared) }
     }
@@ -50,7 +50,7 @@ impl Reply {
     }
 
     /// What its middle part is, if it is a result that is kept.
-    pub(crate) fn source(&self) -> Option<&Shared> {
+    pub(crate) fn source(&self) -> Option<&CachedResult> {
         self.shared.as_ref()
     }
 

@@ -20,14 +20,14 @@ use tracing::error;
 use crate::absence::UnknownHash;
 use crate::answer::{CallFailure, Context};
 use crate::cache::AnswerCache;
-use crate::envelope::{Batch, Call, Id, Item, Request, parse};
+use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::health::Health;
 use crate::in_time::in_time;
 use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
-use crate::reply::{Reply, Shared, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
 use crate::spare;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
@@ -37,7 +37,7 @@ const FORWARDS_MAX: usize = 8;
 
 /// How calls are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServiceSettings {
     /// What an unknown hash gets where it may exist and not be held.
     pub unknown_hash: UnknownHash,
     /// Whether the store follows a tip.
@@ -50,7 +50,7 @@ pub struct Settings {
     pub cache_bytes_max: usize,
 }
 
-impl Default for Settings {
+impl Default for ServiceSettings {
     fn default() -> Self {
         Self {
             unknown_hash: UnknownHash::default(),
@@ -69,7 +69,7 @@ pub struct Service {
     chain: KnownChain,
     /// What a node told of the chain since, if it did.
     learned: OnceLock<KnownChain>,
-    settings: Settings,
+    settings: ServiceSettings,
     /// The `OpenRPC` document.
     document: Vec<u8>,
     suggested_tip: SuggestedTip,
@@ -88,7 +88,7 @@ struct KnownChain {
 }
 
 impl KnownChain {
-    fn new(spec: ChainSpec, settings: Settings) -> Self {
+    fn new(spec: ChainSpec, settings: ServiceSettings) -> Self {
         let (is_built_in, cache) = (spec.is_built_in(), AnswerCache::new(settings.cache_bytes_max));
         Self { spec, is_built_in, cache }
     }
@@ -112,7 +112,7 @@ enum Appended {
     /// The answer.
     Whole,
     /// All that comes before this result.
-    Before(Shared),
+    Before(CachedResult),
 }
 
 /// What the calls of one body share.
@@ -136,7 +136,7 @@ impl BatchContext<'_> {
 impl Service {
     /// A service over a store of this chain.
     #[must_use]
-    pub fn new(store: Arc<Store>, spec: ChainSpec, settings: Settings) -> Self {
+    pub fn new(store: Arc<Store>, spec: ChainSpec, settings: ServiceSettings) -> Self {
         let changes = Arc::new(Changes(watch::Sender::new(())));
         store.watch(Arc::<Changes>::clone(&changes));
         Self {
@@ -234,15 +234,15 @@ impl Service {
         let mut out = spare::take();
         match parse(body) {
             Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
-            Ok(Request::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
+            Ok(RequestBody::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
                 Appended::Nothing => return None,
                 Appended::Whole => {}
                 Appended::Before(shared) => return Some(Reply::shared(out, shared)),
             },
-            Ok(Request::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
+            Ok(RequestBody::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
                 put_batch_refused(&mut out, batch)?;
             }
-            Ok(Request::Batch(batch)) => self.put_batch(&asked, batch, &mut out).await?,
+            Ok(RequestBody::Batch(batch)) => self.put_batch(&asked, batch, &mut out).await?,
         }
         Some(Reply::of(out))
     }
@@ -427,7 +427,7 @@ impl Service {
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Shared>, CallFailure> {
+    ) -> Result<Option<CachedResult>, CallFailure> {
         let KnownChain { spec, is_built_in, cache } = self.chain();
         let context = Context {
             view,

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use chain::SplitMix64;
 use segment::lookup::{
-    Entry, Footer, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunSpan, RunWriter, Subject,
-    merge_files,
+    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunFooter, RunSpan, RunWriter,
+    Subject, merge_files,
 };
 
 const ROUNDS: usize = 5;
@@ -168,7 +168,7 @@ fn measure_large(wanted: u64) {
     let took = begun.elapsed();
     file_bytes += bytes.len();
     let file_bytes = u64::try_from(file_bytes).expect("a file");
-    let footer = Footer::parse(&bytes, file_bytes).expect("a footer");
+    let footer = RunFooter::parse(&bytes, file_bytes).expect("a footer");
     let tail = footer.tail();
     println!("{key_count} keys: {file_bytes} bytes, tail {}", tail.end - tail.start);
     println!("  {:.4} bytes a key", ratio(file_bytes, key_count));
@@ -235,7 +235,7 @@ fn first_bits(hash: &B256) -> u64 {
 
 fn open(file: &[u8]) -> Run {
     let file_bytes = u64::try_from(file.len()).expect("a file");
-    let footer = Footer::parse(file, file_bytes).expect("a footer");
+    let footer = RunFooter::parse(file, file_bytes).expect("a footer");
     Run::parse(slice(file, footer.tail()), file_bytes).expect("an intact tail")
 }
 

@@ -39,14 +39,16 @@ mod token;
 pub use corrupt::{Corrupt, PageFault, RowFault};
 pub use file::block::BlockPlace;
 pub use file::encode::{EncodedGroup, Encoder, count_block};
-pub use file::footer::{FOOTER_BYTES, Facts, Footer};
-pub use file::read::{HeaderRecord, Others, PagePlace, PartBytes, RowPlace, RowPosition, Segment};
+pub use file::footer::{FOOTER_BYTES, Footer, SegmentFacts};
+pub use file::read::{
+    BlockExtras, HeaderRecord, PagePlace, PartBytes, RowPlace, RowPosition, Segment,
+};
 pub use file::shape::{
     GROUP_BLOCKS, SLOT_BLOCKS, SegmentShape, YOUNG_SLOT_BLOCKS, counted_blocks, groups, is_counted,
 };
 pub use file::write::SegmentWriter;
 pub use file::write_fault::WriteFault;
-pub use page::{Before, Inflater, Rows, RowsRoom};
+pub use page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};

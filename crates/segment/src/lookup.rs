@@ -47,13 +47,13 @@ mod writer;
 
 use std::fmt;
 
-pub use error::{BuildError, Corrupt, MergeError, Side};
+pub use error::{BuildError, CorruptRun, MergeError, Side};
 pub use geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX};
 pub use merge::{Merge, MergeStep, merge_files};
 pub use prefix::{HashPrefix, PREFIX_BITS};
 pub use run::Run;
 pub use span::{RunSpan, SLOT_COUNT_MAX, SpanError, plan_runs};
-pub use tail::Footer;
+pub use tail::RunFooter;
 pub use verified_buckets::VerifiedBuckets;
 pub use writer::{RunBuilder, RunWriter};
 
@@ -74,11 +74,11 @@ impl Subject {
         }
     }
 
-    fn from_code(code: u8) -> Result<Self, Corrupt> {
+    fn from_code(code: u8) -> Result<Self, CorruptRun> {
         match code {
             1 => Ok(Self::Transactions),
             2 => Ok(Self::Blocks),
-            found => Err(Corrupt::Subject { found }),
+            found => Err(CorruptRun::Subject { found }),
         }
     }
 }

@@ -277,7 +277,7 @@ struct RowEnd {
 
 /// Gas used and logs in a block before one of its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct GasAndLogsBefore {
     /// Gas used.
     pub gas: u64,
     /// Logs.
@@ -300,7 +300,7 @@ pub struct Rows<'a> {
     /// Which rows of the segment these are.
     ordinals: Range<u64>,
     /// Gas used and logs in the first row's block before it.
-    before: Before,
+    before: GasAndLogsBefore,
     ends: &'a [RowEnd],
     /// What the head says of every receipt; `None` if there is none, or none is wanted.
     receipts: Option<&'a [ReceiptHead]>,
@@ -329,7 +329,7 @@ impl<'a> Rows<'a> {
             return Err(RowFault::RowCount { found: wide(row_count), expected }.into());
         }
         let chain_id = if has_chain_id { Some(cursor.varint("chain id")?) } else { None };
-        let mut before = Before::default();
+        let mut before = GasAndLogsBefore::default();
         if has_receipts {
             before.gas = cursor.varint("gas before")?;
             before.logs = cursor.varint("logs before")?;
@@ -392,11 +392,11 @@ impl<'a> Rows<'a> {
 
     /// What came before a row in its block, whose first row here is `first`; `None` if receipts are
     /// not wanted.
-    pub(crate) fn before(&self, first: usize, row: usize) -> Option<Before> {
+    pub(crate) fn before(&self, first: usize, row: usize) -> Option<GasAndLogsBefore> {
         // What the page says is of the block of its first row.
-        let begin = if first == 0 { self.before } else { Before::default() };
+        let begin = if first == 0 { self.before } else { GasAndLogsBefore::default() };
         let receipts = self.receipts?.get(first..row)?;
-        Some(receipts.iter().fold(begin, |sum, receipt| Before {
+        Some(receipts.iter().fold(begin, |sum, receipt| GasAndLogsBefore {
             gas: sum.gas.wrapping_add(receipt.gas_used),
             logs: sum.logs.saturating_add(wide(receipt.log_count)),
         }))
@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn the_largest_numbers_of_a_page_head_come_back() {
         for chain_id in [None, Some(0), Some(u64::MAX)] {
-            let before = Before { gas: u64::MAX, logs: 4 };
+            let before = GasAndLogsBefore { gas: u64::MAX, logs: 4 };
             let head = RowHead { bytes: 1, payload_count: 2, gas_used: u64::MAX, log_count: 5 };
             let page = RowPage {
                 chain_id,

@@ -82,7 +82,7 @@ impl RowSource<'_> {
 
 /// Long bytes of a row, which lie outside it.
 #[derive(Clone, Debug)]
-pub(crate) struct Payload {
+pub(crate) struct RowPayload {
     pub(crate) bytes: Bytes,
     /// Whether it is log data; else call data or code.
     pub(crate) is_of_receipt: bool,
@@ -102,7 +102,7 @@ pub(crate) fn encode_row(
     out: &mut Vec<u8>,
     codebook: &Codebook,
     source: RowSource<'_>,
-    payloads: &mut Vec<Payload>,
+    payloads: &mut Vec<RowPayload>,
     is_raw: bool,
 ) -> usize {
     let mut writer = RowWriter::new(out, codebook);
@@ -116,7 +116,7 @@ pub(crate) fn encode_row(
 fn put_front(
     tokens: &mut impl Tokens,
     source: RowSource<'_>,
-    payloads: &mut Vec<Payload>,
+    payloads: &mut Vec<RowPayload>,
     is_exact: bool,
 ) {
     let RowSource { transaction, receipt, .. } = source;
@@ -164,7 +164,7 @@ fn tx_flags(envelope: &EthereumTxEnvelope<TxEip4844>) -> u8 {
 fn put_transaction(
     tokens: &mut impl Tokens,
     envelope: &EthereumTxEnvelope<TxEip4844>,
-    payloads: &mut Vec<Payload>,
+    payloads: &mut Vec<RowPayload>,
 ) {
     use alloy_consensus::Transaction as _;
     if let Some(to) = envelope.to() {
@@ -210,7 +210,7 @@ fn put_transaction(
     put_bytes(tokens, envelope.input(), part, payloads);
 }
 
-fn put_receipt(tokens: &mut impl Tokens, source: RowSource<'_>, payloads: &mut Vec<Payload>) {
+fn put_receipt(tokens: &mut impl Tokens, source: RowSource<'_>, payloads: &mut Vec<RowPayload>) {
     let Some(receipt) = source.receipt else { return };
     let fields = &receipt.fields;
     if let Eip658Value::PostState(root) = fields.status {
@@ -242,14 +242,14 @@ fn put_bytes(
     tokens: &mut impl Tokens,
     bytes: &Bytes,
     part: BytesKind,
-    payloads: &mut Vec<Payload>,
+    payloads: &mut Vec<RowPayload>,
 ) {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut start =
         |kind: u64| tokens.varint(length.saturating_mul(BYTES_KINDS).saturating_add(kind));
     if bytes.len() > PAYLOAD_BYTES_MIN {
         start(BYTES_OUTSIDE);
-        payloads.push(Payload { bytes: bytes.clone(), is_of_receipt: part == BytesKind::Words });
+        payloads.push(RowPayload { bytes: bytes.clone(), is_of_receipt: part == BytesKind::Words });
         return;
     }
     if part == BytesKind::Plain {

@@ -108,11 +108,11 @@ pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<
 #[derive(Debug)]
 #[must_use = "the lock is given back when this is dropped"]
 pub struct LockGuard {
-    held: Box<dyn Held>,
+    held: Box<dyn LockHolder>,
 }
 
 impl LockGuard {
-    fn new(held: impl Held + 'static) -> Self {
+    fn new(held: impl LockHolder + 'static) -> Self {
         Self { held: Box::new(held) }
     }
 
@@ -124,7 +124,7 @@ impl LockGuard {
 }
 
 /// What gives a lock back when it is dropped.
-trait Held: fmt::Debug + Send + Sync {
+trait LockHolder: fmt::Debug + Send + Sync {
     /// Whether the file that is locked still has its name.
     fn is_in_place(&self) -> bool;
 }

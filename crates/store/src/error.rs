@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::disk::DiskError;
 use crate::head::HeadError;
 use crate::lock::LockError;
-use crate::manifest::{Conflict, ManifestError};
+use crate::manifest::{ManifestConflict, ManifestError};
 use crate::names::GENESIS_NAME;
 
 /// Why a data folder could not be read or written.
@@ -38,7 +38,7 @@ pub enum StoreError {
         /// Its file.
         file: String,
         /// What is wrong, and where.
-        cause: lookup::Corrupt,
+        cause: lookup::CorruptRun,
     },
     /// A file is not the one that the manifest lists.
     #[error("{file}: {what} is {found}, the manifest says {expected}")]
@@ -216,5 +216,5 @@ pub enum StoreError {
     },
     /// A change that the manifest refuses.
     #[error(transparent)]
-    Conflict(#[from] Conflict),
+    Conflict(#[from] ManifestConflict),
 }

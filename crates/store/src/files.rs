@@ -150,7 +150,7 @@ impl RunFile {
         self.fate.is_discarded.store(true, Ordering::Release);
     }
 
-    pub(crate) fn corrupt(&self, cause: lookup::Corrupt) -> StoreError {
+    pub(crate) fn corrupt(&self, cause: lookup::CorruptRun) -> StoreError {
         StoreError::Lookup { file: self.entry.file_name.clone(), cause }
     }
 
@@ -165,7 +165,8 @@ impl RunFile {
         let mut buffer = Vec::new();
         let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
         fetch(&*bytes, start..file_bytes, &mut buffer).await?;
-        let footer = lookup::Footer::parse(&buffer, file_bytes).map_err(|it| self.corrupt(it))?;
+        let footer =
+            lookup::RunFooter::parse(&buffer, file_bytes).map_err(|it| self.corrupt(it))?;
         fetch(&*bytes, footer.tail(), &mut buffer).await?;
         let run = Run::parse(&buffer, file_bytes).map_err(|cause| self.corrupt(cause))?;
         let listed = (self.entry.subject, self.entry.span);

@@ -98,7 +98,7 @@ mod tests {
         for step in 0..8 {
             let (disk, first) = folder();
             keep_genesis(&disk, &first, b"old").unwrap();
-            disk.fail_after(step, crate::disk::faulty::Failure::Io);
+            disk.fail_after(step, crate::disk::faulty::DiskFailure::Io);
             let kept = keep_genesis(&disk, &first, b"new");
             disk.crash(Crash::default());
             let found = read_genesis(&disk).unwrap().unwrap();

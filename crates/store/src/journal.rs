@@ -209,7 +209,7 @@ mod tests {
     use chain::BlockRange;
 
     use super::*;
-    use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+    use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
     use crate::manifest::{Edit, Network, SegmentEntry};
 
     fn name(number: u8) -> String {
@@ -231,7 +231,7 @@ mod tests {
                 journal.record(set(&[number]), [&manifest, &manifest], true)
             };
             record(&mut journal, 1).unwrap();
-            disk.fail_after(step, Failure::Io);
+            disk.fail_after(step, DiskFailure::Io);
             let recorded = record(&mut journal, 2);
             assert_eq!(recorded.is_err(), step < 4, "step {step}");
             disk.crash(Crash { may_tear_writes: true, may_keep_names: true });

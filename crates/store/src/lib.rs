@@ -59,7 +59,9 @@ pub use segment::{
     groups, is_counted,
 };
 // What reads ask for and give back.
-pub use segment::{Before, LogView, Others, ReceiptView, Row, RowSet, RowView, Wanted};
+pub use segment::{
+    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, Wanted,
+};
 
 pub use block_id::BlockId;
 pub use draft::{Draft, Group, GroupEncoder, NewSegment};
@@ -71,4 +73,4 @@ pub use lookups::SegmentKeys;
 pub use reader::Reader;
 pub use store::{CurrentView, Store, Watcher};
 pub use view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
-pub use writer::{Drafting, PreparedSegments, Told, Writer};
+pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
     use crate::disk::Folder;
-    use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+    use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
     fn check_refused(disk: &dyn Disk) {
         let first = WriterLock::take(disk).unwrap();
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_disk_that_fails_is_not_taken_for_another_writer() {
         let disk = FaultyDisk::new(1);
-        disk.fail_after(0, Failure::Io);
+        disk.fail_after(0, DiskFailure::Io);
         assert!(matches!(WriterLock::take(&disk), Err(LockError::Disk(_))));
         let _lock = WriterLock::take(&disk).unwrap();
     }

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 use segment::SLOT_BLOCKS;
 use segment::lookup::{
-    Entry, Footer, HashPrefix, Merge, MergeStep, Position, Run, RunBuilder, RunSpan, Side, Subject,
+    Entry, HashPrefix, Merge, MergeStep, Position, Run, RunBuilder, RunFooter, RunSpan, Side,
+    Subject,
 };
 
 use crate::error::StoreError;
@@ -265,7 +266,7 @@ impl<'a> Task<'a> {
             let corrupt = |cause| StoreError::Lookup { file: entry.file_name.clone(), cause };
             let start = entry.bytes.saturating_sub(segment::lookup::FOOTER_BYTES);
             let footer = disk.read_range(&entry.file_name, start..entry.bytes)?;
-            let footer = Footer::parse(&footer, entry.bytes).map_err(corrupt)?;
+            let footer = RunFooter::parse(&footer, entry.bytes).map_err(corrupt)?;
             let tail = disk.read_range(&entry.file_name, footer.tail())?;
             Run::parse(&tail, entry.bytes).map_err(corrupt)
         };
@@ -303,9 +304,9 @@ impl<'a> Task<'a> {
 }
 
 /// A run file that is in memory.
-pub(crate) fn open_run(file: &[u8]) -> Result<Run, segment::lookup::Corrupt> {
+pub(crate) fn open_run(file: &[u8]) -> Result<Run, segment::lookup::CorruptRun> {
     let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
-    let footer = Footer::parse(file, file_bytes)?;
+    let footer = RunFooter::parse(file, file_bytes)?;
     Run::parse(slice(file, &footer.tail()), file_bytes)
 }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
 use chain::BlockRange;
-use chain::trust::{Anchor, Epoch, Run, Status, assess};
+use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
 use segment::lookup::{RunSpan, Subject};
 
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
@@ -24,7 +24,7 @@ use crate::layout::{Held, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 
-pub use error::{Conflict, ManifestError, TextFault};
+pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
 
 /// The manifest's file.
@@ -321,7 +321,7 @@ impl Manifest {
     }
 
     /// Keeps of what is told one sum for every range, at its beginning, whatever was told first.
-    fn settle_difficulties(&mut self, told: Vec<(u64, U256)>) -> Result<(), Conflict> {
+    fn settle_difficulties(&mut self, told: Vec<(u64, U256)>) -> Result<(), ManifestConflict> {
         let told: Vec<(u64, U256)> =
             std::mem::take(&mut self.difficulties).into_iter().chain(told).collect();
         for range in self.coverage() {
@@ -342,7 +342,7 @@ impl Manifest {
                     (_, _) => {
                         let (number, found) = (*number, *found);
                         let held = held.unwrap_or(between);
-                        return Err(Conflict::Difficulty { number, found, held });
+                        return Err(ManifestConflict::Difficulty { number, found, held });
                     }
                 }
             }
@@ -355,12 +355,12 @@ impl Manifest {
 
     /// The segments as runs of proven blocks, for [`chain::trust::assess`].
     #[must_use]
-    pub fn trust_runs(&self) -> Vec<Run> {
+    pub fn trust_runs(&self) -> Vec<ProvenRun> {
         let run = |entry: &SegmentEntry| {
             let range = entry.range;
             let hashes = self.anchors.range(range.first()..range.end());
             let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
-            Run {
+            ProvenRun {
                 range,
                 parent_hash: entry.parent_hash,
                 last_hash: entry.last_hash,
@@ -385,15 +385,15 @@ impl Manifest {
 
     /// How far the held blocks can be trusted to be canonical, lowest first.
     #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, Status)> {
+    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
         self.statuses_with(None)
     }
 
     /// The same with blocks that lie above them.
-    pub(crate) fn statuses_with(&self, above: Option<Run>) -> Vec<(BlockRange, Status)> {
-        let runs: Vec<Run> = self.trust_runs().into_iter().chain(above).collect();
+    pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
+        let runs: Vec<ProvenRun> = self.trust_runs().into_iter().chain(above).collect();
         let assessed = assess(&runs, &self.trusted());
-        let mut joined: Vec<(BlockRange, Status)> = Vec::new();
+        let mut joined: Vec<(BlockRange, TrustStatus)> = Vec::new();
         for (range, status) in assessed.into_iter().flatten().flatten() {
             let touching =
                 joined.pop_if(|(before, same)| before.end() == range.first() && *same == status);
@@ -405,13 +405,13 @@ impl Manifest {
     }
 
     /// This manifest with a change. What it holds it keeps holding, receipts included.
-    pub fn edited(&self, edit: Edit) -> Result<Self, Conflict> {
+    pub fn edited(&self, edit: Edit) -> Result<Self, ManifestConflict> {
         let mut next = self.clone();
         next.learn(edit.network)?;
         for anchor in edit.anchors {
             let trusted = *next.anchors.entry(anchor.number).or_insert(anchor.hash);
             if trusted != anchor.hash {
-                return Err(Conflict::Anchor { refused: anchor, trusted });
+                return Err(ManifestConflict::Anchor { refused: anchor, trusted });
             }
         }
         if let Some(cut) = edit.cut {
@@ -451,23 +451,23 @@ impl Manifest {
                 None => Some(range),
             };
             if let Some(lost) = before.into_iter().filter_map(below).find(|it| !is_kept(it)) {
-                return Err(Conflict::Lost { lost, with_receipts });
+                return Err(ManifestConflict::Lost { lost, with_receipts });
             }
         }
         Ok(next)
     }
 
     /// Takes over what is known of the chain and was not before.
-    fn learn(&mut self, told: Network) -> Result<(), Conflict> {
+    fn learn(&mut self, told: Network) -> Result<(), ManifestConflict> {
         fn take<T: PartialEq + ToString>(
             what: &'static str,
             held: &mut Option<T>,
             told: Option<T>,
-        ) -> Result<(), Conflict> {
+        ) -> Result<(), ManifestConflict> {
             match (&*held, told) {
                 (Some(held), Some(found)) if *held != found => {
                     let (found, held) = (found.to_string(), held.to_string());
-                    Err(Conflict::Network { what, found, held })
+                    Err(ManifestConflict::Network { what, found, held })
                 }
                 (None, Some(found)) => {
                     *held = Some(found);
@@ -493,12 +493,12 @@ impl Manifest {
     }
 
     /// The same files in their order, if they can be live together.
-    fn sorted(mut self) -> Result<Self, Conflict> {
+    fn sorted(mut self) -> Result<Self, ManifestConflict> {
         self.segments.sort_by_key(|entry| entry.range.first());
         self.runs.sort_by_key(RunEntry::order);
         for (held, entry) in self.segments.iter().zip(self.segments.iter().skip(1)) {
             if share_blocks(held, entry) {
-                return Err(Conflict::Blocks {
+                return Err(ManifestConflict::Blocks {
                     file_name: entry.file_name.clone(),
                     range: entry.range,
                     held_name: held.file_name.clone(),
@@ -508,7 +508,7 @@ impl Manifest {
         }
         for (held, entry) in self.runs.iter().zip(self.runs.iter().skip(1)) {
             if held.shares_slots_with(entry) {
-                return Err(Conflict::Slots {
+                return Err(ManifestConflict::Slots {
                     subject: entry.subject,
                     file_name: entry.file_name.clone(),
                     span: entry.span,
@@ -522,7 +522,7 @@ impl Manifest {
         Ok(self)
     }
 
-    fn check_names(&self) -> Result<(), Conflict> {
+    fn check_names(&self) -> Result<(), ManifestConflict> {
         let mut names: Vec<&str> = self.segments.iter().map(|entry| &*entry.file_name).collect();
         names.extend(self.runs.iter().map(|entry| &*entry.file_name));
         names.sort_unstable();
@@ -533,11 +533,11 @@ impl Manifest {
                 || name.ends_with(STAGED_END)
         };
         if let Some(name) = names.iter().find(|name| !is_file_name(name) || is_ours(name)) {
-            return Err(Conflict::Name { file_name: (*name).to_owned() });
+            return Err(ManifestConflict::Name { file_name: (*name).to_owned() });
         }
         let mut pairs = names.iter().zip(names.iter().skip(1));
         match pairs.find(|(name, next)| name == next) {
-            Some((name, _)) => Err(Conflict::Twice { file_name: (*name).to_owned() }),
+            Some((name, _)) => Err(ManifestConflict::Twice { file_name: (*name).to_owned() }),
             None => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+    use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
     /// A folder on a disk that fails at will, and its lock.
     fn folder() -> (FaultyDisk, WriterLock) {
@@ -95,7 +95,7 @@ mod tests {
         for step in 0..8 {
             let (disk, lock) = folder();
             keep_notice(&disk, &lock, Some("old")).unwrap();
-            disk.fail_after(step, Failure::Io);
+            disk.fail_after(step, DiskFailure::Io);
             let kept = keep_notice(&disk, &lock, Some("new"));
             disk.crash(Crash::default());
             let found = read_notice(&disk).unwrap().unwrap();

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use chain::trust::{Anchor, Epoch, Status};
+use chain::trust::{Anchor, Epoch, TrustStatus};
 use chain::{BlockRange, ChainSpec};
 use segment::lookup::HashPrefix;
 
@@ -35,7 +35,8 @@ use crate::limits::Limits;
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{
-    Conflict, Edit, MANIFEST_NAME, Manifest, ManifestError, Network, SegmentEntry, TextFault,
+    Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, SegmentEntry,
+    TextFault,
 };
 use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_range};
 use crate::part::Workshop;
@@ -57,7 +58,7 @@ pub struct Repair {
     /// The manifest that is there, if it can be read.
     before: Option<Manifest>,
     /// Every segment file that may be listed, by name.
-    candidates: BTreeMap<String, Candidate>,
+    candidates: BTreeMap<String, FoundSegment>,
     left_out: Vec<LeftOut>,
     /// Blocks that something says were held: the manifest, the journal, the names of files.
     claimed: Vec<BlockRange>,
@@ -70,7 +71,7 @@ pub struct Repair {
 
 /// A segment file.
 #[derive(Debug)]
-struct Candidate {
+struct FoundSegment {
     /// Its difficulty is known when it is proven.
     entry: SegmentEntry,
     is_proven: bool,
@@ -149,7 +150,7 @@ impl Repair {
         for name in repair.present.clone().iter().filter(|name| is_segment_name(name)) {
             match read_entry(&*repair.disk, name) {
                 Ok(entry) => {
-                    let candidate = Candidate { entry, is_proven: false };
+                    let candidate = FoundSegment { entry, is_proven: false };
                     repair.candidates.insert(name.clone(), candidate);
                 }
                 Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
@@ -306,7 +307,7 @@ impl Repair {
             match self.hash_of(anchor.number)? {
                 Some(held) if held == anchor.hash => anchors.push(anchor),
                 Some(trusted) => {
-                    return Err(Conflict::Anchor { refused: anchor, trusted }.into());
+                    return Err(ManifestConflict::Anchor { refused: anchor, trusted }.into());
                 }
                 None => {}
             }
@@ -368,7 +369,8 @@ impl Repair {
         let statuses = told.statuses();
         let is_unlinked = |range: &BlockRange| {
             let mut own = statuses.iter().filter(|(part, _)| overlap(*part, *range).is_some());
-            own.all(|(_, status)| *status == Status::Unanchored) && !files(*range).all(was_listed)
+            own.all(|(_, status)| *status == TrustStatus::Unanchored)
+                && !files(*range).all(was_listed)
         };
         let unlinked = coverage.iter().rfind(|range| is_unlinked(range));
         let other = coverage.iter().find(|range| Some(*range) != unlinked);

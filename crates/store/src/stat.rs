@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use chain::BlockRange;
-use chain::trust::Status;
+use chain::trust::TrustStatus;
 use segment::PartBytes;
 
 use crate::block_id::BlockId;
@@ -26,7 +26,7 @@ pub struct Stat {
     /// Which chain it is.
     pub network: Network,
     /// How far the blocks can be trusted to be canonical, lowest first.
-    pub statuses: Vec<(BlockRange, Status)>,
+    pub statuses: Vec<(BlockRange, TrustStatus)>,
     /// The ranges whose receipts are held.
     pub coverage_receipts: Vec<BlockRange>,
     /// The ranges between those that are held.

@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256, keccak256};
-use chain::trust::{Run, Status};
+use chain::trust::{ProvenRun, TrustStatus};
 use chain::{BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Positions, Subject};
-use segment::{BlockPlace, Others, SLOT_BLOCKS, Wanted};
+use segment::{BlockExtras, BlockPlace, SLOT_BLOCKS, Wanted};
 
 use crate::block_id::BlockId;
 use crate::error::StoreError;
@@ -58,7 +58,7 @@ pub struct View {
 /// A block of a segment whose rows are still to be read.
 struct FetchedBlock {
     header: StoredHeader,
-    others: Others,
+    others: BlockExtras,
     file: Arc<SegmentFile>,
     open: Arc<OpenSegment>,
     rows: BlockPlace,
@@ -174,18 +174,18 @@ impl View {
 
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
     #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, Status)> {
+    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
         self.manifest.statuses_with(self.head_run(u64::MAX))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
     #[must_use]
-    pub fn head_run(&self, last: u64) -> Option<Run> {
+    pub fn head_run(&self, last: u64) -> Option<ProvenRun> {
         let blocks = self.head.blocks();
         let count = blocks.partition_point(|block| block.number() <= last);
         let blocks = blocks.get(..count)?;
         let (first, last) = (blocks.first()?, blocks.last()?);
-        Some(Run {
+        Some(ProvenRun {
             range: BlockRange::from_ends(first.number(), last.number())?,
             parent_hash: first.parent_hash(),
             last_hash: last.hash(),
@@ -219,7 +219,7 @@ impl View {
                 return told.max(self.manifest.segments().last().map(|entry| entry.range.last()));
             }
             let (range, status) = self.manifest.statuses().into_iter().next_back()?;
-            (status != Status::Unanchored).then_some(range.last())
+            (status != TrustStatus::Unanchored).then_some(range.last())
         })
     }
 

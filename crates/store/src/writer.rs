@@ -53,7 +53,7 @@ pub struct Writer {
 
 /// What becomes known of the chain together with new segments.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct CommitFacts {
     /// Which chain it is.
     pub network: Network,
     /// Trusted hashes that held blocks have.
@@ -221,7 +221,7 @@ impl Writer {
 
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
-    pub fn commit(&mut self, new: Vec<NewSegment>, told: Told) -> Result<(), StoreError> {
+    pub fn commit(&mut self, new: Vec<NewSegment>, told: CommitFacts) -> Result<(), StoreError> {
         self.commit_cut(new, told, None, Vec::new())
     }
 
@@ -229,7 +229,7 @@ impl Writer {
     pub fn commit_prepared(
         &mut self,
         prepared: PreparedSegments,
-        told: Told,
+        told: CommitFacts,
     ) -> Result<(), StoreError> {
         self.commit_cut(prepared.segments, told, None, prepared.runs)
     }
@@ -238,7 +238,7 @@ impl Writer {
     fn commit_cut(
         &mut self,
         new: Vec<NewSegment>,
-        told: Told,
+        told: CommitFacts,
         cut: Option<u64>,
         prepared: Vec<PreparedRun>,
     ) -> Result<(), StoreError> {

@@ -18,7 +18,7 @@ use bench_serve::call::{
 };
 use bench_serve::chain_keys::{BlockKeys, keys_of};
 use chain::ChainSpec;
-use rpc::{Service, Settings};
+use rpc::{Service, ServiceSettings};
 use serde_json::Value;
 use store::disk::{Disk, Folder};
 use store::read::Inline;
@@ -118,7 +118,7 @@ impl<'a> Asked<'a> {
         let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder)?);
         let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?);
         let spec = ChainSpec::bare("sample", None, None);
-        let service = Service::new(Arc::clone(&store), spec, Settings::default());
+        let service = Service::new(Arc::clone(&store), spec, ServiceSettings::default());
         Ok(Self { service, store, runtime })
     }
 

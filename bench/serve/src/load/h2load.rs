@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::{Load, Outcome, SLACK, Target, flawless};
+use super::{Load, LoadOutcome, SLACK, Target, flawless};
 use crate::process::output_of;
 
 /// Requests of one connection under way at a time.
 const STREAMS: u32 = 8;
 
 /// Sends the first body again and again, for h2load knows one only.
-pub fn run(load: &Load, target: &Target) -> Result<Outcome> {
+pub fn run(load: &Load, target: &Target) -> Result<LoadOutcome> {
     let mut h2load = Command::new("h2load");
     h2load.arg(format!("-t{}", load.threads)).arg(format!("-c{}", load.connections));
     h2load.arg(format!("-m{STREAMS}")).arg(format!("-D{}", load.time.as_secs().max(1)));
@@ -37,7 +37,7 @@ pub fn run(load: &Load, target: &Target) -> Result<Outcome> {
 /// `requests: 1 total, 1 started, 1 done, 1 succeeded, 0 failed, 0 errored, 0 timeout`, and the
 /// mean time of a request, which stands for its median; the 99th of a hundred is not told.
 #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "shown with few digits")]
-fn parse(said: &str, time: Duration) -> Option<(Outcome, u64)> {
+fn parse(said: &str, time: Duration) -> Option<(LoadOutcome, u64)> {
     let line = said.lines().find_map(|line| line.strip_prefix("requests: "))?;
     let count = |name: &str| -> Option<u64> {
         let word = line.split(',').find_map(|part| part.trim().strip_suffix(name))?;
@@ -51,7 +51,7 @@ fn parse(said: &str, time: Duration) -> Option<(Outcome, u64)> {
     let mean = micros(line.split_whitespace().nth(2)?)?;
     let per_second = requests as f64 / time.as_secs_f64();
     let bytes = bytes / requests.max(1) as f64;
-    Some((Outcome { requests, per_second, bytes, p50: mean, p99: f64::NAN }, errors))
+    Some((LoadOutcome { requests, per_second, bytes, p50: mean, p99: f64::NAN }, errors))
 }
 
 /// `291us`, `2.53ms` or `1.20s`.

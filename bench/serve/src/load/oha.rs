@@ -8,12 +8,12 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{Load, Outcome, SLACK, Target};
+use super::{Load, LoadOutcome, SLACK, Target};
 use crate::process::output_of;
 
 /// Sends `rate` requests in a second. A request that could not be sent in time waits from when it
 /// was due: a server that stalls does not hide behind a load generator that stalls with it.
-pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
+pub fn run(load: &Load, target: &Target, rate: u32) -> Result<LoadOutcome> {
     let mut oha = Command::new("oha");
     oha.args(["--no-tui", "--output-format", "json", "--latency-correction"]);
     oha.args(["--wait-ongoing-requests-after-deadline"]);
@@ -33,7 +33,7 @@ pub fn run(load: &Load, target: &Target, rate: u32) -> Result<Outcome> {
 }
 
 /// Seconds become microseconds. Any answer but 200 is an error.
-fn parse(said: &Value) -> Result<Outcome> {
+fn parse(said: &Value) -> Result<LoadOutcome> {
     let number = |path: &str| {
         said.pointer(path).and_then(Value::as_f64).with_context(|| format!("no {path}"))
     };
@@ -43,7 +43,7 @@ fn parse(said: &Value) -> Result<Outcome> {
     ensure!(requests > 0 && codes.len() == 1, "not all answers are 200");
     let errors = said.pointer("/errorDistribution").and_then(Value::as_object);
     ensure!(errors.is_none_or(serde_json::Map::is_empty), "some requests failed");
-    Ok(Outcome {
+    Ok(LoadOutcome {
         requests,
         per_second: number("/summary/requestsPerSec")?,
         bytes: number("/summary/sizePerRequest")?,

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use super::{Load, Outcome, SLACK, Target, flawless};
+use super::{Load, LoadOutcome, SLACK, Target, flawless};
 use crate::process::output_of;
 
 /// Requests are made once, before the clock runs. Every thread has its own order of them.
@@ -46,7 +46,7 @@ end
 const PICK: &str = "function request() return prepared[math.random(#prepared)] end";
 
 /// Sends as many requests as are answered. `folder` is for the script.
-pub fn run(load: &Load, target: &Target, folder: &Path) -> Result<Outcome> {
+pub fn run(load: &Load, target: &Target, folder: &Path) -> Result<LoadOutcome> {
     let path = folder.join("wrk.lua");
     fs::write(&path, script(load, target)).context("the script for wrk")?;
     let mut wrk = Command::new("wrk");
@@ -76,14 +76,14 @@ fn script(load: &Load, target: &Target) -> String {
 
 /// What the script printed, and how many requests failed.
 #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "shown with few digits")]
-fn parse(said: &str) -> Option<(Outcome, u64)> {
+fn parse(said: &str) -> Option<(LoadOutcome, u64)> {
     let line = said.lines().find_map(|line| line.strip_prefix("measured "))?;
     let numbers: Vec<u64> =
         line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
     let [requests, micros, bytes, errors, p50, p99] = *numbers.as_slice() else { return None };
     let per_second = requests as f64 * 1e6 / micros.max(1) as f64;
     let bytes = bytes as f64 / requests.max(1) as f64;
-    Some((Outcome { requests, per_second, bytes, p50: p50 as f64, p99: p99 as f64 }, errors))
+    Some((LoadOutcome { requests, per_second, bytes, p50: p50 as f64, p99: p99 as f64 }, errors))
 }
 
 #[cfg(test)]
@@ -98,8 +98,13 @@ mod tests {
         let said = "Running 2s test\n  2 threads\nmeasured 200000 2000000 140000000 3 290 1500\n";
         let (outcome, errors) = parse(said).unwrap();
         assert_eq!(errors, 3);
-        let expected =
-            Outcome { requests: 200_000, per_second: 1e5, bytes: 700.0, p50: 290.0, p99: 1500.0 };
+        let expected = LoadOutcome {
+            requests: 200_000,
+            per_second: 1e5,
+            bytes: 700.0,
+            p50: 290.0,
+            p99: 1500.0,
+        };
         assert_eq!(outcome, expected);
         assert_eq!(parse("Running 2s test\nunable to connect\n"), None);
         assert_eq!(parse("measured 1 2 3\n"), None);

@@ -14,8 +14,8 @@ use store::disk::{DataFile, Disk, DiskError, Folder, LockGuard, Now};
 use store::read::block_on;
 use store::{Limits, Reader, Wanted};
 
-use crate::figure::{Figure, Goal, Unit, count, ratio};
-use crate::folder::DataFolder;
+use crate::figure::{Figure, FigureUnit, Goal, count, ratio};
+use crate::folder::BenchFolder;
 use crate::keys::Key;
 use crate::random::Random;
 
@@ -23,12 +23,12 @@ use crate::random::Random;
 const READS: usize = 1000;
 
 /// Counts the reads of random transactions by hash and by place.
-pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[Figure; 2]> {
+pub fn reads_per_answer(of: &str, folder: &BenchFolder, keys: &[Key]) -> Result<[Figure; 2]> {
     let counts = Arc::new(Counts::default());
     let disk = ColdDisk { folder: Folder::open(folder.path())?, counts: Arc::clone(&counts) };
     // The runs of a large store do not fit the memory that small ones stay in.
     let limits = Limits { run_bytes_max: 0, ..Limits::default() };
-    let view = DataFolder::view_on(Arc::new(disk), limits)?;
+    let view = BenchFolder::view_on(Arc::new(disk), limits)?;
     let mut reader = Reader::new()?;
     // One transaction of every segment is enough to make all tails resident.
     for segment in view.manifest().segments() {
@@ -39,8 +39,8 @@ pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[
         }
     }
     let picks = Random::default().pick(keys, READS);
-    let mut by_hash = Tally::default();
-    let mut by_place = Tally::default();
+    let mut by_hash = ReadTally::default();
+    let mut by_place = ReadTally::default();
     for key in picks {
         counts.reset();
         block_on(view.find_transaction(&mut reader, key.hash, Wanted::Receipt))?
@@ -59,12 +59,12 @@ pub fn reads_per_answer(of: &str, folder: &DataFolder, keys: &[Key]) -> Result<[
 
 /// How often how many reads were needed.
 #[derive(Debug, Default)]
-struct Tally {
+struct ReadTally {
     times: BTreeMap<u64, u64>,
     bytes: Vec<u64>,
 }
 
-impl Tally {
+impl ReadTally {
     fn add(&mut self, counts: &Counts) {
         *self.times.entry(counts.reads.load(Ordering::Relaxed)).or_default() += 1;
         self.bytes.push(counts.bytes.load(Ordering::Relaxed));
@@ -86,7 +86,7 @@ impl Tally {
             question: format!("disk reads of a transaction {how}, tails resident, 99 of 100"),
             of: of.to_owned(),
             value: ratio(self.reads_of_percent(99), 1),
-            unit: Unit::Reads,
+            unit: FigureUnit::Reads,
             goal,
             note: format!(
                 "{}; together {} bytes (median), {} (99 of 100), {} (most)",
@@ -231,7 +231,7 @@ mod tests {
         let file = make_sample(&work.path().join("archive"), 20).unwrap();
         let (range, keys) = read_keys(&file, 1000).unwrap();
         assert!(range.count() < 20 && keys.len() >= 1000);
-        let folder = DataFolder::at(work.path().join("data"));
+        let folder = BenchFolder::at(work.path().join("data"));
         folder.import(&file, Some(range), threads_default()).unwrap();
         let anatomy = Anatomy::of(&folder).unwrap();
         assert_eq!(anatomy.bytes(), folder.bytes().unwrap());
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_reads_of_nearly_all_answers_are_told() {
-        let tally = |times: &[(u64, u64)]| Tally {
+        let tally = |times: &[(u64, u64)]| ReadTally {
             times: times.iter().copied().collect(),
             bytes: Vec::new(),
         };

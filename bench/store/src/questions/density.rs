@@ -8,8 +8,8 @@ use ingest::pool::threads_default;
 use crate::anatomy::{Anatomy, file_bytes};
 use crate::archives::{ArchiveFile, RELINKED, RELINKED_8K, find_real};
 use crate::era::project;
-use crate::figure::{Figure, Goal, Unit, ratio};
-use crate::folder::DataFolder;
+use crate::figure::{Figure, FigureUnit, Goal, ratio};
+use crate::folder::BenchFolder;
 
 /// Real chains: what must hold of each, what is aimed at, and what xz -9e makes of it in one piece.
 const CHAINS: [(&str, Option<Goal>, &str); 2] = [
@@ -22,7 +22,7 @@ pub fn bytes_on_disk(data: &Path, work: &Path) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (name, goal, solid) in CHAINS {
         let Some(file) = find_real(data, name) else { continue };
-        let folder = DataFolder::at(work.join(name));
+        let folder = BenchFolder::at(work.join(name));
         folder.import(&file, None, threads_default())?;
         figures.extend(weigh(&file, &folder, goal, solid)?);
         folder.remove()?;
@@ -32,7 +32,7 @@ pub fn bytes_on_disk(data: &Path, work: &Path) -> Result<Vec<Figure>> {
 
 fn weigh(
     file: &ArchiveFile,
-    folder: &DataFolder,
+    folder: &BenchFolder,
     goal: Option<Goal>,
     solid: &str,
 ) -> Result<[Figure; 2]> {
@@ -44,7 +44,7 @@ fn weigh(
         question: "bytes on disk / ere file".into(),
         of: file.title.clone(),
         value: ratio(bytes, archive_bytes),
-        unit: Unit::Ratio,
+        unit: FigureUnit::Ratio,
         goal,
         note: format!(
             "{bytes} of {archive_bytes} bytes, {} transactions; solid xz -9e without random access \
@@ -72,14 +72,14 @@ fn weigh(
 }
 
 /// What the lookup by transaction hash takes in a folder.
-pub fn lookup_bytes(of: &str, folder: &DataFolder) -> Result<Figure> {
+pub fn lookup_bytes(of: &str, folder: &BenchFolder) -> Result<Figure> {
     let anatomy = Anatomy::of(folder)?;
     Ok(Figure {
         name: "transaction_lookup_bytes",
         question: "transaction-hash lookup, bytes a transaction".into(),
         of: of.to_owned(),
         value: ratio(anatomy.transaction_lookups, anatomy.transaction_count),
-        unit: Unit::BytesPerTx,
+        unit: FigureUnit::BytesPerTx,
         goal: Goal::at_most(6.0, 5.3),
         note: format!("{} transactions", anatomy.transaction_count),
     })

@@ -18,13 +18,13 @@ use ingest::prove::{NO_POINTS, Prover, Unwatched};
 
 use crate::archives::ArchiveFile;
 use crate::clock::{median, process_cpu};
-use crate::figure::{Figure, Goal, Unit};
-use crate::folder::DataFolder;
+use crate::figure::{Figure, FigureUnit, Goal};
+use crate::folder::BenchFolder;
 
 /// Rounds of each contestant.
 const ROUNDS: usize = 7;
 
-type Blocks = Vec<Vec<chain::Transaction>>;
+type ArchiveBlocks = Vec<Vec<chain::Transaction>>;
 
 /// Compares both, with one thread and with one for each core.
 pub fn import_beside_recovery(file: &ArchiveFile, work: &Path) -> Result<Vec<Figure>> {
@@ -53,14 +53,14 @@ impl Times {
 
 fn compare(
     file: &ArchiveFile,
-    blocks: &Blocks,
+    blocks: &ArchiveBlocks,
     threads: NonZeroUsize,
     work: &Path,
 ) -> Result<Figure> {
     let (mut bare, mut imports) = (Times::default(), Times::default());
     for _ in 0..ROUNDS {
         bare.add(|| recover(blocks, threads))?;
-        let folder = DataFolder::at(work.join("speed"));
+        let folder = BenchFolder::at(work.join("speed"));
         imports.add(|| folder.import(file, None, threads).map(drop))?;
         folder.remove()?;
     }
@@ -75,7 +75,7 @@ fn compare(
         question: format!("verified import / bare sender recovery, {threads} threads"),
         of: file.title.clone(),
         value: share(bare, imports),
-        unit: Unit::Ratio,
+        unit: FigureUnit::Ratio,
         goal: Goal::at_least(0.70, 0.80),
         note: format!(
             "{} and {} transactions/s by the median of {ROUNDS} rounds; by the best round {best:.2}, \
@@ -86,7 +86,7 @@ fn compare(
     })
 }
 
-fn recover(blocks: &Blocks, threads: NonZeroUsize) -> Result<()> {
+fn recover(blocks: &ArchiveBlocks, threads: NonZeroUsize) -> Result<()> {
     let ended = map_in_order(
         threads,
         blocks.iter(),
@@ -103,7 +103,7 @@ fn recover(blocks: &Blocks, threads: NonZeroUsize) -> Result<()> {
     Ok(())
 }
 
-fn read_transactions(file: &ArchiveFile) -> Result<Blocks> {
+fn read_transactions(file: &ArchiveFile) -> Result<ArchiveBlocks> {
     let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
     let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
     let mut blocks = Vec::new();

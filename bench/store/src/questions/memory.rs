@@ -15,8 +15,8 @@ use store::read::block_on;
 use store::{Reader, Wanted};
 
 use crate::archives::{ArchiveFile, sample_file};
-use crate::figure::{Figure, Goal, Unit, ratio};
-use crate::folder::DataFolder;
+use crate::figure::{Figure, FigureUnit, Goal, ratio};
+use crate::folder::BenchFolder;
 use crate::machine::memory;
 
 /// The argument that makes the program import a sample chain and tell its memory.
@@ -31,7 +31,7 @@ const MEGABYTE: u64 = 1_000_000;
 pub fn memory_of_import(
     file: &ArchiveFile,
     blocks: Option<BlockRange>,
-    folder: &DataFolder,
+    folder: &BenchFolder,
     of: &str,
 ) -> Result<Figure> {
     let mut command = this_program(IMPORT)?;
@@ -47,7 +47,7 @@ pub fn memory_of_import(
         question: "peak memory of an import".into(),
         of: of.to_owned(),
         value: ratio(number("peak"), MEGABYTE),
-        unit: Unit::Megabytes,
+        unit: FigureUnit::Megabytes,
         goal: Goal::at_most(must.floor(), target.floor()),
         note: format!(
             "{} transactions, {} threads, {} s with checksum, proof and fsync",
@@ -59,7 +59,7 @@ pub fn memory_of_import(
 }
 
 /// Holds a store open in a process of its own, reads all of it, and gives the figure.
-pub fn memory_of_holding(folder: &DataFolder, of: &str) -> Result<Figure> {
+pub fn memory_of_holding(folder: &BenchFolder, of: &str) -> Result<Figure> {
     let mut command = this_program(HOLD)?;
     command.arg(folder.path());
     let told = run(command)?;
@@ -69,7 +69,7 @@ pub fn memory_of_holding(folder: &DataFolder, of: &str) -> Result<Figure> {
         question: "memory of a process that holds a store, after reads of all".into(),
         of: of.to_owned(),
         value: ratio(number("resident"), MEGABYTE),
-        unit: Unit::Megabytes,
+        unit: FigureUnit::Megabytes,
         goal: Goal::at_most(100.0, 50.0),
         note: format!(
             "{} transactions, each read with its block and again by hash; {} segments, tails of \
@@ -101,7 +101,7 @@ pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
 fn import(file: &Path, folder: &Path, blocks: Option<BlockRange>) -> Result<Value> {
     let begun = std::time::Instant::now();
     let threads: NonZeroUsize = threads_default();
-    let imported = DataFolder::at(folder).import(&sample_file(file)?, blocks, threads)?;
+    let imported = BenchFolder::at(folder).import(&sample_file(file)?, blocks, threads)?;
     Ok(json!({
         "transactions": imported.transaction_count,
         "seconds": begun.elapsed().as_secs(),
@@ -111,7 +111,7 @@ fn import(file: &Path, folder: &Path, blocks: Option<BlockRange>) -> Result<Valu
 
 /// Reads every block, and then each of its transactions by hash.
 fn hold(folder: &Path) -> Result<Value> {
-    let view = DataFolder::at(folder).view()?;
+    let view = BenchFolder::at(folder).view()?;
     let before = memory()?.resident;
     let mut reader = Reader::new()?;
     let mut transaction_count = 0_u64;

@@ -18,21 +18,23 @@ use anyhow::{Context as _, Result, bail, ensure};
 use chain::{BlockRange, ChainSpec, SplitMix64};
 use ingest::archive::{ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Payload, Settings};
+use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
 use rpc::Service;
-use segment::lookup::{Footer, Run, Subject, VerifiedBuckets};
+use segment::lookup::{Run, RunFooter, Subject, VerifiedBuckets};
 use serde_json::json;
 use store::disk::Folder;
 use store::layout::Held;
 use store::read::{Inline, block_on};
-use store::{Limits, Reader, SLOT_BLOCKS, Store, Told, View, Wanted, Writer, YOUNG_SLOT_BLOCKS};
+use store::{
+    CommitFacts, Limits, Reader, SLOT_BLOCKS, Store, View, Wanted, Writer, YOUNG_SLOT_BLOCKS,
+};
 use tokio::runtime::Runtime;
 
 use crate::archives::ArchiveFile;
 use crate::clock::{least_cpu, median, thread_cpu};
 use crate::era::read_proven;
-use crate::figure::{Figure, Goal, Unit};
-use crate::folder::DataFolder;
+use crate::figure::{Figure, FigureUnit, Goal};
+use crate::folder::BenchFolder;
 use crate::keys::{Key, read_keys};
 use crate::mainnet_size::{Size, grow};
 use crate::random::Random;
@@ -60,12 +62,12 @@ pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Fi
     let (Some(first), Some((last, complete))) = (files.first(), files.split_last()) else {
         bail!("no archive was written");
     };
-    let small = DataFolder::at(work.join("small"));
+    let small = BenchFolder::at(work.join("small"));
     for file in complete {
         small.import(file, None, threads_default())?;
     }
     say("growing it to mainnet's size: some 16 GB");
-    let large = DataFolder::at(work.join("large"));
+    let large = BenchFolder::at(work.join("large"));
     grow(&small, large.path(), SIZE)?;
     say("asking both");
     let keys = read_keys(first, u64::MAX)?.1;
@@ -79,7 +81,7 @@ pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Fi
     let begin = REAL_SLOTS.saturating_mul(SLOT_BLOCKS);
     let young = BlockRange::from_count(begin, YOUNG_SLOT_BLOCKS).context("a range of blocks")?;
     small.import(last, Some(young), threads_default())?;
-    let large = DataFolder::at(work.join("large-to-commit"));
+    let large = BenchFolder::at(work.join("large-to-commit"));
     grow(&small, large.path(), COMMIT_SIZE)?;
     figures.extend(commits(&[&small, &large], last, young.end())?);
     Ok(figures)
@@ -88,7 +90,7 @@ pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Fi
 fn make_archives(folder: &Path) -> Result<Vec<ArchiveFile>> {
     let block_count = REAL_SLOTS * SLOT_BLOCKS + 2 * YOUNG_SLOT_BLOCKS;
     let payload = Payload::Small;
-    let settings = Settings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload };
+    let settings = SampleSettings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload };
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
     let made: Result<(), WriteError> =
         sample::generate(&settings, threads_default(), |block| writer.push(&block));
@@ -107,15 +109,16 @@ fn make_archives(folder: &Path) -> Result<Vec<ArchiveFile>> {
 struct AskedStore {
     service: Service,
     runtime: Runtime,
-    folder: DataFolder,
+    folder: BenchFolder,
     view: Arc<View>,
 }
 
 impl AskedStore {
-    fn open(folder: &DataFolder, file: &ArchiveFile) -> Result<Self> {
+    fn open(folder: &BenchFolder, file: &ArchiveFile) -> Result<Self> {
         let store = open(folder)?;
         let view = store.view();
-        let settings = rpc::Settings { cache_bytes_max: 0, ..rpc::Settings::default() };
+        let settings =
+            rpc::ServiceSettings { cache_bytes_max: 0, ..rpc::ServiceSettings::default() };
         let service = Service::new(store, file.spec.clone(), settings);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { service, runtime, folder: folder.clone(), view })
@@ -144,12 +147,12 @@ impl AskedStore {
     }
 }
 
-fn open(folder: &DataFolder) -> Result<Arc<Store>> {
+fn open(folder: &BenchFolder) -> Result<Arc<Store>> {
     let disk = Arc::new(Folder::open(folder.path())?);
     Ok(Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?))
 }
 
-fn opening(folders: &[&DataFolder; 2]) -> Result<Figure> {
+fn opening(folders: &[&BenchFolder; 2]) -> Result<Figure> {
     let mut times = [Duration::ZERO; 2];
     for (folder, time) in folders.iter().zip(&mut times) {
         let mut all = Vec::new();
@@ -175,7 +178,7 @@ fn milliseconds(
         question: question.to_owned(),
         of: of_both(),
         value: large.as_secs_f64() * 1e3,
-        unit: Unit::Millis,
+        unit: FigureUnit::Millis,
         goal: Goal::at_most(must, must / 2.0),
         note: format!("{:.1} ms with the small store", small.as_secs_f64() * 1e3),
     }
@@ -310,7 +313,7 @@ fn compare(stores: &[AskedStore; 2], question: &StoreQuestion<'_>) -> Result<Fig
         question: question.text.to_owned(),
         of: of_both(),
         value,
-        unit: Unit::Ratio,
+        unit: FigureUnit::Ratio,
         goal,
         note,
     })
@@ -327,7 +330,7 @@ fn probe_first_run(store: &AskedStore, subject: Subject, hashes: &[B256]) -> Res
         Ok(file.read_exact_at(buffer, range.start)?)
     };
     read(listed.bytes.saturating_sub(segment::lookup::FOOTER_BYTES)..listed.bytes, &mut buffer)?;
-    let footer = Footer::parse(&buffer, listed.bytes)?;
+    let footer = RunFooter::parse(&buffer, listed.bytes)?;
     read(footer.tail(), &mut buffer)?;
     let run = Run::parse(&buffer, listed.bytes)?;
     if listed.bytes > Limits::default().run_bytes_max {
@@ -353,7 +356,7 @@ fn probe_first_run(store: &AskedStore, subject: Subject, hashes: &[B256]) -> Res
 }
 
 /// A young segment is committed to each store, and another process looks at the folder again.
-fn commits(folders: &[&DataFolder; 2], file: &ArchiveFile, first: u64) -> Result<[Figure; 2]> {
+fn commits(folders: &[&BenchFolder; 2], file: &ArchiveFile, first: u64) -> Result<[Figure; 2]> {
     let blocks = read_proven(file)?;
     let range = BlockRange::from_count(first, YOUNG_SLOT_BLOCKS).context("a range of blocks")?;
     let find = |number: u64| blocks.iter().find(|block| block.header.number == number).cloned();
@@ -363,7 +366,7 @@ fn commits(folders: &[&DataFolder; 2], file: &ArchiveFile, first: u64) -> Result
         let mut writer = Writer::open(open(folder)?, file.spec.clone())?;
         let segment = writer.build(Held { range, has_receipts: true }, &find)?;
         let begun = Instant::now();
-        writer.commit(vec![segment], Told::default())?;
+        writer.commit(vec![segment], CommitFacts::default())?;
         let committed = begun.elapsed();
         let begun = Instant::now();
         ensure!(reader.refresh()?, "the reader sees no other manifest");

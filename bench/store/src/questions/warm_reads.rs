@@ -10,7 +10,7 @@ use store::read::block_on;
 use store::{Reader, StoredBlock, StoredTransaction, View, Wanted};
 
 use crate::clock::least_cpu;
-use crate::figure::{Figure, Goal, Unit, count};
+use crate::figure::{Figure, FigureUnit, Goal, count};
 use crate::keys::{Key, nearest_blocks};
 use crate::random::Random;
 use crate::rows::{header_bloom, receipt_bloom, receipt_blooms};
@@ -61,7 +61,7 @@ impl<'a> WarmReads<'a> {
             question: question.to_owned(),
             of: self.of.to_owned(),
             value: micros(time, READS),
-            unit: Unit::Micros,
+            unit: FigureUnit::Micros,
             goal,
             note: String::new(),
         };
@@ -171,7 +171,7 @@ impl<'a> WarmReads<'a> {
             question,
             of: self.of.to_owned(),
             value,
-            unit: Unit::Millis,
+            unit: FigureUnit::Millis,
             goal,
             note: format!("{} blocks of this size by turns", count(&numbers)),
         };

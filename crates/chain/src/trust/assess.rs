@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
 
-use super::{Anchor, AnchoredBy, Anchors, LinkedTo, Status};
+use super::{Anchor, AnchoredBy, Anchors, LinkedTo, TrustStatus};
 use crate::range::BlockRange;
 
 mod statuses;
 
 /// Consecutive blocks that were proven and joined by parent links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ProvenRun {
     /// Which blocks.
     pub range: BlockRange,
     /// The parent hash of the first.
@@ -46,7 +46,7 @@ pub struct Epoch {
 /// Why a run is not believed: another says something else, and stands on firmer ground or on no
 /// less firm one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct TrustConflict {
     /// The block where they meet.
     pub number: u64,
     /// What is said of it.
@@ -84,7 +84,7 @@ pub enum Ground {
 }
 
 /// What [`assess`] says of one run.
-pub type Assessment = Result<Vec<(BlockRange, Status)>, Conflict>;
+pub type Assessment = Result<Vec<(BlockRange, TrustStatus)>, TrustConflict>;
 
 /// The numbers of the blocks whose hashes must be known of every run that holds them.
 #[must_use]
@@ -97,8 +97,8 @@ pub fn meeting_points(ranges: &[BlockRange], anchors: &Anchors) -> BTreeSet<u64>
 /// The status of every block of every run, as ranges, or why the run is refused; aligned with
 /// `runs`, which may come in any order, overlap and leave gaps.
 #[must_use]
-pub fn assess(runs: &[Run], anchors: &Anchors) -> Vec<Assessment> {
-    let mut conflicts: BTreeMap<usize, Conflict> = BTreeMap::new();
+pub fn assess(runs: &[ProvenRun], anchors: &Anchors) -> Vec<Assessment> {
+    let mut conflicts: BTreeMap<usize, TrustConflict> = BTreeMap::new();
     for (position, run) in runs.iter().enumerate() {
         if let Some(conflict) = contradicts_anchor(run, anchors) {
             conflicts.insert(position, conflict);
@@ -124,7 +124,7 @@ pub fn assess(runs: &[Run], anchors: &Anchors) -> Vec<Assessment> {
     }
 }
 
-impl Run {
+impl ProvenRun {
     /// The hash of one of the run's blocks or of its parent, if it is known.
     fn hash_at(&self, number: u64) -> Option<B256> {
         if number == self.range.last() {
@@ -169,14 +169,14 @@ impl Run {
     }
 }
 
-fn contradicts_anchor(run: &Run, anchors: &Anchors) -> Option<Conflict> {
+fn contradicts_anchor(run: &ProvenRun, anchors: &Anchors) -> Option<TrustConflict> {
     let parent = run.range.first().checked_sub(1);
     let genesis = anchors.expected_hash(0).map(|(hash, _)| Anchor { number: 0, hash });
     anchors.operator().chain(genesis).find_map(|anchor| {
         let is_met = run.range.contains(anchor.number) || parent == Some(anchor.number);
         let found = run.hash_at(anchor.number).filter(|hash| is_met && *hash != anchor.hash)?;
         let claims = Claims::Hash(found, anchor.hash);
-        Some(Conflict { number: anchor.number, claims, with: Opponent::Anchor })
+        Some(TrustConflict { number: anchor.number, claims, with: Opponent::Anchor })
     })
 }
 
@@ -200,8 +200,8 @@ impl Meeting {
 }
 
 /// Where runs that overlap or follow each other meet: at the highest block that both know.
-fn meetings(runs: &[Run], standing: &[usize]) -> Vec<Meeting> {
-    let mut ordered: Vec<(usize, &Run)> =
+fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<Meeting> {
+    let mut ordered: Vec<(usize, &ProvenRun)> =
         standing.iter().filter_map(|position| Some((*position, runs.get(*position)?))).collect();
     ordered.sort_by_key(|(position, run)| (run.range.first(), *position));
     let mut meetings = Vec::new();
@@ -234,8 +234,8 @@ struct Footing {
     is_rooted: bool,
 }
 
-fn grounds(runs: &[Run], meetings: &[Meeting], anchors: &Anchors) -> Vec<Footing> {
-    let own = |run: &Run| Footing {
+fn grounds(runs: &[ProvenRun], meetings: &[Meeting], anchors: &Anchors) -> Vec<Footing> {
+    let own = |run: &ProvenRun| Footing {
         proven_to: run.proven_to(anchors),
         is_rooted: run.is_rooted(anchors),
     };
@@ -271,7 +271,11 @@ fn grounds(runs: &[Run], meetings: &[Meeting], anchors: &Anchors) -> Vec<Footing
 }
 
 /// Refuses of every two runs that contradict each other the one on less firm ground, or both.
-fn judge(runs: &[Run], meetings: &[Meeting], footings: &[Footing]) -> Vec<(usize, Conflict)> {
+fn judge(
+    runs: &[ProvenRun],
+    meetings: &[Meeting],
+    footings: &[Footing],
+) -> Vec<(usize, TrustConflict)> {
     // A contradiction with firmer ground settles a run; only then do equals settle each other.
     for ground in [Ground::Firmer, Ground::Equal] {
         let mut refused = Vec::new();
@@ -292,7 +296,8 @@ fn judge(runs: &[Run], meetings: &[Meeting], footings: &[Footing]) -> Vec<(usize
                 };
                 if is_refused {
                     let with = Opponent::Run(other, ground);
-                    refused.push((position, Conflict { number: meeting.number, claims, with }));
+                    refused
+                        .push((position, TrustConflict { number: meeting.number, claims, with }));
                 }
             }
         }
@@ -305,7 +310,7 @@ fn judge(runs: &[Run], meetings: &[Meeting], footings: &[Footing]) -> Vec<(usize
 
 /// How firmly a run stands at a meeting: anchored there, rooted, or neither. Of total
 /// difficulties only a sum from genesis and a trusted epoch are proven.
-fn rank(runs: &[Run], footings: &[Footing], position: usize, meeting: &Meeting) -> u8 {
+fn rank(runs: &[ProvenRun], footings: &[Footing], position: usize, meeting: &Meeting) -> u8 {
     let Some((run, footing)) = runs.get(position).zip(footings.get(position)) else { return 0 };
     match meeting.claims {
         Claims::Hash(..) => {

@@ -17,14 +17,14 @@ fn anchor(number: u64) -> Anchor {
 }
 
 /// A run of branch `a`.
-fn run(first: u64, last: u64) -> Run {
+fn run(first: u64, last: u64) -> ProvenRun {
     forked(first, last, u64::MAX)
 }
 
 /// A run of a chain that is branch `a` below `fork` and branch `b` from there on.
-fn forked(first: u64, last: u64, fork: u64) -> Run {
+fn forked(first: u64, last: u64, fork: u64) -> ProvenRun {
     let hash = |number| hash(if number < fork { b'a' } else { b'b' }, number);
-    Run {
+    ProvenRun {
         range: BlockRange::from_ends(first, last).unwrap(),
         parent_hash: first.checked_sub(1).map_or(B256::ZERO, hash),
         last_hash: hash(last),
@@ -43,15 +43,15 @@ fn trusting(numbers: &[u64]) -> Anchors {
 }
 
 /// What `assess` says: a line for each run, hashes left out.
-fn check(runs: &[Run], anchors: &Anchors, expected: &[&str]) {
+fn check(runs: &[ProvenRun], anchors: &Anchors, expected: &[&str]) {
     let lines: Vec<String> = assess(runs, anchors)
         .iter()
         .map(|assessment| match assessment {
             Ok(pieces) => format_pieces(pieces),
-            Err(Conflict { number, with: Opponent::Anchor, .. }) => {
+            Err(TrustConflict { number, with: Opponent::Anchor, .. }) => {
                 format!("refused at {number} by an anchor")
             }
-            Err(Conflict { number, claims, with: Opponent::Run(other, ground) }) => {
+            Err(TrustConflict { number, claims, with: Opponent::Run(other, ground) }) => {
                 let what = match claims {
                     Claims::Hash(..) => "",
                     Claims::TotalDifficulty(..) => " for its difficulty",
@@ -63,7 +63,7 @@ fn check(runs: &[Run], anchors: &Anchors, expected: &[&str]) {
     assert_eq!(lines, expected);
 }
 
-fn format_pieces(pieces: &[(BlockRange, Status)]) -> String {
+fn format_pieces(pieces: &[(BlockRange, TrustStatus)]) -> String {
     let pieces: Vec<String> = pieces
         .iter()
         .map(|(range, status)| {
@@ -205,7 +205,7 @@ fn a_run_that_descends_from_genesis_stands_firmer_than_one_that_does_not() {
 
 #[test]
 fn total_difficulties_that_do_not_follow_each_other_are_refused() {
-    let with_difficulty = |mut run: Run, before: u64, after: u64| {
+    let with_difficulty = |mut run: ProvenRun, before: u64, after: u64| {
         run.difficulty = Some((U256::from(before), U256::from(after)));
         run
     };
@@ -314,7 +314,7 @@ fn an_anchor_reads_as_it_is_written() {
     let anchor: Anchor = text.parse().unwrap();
     assert_eq!((anchor.number, anchor.to_string().as_str()), (15_537_394, text));
     assert_eq!(
-        Status::Anchored(AnchoredBy::Operator(anchor)).to_string(),
+        TrustStatus::Anchored(AnchoredBy::Operator(anchor)).to_string(),
         format!("anchored by {text}")
     );
 }

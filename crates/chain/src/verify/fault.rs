@@ -21,7 +21,7 @@ pub struct Mismatch {
 
 /// Which of a candidate's parts a fault lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BlockPart {
     /// The header.
     Header,
     /// Transactions, ommers or withdrawals.
@@ -98,13 +98,13 @@ pub enum Fault {
 impl Fault {
     /// The part whose bytes show the fault.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> BlockPart {
         match self {
             Self::Header(_)
             | Self::Number { .. }
             | Self::ParentHash { .. }
             | Self::Anchor { .. }
-            | Self::Rule(_) => Part::Header,
+            | Self::Rule(_) => BlockPart::Header,
             Self::TransactionsRoot { .. }
             | Self::TxType { .. }
             | Self::Transaction { .. }
@@ -116,14 +116,14 @@ impl Fault {
             | Self::Ommer { .. }
             | Self::WithdrawalsPresence { .. }
             | Self::Withdrawals { .. }
-            | Self::WithdrawalsRoot { .. } => Part::Body,
+            | Self::WithdrawalsRoot { .. } => BlockPart::Body,
             Self::ReceiptCount { .. }
             | Self::ReceiptType { .. }
             | Self::GasOrder { .. }
             | Self::ReceiptsRoot { .. }
             | Self::LogsBloom { .. }
             | Self::GasUsed { .. }
-            | Self::GasBounds { .. } => Part::Receipts,
+            | Self::GasBounds { .. } => BlockPart::Receipts,
         }
     }
 }

@@ -134,7 +134,7 @@ fn verify(candidate: Candidate) -> Result<Verified<Block>, Mismatch> {
     verify_with(&ChainSpec::bare("test", None, None), &Anchors::none(), candidate)
 }
 
-fn check(candidate: Candidate, part: Part, message: &str) {
+fn check(candidate: Candidate, part: BlockPart, message: &str) {
     let mismatch = verify(candidate).unwrap_err();
     let shown = mismatch.to_string();
     assert!(shown.starts_with("block 42: "), "{shown}");
@@ -168,12 +168,12 @@ fn sender_of_secret() -> Address {
 #[test]
 fn a_header_in_the_wrong_place_is_refused() {
     let text = "number is 43, expected 42";
-    check(made().with_header(|header| header.number = 43), Part::Header, text);
+    check(made().with_header(|header| header.number = 43), BlockPart::Header, text);
     let text = format!("parent hash is {}, the block before has hash {PARENT_HASH}", B256::ZERO);
-    check(made().with_header(|header| header.parent_hash = B256::ZERO), Part::Header, &text);
+    check(made().with_header(|header| header.parent_hash = B256::ZERO), BlockPart::Header, &text);
     let mut candidate = made().candidate;
     candidate.header = Bytes::from_static(&[0xc0]);
-    check(candidate, Part::Header, "not a header");
+    check(candidate, BlockPart::Header, "not a header");
 }
 
 #[test]
@@ -189,28 +189,28 @@ fn an_anchor_with_another_hash_is_refused() {
 fn bodies_that_the_header_does_not_commit_to_are_refused() {
     let mut candidate = made().candidate;
     candidate.body.transactions.swap(0, 1);
-    check(candidate, Part::Body, "transactions give root");
+    check(candidate, BlockPart::Body, "transactions give root");
 
     let mut candidate = made().candidate;
     candidate.body.ommers = Bytes::from_static(&[0xc0]);
-    check(candidate, Part::Body, &format!("ommers hash to {EMPTY_OMMER_ROOT_HASH}"));
+    check(candidate, BlockPart::Body, &format!("ommers hash to {EMPTY_OMMER_ROOT_HASH}"));
 
     let mut candidate = made().candidate;
     candidate.body.withdrawals = Some(Bytes::from_static(&[0xc0]));
-    check(candidate, Part::Body, "withdrawals give root");
+    check(candidate, BlockPart::Body, "withdrawals give root");
 
     let mut candidate = made().candidate;
     candidate.body.withdrawals = None;
     check(
         candidate,
-        Part::Body,
+        BlockPart::Body,
         "withdrawals are not in the body, withdrawals root is in the header",
     );
 
     let candidate = made().with_header(|header| header.withdrawals_root = None);
     check(
         candidate,
-        Part::Body,
+        BlockPart::Body,
         "withdrawals are in the body, withdrawals root is not in the header",
     );
 }
@@ -218,21 +218,25 @@ fn bodies_that_the_header_does_not_commit_to_are_refused() {
 #[test]
 fn parts_that_do_not_decode_are_refused_though_their_roots_hold() {
     let with_tx = |tx: Bytes| made_with(|body, _| body.transactions[1] = tx).candidate;
-    check(with_tx(Bytes::from_static(&[5, 0xc0])), Part::Body, "transaction 1 has type 0x05");
-    check(with_tx(Bytes::from_static(&[2, 0xc0])), Part::Body, "transaction 1 does not decode");
-    check(with_tx(Bytes::from_static(&[0xc0])), Part::Body, "transaction 1 does not decode");
+    check(with_tx(Bytes::from_static(&[5, 0xc0])), BlockPart::Body, "transaction 1 has type 0x05");
+    check(
+        with_tx(Bytes::from_static(&[2, 0xc0])),
+        BlockPart::Body,
+        "transaction 1 does not decode",
+    );
+    check(with_tx(Bytes::from_static(&[0xc0])), BlockPart::Body, "transaction 1 does not decode");
 
     let with_ommers =
         |rlp: &'static [u8]| made_with(|body, _| body.ommers = Bytes::from_static(rlp)).candidate;
-    check(with_ommers(&[0xc1, 0xc0]), Part::Body, "ommer 0 does not decode");
-    check(with_ommers(&[0xc0, 0xc0]), Part::Body, "ommers do not decode");
-    check(with_ommers(&[0x80]), Part::Body, "ommers do not decode");
+    check(with_ommers(&[0xc1, 0xc0]), BlockPart::Body, "ommer 0 does not decode");
+    check(with_ommers(&[0xc0, 0xc0]), BlockPart::Body, "ommers do not decode");
+    check(with_ommers(&[0x80]), BlockPart::Body, "ommers do not decode");
 
     // Bytes after the list would be kept with it, though the root does not commit to them.
     let mut candidate = made().candidate;
     let withdrawals = candidate.body.withdrawals.take().unwrap();
     candidate.body.withdrawals = Some([withdrawals.as_ref(), &[0]].concat().into());
-    check(candidate, Part::Body, "withdrawals do not decode");
+    check(candidate, BlockPart::Body, "withdrawals do not decode");
 }
 
 #[test]
@@ -250,7 +254,7 @@ fn a_signature_without_a_sender_is_refused() {
     let envelope = EthereumTxEnvelope::<TxEip4844>::from(unsigned);
     let candidate =
         made_with(|body, _| body.transactions[0] = envelope.encoded_2718().into()).candidate;
-    check(candidate, Part::Body, "its signature gives no sender");
+    check(candidate, BlockPart::Body, "its signature gives no sender");
 }
 
 #[test]
@@ -275,23 +279,23 @@ fn receipts_that_are_not_the_blocks_own_are_refused() {
         candidate
     };
     let missing = with_receipts(|receipts| drop(receipts.pop()));
-    check(missing, Part::Receipts, "1 receipts for 2 transactions");
+    check(missing, BlockPart::Receipts, "1 receipts for 2 transactions");
     let retyped = with_receipts(|receipts| receipts[1].tx_type = TxType::Eip2930);
-    check(retyped, Part::Receipts, "receipt 1 has type");
+    check(retyped, BlockPart::Receipts, "receipt 1 has type");
     let unordered = with_receipts(|receipts| receipts[1].fields.cumulative_gas_used = 20_999);
-    check(unordered, Part::Receipts, "receipt 1: cumulative gas 20999 is below 21000");
+    check(unordered, BlockPart::Receipts, "receipt 1: cumulative gas 20999 is below 21000");
     let failed = with_receipts(|receipts| receipts[1].fields.status = Eip658Value::Eip658(false));
-    check(failed, Part::Receipts, "receipts give root");
+    check(failed, BlockPart::Receipts, "receipts give root");
     let unlogged = with_receipts(|receipts| receipts[0].fields.logs.clear());
-    check(unlogged, Part::Receipts, "receipts give root");
+    check(unlogged, BlockPart::Receipts, "receipts give root");
 }
 
 #[test]
 fn a_header_that_the_receipts_do_not_add_up_to_is_refused() {
     let text = "receipts sum up to 50000 gas used, header says 50001";
-    check(made().with_header(|header| header.gas_used += 1), Part::Receipts, text);
+    check(made().with_header(|header| header.gas_used += 1), BlockPart::Receipts, text);
     let unbloomed = made().with_header(|header| header.logs_bloom = Bloom::ZERO);
-    check(unbloomed, Part::Receipts, "logs give bloom");
+    check(unbloomed, BlockPart::Receipts, "logs give bloom");
 }
 
 /// A block whose header says `gas_used` and has Amsterdam's fields; its receipts sum up to 50,000.
@@ -316,7 +320,7 @@ fn from_amsterdam_on_the_receipts_may_pay_more_or_less_than_the_header_says() {
     }
     for gas_used in [0, 24_999, 62_501, u64::MAX] {
         let text = format!("receipts sum up to 50000 gas used, header says {gas_used}: from");
-        check(amsterdam(gas_used).with_header(|_| {}), Part::Receipts, &text);
+        check(amsterdam(gas_used).with_header(|_| {}), BlockPart::Receipts, &text);
     }
 }
 
@@ -332,7 +336,7 @@ fn the_gas_rule_of_a_fork_with_unknown_fields_is_not_guessed() {
     candidate.header = rlp.into();
     assert_eq!(verify(candidate.clone()).unwrap().header.gas_used, 1);
     candidate.receipts.as_mut().unwrap()[1].fields.cumulative_gas_used += 1;
-    check(candidate, Part::Receipts, "receipts give root");
+    check(candidate, BlockPart::Receipts, "receipts give root");
 }
 
 #[test]
@@ -349,7 +353,7 @@ fn without_receipts_the_rest_is_still_proven() {
     candidate.receipts = None;
     assert!(verify(candidate.clone()).unwrap().receipts.is_none());
     candidate.body.transactions.swap(0, 1);
-    check(candidate, Part::Body, "transactions give root");
+    check(candidate, BlockPart::Body, "transactions give root");
 }
 
 /// A chain in which block 42 of these tests is Shanghai's.
@@ -389,7 +393,7 @@ fn rules_are_held_against_the_parent_that_was_proven_or_told() {
     let after = Start::After { number: 42, hash };
     let told = || Verifier::new(&spec, &anchors, after).with_parent(step_fields(&first));
     let mismatch = told().verify(second(142)).unwrap_err();
-    assert_eq!((mismatch.to_string().as_str(), mismatch.fault.part()), (text, Part::Header));
+    assert_eq!((mismatch.to_string().as_str(), mismatch.fault.part()), (text, BlockPart::Header));
     told().verify(second(143)).unwrap();
 
     // What was proven by itself is held against its parent when it takes its place.

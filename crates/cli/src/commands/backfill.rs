@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chain::BlockRange;
 use chain::trust::{Anchor, Anchors};
-use ingest::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
+use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
 use ingest::import::{ImportError, Imported};
 use ingest::pool::threads_default;
 use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
@@ -65,7 +65,11 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
         runtime: runtime.handle().clone(),
         spec: &chain.spec,
         anchors: &anchors,
-        settings: Settings { is_unanchored_allowed: args.unanchored, threads, patience: PATIENCE },
+        settings: BackfillSettings {
+            is_unanchored_allowed: args.unanchored,
+            threads,
+            patience: PATIENCE,
+        },
         progress: &ByBlock(&watch),
         stop: None,
     };

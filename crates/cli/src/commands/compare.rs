@@ -13,7 +13,7 @@ use rpc::compare::{
     AnswerKind, CompareTally, ComparedCall, differences, questions_of_absent, questions_of_block,
     spread,
 };
-use rpc::{Service, Settings, UnknownHash};
+use rpc::{Service, ServiceSettings, UnknownHash};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let blocks = choose(&coverage, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let service = service(&folder, spec_by(&node, spec_of(&folder)?, &runtime));
-    let asking = Asking {
+    let asking = Comparison {
         service,
         receipts: folder.store.view().coverage_receipts().to_vec(),
         endpoint,
@@ -101,7 +101,8 @@ fn choose(coverage: &[BlockRange], args: &CompareArgs) -> anyhow::Result<Vec<u64
 /// Our own answers, as `quipu serve` gives them, but for unknown hashes: those of a folder with gaps
 /// would all differ, and say nothing about what is held.
 fn service(folder: &DataFolder, spec: ChainSpec) -> Service {
-    let settings = Settings { unknown_hash: UnknownHash::Null, ..Settings::default() };
+    let settings =
+        ServiceSettings { unknown_hash: UnknownHash::Null, ..ServiceSettings::default() };
     Service::new(Arc::clone(&folder.store), spec, settings)
 }
 
@@ -116,7 +117,7 @@ fn spec_by(node: &Upstream, spec: ChainSpec, runtime: &Runtime) -> ChainSpec {
 }
 
 /// All that is asked, and what comes of it.
-struct Asking {
+struct Comparison {
     service: Service,
     receipts: Vec<BlockRange>,
     endpoint: Endpoint,
@@ -131,7 +132,7 @@ struct Asking {
     tally: Mutex<CompareTally>,
 }
 
-async fn ask_all(asking: &Arc<Asking>, connection_count: usize) -> anyhow::Result<()> {
+async fn ask_all(asking: &Arc<Comparison>, connection_count: usize) -> anyhow::Result<()> {
     asking.refuse_other_chain().await?;
     for (position, question) in questions_of_absent().iter().enumerate() {
         asking.ask(0, position, question).await?;
@@ -153,7 +154,7 @@ async fn ask_all(asking: &Arc<Asking>, connection_count: usize) -> anyhow::Resul
     Ok(())
 }
 
-impl Asking {
+impl Comparison {
     fn next(&self) -> Option<u64> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }

@@ -59,7 +59,12 @@ fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<
     };
     let told = [String::new(), format!("listening on http://{address}"), end];
     print_lines(&[held, examples(&folder, address)?, told.to_vec()].concat())?;
-    bound.serve(&folder, HttpSettings::default(), rpc::Settings::default(), Wiring::default())
+    bound.serve(
+        &folder,
+        HttpSettings::default(),
+        rpc::ServiceSettings::default(),
+        Wiring::default(),
+    )
 }
 
 /// Makes the chain and imports it; gives back what is held, as a page.
@@ -72,7 +77,7 @@ fn prepare(
     print_lines(std::slice::from_ref(&made.summary))?;
     let files: Vec<PathBuf> = made.written.into_iter().map(|written| written.path).collect();
     let chain_args = ChainArgs { genesis: Some(made.genesis_path), ..ChainArgs::default() };
-    let settings = ingest::import::Settings {
+    let settings = ingest::import::ImportSettings {
         is_unanchored_allowed: false,
         is_without_receipts_allowed: false,
         blocks: None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
-use ingest::import::{ImportError, Importer, Outcome, Settings, merge_pending, order_files};
+use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
 use ingest::survey::find_archives;
@@ -31,7 +31,7 @@ use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     take_leftovers();
-    let settings = Settings {
+    let settings = ImportSettings {
         is_unanchored_allowed: args.unanchored,
         is_without_receipts_allowed: args.without_receipts,
         blocks: args.blocks,
@@ -46,7 +46,7 @@ pub(crate) fn import(
     path: &Path,
     paths: &[PathBuf],
     chain_args: &ChainArgs,
-    settings: Settings,
+    settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
     let files = find_archives(paths)?;
     let chain = FolderChain::choose(chain_args, DataFolder::find(path)?.as_ref(), &files)?;
@@ -105,7 +105,7 @@ fn import_all(
     writer: &mut Writer,
     spec: &ChainSpec,
     anchors: &Anchors,
-    settings: Settings,
+    settings: ImportSettings,
     files: Vec<PathBuf>,
 ) -> Result<(), Failure> {
     let files = order_files(files, &writer.view().coverage(), anchors);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ingest::archive::{ArchiveWriter, Format, WriteError, Written, shown};
 use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Settings};
+use ingest::sample::{self, NETWORK_NAME, SampleSettings};
 
 use crate::Failure;
 use crate::args::{SampleArgs, SampleChainArgs};
@@ -32,7 +32,7 @@ fn written_line(written: &Written) -> String {
 
 /// A sample chain on disk.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct MadeSample {
     pub(crate) written: Vec<Written>,
     pub(crate) genesis_path: PathBuf,
     pub(crate) summary: String,
@@ -41,7 +41,11 @@ pub(crate) struct Made {
 }
 
 /// Writes the chain and its genesis.json into `folder`.
-pub(crate) fn make(folder: &Path, format: Format, args: &SampleChainArgs) -> Result<Made, Failure> {
+pub(crate) fn make(
+    folder: &Path,
+    format: Format,
+    args: &SampleChainArgs,
+) -> Result<MadeSample, Failure> {
     let settings = settings(args);
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, format)?;
@@ -71,11 +75,11 @@ pub(crate) fn make(folder: &Path, format: Format, args: &SampleChainArgs) -> Res
          transactions/s)",
         elapsed.as_secs_f64()
     );
-    Ok(Made { written, genesis_path, summary, merge_block })
+    Ok(MadeSample { written, genesis_path, summary, merge_block })
 }
 
-fn settings(args: &SampleChainArgs) -> Settings {
-    Settings {
+fn settings(args: &SampleChainArgs) -> SampleSettings {
+    SampleSettings {
         seed: args.seed,
         block_count: args.block_count,
         txs_per_block: args.txs_per_block,

@@ -13,7 +13,7 @@ use std::thread;
 use anyhow::Context;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
-use rpc::{PassThroughMethod, Service, Settings, UnknownHash};
+use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
 use tokio::runtime::Runtime;
@@ -26,7 +26,7 @@ use crate::data_folder::{DataFolder, locate};
 use crate::folder_chain::{FolderChain, spec_of};
 use crate::node::{Node, OwnChain};
 
-use follow::{Following, Plan, ServerParts};
+use follow::{FollowPlan, Following, ServerParts};
 use health::FollowHealth;
 use watch::{warn_of_head, watch_folder};
 
@@ -45,13 +45,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let path = locate(&args.data)?;
         let found = DataFolder::find(&path)?;
         let chain = FolderChain::choose_if_told(&follow.chain, found.as_ref())?;
-        (DataFolder::create(&path)?, Some(Plan { args: follow, chain }))
+        (DataFolder::create(&path)?, Some(FollowPlan { args: follow, chain }))
     } else {
         (DataFolder::open(&args.data)?, None)
     };
     // For people and scripts: the first line says where, also when logs are silent.
     eprintln!("listening on http://{}", bound.address());
-    let settings = Settings { is_following, ..args.settings() };
+    let settings = ServiceSettings { is_following, ..args.settings() };
     let node = match args.pass_through.as_slice() {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
@@ -84,13 +84,17 @@ impl ServeArgs {
         }
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> ServiceSettings {
         let unknown_hash = match self.unknown_hash {
             None => UnknownHash::ByFollowing,
             Some(UnknownHashArg::Null) => UnknownHash::Null,
             Some(UnknownHashArg::Refuse) => UnknownHash::Refuse,
         };
-        Settings { unknown_hash, cache_bytes_max: self.cache_bytes, ..Settings::default() }
+        ServiceSettings {
+            unknown_hash,
+            cache_bytes_max: self.cache_bytes,
+            ..ServiceSettings::default()
+        }
     }
 }
 
@@ -98,7 +102,7 @@ impl ServeArgs {
 #[derive(Debug, Default)]
 pub(crate) struct Wiring<'a> {
     /// The nodes that are followed.
-    plan: Option<&'a Plan<'a>>,
+    plan: Option<&'a FollowPlan<'a>>,
     pass_through: Vec<PassThroughMethod>,
     /// The node that is asked these.
     node: Option<Arc<Node>>,
@@ -150,7 +154,7 @@ impl Bound {
         mut self,
         folder: &DataFolder,
         http: HttpSettings,
-        settings: Settings,
+        settings: ServiceSettings,
         wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
         let plan = wiring.plan;

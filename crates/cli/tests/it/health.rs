@@ -7,7 +7,7 @@ use chain::trust::Anchors;
 use chain::{ChainSpec, Start, Verifier};
 use ingest::archive::Archive;
 use rpc::http::HttpSettings;
-use rpc::{CatchingUp, Health, Service, Settings};
+use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
 use store::LocalFiles;
 use store::disk::Disk as _;
@@ -60,7 +60,7 @@ fn a_server_is_ready_when_what_is_configured_can_be_answered() {
     let with = |troubles: &[&str]| {
         let troubles = troubles.iter().map(ToString::to_string).collect();
         let health = Arc::new(Told { troubles, catching_up: None });
-        live.service(Settings::default()).with_health(health)
+        live.service(ServiceSettings::default()).with_health(health)
     };
     assert_eq!(ready(with(&[])), ("HTTP/1.1 200 OK".to_owned(), json!("ready\n")));
     let (status, body) = ready(with(&["tip is 90 s old", "finalized \"conflict\""]));
@@ -68,7 +68,7 @@ fn a_server_is_ready_when_what_is_configured_can_be_answered() {
     let reasons = json!(["tip is 90 s old", "finalized \"conflict\""]);
     let held = json!([[FIRST, FIRST + 2]]);
     assert_eq!(body, json!({ "ready": false, "reasons": reasons, "held": held }));
-    let (_, body) = ready(Live::with_blocks(0).service(Settings::default()));
+    let (_, body) = ready(Live::with_blocks(0).service(ServiceSettings::default()));
     assert_eq!(body["reasons"], json!(["no block is held yet"]));
 }
 
@@ -77,7 +77,7 @@ fn syncing_is_false_but_on_the_way_to_a_tip() {
     let live = Live::with_blocks(3);
     let with = |catching_up| {
         let health = Arc::new(Told { troubles: Vec::new(), catching_up });
-        let service = live.service(Settings::default()).with_health(health);
+        let service = live.service(ServiceSettings::default()).with_health(health);
         result(&service, "eth_syncing", &json!([]))["result"].clone()
     };
     assert_eq!(with(None), false);
@@ -105,7 +105,7 @@ fn sparse() -> (Live, Service, FaultyDisk) {
     let mut verifier = Verifier::new(&spec_of_blocks, &anchors, Start::At(200));
     let blocks = (200..=209).map(|number| verifier.verify(whole.read_block(number).unwrap()));
     live.writer.extend(blocks.collect::<Result<_, _>>().unwrap()).unwrap();
-    let settings = Settings { is_following: true, ..Settings::default() };
+    let settings = ServiceSettings { is_following: true, ..ServiceSettings::default() };
     let service = Service::new(Arc::clone(&live.store), spec(), settings);
     (live, service, disk)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, Server};
-use rpc::{Service, Settings};
+use rpc::{Service, ServiceSettings};
 use store::disk::faulty::FaultyDisk;
 use store::disk::{DataFile, Disk, Folder};
 use store::read::{Blocking, Inline, Reading};
@@ -27,7 +27,7 @@ fn spec(folder: &Path) -> ChainSpec {
 }
 
 /// A service over a data folder of the sample chain.
-pub(crate) fn service(folder: &Path, settings: Settings) -> Service {
+pub(crate) fn service(folder: &Path, settings: ServiceSettings) -> Service {
     let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder).unwrap());
     service_on(folder, disk, Arc::new(Inline), settings)
 }
@@ -37,7 +37,7 @@ pub(crate) fn service_of_unknown_chain(folder: &Path) -> Service {
     let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder).unwrap());
     let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
     let spec = ChainSpec::bare("unknown", Some(20_260_101), None);
-    Service::new(Arc::new(store), spec, Settings::default())
+    Service::new(Arc::new(store), spec, ServiceSettings::default())
 }
 
 /// The same on a disk of which about half of the reads would have to wait, and then wait for ever.
@@ -48,7 +48,7 @@ pub(crate) fn service_that_stalls(folder: &Path) -> Service {
         disk.write(&name, &std::fs::read(entry.path()).unwrap()).unwrap();
     }
     disk.set_may_block(true);
-    service_on(folder, Arc::new(disk), Arc::new(Stalled), Settings::default())
+    service_on(folder, Arc::new(disk), Arc::new(Stalled), ServiceSettings::default())
 }
 
 /// A disk that never answers.
@@ -65,7 +65,7 @@ fn service_on(
     folder: &Path,
     disk: Arc<dyn Disk>,
     blocking: Arc<dyn Blocking>,
-    settings: Settings,
+    settings: ServiceSettings,
 ) -> Service {
     let store = Store::open(disk, blocking, Limits::default()).unwrap();
     Service::new(Arc::new(store), spec(folder), settings)

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use rpc::Settings;
+use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":"0x63"}"#;
 const LONG: Duration = Duration::from_mins(5);
 
 fn hosted(settings: HttpSettings) -> Hosted {
-    Hosted::start(service(&data_folder("gap"), Settings::default()), settings)
+    Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), settings)
 }
 
 pub(crate) fn request(body: &str) -> String {

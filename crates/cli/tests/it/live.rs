@@ -9,7 +9,7 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
 use chain::{Block, Body, Candidate, ChainSpec, Start, Verified, Verifier};
-use rpc::{Service, Settings};
+use rpc::{Service, ServiceSettings};
 use store::disk::Disk;
 use store::disk::faulty::FaultyDisk;
 use store::head::HeadLimits;
@@ -70,7 +70,7 @@ impl Live {
         Self { store, writer }
     }
 
-    pub(crate) fn service(&self, settings: Settings) -> Service {
+    pub(crate) fn service(&self, settings: ServiceSettings) -> Service {
         Service::new(Arc::clone(&self.store), spec(), settings)
     }
 

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use rpc::Settings;
+use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::live::{FIRST, Live, branch};
 use crate::socket::Socket;
 
 fn hosted(live: &Live) -> Hosted {
-    Hosted::start(live.service(Settings::default()), HttpSettings::default())
+    Hosted::start(live.service(ServiceSettings::default()), HttpSettings::default())
 }
 
 fn number_of(head: &Value) -> u64 {
@@ -174,7 +174,7 @@ fn a_subscriber_that_does_not_read_is_disconnected() {
         connections_max: 1,
         ..HttpSettings::default()
     };
-    let hosted = Hosted::start(live.service(Settings::default()), settings);
+    let hosted = Hosted::start(live.service(ServiceSettings::default()), settings);
     let mut socket = Socket::open(&hosted);
     let id = socket.subscribe();
     // More than the system holds for a connection.

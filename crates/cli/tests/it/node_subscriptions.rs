@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use rpc::http::HttpSettings;
-use rpc::{NextMessage, NodeSubscription, PassThrough, Passing, Settings, Subscribing};
+use rpc::{NextMessage, NodeSubscription, PassThrough, Passing, ServiceSettings, Subscribing};
 use serde_json::{Value, json};
 
 use crate::hosted::{Hosted, service};
@@ -130,7 +130,7 @@ fn a_client_that_does_not_take_what_a_node_sends_is_disconnected_and_nothing_is_
     let sent = Arc::new(AtomicUsize::new(0));
     let node = Flood { sent: Arc::clone(&sent), ended };
     let methods = vec!["eth_subscribe".parse().unwrap()];
-    let service = service(&data_folder("gap"), Settings::default());
+    let service = service(&data_folder("gap"), ServiceSettings::default());
     let service = service.with_pass_through(methods, Arc::new(node));
     let settings = HttpSettings {
         write_timeout: Duration::from_millis(200),
@@ -150,7 +150,7 @@ fn a_client_that_does_not_take_what_a_node_sends_is_disconnected_and_nothing_is_
 fn subscriptions_at_a_node_count_like_others() {
     let (ended, _end) = sync_channel(8);
     let node = Flood { sent: Arc::default(), ended };
-    let service = service(&data_folder("gap"), Settings::default());
+    let service = service(&data_folder("gap"), ServiceSettings::default());
     let methods = vec!["eth_subscribe".parse().unwrap()];
     let service = service.with_pass_through(methods, Arc::new(node));
     let settings = HttpSettings { subscriptions_max: 2, ..HttpSettings::default() };

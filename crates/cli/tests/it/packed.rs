@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use rpc::Settings;
+use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 
 use crate::hosted::{Hosted, service};
@@ -53,8 +53,10 @@ fn unpacked(encoding: Option<&str>, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_is_packed_once_for_all_is_read_by_everyone() {
-    let hosted =
-        Hosted::start(service(&data_folder("gap"), Settings::default()), HttpSettings::default());
+    let hosted = Hosted::start(
+        service(&data_folder("gap"), ServiceSettings::default()),
+        HttpSettings::default(),
+    );
     let mut stream = hosted.connect();
     let mut packed_bytes = 0;
     for number in [1, 2, 5, 99] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc::http::HttpSettings;
-use rpc::{CatchingUp, Health, PassThrough, PassThroughError, Passing, Service, Settings};
+use rpc::{CatchingUp, Health, PassThrough, PassThroughError, Passing, Service, ServiceSettings};
 use serde_json::{Value, json};
 
 use crate::hosted::{Hosted, respond, service};
@@ -238,7 +238,7 @@ impl PassThrough for Node {
 
 fn with_node(answer: Option<&'static str>) -> Service {
     let methods = vec!["eth_*".parse().unwrap()];
-    let service = service(&data_folder("gap"), Settings::default());
+    let service = service(&data_folder("gap"), ServiceSettings::default());
     service.with_pass_through(methods, Arc::new(Node { answer }))
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use rpc::{CatchingUp, Health, Service, Settings};
+use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
 
 use crate::hosted::{respond, service, service_of_unknown_chain};
@@ -19,7 +19,7 @@ fn call(id: u32, method: &str, params: &Value) -> Value {
 
 #[test]
 fn while_a_tip_is_followed_an_unknown_hash_is_null_though_history_has_gaps() {
-    let settings = Settings { is_following: true, ..Settings::default() };
+    let settings = ServiceSettings { is_following: true, ..ServiceSettings::default() };
     let service = service(&data_folder("gap"), settings);
     let ask =
         |method: &str, params: Value| respond(&service, &call(1, method, &params).to_string());
@@ -39,7 +39,7 @@ fn while_a_tip_is_followed_an_unknown_hash_is_null_though_history_has_gaps() {
 
 #[test]
 fn a_single_answer_is_never_refused_for_its_size() {
-    let settings = Settings { batch_bytes_max: 100, ..Settings::default() };
+    let settings = ServiceSettings { batch_bytes_max: 100, ..ServiceSettings::default() };
     let service = service(&data_folder("sample"), settings);
     let block = call(1, "eth_getBlockByNumber", &json!([20, true]));
     let answer = respond(&service, &block.to_string()).unwrap();
@@ -103,7 +103,7 @@ impl Health for Behind {
 
 #[test]
 fn gas_prices_are_told_at_the_tip_of_a_chain_that_is_followed() {
-    let settings = Settings { is_following: true, ..Settings::default() };
+    let settings = ServiceSettings { is_following: true, ..ServiceSettings::default() };
     let service_at_tip = service(&data_folder("sample"), settings);
     let tip = ask(&service_at_tip, "eth_getBlockByNumber", json!(["latest", false]));
     let found = quantity(&ask(&service_at_tip, "eth_maxPriorityFeePerGas", json!([]))["result"]);
@@ -154,7 +154,7 @@ fn what_cannot_be_known_of_fees_is_refused_and_not_guessed() {
     refused(&ask(&unknown, "eth_blobBaseFee", json!([])), blob);
     // What headers tell is told, and so is the block above where it is held; prices of blobs are not.
     let told = ask(&unknown, "eth_feeHistory", json!([2, 500, []]))["result"].clone();
-    let known = service(&data_folder("sample"), Settings::default());
+    let known = service(&data_folder("sample"), ServiceSettings::default());
     let block = |number: u32| ask(&known, "eth_getBlockByNumber", json!([number, false]));
     let base_fee = |number: u32| block(number)["result"]["baseFeePerGas"].clone();
     assert_eq!(told["baseFeePerGas"], json!([base_fee(499), base_fee(500), base_fee(501)]));
@@ -163,7 +163,7 @@ fn what_cannot_be_known_of_fees_is_refused_and_not_guessed() {
     assert!(told.get("blobGasUsedRatio").is_none(), "{told}");
     // Of headers without a base fee nobody knows when they will have one.
     let live = Live::with_blocks(3);
-    let service = live.service(Settings::default());
+    let service = live.service(ServiceSettings::default());
     refused(&ask(&service, "eth_baseFee", json!([])), forks);
     refused(&ask(&service, "eth_feeHistory", json!([1, "latest", []])), forks);
     let held = ask(&service, "eth_feeHistory", json!([1, 1001, []]));

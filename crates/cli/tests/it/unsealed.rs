@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use rpc::Settings;
+use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use store::BlockId;
@@ -37,7 +37,8 @@ impl Node {
         let fork = trunk.last().map_or((0, genesis.hash), |it| (it.header.number, it.hash));
         let rest = branch(fork, last - fork.0, mark);
         live.writer.extend([vec![genesis], trunk, rest].concat()).unwrap();
-        let hosted = Hosted::start(live.service(Settings::default()), HttpSettings::default());
+        let hosted =
+            Hosted::start(live.service(ServiceSettings::default()), HttpSettings::default());
         Self { live, hosted }
     }
 

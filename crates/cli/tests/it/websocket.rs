@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use rpc::Settings;
+use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -14,7 +14,7 @@ use crate::socket::Socket;
 use crate::stores::data_folder;
 
 fn hosted(settings: HttpSettings) -> Hosted {
-    Hosted::start(service(&data_folder("gap"), Settings::default()), settings)
+    Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), settings)
 }
 
 fn call(id: u64, method: &str, params: &Value) -> Value {
@@ -24,8 +24,9 @@ fn call(id: u64, method: &str, params: &Value) -> Value {
 #[test]
 fn every_call_and_batch_is_answered_as_over_http() {
     let folder = data_folder("sample");
-    let over_http = service(&folder, Settings::default());
-    let hosted = Hosted::start(service(&folder, Settings::default()), HttpSettings::default());
+    let over_http = service(&folder, ServiceSettings::default());
+    let hosted =
+        Hosted::start(service(&folder, ServiceSettings::default()), HttpSettings::default());
     let mut socket = Socket::open(&hosted);
     let long = call(1, "eth_getBlockByNumber", &json!([20, true]));
     let unknown = call(2, "eth_getLogs", &json!([{}]));
@@ -169,7 +170,7 @@ fn a_server_that_stops_says_so_and_answers_what_it_was_asked() {
 fn subscriptions_are_to_new_heads_only_and_so_many_of_a_connection() {
     let live = Live::with_blocks(1);
     let settings = HttpSettings { subscriptions_max: 2, ..HttpSettings::default() };
-    let hosted = Hosted::start(live.service(Settings::default()), settings);
+    let hosted = Hosted::start(live.service(ServiceSettings::default()), settings);
     let mut socket = Socket::open(&hosted);
     for kind in ["logs", "newPendingTransactions", "syncing", "x\"y"] {
         let error = socket.call("eth_subscribe", &json!([kind]))["error"].clone();
@@ -188,7 +189,7 @@ fn subscriptions_are_to_new_heads_only_and_so_many_of_a_connection() {
     let error = other.call("eth_unsubscribe", &json!([ids[0]]))["error"].clone();
     assert_eq!(error["message"], "subscription not found");
     // Over HTTP there is nowhere to send them.
-    let over_http = live.service(Settings::default());
+    let over_http = live.service(ServiceSettings::default());
     for method in ["eth_subscribe", "eth_unsubscribe"] {
         let answer = respond(&over_http, &call(1, method, &json!(["newHeads"])).to_string());
         let error = answer.unwrap()["error"].clone();

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use snap::read::FrameDecoder;
 use snap::write::FrameEncoder;
 
-use super::error::Fault;
+use super::error::ArchiveFault;
 
 /// Bytes before an entry's data: tag, length, two reserved bytes.
 pub(super) const HEAD_BYTES: u64 = 8;
@@ -143,19 +143,19 @@ impl ReadAt for FileBytes {
 
 /// Where an entry lies and what it claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct E2storeEntry {
     pub(super) tag: Tag,
     /// Of the entry's head.
     pub(super) offset: u64,
     pub(super) data_bytes: u32,
 }
 
-impl Entry {
+impl E2storeEntry {
     /// Reads the head at `offset` and checks that the whole entry lies inside the source.
-    pub(super) fn read(source: &impl ReadAt, offset: u64) -> Result<Self, Fault> {
+    pub(super) fn read(source: &impl ReadAt, offset: u64) -> Result<Self, ArchiveFault> {
         let left = source.bytes_count().saturating_sub(offset);
         if left < HEAD_BYTES {
-            return Err(Fault::Truncated { what: "entry head", needed: HEAD_BYTES, left });
+            return Err(ArchiveFault::Truncated { what: "entry head", needed: HEAD_BYTES, left });
         }
         let mut head = [0; 8];
         source.read_exact_at(&mut head, offset)?;
@@ -163,14 +163,18 @@ impl Entry {
         let tag = Tag::from_bytes([tag_0, tag_1]);
         let data_bytes = u32::from_le_bytes([length_0, length_1, length_2, length_3]);
         if [reserved_0, reserved_1] != [0, 0] {
-            return Err(Fault::Reserved { found: [reserved_0, reserved_1] });
+            return Err(ArchiveFault::Reserved { found: [reserved_0, reserved_1] });
         }
         if data_bytes > ENTRY_BYTES_MAX {
-            return Err(Fault::EntryTooLarge { found: data_bytes, limit: ENTRY_BYTES_MAX });
+            return Err(ArchiveFault::EntryTooLarge { found: data_bytes, limit: ENTRY_BYTES_MAX });
         }
         let left = left.saturating_sub(HEAD_BYTES);
         if u64::from(data_bytes) > left {
-            return Err(Fault::Truncated { what: tag.name(), needed: data_bytes.into(), left });
+            return Err(ArchiveFault::Truncated {
+                what: tag.name(),
+                needed: data_bytes.into(),
+                left,
+            });
         }
         Ok(Self { tag, offset, data_bytes })
     }
@@ -186,7 +190,7 @@ impl Entry {
     }
 
     /// The entry's data as it lies in the source.
-    pub(super) fn read_data(&self, source: &impl ReadAt) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_data(&self, source: &impl ReadAt) -> Result<Vec<u8>, ArchiveFault> {
         let length = usize::try_from(self.data_bytes).map_err(io::Error::other)?;
         let mut data = vec![0; length];
         source.read_exact_at(&mut data, self.data_offset())?;
@@ -197,27 +201,31 @@ impl Entry {
     pub(super) fn read_array<const N: usize>(
         &self,
         source: &impl ReadAt,
-    ) -> Result<[u8; N], Fault> {
+    ) -> Result<[u8; N], ArchiveFault> {
         let found = u64::from(self.data_bytes);
         let data = self.read_data(source)?;
-        data.try_into().map_err(|_| Fault::DataLength { what: self.tag.name(), found, expected: N })
+        data.try_into().map_err(|_| ArchiveFault::DataLength {
+            what: self.tag.name(),
+            found,
+            expected: N,
+        })
     }
 
     /// The entry's data, inflated.
-    pub(super) fn read_inflated(&self, source: &impl ReadAt) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_inflated(&self, source: &impl ReadAt) -> Result<Vec<u8>, ArchiveFault> {
         inflate(&self.read_data(source)?)
     }
 }
 
 /// Undoes the snappy framing, checking every chunk's checksum.
-pub(super) fn inflate(framed: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn inflate(framed: &[u8]) -> Result<Vec<u8>, ArchiveFault> {
     let mut inflated = Vec::with_capacity(framed.len().saturating_mul(2));
     FrameDecoder::new(framed)
         .take(INFLATED_BYTES_MAX.saturating_add(1))
         .read_to_end(&mut inflated)
-        .map_err(|error| Fault::Snappy { reason: error.to_string() })?;
+        .map_err(|error| ArchiveFault::Snappy { reason: error.to_string() })?;
     if u64::try_from(inflated.len()).is_ok_and(|length| length > INFLATED_BYTES_MAX) {
-        return Err(Fault::InflatedTooLarge { limit: INFLATED_BYTES_MAX });
+        return Err(ArchiveFault::InflatedTooLarge { limit: INFLATED_BYTES_MAX });
     }
     Ok(inflated)
 }

@@ -44,7 +44,7 @@ pub struct ArchiveError {
     /// The byte of the file where it was seen.
     pub offset: u64,
     /// What is wrong.
-    pub fault: Box<Fault>,
+    pub fault: Box<ArchiveFault>,
 }
 
 impl fmt::Display for ArchiveError {
@@ -86,39 +86,39 @@ impl ArchiveError {
     #[must_use]
     pub fn remedy(&self) -> Remedy {
         match self.fault.as_ref() {
-            Fault::Io(_) => Remedy::Retry,
-            Fault::Label { .. } => Remedy::Relabel,
-            Fault::Network { .. } => Remedy::FixRequest,
-            Fault::ChecksumList(_) => Remedy::MendList,
-            Fault::NotHeld { .. } => Remedy::AskElsewhere,
-            Fault::NotE2store { .. }
-            | Fault::Truncated { .. }
-            | Fault::Reserved { .. }
-            | Fault::EntryTooLarge { .. }
-            | Fault::DataLength { .. }
-            | Fault::Snappy { .. }
-            | Fault::InflatedTooLarge { .. }
-            | Fault::NoIndex { .. }
-            | Fault::AfterIndex
-            | Fault::IndexLength { .. }
-            | Fault::IndexRange { .. }
-            | Fault::IndexSlots { .. }
-            | Fault::IndexTarget { .. }
-            | Fault::IndexOffset { .. }
-            | Fault::TooManyEntries { .. }
-            | Fault::EntryCount { .. }
-            | Fault::EntryOrder { .. }
-            | Fault::Header(_)
-            | Fault::Body(_)
-            | Fault::Receipts(_)
-            | Fault::SlimReceipts(_)
-            | Fault::Block(_)
-            | Fault::TotalDifficulty { .. }
-            | Fault::Accumulator { .. }
-            | Fault::NoAccumulator { .. }
-            | Fault::TrustedAccumulator { .. }
-            | Fault::Checksum { .. }
-            | Fault::Contradiction(_) => Remedy::ReplaceFile,
+            ArchiveFault::Io(_) => Remedy::Retry,
+            ArchiveFault::Label { .. } => Remedy::Relabel,
+            ArchiveFault::Network { .. } => Remedy::FixRequest,
+            ArchiveFault::ChecksumList(_) => Remedy::MendList,
+            ArchiveFault::NotHeld { .. } => Remedy::AskElsewhere,
+            ArchiveFault::NotE2store { .. }
+            | ArchiveFault::Truncated { .. }
+            | ArchiveFault::Reserved { .. }
+            | ArchiveFault::EntryTooLarge { .. }
+            | ArchiveFault::DataLength { .. }
+            | ArchiveFault::Snappy { .. }
+            | ArchiveFault::InflatedTooLarge { .. }
+            | ArchiveFault::NoIndex { .. }
+            | ArchiveFault::AfterIndex
+            | ArchiveFault::IndexLength { .. }
+            | ArchiveFault::IndexRange { .. }
+            | ArchiveFault::IndexSlots { .. }
+            | ArchiveFault::IndexTarget { .. }
+            | ArchiveFault::IndexOffset { .. }
+            | ArchiveFault::TooManyEntries { .. }
+            | ArchiveFault::EntryCount { .. }
+            | ArchiveFault::EntryOrder { .. }
+            | ArchiveFault::Header(_)
+            | ArchiveFault::Body(_)
+            | ArchiveFault::Receipts(_)
+            | ArchiveFault::SlimReceipts(_)
+            | ArchiveFault::Block(_)
+            | ArchiveFault::TotalDifficulty { .. }
+            | ArchiveFault::Accumulator { .. }
+            | ArchiveFault::NoAccumulator { .. }
+            | ArchiveFault::TrustedAccumulator { .. }
+            | ArchiveFault::Checksum { .. }
+            | ArchiveFault::Contradiction(_) => Remedy::ReplaceFile,
         }
     }
 }
@@ -126,7 +126,7 @@ impl ArchiveError {
 /// What is wrong with an archive.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each variant's message says what its fields are")]
-pub enum Fault {
+pub enum ArchiveFault {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("not an e2store file: begins with {found:02x?}, expected a version entry [65, 32, ..]")]

@@ -10,8 +10,8 @@
 use chain::BlockRange;
 
 use super::ARCHIVE_BLOCKS_MAX;
-use super::e2store::{Entry, HEAD_BYTES, ReadAt, Tag};
-use super::error::Fault;
+use super::e2store::{E2storeEntry, HEAD_BYTES, ReadAt, Tag};
+use super::error::ArchiveFault;
 
 /// The two archive formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,11 @@ impl Format {
 pub(super) struct Misfit {
     pub(super) offset: u64,
     pub(super) block: Option<u64>,
-    pub(super) fault: Box<Fault>,
+    pub(super) fault: Box<ArchiveFault>,
 }
 
 impl Misfit {
-    pub(super) fn at(offset: u64, fault: Fault) -> Self {
+    pub(super) fn at(offset: u64, fault: ArchiveFault) -> Self {
         Self { offset, block: None, fault: Box::new(fault) }
     }
 }
@@ -52,13 +52,13 @@ impl Misfit {
 pub(super) struct Layout {
     pub(super) format: Format,
     pub(super) range: BlockRange,
-    pub(super) headers: Vec<Entry>,
-    pub(super) bodies: Vec<Entry>,
-    pub(super) receipts: Option<Vec<Entry>>,
-    pub(super) total_difficulties: Option<Vec<Entry>>,
-    pub(super) proofs: Option<Vec<Entry>>,
-    pub(super) accumulator: Option<Entry>,
-    pub(super) index: Entry,
+    pub(super) headers: Vec<E2storeEntry>,
+    pub(super) bodies: Vec<E2storeEntry>,
+    pub(super) receipts: Option<Vec<E2storeEntry>>,
+    pub(super) total_difficulties: Option<Vec<E2storeEntry>>,
+    pub(super) proofs: Option<Vec<E2storeEntry>>,
+    pub(super) accumulator: Option<E2storeEntry>,
+    pub(super) index: E2storeEntry,
 }
 
 impl Layout {
@@ -70,7 +70,8 @@ impl Layout {
             Format::Ere => (scan.slim_receipts, scan.receipts, Tag::SlimReceipts),
         };
         if let Some(entry) = misplaced.first() {
-            let fault = Fault::EntryOrder { found: entry.tag.name(), expected: expected.name() };
+            let fault =
+                ArchiveFault::EntryOrder { found: entry.tag.name(), expected: expected.name() };
             return Err(Misfit::at(entry.offset, fault));
         }
         let layout = Self {
@@ -93,7 +94,7 @@ impl Layout {
     }
 
     /// The entry of one block in one of the lists.
-    pub(super) fn entry(&self, list: &[Entry], number: u64) -> Option<Entry> {
+    pub(super) fn entry(&self, list: &[E2storeEntry], number: u64) -> Option<E2storeEntry> {
         let position = usize::try_from(number.checked_sub(self.range.first())?).ok()?;
         list.get(position).copied()
     }
@@ -107,7 +108,7 @@ impl Layout {
     }
 
     /// The lists that the archive has.
-    fn components(&self) -> Vec<(&'static str, &[Entry])> {
+    fn components(&self) -> Vec<(&'static str, &[E2storeEntry])> {
         let optional = [
             ("receipts", self.receipts.as_deref()),
             ("total difficulty", self.total_difficulties.as_deref()),
@@ -120,7 +121,7 @@ impl Layout {
 
     fn check_counts(&self, index: &Index) -> Result<(), Misfit> {
         let refuse = |what, found, expected| {
-            Misfit::at(index.entry.offset, Fault::EntryCount { what, found, expected })
+            Misfit::at(index.entry.offset, ArchiveFault::EntryCount { what, found, expected })
         };
         let mut components = self.components();
         if self.format == Format::Era1 {
@@ -157,7 +158,7 @@ impl Layout {
                 let expected = index.target(word);
                 if expected != i128::from(entry.offset) {
                     let found = entry.offset;
-                    let fault = Box::new(Fault::IndexOffset { what, found, expected });
+                    let fault = Box::new(ArchiveFault::IndexOffset { what, found, expected });
                     let offset = index.word_offset(word);
                     return Err(Misfit { offset, block: Some(number), fault });
                 }
@@ -168,7 +169,7 @@ impl Layout {
 
     /// In era1 a block's entries follow each other, and only the header is in the index.
     fn check_interleaved(&self, index: &Index) -> Result<(), Misfit> {
-        let mut last: Option<Entry> = None;
+        let mut last: Option<E2storeEntry> = None;
         let order = [
             Some(self.headers.as_slice()),
             Some(&self.bodies),
@@ -181,7 +182,7 @@ impl Layout {
                     && before.offset > entry.offset
                 {
                     let (found, expected) = (before.tag.name(), entry.tag.name());
-                    let fault = Box::new(Fault::EntryOrder { found, expected });
+                    let fault = Box::new(ArchiveFault::EntryOrder { found, expected });
                     return Err(Misfit { offset: before.offset, block: Some(number), fault });
                 }
                 last = Some(*entry);
@@ -197,14 +198,14 @@ const ENTRIES_MAX: u64 = 2 * SLOTS_MAX * ARCHIVE_BLOCKS_MAX;
 
 /// Every entry of the file by kind, in file order.
 struct Scan {
-    headers: Vec<Entry>,
-    bodies: Vec<Entry>,
-    receipts: Vec<Entry>,
-    slim_receipts: Vec<Entry>,
-    total_difficulties: Vec<Entry>,
-    proofs: Vec<Entry>,
-    accumulator: Option<Entry>,
-    index: Entry,
+    headers: Vec<E2storeEntry>,
+    bodies: Vec<E2storeEntry>,
+    receipts: Vec<E2storeEntry>,
+    slim_receipts: Vec<E2storeEntry>,
+    total_difficulties: Vec<E2storeEntry>,
+    proofs: Vec<E2storeEntry>,
+    accumulator: Option<E2storeEntry>,
+    index: E2storeEntry,
 }
 
 impl Scan {
@@ -224,24 +225,24 @@ impl Scan {
         while last.end() < source.bytes_count() {
             entry_count = entry_count.saturating_add(1);
             if entry_count > ENTRIES_MAX {
-                let fault = Fault::TooManyEntries { what: "e2store", limit: ENTRIES_MAX };
+                let fault = ArchiveFault::TooManyEntries { what: "e2store", limit: ENTRIES_MAX };
                 return Err(Misfit::at(last.end(), fault));
             }
             if matches!(last.tag, Tag::BlockIndex | Tag::DynamicBlockIndex) {
-                return Err(Misfit::at(last.end(), Fault::AfterIndex));
+                return Err(Misfit::at(last.end(), ArchiveFault::AfterIndex));
             }
             let offset = last.end();
-            last = Entry::read(source, offset).map_err(|fault| Misfit::at(offset, fault))?;
+            last = E2storeEntry::read(source, offset).map_err(|fault| Misfit::at(offset, fault))?;
             scan.note(last).map_err(|fault| Misfit::at(offset, fault))?;
         }
         if !matches!(last.tag, Tag::BlockIndex | Tag::DynamicBlockIndex) {
-            return Err(Misfit::at(last.offset, Fault::NoIndex { last: last.tag.name() }));
+            return Err(Misfit::at(last.offset, ArchiveFault::NoIndex { last: last.tag.name() }));
         }
         scan.index = last;
         Ok(scan)
     }
 
-    fn note(&mut self, entry: Entry) -> Result<(), Fault> {
+    fn note(&mut self, entry: E2storeEntry) -> Result<(), ArchiveFault> {
         let list = match entry.tag {
             Tag::Header => &mut self.headers,
             Tag::Body => &mut self.bodies,
@@ -252,7 +253,9 @@ impl Scan {
             Tag::Accumulator => {
                 return match self.accumulator.replace(entry) {
                     None => Ok(()),
-                    Some(_) => Err(Fault::TooManyEntries { what: entry.tag.name(), limit: 1 }),
+                    Some(_) => {
+                        Err(ArchiveFault::TooManyEntries { what: entry.tag.name(), limit: 1 })
+                    }
                 };
             }
             Tag::Version | Tag::BlockIndex | Tag::DynamicBlockIndex | Tag::Other(_) => {
@@ -263,26 +266,26 @@ impl Scan {
         if u64::try_from(list.len()).is_ok_and(|count| count <= ARCHIVE_BLOCKS_MAX) {
             Ok(())
         } else {
-            Err(Fault::TooManyEntries { what: entry.tag.name(), limit: ARCHIVE_BLOCKS_MAX })
+            Err(ArchiveFault::TooManyEntries { what: entry.tag.name(), limit: ARCHIVE_BLOCKS_MAX })
         }
     }
 }
 
 /// An e2store file is told by its first entry, an empty version.
-fn first_entry(source: &impl ReadAt) -> Result<Entry, Misfit> {
+fn first_entry(source: &impl ReadAt) -> Result<E2storeEntry, Misfit> {
     let length = usize::try_from(source.bytes_count().min(HEAD_BYTES)).unwrap_or_default();
     let mut found = vec![0; length];
     source.read_exact_at(&mut found, 0).map_err(|error| Misfit::at(0, error.into()))?;
     if found.as_slice() != [0x65, 0x32, 0, 0, 0, 0, 0, 0] {
-        return Err(Misfit::at(0, Fault::NotE2store { found }));
+        return Err(Misfit::at(0, ArchiveFault::NotE2store { found }));
     }
-    Entry::read(source, 0).map_err(|fault| Misfit::at(0, fault))
+    E2storeEntry::read(source, 0).map_err(|fault| Misfit::at(0, fault))
 }
 
 /// The block index: what the archive says about itself.
 struct Index {
     format: Format,
-    entry: Entry,
+    entry: E2storeEntry,
     range: BlockRange,
     block_count: usize,
     /// Offsets for each block.
@@ -295,16 +298,16 @@ struct Index {
 const SLOTS_MAX: u64 = 5;
 
 impl Index {
-    fn read(source: &impl ReadAt, entry: Entry) -> Result<Self, Misfit> {
+    fn read(source: &impl ReadAt, entry: E2storeEntry) -> Result<Self, Misfit> {
         Self::parse(source, entry).map_err(|fault| Misfit::at(entry.offset, fault))
     }
 
-    fn parse(source: &impl ReadAt, entry: Entry) -> Result<Self, Fault> {
+    fn parse(source: &impl ReadAt, entry: E2storeEntry) -> Result<Self, ArchiveFault> {
         let found = u64::from(entry.data_bytes);
         let bytes_max = 8 * (ARCHIVE_BLOCKS_MAX * SLOTS_MAX + 3);
         if !found.is_multiple_of(8) || !(24..=bytes_max).contains(&found) {
             let expected = format!("a multiple of 8 from 24 to {bytes_max}");
-            return Err(Fault::IndexLength { found, expected });
+            return Err(ArchiveFault::IndexLength { found, expected });
         }
         let data = entry.read_data(source)?;
         let (words, _) = data.as_chunks::<8>();
@@ -322,18 +325,20 @@ impl Index {
                     u128::from(block_count).saturating_mul(slot_count.into()).saturating_add(3);
                 if expected != word_count {
                     let expected = (expected.saturating_mul(8)).to_string();
-                    return Err(Fault::IndexLength { found, expected });
+                    return Err(ArchiveFault::IndexLength { found, expected });
                 }
                 if !(2..=SLOTS_MAX).contains(&slot_count) {
-                    return Err(Fault::IndexSlots { found: slot_count, limit: SLOTS_MAX });
+                    return Err(ArchiveFault::IndexSlots { found: slot_count, limit: SLOTS_MAX });
                 }
                 (Format::Ere, first, offsets, slot_count, block_count)
             }
-            _ => return Err(Fault::IndexLength { found, expected: "at least 24".to_owned() }),
+            _ => {
+                return Err(ArchiveFault::IndexLength { found, expected: "at least 24".to_owned() });
+            }
         };
         let range = BlockRange::from_count(first, block_count)
             .filter(|range| range.count() <= ARCHIVE_BLOCKS_MAX)
-            .ok_or(Fault::IndexRange { first, count: block_count })?;
+            .ok_or(ArchiveFault::IndexRange { first, count: block_count })?;
         Ok(Self {
             format,
             entry,
@@ -360,9 +365,9 @@ impl Index {
     /// tell.
     fn slot_lists<'a>(
         &self,
-        components: &[(&'static str, &'a [Entry])],
-    ) -> Result<Vec<(&'static str, &'a [Entry])>, Misfit> {
-        let mut lists: Vec<(&'static str, &[Entry])> = Vec::new();
+        components: &[(&'static str, &'a [E2storeEntry])],
+    ) -> Result<Vec<(&'static str, &'a [E2storeEntry])>, Misfit> {
+        let mut lists: Vec<(&'static str, &[E2storeEntry])> = Vec::new();
         for slot in 0..self.slot_count {
             let target = self.target(slot);
             let component = components.iter().find(|(what, list)| {
@@ -370,7 +375,7 @@ impl Index {
                     && !lists.iter().any(|(taken, _)| taken == what)
             });
             let Some(component) = component else {
-                let fault = Box::new(Fault::IndexTarget { slot, found: target });
+                let fault = Box::new(ArchiveFault::IndexTarget { slot, found: target });
                 let (offset, block) = (self.word_offset(slot), Some(self.range.first()));
                 return Err(Misfit { offset, block, fault });
             };

@@ -10,7 +10,7 @@ use alloy_primitives::{B256, hex};
 use chain::BlockRange;
 
 use super::ARCHIVE_BLOCKS_MAX;
-use super::error::Fault;
+use super::error::ArchiveFault;
 use super::layout::Format;
 
 /// A parsed archive name.
@@ -92,9 +92,10 @@ impl ArchiveName {
     }
 
     /// Holds the name's promises against what the file holds.
-    pub fn check(&self, content: Content) -> Result<(), Fault> {
+    pub fn check(&self, content: Content) -> Result<(), ArchiveFault> {
         let Content { format, range, has_receipts, has_proofs, hash } = content;
-        let label = |what, expected: String, found: String| Fault::Label { what, found, expected };
+        let label =
+            |what, expected: String, found: String| ArchiveFault::Label { what, found, expected };
         if format != self.format {
             let expected = self.format.extension().to_owned();
             return Err(label("format", expected, format.extension().to_owned()));

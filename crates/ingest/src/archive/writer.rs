@@ -97,14 +97,14 @@ pub struct ArchiveWriter {
     folder: PathBuf,
     network: String,
     format: Format,
-    open: Option<OpenFile>,
+    open: Option<OpenArchive>,
     last: Option<u64>,
     written: Vec<Written>,
 }
 
 /// What a block is beside its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct BlockMeta {
     number: u64,
     hash: B256,
     /// `Some` exactly for pre-merge blocks.
@@ -112,7 +112,7 @@ struct Place {
 }
 
 #[derive(Debug)]
-struct OpenFile {
+struct OpenArchive {
     first: u64,
     kind: OpenKind,
 }
@@ -148,7 +148,7 @@ impl ArchiveWriter {
             return Err(WriteError::NotNext { found: number, last });
         }
         let is_pre_merge = !header.difficulty.is_zero();
-        let place = Place {
+        let place = BlockMeta {
             number,
             hash: hash_header(&candidate.header),
             total_difficulty: candidate.total_difficulty.filter(|_| is_pre_merge),
@@ -189,12 +189,12 @@ impl ArchiveWriter {
         Ok(self.written)
     }
 
-    fn open_file(&self, first: u64) -> Result<OpenFile, WriteError> {
+    fn open_file(&self, first: u64) -> Result<OpenArchive, WriteError> {
         let kind = match self.format {
             Format::Era1 => OpenKind::Era1(Box::new(Era1File::create(&self.folder)?)),
             Format::Ere => OpenKind::Ere(Box::new(EreFile::create(&self.folder)?)),
         };
-        Ok(OpenFile { first, kind })
+        Ok(OpenArchive { first, kind })
     }
 
     fn close(&mut self) -> Result<(), WriteError> {

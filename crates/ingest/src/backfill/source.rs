@@ -49,13 +49,13 @@ pub(super) struct UpstreamBlocks<'a> {
     backfiller: &'a Backfiller<'a>,
     /// Blocks that are held and proven by an anchor.
     anchored: Vec<BlockRange>,
-    state: Mutex<State>,
+    state: Mutex<SourceState>,
     arrived: Condvar,
     taken: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct SourceState {
     /// Blocks that wait for their readers.
     ready: BTreeMap<u64, (usize, Fetched)>,
     bytes: u64,
@@ -192,8 +192,9 @@ impl UpstreamBlocks<'_> {
     pub(super) fn refuse_link(&self, link: Link) -> SourceFault {
         let Link { number, found, expected } = link;
         let below = number.saturating_sub(1);
-        let places =
-            |state: &State| (state.places.get(&below).copied(), state.places.get(&number).copied());
+        let places = |state: &SourceState| {
+            (state.places.get(&below).copied(), state.places.get(&number).copied())
+        };
         let (lower, upper) = places(&self.lock());
         let (held, against) = match (lower, upper) {
             (Some(lower), Some(upper)) => (None, Some(lower.min(upper))),
@@ -235,7 +236,7 @@ impl UpstreamBlocks<'_> {
         SourceFault::False { name, place, mismatch }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SourceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

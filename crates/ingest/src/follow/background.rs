@@ -14,14 +14,14 @@ use std::time::Duration;
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
 use store::layout::Held;
-use store::{Drafting, NewSegment, StoreError, Told};
+use store::{CommitFacts, Drafting, NewSegment, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
-use crate::backfill::{BackfillError, Backfiller, Settings, Unit, plan_units};
+use crate::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
 use crate::import::Merger;
 use crate::prove::Unwatched;
 use crate::stop::is_stopped;
@@ -142,8 +142,8 @@ impl Background {
             stop: Some(stop.clone()),
         };
         let built = merger.build(target);
-        let outcome =
-            built.and_then(|segment| Ok(self.commit(vec![segment], Told::default(), stop)?));
+        let outcome = built
+            .and_then(|segment| Ok(self.commit(vec![segment], CommitFacts::default(), stop)?));
         match outcome {
             Ok(()) => {
                 self.unmerged.remove(&target.range);
@@ -185,7 +185,7 @@ impl Background {
             runtime: runtime.clone(),
             spec: &self.spec,
             anchors: &self.anchors,
-            settings: Settings {
+            settings: BackfillSettings {
                 is_unanchored_allowed: false,
                 threads: self.threads,
                 patience: PATIENCE,
@@ -200,7 +200,7 @@ impl Background {
     fn commit(
         &self,
         segments: Vec<NewSegment>,
-        told: Told,
+        told: CommitFacts,
         stop: &watch::Receiver<bool>,
     ) -> Result<(), StoreError> {
         let (done, committed) = oneshot::channel();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use chain::{Block, BlockRange, Start, Verified, Verifier};
 
-use super::error::Conflict;
-use super::{FollowError, Follower, Place};
+use super::error::FinalityConflict;
+use super::{BlockNumberAndHash, FollowError, Follower};
 use crate::pool::map_in_order;
 use crate::stop::is_stopped;
 use crate::upstream::{BlockTag, Fetched, HeaderClaim, UpstreamsError, WantedBlock};
@@ -29,7 +29,7 @@ const CHUNK_BYTES_MAX: u64 = 64 << 20;
 
 /// A branch that leaves our chain.
 struct Branch {
-    fork_point: Place,
+    fork_point: BlockNumberAndHash,
     /// Lowest first.
     claims: Vec<HeaderClaim>,
 }
@@ -193,7 +193,7 @@ impl Follower {
     /// proves that anybody lied: what is held may be of another branch.
     async fn refuse_branch(&self, number: u64, ours: B256, theirs: B256) -> FollowError {
         let claims = self.upstreams.ask_all(BlockTag::Number(number)).await;
-        let conflict = Conflict { number, ours, theirs };
+        let conflict = FinalityConflict { number, ours, theirs };
         let (with_us, against_us): (Vec<_>, Vec<_>) =
             claims.into_iter().partition(|(_, claim)| claim.hash == ours);
         let witness = with_us.iter().map(|(place, _)| *place).min();
@@ -209,7 +209,7 @@ impl Follower {
         }
         for (place, claim) in &against_us {
             let theirs = claim.hash;
-            self.upstreams.outvoted(*place, &Conflict { number, ours, theirs }.to_string());
+            self.upstreams.outvoted(*place, &FinalityConflict { number, ours, theirs }.to_string());
         }
         FollowError::Moved { number }
     }

@@ -11,7 +11,7 @@ use crate::upstream::{FetchError, UpstreamsError};
 /// Two chains that differ at a block that is final here.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("block {number} is final as {ours} here, and {theirs} by the upstream")]
-pub struct Conflict {
+pub struct FinalityConflict {
     /// Which block.
     pub number: u64,
     /// Its hash here.
@@ -75,7 +75,7 @@ pub enum FollowError {
     },
     /// What is final here is not what the node has.
     #[error(transparent)]
-    Conflict(Conflict),
+    Conflict(FinalityConflict),
 }
 
 impl FollowError {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chain::trust::Anchor;
 use store::BlockId;
-use store::{Finality, Told, YOUNG_SLOT_BLOCKS};
+use store::{CommitFacts, Finality, YOUNG_SLOT_BLOCKS};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -109,16 +109,16 @@ impl Follower {
 
     /// What a manifest is told when blocks up to this one are sealed. Where several nodes must agree on
     /// what is final, the last block that is sealed is trusted as an anchor is.
-    pub(super) fn told(&self, finalized: u64) -> Told {
+    pub(super) fn told(&self, finalized: u64) -> CommitFacts {
         let view = self.writer.view();
         let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         let last = end.checked_sub(1).and_then(|number| view.head().find_block(number));
         let last = last.filter(|_| self.upstreams.quorum() > 1);
         let anchors = last.map(|it| Anchor { number: it.number(), hash: it.hash() });
-        Told {
+        CommitFacts {
             network: network_of(&self.spec),
             anchors: anchors.into_iter().collect(),
-            ..Told::default()
+            ..CommitFacts::default()
         }
     }
 }

@@ -34,14 +34,14 @@ pub(super) struct TipMonitor {
 }
 
 /// A subscription that is being agreed on.
-type Subscribing = Pin<Box<dyn Future<Output = Option<TipNews>> + Send>>;
+type PendingSubscription = Pin<Box<dyn Future<Output = Option<TipNews>> + Send>>;
 
 /// Where the monitor hears of new tips.
 #[derive(Default)]
 struct NewsSource {
     news: Option<TipNews>,
     /// Polled while the monitor waits: a node that does not answer holds up nothing.
-    subscribing: Option<Subscribing>,
+    subscribing: Option<PendingSubscription>,
     subscribe_at: Option<Instant>,
 }
 

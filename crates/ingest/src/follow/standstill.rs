@@ -11,7 +11,7 @@ use store::head::HeadError;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{Conflict, FollowError, Follower};
+use super::{FinalityConflict, FollowError, Follower};
 use crate::upstream::{BlockTag, UpstreamsError};
 
 /// After so long the whole way is tried again: a node may offer raw headers by then.
@@ -31,7 +31,7 @@ enum StandstillCause {
     /// The branch of this block leaves our chain too far below.
     DeepBranch { number: u64, hash: B256, claims_max: usize },
     /// What is final here is another block there.
-    Conflict(Conflict),
+    Conflict(FinalityConflict),
     /// The head was full when it had so many bytes.
     FullHead { head_bytes: u64, wanted_bytes: u64, bytes_max: u64 },
 }

@@ -9,7 +9,7 @@ use chain::{Block, BlockRange, Verified};
 use store::StoreError;
 use tracing::{info, warn};
 
-use super::{Conflict, FollowError, Follower, Place};
+use super::{BlockNumberAndHash, FinalityConflict, FollowError, Follower};
 use crate::upstream::{BlockTag, HeaderClaim, WantedBlock};
 
 impl Follower {
@@ -17,7 +17,7 @@ impl Follower {
     pub(super) async fn begin(
         &mut self,
         target: HeaderClaim,
-    ) -> Result<Option<Place>, FollowError> {
+    ) -> Result<Option<BlockNumberAndHash>, FollowError> {
         let Some(ours) = self.tip()? else {
             let first = self.final_claim(target).await?;
             let blocks = self.fetch_first(first).await?;
@@ -46,7 +46,7 @@ impl Follower {
         let Some(ours) = self.hash_at(number)? else { return Ok(()) };
         match self.fetch_decided(BlockTag::Number(number)).await? {
             Some(claim) if claim.hash != ours => {
-                Err(FollowError::Conflict(Conflict { number, ours, theirs: claim.hash }))
+                Err(FollowError::Conflict(FinalityConflict { number, ours, theirs: claim.hash }))
             }
             // A node without old history cannot tell.
             Some(_) | None => Ok(()),
@@ -54,7 +54,11 @@ impl Follower {
     }
 
     /// The tip is too far: what lies between is left to a backfill.
-    async fn leave_gap(&mut self, ours: Place, begin: HeaderClaim) -> Result<(), FollowError> {
+    async fn leave_gap(
+        &mut self,
+        ours: BlockNumberAndHash,
+        begin: HeaderClaim,
+    ) -> Result<(), FollowError> {
         // Before anything of the head is given up for it.
         let blocks = self.fetch_first(begin).await?;
         self.check_final().await?;
@@ -133,7 +137,10 @@ impl Follower {
     }
 
     /// Lets a head without blocks stand on this block.
-    pub(super) fn stand_on(&mut self, (number, hash): Place) -> Result<(), StoreError> {
+    pub(super) fn stand_on(
+        &mut self,
+        (number, hash): BlockNumberAndHash,
+    ) -> Result<(), StoreError> {
         if self.writer.view().head().base() == Some((number, hash)) {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::FollowError;
-use super::error::Conflict;
+use super::error::FinalityConflict;
 use crate::log_limit::LogLimit;
 use crate::upstream::{AgreedTip, HeaderClaim, UpstreamStatus, Upstreams, UpstreamsError};
 
@@ -36,7 +36,7 @@ const FINALITY_SILENCE_MAX: Duration = Duration::from_mins(11);
 
 /// How following goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct FollowStatus {
     /// Our newest block.
     pub tip: Option<(u64, B256)>,
     /// The number of the newest block that nodes told of.
@@ -61,7 +61,7 @@ pub struct Status {
     /// How often blocks that were shown were replaced by those of another branch.
     pub reorg_count: u64,
     /// What is final here is not what the nodes have: nothing is followed.
-    pub conflict: Option<Conflict>,
+    pub conflict: Option<FinalityConflict>,
     /// Blocks that were left out because the tip was too far.
     pub gap: Option<BlockRange>,
     /// Why the tip could not be followed the last time, if it could not.
@@ -78,7 +78,7 @@ pub struct Status {
     pub upstreams: Vec<UpstreamStatus>,
 }
 
-impl Status {
+impl FollowStatus {
     /// How many blocks are told of and not here.
     #[must_use]
     pub fn lag(&self) -> Option<u64> {
@@ -179,7 +179,7 @@ impl Status {
 #[derive(Debug)]
 pub struct StatusBoard {
     upstreams: Arc<Upstreams>,
-    status: watch::Sender<Status>,
+    status: watch::Sender<FollowStatus>,
     /// Lines that nodes can cause by doing one thing and then another.
     log: Mutex<BoardLog>,
     recent_tips: Mutex<RecentTips>,
@@ -196,7 +196,7 @@ struct BoardLog {
     has_finality: bool,
     has_backfill: bool,
     failure: Option<String>,
-    conflict: Option<Conflict>,
+    conflict: Option<FinalityConflict>,
 }
 
 /// Logs a failure once, when the limit lets it. Tells whether now.
@@ -229,14 +229,14 @@ impl StatusBoard {
 
     /// How it goes now.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> FollowStatus {
         let status = self.status.borrow().clone();
-        Status { upstreams: self.upstreams.statuses(), ..status }
+        FollowStatus { upstreams: self.upstreams.statuses(), ..status }
     }
 
     /// Hears of every change, but for those of the nodes.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<Status> {
+    pub fn watch(&self) -> watch::Receiver<FollowStatus> {
         self.status.subscribe()
     }
 
@@ -370,7 +370,7 @@ impl StatusBoard {
     }
 
     /// Tells whether that is to be logged.
-    pub(super) fn conflicted(&self, conflict: Conflict) -> bool {
+    pub(super) fn conflicted(&self, conflict: FinalityConflict) -> bool {
         self.status.send_modify(|status| status.conflict = Some(conflict));
         let mut log = self.log();
         let is_logged = log.conflict != Some(conflict) && log.limit.allow();
@@ -510,7 +510,7 @@ mod tests {
     /// Seen: an outage that began while the log was limited never left a line, however long it lasted.
     #[tokio::test(start_paused = true)]
     async fn what_the_limit_kept_out_of_the_log_is_logged_when_it_lasts() {
-        let conflict = Conflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
+        let conflict = FinalityConflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
         let silence = UpstreamsError::NoneLeft("x".to_owned());
         let failures: [(&str, Failure<'_>); 5] = [
             ("tip", &|board| board.silent(&silence)),
@@ -534,7 +534,7 @@ mod tests {
     async fn failures_that_alternate_are_logged_a_few_times() {
         let board = board();
         let failures = [1, 2].map(|number| FollowError::Moved { number });
-        let conflict = Conflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
+        let conflict = FinalityConflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
         let mut lines = 0_u32;
         for _ in 0..300 {
             for error in &failures {

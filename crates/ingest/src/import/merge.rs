@@ -12,7 +12,7 @@ use chain::trust::Anchors;
 use chain::{BlockRange, Candidate, ChainSpec, Mismatch};
 use store::layout::Held;
 use store::read::block_on;
-use store::{Drafting, NewSegment, Reader, StoreError, Told, View, Writer};
+use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError, View, Writer};
 use tokio::sync::watch;
 
 use super::blocks::Joined;
@@ -74,7 +74,7 @@ pub fn merge_pending(
         begins(target.range);
         let merger = Merger { drafting: &drafting, spec, threads, progress, stop: None };
         let segment = merger.build(target)?;
-        writer.commit(vec![segment], Told::default())?;
+        writer.commit(vec![segment], CommitFacts::default())?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chain::BlockRange;
-use chain::trust::{Anchor, Anchors, Opponent, Run, Status, assess, meeting_points};
+use chain::trust::{Anchor, Anchors, Opponent, ProvenRun, TrustStatus, assess, meeting_points};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -13,7 +13,7 @@ use crate::survey::describe_claims;
 /// What is held, as far as trust is concerned.
 pub(crate) struct Trust {
     /// The held segments, and the final blocks of the head.
-    runs: Vec<Run>,
+    runs: Vec<ProvenRun>,
     /// What the folder trusts and was told before.
     trusted: Anchors,
     /// Blocks of the file whose hashes must be told.
@@ -33,7 +33,8 @@ impl Trust {
         let manifest = view.manifest();
         // What is final in the head is as good as sealed. What is not gives way to what arrives.
         let final_head = view.finalized().and_then(|last| view.head_run(last));
-        let mut runs: Vec<Run> = manifest.trust_runs().into_iter().chain(final_head).collect();
+        let mut runs: Vec<ProvenRun> =
+            manifest.trust_runs().into_iter().chain(final_head).collect();
         let mut ranges: Vec<BlockRange> = runs.iter().map(|run| run.range).collect();
         ranges.push(part);
         let points = meeting_points(&ranges, anchors);
@@ -67,9 +68,9 @@ impl Trust {
         &self,
         file: &str,
         called: &str,
-        run: &Run,
+        run: &ProvenRun,
         anchors: &Anchors,
-    ) -> Result<Vec<(BlockRange, Status)>, ImportError> {
+    ) -> Result<Vec<(BlockRange, TrustStatus)>, ImportError> {
         let contradiction = |said| ImportError::Contradiction { file: file.to_owned(), said };
         let mut trusted = anchors.clone();
         for anchor in self.trusted.operator() {
@@ -77,7 +78,7 @@ impl Trust {
         }
         let epochs = self.runs.iter().filter_map(|run| run.epoch);
         let trusted = epochs.fold(trusted, |all, epoch| all.with_proven_epoch(epoch.number));
-        let runs: Vec<Run> = self.runs.iter().chain([run]).cloned().collect();
+        let runs: Vec<ProvenRun> = self.runs.iter().chain([run]).cloned().collect();
         let mut assessed = assess(&runs, &trusted);
         let own = assessed.pop().unwrap_or_else(|| Ok(Vec::new()));
         let with = |opponent| match opponent {

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
 use chain::accumulator::{self, EPOCH_BLOCKS};
-use chain::trust::{Anchors, Epoch, Run};
-use chain::{BlockRange, Part, StepFields};
+use chain::trust::{Anchors, Epoch, ProvenRun};
+use chain::{BlockPart, BlockRange, StepFields};
 
-use super::Report;
-use crate::archive::{Archive, ArchiveError, Fault, ReadAt};
+use super::ProofReport;
+use crate::archive::{Archive, ArchiveError, ArchiveFault, ReadAt};
 
 /// What the whole-file checks need of a block.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +76,8 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
             let mismatch = chain::Mismatch { number: block.number, fault: Box::new(fault) };
             return Err(self.archive.refuse_part(
                 block.number,
-                Part::Header,
-                Fault::Block(mismatch),
+                BlockPart::Header,
+                ArchiveFault::Block(mismatch),
             ));
         }
         self.parent_hash.get_or_insert(block.parent_hash);
@@ -95,7 +95,7 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
         let expected = before.checked_add(block.difficulty);
         if Some(found) != expected {
             let expected = expected.unwrap_or(U256::MAX);
-            let fault = Fault::TotalDifficulty { found, expected };
+            let fault = ArchiveFault::TotalDifficulty { found, expected };
             return Err(self.archive.refuse_total_difficulty(block.number, fault));
         }
         let (before_first, _) = self.difficulty.unwrap_or((before, before));
@@ -106,16 +106,16 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<Report, ArchiveError> {
+    pub(crate) fn finish(self) -> Result<ProofReport, ArchiveError> {
         let epoch =
             if self.part == self.archive.range() { self.check_accumulator()? } else { None };
-        Ok(Report {
+        Ok(ProofReport {
             format: self.archive.format(),
             has_receipts: self.archive.has_receipts(),
             transaction_count: self.transaction_count,
             accumulator: self.archive.accumulator(),
             first_header_offset: self.archive.first_header_offset(),
-            run: Run {
+            run: ProvenRun {
                 range: self.part,
                 parent_hash: self.parent_hash.unwrap_or_default(),
                 last_hash: self.last_hash,
@@ -133,12 +133,12 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
         let is_accumulated = !self.records.is_empty();
         match self.archive.accumulator() {
             Some(found) if found != computed => {
-                let fault = Fault::Accumulator { found, expected: computed };
+                let fault = ArchiveFault::Accumulator { found, expected: computed };
                 return Err(self.archive.refuse_accumulator(fault));
             }
             // Nothing else in the file commits to the sums.
             None if is_accumulated => {
-                let fault = Fault::NoAccumulator { expected: computed };
+                let fault = ArchiveFault::NoAccumulator { expected: computed };
                 return Err(self.archive.refuse_accumulator(fault));
             }
             Some(_) | None => {}
@@ -155,7 +155,7 @@ impl<'a, S: ReadAt> WholeFile<'a, S> {
             if range.first().is_multiple_of(EPOCH_BLOCKS)
                 && record_count == accumulator::mainnet_epoch_blocks(epoch)
             {
-                let fault = Fault::TrustedAccumulator { found: computed, expected };
+                let fault = ArchiveFault::TrustedAccumulator { found: computed, expected };
                 return Err(self.archive.refuse_accumulator(fault));
             }
         }

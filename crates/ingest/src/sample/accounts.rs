@@ -12,7 +12,7 @@
 use alloy_consensus::crypto::{SECP256K1N_HALF, secp256k1};
 use alloy_primitives::{Address, B256, Keccak256, Signature, U256};
 
-use super::random::{Random, Stream, at, to_u64, to_usize};
+use super::random::{SampleRandom, Stream, at, to_u64, to_usize};
 
 const SLOT_COUNT: u64 = 4096;
 /// Slots of the busiest account; the one of rank r has this many divided by r, at least one.
@@ -23,9 +23,9 @@ const CURVE_ORDER: U256 = SECP256K1N_HALF.wrapping_add(SECP256K1N_HALF).wrapping
 
 /// A secret key. Whatever keccak gives is one, but for a chance of 2^-127.
 #[derive(Clone, Debug)]
-pub(super) struct Key(B256);
+pub(super) struct SampleKey(B256);
 
-impl Key {
+impl SampleKey {
     /// The key of an account that signs one authorisation and nothing else, so that its nonce is 0.
     pub(super) fn of_authority(seed: u64, tx_ordinal: u64, index: u64) -> Self {
         Self::derive(b"sample authority", &[seed, tx_ordinal, index])
@@ -56,14 +56,14 @@ impl Key {
 /// An account that sends transactions.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
-    pub(super) key: Key,
+    pub(super) key: SampleKey,
     pub(super) address: Address,
 }
 
 impl Account {
     /// The `index`-th account of a seed's chain, the busiest first.
     pub(super) fn new(seed: u64, index: u64) -> Self {
-        let key = Key::derive(b"sample sender", &[seed, index]);
+        let key = SampleKey::derive(b"sample sender", &[seed, index]);
         // alloy names no function from a key to its address, but whoever signs shows it.
         let address = secp256k1::recover_signer(&key.sign(B256::ZERO), B256::ZERO)
             .unwrap_or_else(|_| unreachable!("our own signature"));
@@ -105,7 +105,7 @@ impl Accounts {
             slots.extend((0..slot_count).map(|_| Slot { sender: index, rank: 0 }));
             senders.push(Sender { account: Account::new(seed, index), slot_count });
         }
-        shuffle(&mut slots, &mut Random::new(seed, Stream::SlotTable, 0, 0));
+        shuffle(&mut slots, &mut SampleRandom::new(seed, Stream::SlotTable, 0, 0));
         let mut ranks = vec![0; senders.len()];
         for slot in &mut slots {
             if let Some(rank) = ranks.get_mut(to_usize(slot.sender)) {
@@ -125,13 +125,13 @@ impl Accounts {
     }
 
     /// A sender's address, busy ones more often.
-    pub(super) fn draw(&self, random: &mut Random) -> Address {
+    pub(super) fn draw(&self, random: &mut SampleRandom) -> Address {
         at(&self.senders, random.pick(&self.slots).sender).account.address
     }
 }
 
 /// Fisher and Yates's shuffle.
-fn shuffle<T>(items: &mut [T], random: &mut Random) {
+fn shuffle<T>(items: &mut [T], random: &mut SampleRandom) {
     for last in (1..items.len()).rev() {
         let bound = to_u64(last) + 1;
         items.swap(last, to_usize(random.below(bound)));

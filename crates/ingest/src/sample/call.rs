@@ -11,7 +11,7 @@ use alloy_primitives::{B256, Bytes, Log, TxKind, U256};
 use super::Payload;
 use super::call_kind::CallKind;
 use super::events;
-use super::random::{Random, to_usize};
+use super::random::{SampleRandom, to_usize};
 use super::world::World;
 
 /// One line of a payload's table.
@@ -73,7 +73,7 @@ impl ContractCall {
         world: &World,
         payload: Payload,
         can_create: bool,
-        random: &mut Random,
+        random: &mut SampleRandom,
     ) -> Self {
         let row = draw_row(payload, random);
         if row.kind == CallKind::Payment || (row.kind == CallKind::Creation && !can_create) {
@@ -94,7 +94,7 @@ impl ContractCall {
         Self { kind: row.kind, to, value, input: input.into(), logs, execution_gas }
     }
 
-    fn payment(world: &World, random: &mut Random) -> Self {
+    fn payment(world: &World, random: &mut SampleRandom) -> Self {
         Self {
             kind: CallKind::Payment,
             to: TxKind::Call(world.wallet(random)),
@@ -106,7 +106,7 @@ impl ContractCall {
     }
 }
 
-fn draw_row(payload: Payload, random: &mut Random) -> &'static PayloadRow {
+fn draw_row(payload: Payload, random: &mut SampleRandom) -> &'static PayloadRow {
     let rows: &'static [PayloadRow] = match payload {
         Payload::Small => &SMALL,
         Payload::Mainnet => &MAINNET,
@@ -122,12 +122,12 @@ fn draw_row(payload: Payload, random: &mut Random) -> &'static PayloadRow {
 }
 
 /// The smaller of two draws: within a kind, too, small is common.
-fn draw_size(range: &RangeInclusive<u64>, random: &mut Random) -> u64 {
+fn draw_size(range: &RangeInclusive<u64>, random: &mut SampleRandom) -> u64 {
     random.within(range.clone()).min(random.within(range.clone()))
 }
 
 /// A selector and words, cut to `length` bytes.
-fn arguments(world: &World, length: usize, random: &mut Random) -> Vec<u8> {
+fn arguments(world: &World, length: usize, random: &mut SampleRandom) -> Vec<u8> {
     let mut input = Vec::with_capacity(length + 32);
     input.extend_from_slice(&world.selector(random));
     while input.len() < length {
@@ -138,7 +138,7 @@ fn arguments(world: &World, length: usize, random: &mut Random) -> Vec<u8> {
 }
 
 /// One ABI word: mostly zeros, mostly seen before.
-fn argument(world: &World, random: &mut Random) -> B256 {
+fn argument(world: &World, random: &mut SampleRandom) -> B256 {
     match random.below(100) {
         0..30 => world.wallet(random).into_word(),
         30..45 => world.contract(random).into_word(),
@@ -151,7 +151,7 @@ fn argument(world: &World, random: &mut Random) -> B256 {
 
 /// Something that looks like init code to a compressor: pieces that other contracts have too, and
 /// some of its own.
-fn code(world: &World, length: usize, random: &mut Random) -> Vec<u8> {
+fn code(world: &World, length: usize, random: &mut SampleRandom) -> Vec<u8> {
     // PUSH1 0x80 PUSH1 0x40 MSTORE, as compilers begin.
     let mut input = vec![0x60, 0x80, 0x60, 0x40, 0x52];
     while input.len() < length {
@@ -163,7 +163,7 @@ fn code(world: &World, length: usize, random: &mut Random) -> Vec<u8> {
 }
 
 /// A selector, then bytes that nothing can compress.
-fn batch(world: &World, length: usize, random: &mut Random) -> Vec<u8> {
+fn batch(world: &World, length: usize, random: &mut SampleRandom) -> Vec<u8> {
     let mut input = vec![0; length];
     random.fill(&mut input);
     for (to, from) in input.iter_mut().zip(world.selector(random)) {

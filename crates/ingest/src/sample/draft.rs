@@ -12,11 +12,11 @@ use alloy_primitives::{B64, Bloom, Bytes, U256};
 use alloy_trie::root::{ordered_trie_root_encoded, ordered_trie_root_with_encoder};
 use chain::{Receipt, logs_bloom};
 
-use super::random::{Random, Stream, to_u64, to_usize};
+use super::random::{SampleRandom, Stream, to_u64, to_usize};
 use super::schedule::{self, AMSTERDAM, BYZANTIUM, CANCUN, PARIS, PRAGUE, SHANGHAI};
-use super::transaction::{self, GAS_MIN, Position};
+use super::transaction::{self, CallPosition, GAS_MIN};
 use super::world::World;
-use super::{Place, Settings};
+use super::{BlockPosition, SampleSettings};
 
 const WITHDRAWALS_PER_BLOCK: u64 = 16;
 const VALIDATOR_COUNT: u64 = 8192;
@@ -30,22 +30,22 @@ const EXTRA_DATA: [&[u8]; 6] =
 
 /// A block without what its parent decides.
 #[derive(Debug)]
-pub struct Draft {
+pub struct BlockDraft {
     pub(super) header: Header,
     pub(super) transactions: Vec<Bytes>,
     pub(super) receipts: Vec<Receipt>,
     pub(super) withdrawals: Option<Bytes>,
 }
 
-impl Draft {
+impl BlockDraft {
     /// Block 0, which has no contents.
     pub(super) fn genesis(header: Header) -> Self {
         Self { header, transactions: Vec::new(), receipts: Vec::new(), withdrawals: None }
     }
 
-    pub(super) fn new(settings: &Settings, world: &World, place: Place) -> Self {
+    pub(super) fn new(settings: &SampleSettings, world: &World, place: BlockPosition) -> Self {
         let number = place.number;
-        let mut random = Random::new(settings.seed, Stream::Block, number, 0);
+        let mut random = SampleRandom::new(settings.seed, Stream::Block, number, 0);
         let mut header = empty_header(settings, number, &mut random);
         let withdrawals = (number >= SHANGHAI).then(|| withdrawals(world, number, &mut random));
         header.withdrawals_root = withdrawals.as_deref().map(proofs::calculate_withdrawals_root);
@@ -67,12 +67,19 @@ impl Draft {
     }
 
     /// Makes the transactions and their receipts.
-    fn fill(&mut self, settings: &Settings, world: &World, place: Place, blob_counts: &[u64]) {
+    fn fill(
+        &mut self,
+        settings: &SampleSettings,
+        world: &World,
+        place: BlockPosition,
+        blob_counts: &[u64],
+    ) {
         let tx_count = u64::from(place.tx_count);
         // Blob transactions stand at even distances.
         let stride = (tx_count / to_u64(blob_counts.len()).max(1)).max(1);
         for index in 0..tx_count {
-            let mut random = Random::new(settings.seed, Stream::Transaction, place.number, index);
+            let mut random =
+                SampleRandom::new(settings.seed, Stream::Transaction, place.number, index);
             let gas_before = self.header.gas_used;
             let gas_of_others = (tx_count - index - 1) * GAS_MIN;
             let blob_count = if index % stride == 0 {
@@ -80,7 +87,7 @@ impl Draft {
             } else {
                 0
             };
-            let position = Position {
+            let position = CallPosition {
                 number: place.number,
                 ordinal: place.first_ordinal + index,
                 gas_max: schedule::gas_used_max(settings) - gas_before - gas_of_others,
@@ -103,7 +110,7 @@ impl Draft {
     /// Lets the header say another gas than the receipts add up to, as Amsterdam does: less where
     /// the transactions wrote much (of execution gas and state gas it has the larger, EIP-8037), more
     /// where they got refunds (EIP-7778).
-    fn part_gas(&mut self, gas_used_max: u64, random: &mut Random) {
+    fn part_gas(&mut self, gas_used_max: u64, random: &mut SampleRandom) {
         let sum = self.header.gas_used;
         self.header.gas_used = match random.below(3) {
             0 => sum,
@@ -132,10 +139,10 @@ impl Draft {
 
 /// The header of a block without contents. State root, proof-of-work fields, randomness, beacon
 /// root and the hash of the block access list are made up.
-fn empty_header(settings: &Settings, number: u64, random: &mut Random) -> Header {
+fn empty_header(settings: &SampleSettings, number: u64, random: &mut SampleRandom) -> Header {
     let has_requests = random.chance(1_000);
     Header {
-        beneficiary: Random::new(settings.seed, Stream::Wallet, random.zipf(6), 1).address(),
+        beneficiary: SampleRandom::new(settings.seed, Stream::Wallet, random.zipf(6), 1).address(),
         state_root: random.hash(),
         difficulty: U256::from(schedule::difficulty(settings.seed, number)),
         number,
@@ -154,7 +161,7 @@ fn empty_header(settings: &Settings, number: u64, random: &mut Random) -> Header
 }
 
 /// Sixteen withdrawals in three blocks of four, none in the fourth.
-fn withdrawals(world: &World, number: u64, random: &mut Random) -> Vec<Withdrawal> {
+fn withdrawals(world: &World, number: u64, random: &mut SampleRandom) -> Vec<Withdrawal> {
     let since_shanghai = number - SHANGHAI;
     if since_shanghai % 4 == 3 {
         return Vec::new();
@@ -173,7 +180,7 @@ fn withdrawals(world: &World, number: u64, random: &mut Random) -> Vec<Withdrawa
 }
 
 /// How many blobs each blob transaction of the block carries.
-fn blob_counts(number: u64, tx_count: u32, random: &mut Random) -> Vec<u64> {
+fn blob_counts(number: u64, tx_count: u32, random: &mut SampleRandom) -> Vec<u64> {
     let Some(params) = schedule::blob_params(number) else {
         return Vec::new();
     };

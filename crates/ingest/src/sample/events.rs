@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use alloy_primitives::{Address, B256, Log, LogData, TxKind, U256, address};
 
 use super::call_kind::CallKind;
-use super::random::Random;
+use super::random::SampleRandom;
 use super::world::World;
 
 /// Who logs that ether moved (EIP-7708).
@@ -19,7 +19,7 @@ pub(super) fn draw(
     world: &World,
     kind: CallKind,
     contract: Option<Address>,
-    random: &mut Random,
+    random: &mut SampleRandom,
 ) -> Vec<Log> {
     let contract = contract.unwrap_or_else(|| random.address());
     match kind {
@@ -53,45 +53,45 @@ fn word(value: u64) -> B256 {
     B256::from(U256::from(value))
 }
 
-fn amount_word(random: &mut Random) -> B256 {
+fn amount_word(random: &mut SampleRandom) -> B256 {
     B256::from(random.amount())
 }
 
-fn wallet_word(world: &World, random: &mut Random) -> B256 {
+fn wallet_word(world: &World, random: &mut SampleRandom) -> B256 {
     world.wallet(random).into_word()
 }
 
-fn transfer(world: &World, token: Address, random: &mut Random) -> Log {
+fn transfer(world: &World, token: Address, random: &mut SampleRandom) -> Log {
     let topics =
         vec![world.events.transfer, wallet_word(world, random), wallet_word(world, random)];
     log(token, topics, &[amount_word(random)])
 }
 
-fn approval(world: &World, token: Address, random: &mut Random) -> Log {
+fn approval(world: &World, token: Address, random: &mut SampleRandom) -> Log {
     let spender = world.contract(random).into_word();
     let allowance =
         if random.chance(6_000) { B256::repeat_byte(0xff) } else { amount_word(random) };
     log(token, vec![world.events.approval, wallet_word(world, random), spender], &[allowance])
 }
 
-fn nft_transfer(world: &World, token: Address, random: &mut Random) -> Log {
+fn nft_transfer(world: &World, token: Address, random: &mut SampleRandom) -> Log {
     let (from, to) = (wallet_word(world, random), wallet_word(world, random));
     log(token, vec![world.events.transfer, from, to, word(random.below(10_000))], &[])
 }
 
-fn deposit(world: &World, vault: Address, random: &mut Random) -> Log {
+fn deposit(world: &World, vault: Address, random: &mut SampleRandom) -> Log {
     log(vault, vec![world.events.deposit, wallet_word(world, random)], &[amount_word(random)])
 }
 
 /// An anonymous event with no topic, or one or two that say nothing to anyone else.
-fn notice(contract: Address, random: &mut Random) -> Log {
+fn notice(contract: Address, random: &mut SampleRandom) -> Log {
     let topics = (0..random.below(3)).map(|_| word(random.below(1 << 12))).collect();
     let words: Vec<B256> = (0..random.below(4)).map(|_| amount_word(random)).collect();
     log(contract, topics, &words)
 }
 
 /// One or two hops through pools: tokens in, tokens out, the pool's books, the trade.
-fn swap(world: &World, router: Address, random: &mut Random) -> Vec<Log> {
+fn swap(world: &World, router: Address, random: &mut SampleRandom) -> Vec<Log> {
     let mut logs = Vec::with_capacity(9);
     if random.chance(4_000) {
         logs.push(deposit(world, world.contract(random), random));
@@ -111,7 +111,7 @@ fn swap(world: &World, router: Address, random: &mut Random) -> Vec<Log> {
     logs
 }
 
-fn several(world: &World, count: RangeInclusive<u64>, random: &mut Random) -> Vec<Log> {
+fn several(world: &World, count: RangeInclusive<u64>, random: &mut SampleRandom) -> Vec<Log> {
     let mut logs = Vec::new();
     for _ in 0..random.within(count) {
         let contract = world.contract(random);

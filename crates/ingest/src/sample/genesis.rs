@@ -11,7 +11,7 @@ use alloy_genesis::{ChainConfig, EthashConfig, Genesis, GenesisAccount};
 use alloy_primitives::{B256, Bytes, U256};
 
 use super::accounts::Account;
-use super::{CHAIN_ID, Payload, Settings, schedule};
+use super::{CHAIN_ID, Payload, SampleSettings, schedule};
 
 /// Accounts that own something from the beginning.
 const FUNDED_COUNT: u64 = 16;
@@ -21,7 +21,7 @@ const BALANCE_WEI: u128 = 1_000_000_000 * 1_000_000_000_000_000_000;
 /// The genesis of the chain that `settings` describe. Its block count does not matter; all else
 /// does, so that two different chains never share a genesis hash.
 #[must_use]
-pub fn genesis(settings: &Settings) -> Genesis {
+pub fn genesis(settings: &SampleSettings) -> Genesis {
     let alloc = (0..FUNDED_COUNT)
         .map(|index| {
             let address = Account::new(settings.seed, index).address;
@@ -41,7 +41,7 @@ pub fn genesis(settings: &Settings) -> Genesis {
     }
 }
 
-fn config(settings: &Settings) -> ChainConfig {
+fn config(settings: &SampleSettings) -> ChainConfig {
     ChainConfig {
         chain_id: CHAIN_ID,
         homestead_block: Some(schedule::HOMESTEAD),
@@ -82,7 +82,7 @@ fn config(settings: &Settings) -> ChainConfig {
 }
 
 /// What the chain is made of, inside its first header.
-fn extra_data(settings: &Settings) -> Bytes {
+fn extra_data(settings: &SampleSettings) -> Bytes {
     let payload = match settings.payload {
         Payload::Small => 0_u8,
         Payload::Mainnet => 1,

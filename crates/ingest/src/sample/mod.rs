@@ -43,7 +43,7 @@ mod seal;
 mod transaction;
 mod world;
 
-pub use draft::Draft;
+pub use draft::BlockDraft;
 pub use genesis::genesis;
 pub use seal::Sealer;
 
@@ -57,7 +57,7 @@ pub const CHAIN_ID: u64 = 20_260_101;
 
 /// Which sample chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SampleSettings {
     /// Another seed is another chain.
     pub seed: u64,
     /// How many blocks, block 0 included.
@@ -69,7 +69,7 @@ pub struct Settings {
     pub payload: Payload,
 }
 
-impl Default for Settings {
+impl Default for SampleSettings {
     fn default() -> Self {
         Self { seed: 1, block_count: 1024, txs_per_block: 20, payload: Payload::Small }
     }
@@ -87,7 +87,7 @@ pub enum Payload {
 
 /// One block's place in the chain, and how many transactions it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockPosition {
     number: u64,
     first_ordinal: u64,
     tx_count: u32,
@@ -96,7 +96,7 @@ pub struct Place {
 /// A sample chain, ready to be drafted.
 #[derive(Debug)]
 pub struct SampleChain {
-    settings: Settings,
+    settings: SampleSettings,
     genesis: Header,
     world: World,
 }
@@ -104,30 +104,30 @@ pub struct SampleChain {
 impl SampleChain {
     /// Prepares the accounts. Takes some hundredths of a second.
     #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &SampleSettings) -> Self {
         let genesis = chain::genesis_header(&genesis(settings))
             .unwrap_or_else(|error| unreachable!("our own genesis: {error}"));
         Self { settings: settings.clone(), genesis, world: World::new(settings.seed) }
     }
 
     /// The places of all blocks, in order.
-    pub fn places(&self) -> impl Iterator<Item = Place> + Send + use<> {
+    pub fn places(&self) -> impl Iterator<Item = BlockPosition> + Send + use<> {
         let settings = self.settings.clone();
         (0..settings.block_count).scan(0, move |next_ordinal, number| {
             let tx_count = schedule::tx_count(&settings, number);
             let first_ordinal = *next_ordinal;
             *next_ordinal += u64::from(tx_count);
-            Some(Place { number, first_ordinal, tx_count })
+            Some(BlockPosition { number, first_ordinal, tx_count })
         })
     }
 
     /// Makes and signs the contents of a block.
     #[must_use]
-    pub fn draft(&self, place: Place) -> Draft {
+    pub fn draft(&self, place: BlockPosition) -> BlockDraft {
         if place.number == 0 {
-            return Draft::genesis(self.genesis.clone());
+            return BlockDraft::genesis(self.genesis.clone());
         }
-        Draft::new(&self.settings, &self.world, place)
+        BlockDraft::new(&self.settings, &self.world, place)
     }
 }
 
@@ -136,7 +136,7 @@ impl SampleChain {
 ///
 /// Blocks with proof of work tell their total difficulty; later ones do not.
 pub fn generate<E>(
-    settings: &Settings,
+    settings: &SampleSettings,
     threads: NonZeroUsize,
     mut consume: impl FnMut(Candidate) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -47,9 +47,9 @@ impl Stream {
 
 /// A generator.
 #[derive(Clone, Debug)]
-pub(super) struct Random(SplitMix64);
+pub(super) struct SampleRandom(SplitMix64);
 
-impl Random {
+impl SampleRandom {
     /// The generator of one thing: the `index`-th of its kind at `place`.
     pub(super) fn new(seed: u64, stream: Stream, place: u64, index: u64) -> Self {
         let mut state = SplitMix64::mix(seed ^ SplitMix64::mix(stream.salt()));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn the_generator_is_splitmix64() {
         // The first outputs of the reference implementation for the seed 1234567.
-        let mut random = Random(SplitMix64::new(1_234_567));
+        let mut random = SampleRandom(SplitMix64::new(1_234_567));
         let outputs: Vec<u64> = (0..3).map(|_| random.next()).collect();
         let expected =
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn zipf_halves_the_probability_when_the_number_doubles() {
-        let mut random = Random::new(1, Stream::Block, 0, 0);
+        let mut random = SampleRandom::new(1, Stream::Block, 0, 0);
         let mut counts = [0_u32; 16];
         for _ in 0..64_000 {
             counts[to_usize(random.zipf(4))] += 1;

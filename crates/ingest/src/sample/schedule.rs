@@ -8,8 +8,8 @@
 
 use alloy_eips::eip7840::BlobParams;
 
-use super::Settings;
-use super::random::{Random, Stream};
+use super::SampleSettings;
+use super::random::{SampleRandom, Stream};
 
 pub(super) const HOMESTEAD: u64 = 8;
 pub(super) const TANGERINE_WHISTLE: u64 = 12;
@@ -59,7 +59,7 @@ pub(super) fn timestamp(number: u64) -> u64 {
 
 /// How many transactions a block has: the settings' number give or take a half, on average that
 /// number, but for the blocks that are empty or full on purpose.
-pub(super) fn tx_count(settings: &Settings, number: u64) -> u32 {
+pub(super) fn tx_count(settings: &SampleSettings, number: u64) -> u32 {
     if number == 0 || number % EMPTY_EVERY == EMPTY_FIRST {
         return 0;
     }
@@ -67,21 +67,21 @@ pub(super) fn tx_count(settings: &Settings, number: u64) -> u32 {
         return FULL_TX_COUNT;
     }
     let half = settings.txs_per_block / 2;
-    let mut random = Random::new(settings.seed, Stream::BlockSize, number, 0);
+    let mut random = SampleRandom::new(settings.seed, Stream::BlockSize, number, 0);
     let extra = random.below(u64::from(half) * 2 + 1);
     (settings.txs_per_block - half).saturating_add(u32::try_from(extra).unwrap_or(u32::MAX))
 }
 
 /// The most gas that a block uses. With no block above London's target the base fee never rises:
 /// what drafts pay, which do not know it, is enough for every block.
-pub(super) fn gas_used_max(settings: &Settings) -> u64 {
+pub(super) fn gas_used_max(settings: &SampleSettings) -> u64 {
     let ordinary_max = u64::from(settings.txs_per_block) + u64::from(settings.txs_per_block / 2);
     let tx_count_max = ordinary_max.max(u64::from(FULL_TX_COUNT));
     GAS_TARGET_MIN.max(tx_count_max * GAS_PER_TX)
 }
 
 /// The gas limit, genesis included: London doubled it, so that its target is what the limit was.
-pub(super) fn gas_limit(settings: &Settings, number: u64) -> u64 {
+pub(super) fn gas_limit(settings: &SampleSettings, number: u64) -> u64 {
     let factor = if number >= LONDON { 2 } else { 1 };
     gas_used_max(settings) * factor
 }
@@ -96,7 +96,7 @@ pub(super) fn difficulty(seed: u64, number: u64) -> u64 {
     if number >= PARIS {
         return 0;
     }
-    (1 << 34) + Random::new(seed, Stream::Difficulty, number, 0).below(1 << 24)
+    (1 << 34) + SampleRandom::new(seed, Stream::Difficulty, number, 0).below(1 << 24)
 }
 
 /// The total difficulty of the last block with proof of work, at which the merge happens.
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn blocks_hold_what_was_asked_for_on_average() {
         for txs_per_block in [0, 1, 2, 20, 201] {
-            let settings = Settings { txs_per_block, ..Settings::default() };
+            let settings = SampleSettings { txs_per_block, ..SampleSettings::default() };
             let ordinary = (1..2000)
                 .filter(|number| number % FULL_EVERY != FULL_FIRST)
                 .filter(|number| number % EMPTY_EVERY != EMPTY_FIRST);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_short_chain_has_full_and_empty_blocks_on_both_sides_of_the_merge() {
-        let settings = Settings::default();
+        let settings = SampleSettings::default();
         let numbers_of = |count| -> Vec<u64> {
             (0..200).filter(|number| tx_count(&settings, *number) == count).collect()
         };

@@ -11,9 +11,9 @@ use alloy_eips::eip1559::{BaseFeeParams, INITIAL_BASE_FEE};
 use alloy_primitives::{B256, Bytes, U256, keccak256};
 use chain::{Body, Candidate, hash_header};
 
-use super::draft::Draft;
-use super::random::{Random, Stream, to_usize};
-use super::{Settings, schedule};
+use super::draft::BlockDraft;
+use super::random::{SampleRandom, Stream, to_usize};
+use super::{SampleSettings, schedule};
 
 /// How many blocks back an ommer's parent may be.
 const ANCESTORS_KEPT: usize = 4;
@@ -21,7 +21,7 @@ const ANCESTORS_KEPT: usize = 4;
 /// Links drafts into a chain. Cheap, and strictly in the order of the blocks.
 #[derive(Debug)]
 pub struct Sealer {
-    settings: Settings,
+    settings: SampleSettings,
     /// Hashes and base fees of the newest blocks, the parent first.
     ancestors: VecDeque<(B256, Option<u64>)>,
     total_difficulty: U256,
@@ -31,7 +31,7 @@ pub struct Sealer {
 impl Sealer {
     /// A sealer that waits for block 0.
     #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &SampleSettings) -> Self {
         Self {
             settings: settings.clone(),
             ancestors: VecDeque::with_capacity(ANCESTORS_KEPT),
@@ -45,8 +45,8 @@ impl Sealer {
     /// # Panics
     ///
     /// If the draft is of any block but the next.
-    pub fn seal(&mut self, draft: Draft) -> Candidate {
-        let Draft { mut header, transactions, receipts, withdrawals } = draft;
+    pub fn seal(&mut self, draft: BlockDraft) -> Candidate {
+        let BlockDraft { mut header, transactions, receipts, withdrawals } = draft;
         let next = if self.ancestors.is_empty() { 0 } else { self.parent.number + 1 };
         assert!(header.number == next, "sealing block {}, expected {next}", header.number);
 
@@ -101,14 +101,14 @@ impl Sealer {
     /// A sibling of the parent (`index` 0) or of the grandparent (1).
     fn ommer(&self, nephew: u64, index: u64) -> Header {
         let number = nephew - 1 - index;
-        let mut random = Random::new(self.settings.seed, Stream::Ommer, nephew, index);
+        let mut random = SampleRandom::new(self.settings.seed, Stream::Ommer, nephew, index);
         let ancestor = |index| self.ancestors.get(to_usize(index)).copied();
         let sibling = ancestor(index);
         let parent = ancestor(index + 1);
         let (parent_hash, _) = parent.unwrap_or_else(|| unreachable!("no ommer without a parent"));
         Header {
             parent_hash,
-            beneficiary: Random::new(self.settings.seed, Stream::Wallet, random.zipf(6), 1)
+            beneficiary: SampleRandom::new(self.settings.seed, Stream::Wallet, random.zipf(6), 1)
                 .address(),
             state_root: random.hash(),
             difficulty: U256::from(schedule::difficulty(self.settings.seed, number) - 1),

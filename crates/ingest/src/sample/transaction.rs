@@ -12,11 +12,11 @@ use alloy_eips::eip4844::VERSIONED_HASH_VERSION_KZG;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256};
 
-use super::accounts::{Account, Key};
+use super::accounts::{Account, SampleKey};
 use super::call::ContractCall;
 use super::call_kind::CallKind;
 use super::events;
-use super::random::{Random, to_u64};
+use super::random::{SampleRandom, to_u64};
 use super::world::World;
 use super::{CHAIN_ID, Payload, schedule};
 
@@ -40,7 +40,7 @@ const FAILED_SHARE: u64 = 500;
 
 /// Where a transaction stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
+pub(super) struct CallPosition {
     /// The block.
     pub(super) number: u64,
     /// The transaction, counted through the whole chain.
@@ -77,8 +77,8 @@ struct Fields {
 pub(super) fn make(
     world: &World,
     payload: Payload,
-    position: Position,
-    random: &mut Random,
+    position: CallPosition,
+    random: &mut SampleRandom,
 ) -> Made {
     let tx_type = draw_type(position, random);
     let can_create = !matches!(tx_type, TxType::Eip4844 | TxType::Eip7702);
@@ -114,7 +114,7 @@ pub(super) fn make(
     Made { tx_type, encoded, gas_used, is_success, logs }
 }
 
-fn draw_type(position: Position, random: &mut Random) -> TxType {
+fn draw_type(position: CallPosition, random: &mut SampleRandom) -> TxType {
     if position.blob_count > 0 {
         return TxType::Eip4844;
     }
@@ -130,7 +130,7 @@ fn draw_type(position: Position, random: &mut Random) -> TxType {
 }
 
 /// Highest price and tip, in wei. From London on the base fee begins with a gwei and never rises.
-fn fees(number: u64, random: &mut Random) -> (u128, u128) {
+fn fees(number: u64, random: &mut SampleRandom) -> (u128, u128) {
     // Tips and prices have few digits when people choose them and many when programs do.
     let fine = if random.chance(5_000) { random.below(GWEI) } else { 0 };
     let tip = random.within(0..=3) * GWEI / 2 + fine;
@@ -157,7 +157,12 @@ fn gas(call: &ContractCall, access_list: &AccessList, authorization_count: usize
     run.max(GAS_MIN + tokens * TOKEN_FLOOR_GAS)
 }
 
-fn gas_limit(call: &ContractCall, gas_used: u64, is_success: bool, random: &mut Random) -> u64 {
+fn gas_limit(
+    call: &ContractCall,
+    gas_used: u64,
+    is_success: bool,
+    random: &mut SampleRandom,
+) -> u64 {
     if call.kind == CallKind::Payment {
         return gas_used;
     }
@@ -169,7 +174,7 @@ fn gas_limit(call: &ContractCall, gas_used: u64, is_success: bool, random: &mut 
     if random.chance(3_000) { estimate.next_multiple_of(10_000) } else { estimate }
 }
 
-fn access_list(world: &World, tx_type: TxType, random: &mut Random) -> AccessList {
+fn access_list(world: &World, tx_type: TxType, random: &mut SampleRandom) -> AccessList {
     let item_count = match tx_type {
         TxType::Eip2930 => random.within(1..=3),
         TxType::Eip1559 | TxType::Eip7702 if random.chance(500) => random.within(1..=3),
@@ -185,18 +190,22 @@ fn access_list(world: &World, tx_type: TxType, random: &mut Random) -> AccessLis
 }
 
 /// A small slot number, or the hash that a mapping's slot is.
-fn storage_key(world: &World, random: &mut Random) -> B256 {
+fn storage_key(world: &World, random: &mut SampleRandom) -> B256 {
     if random.chance(5_000) { B256::from(U256::from(random.below(32))) } else { world.word(random) }
 }
 
-fn authorizations(world: &World, tx_ordinal: u64, random: &mut Random) -> Vec<SignedAuthorization> {
+fn authorizations(
+    world: &World,
+    tx_ordinal: u64,
+    random: &mut SampleRandom,
+) -> Vec<SignedAuthorization> {
     let mut signed = Vec::new();
     for index in 0..random.within(1..=3) {
         // Chain id 0 is good on every chain, and the zero address takes the code away again.
         let chain_id = if random.chance(1_000) { 0 } else { CHAIN_ID };
         let address = if random.chance(1_000) { Address::ZERO } else { world.contract(random) };
         let authorization = Authorization { chain_id: U256::from(chain_id), address, nonce: 0 };
-        let key = Key::of_authority(world.seed, tx_ordinal, index);
+        let key = SampleKey::of_authority(world.seed, tx_ordinal, index);
         let signature = key.sign(authorization.signature_hash());
         signed.push(authorization.into_signed(signature));
     }
@@ -208,8 +217,8 @@ fn encode(
     common: Fields,
     authorization_list: Vec<SignedAuthorization>,
     account: &Account,
-    position: Position,
-    random: &mut Random,
+    position: CallPosition,
+    random: &mut SampleRandom,
 ) -> Bytes {
     let Fields { nonce, gas_limit, fee_max, tip, to, value, input, access_list } = common;
     let is_high_s = position.number < schedule::HOMESTEAD && random.chance(5_000);
@@ -282,7 +291,7 @@ fn encode(
     }
 }
 
-fn versioned_hash(random: &mut Random) -> B256 {
+fn versioned_hash(random: &mut SampleRandom) -> B256 {
     let mut hash = random.hash();
     if let Some(version) = hash.as_mut_slice().first_mut() {
         *version = VERSIONED_HASH_VERSION_KZG;
@@ -290,7 +299,7 @@ fn versioned_hash(random: &mut Random) -> B256 {
     hash
 }
 
-fn sign<T>(tx: &T, key: &Key, is_high_s: bool) -> Bytes
+fn sign<T>(tx: &T, key: &SampleKey, is_high_s: bool) -> Bytes
 where
     T: SignableTransaction<Signature> + RlpEcdsaEncodableTx,
 {

@@ -9,7 +9,7 @@
 use alloy_primitives::{Address, B256, keccak256};
 
 use super::accounts::Accounts;
-use super::random::{Random, Stream};
+use super::random::{SampleRandom, Stream};
 
 /// Each universe has two to this power members.
 const WALLET_OCTAVES: u64 = 22;
@@ -50,29 +50,29 @@ impl World {
     }
 
     /// Someone who holds ether or tokens: one in four sends transactions as well.
-    pub(super) fn wallet(&self, random: &mut Random) -> Address {
+    pub(super) fn wallet(&self, random: &mut SampleRandom) -> Address {
         if random.chance(2_500) {
             return self.accounts.draw(random);
         }
         self.member(Stream::Wallet, random.zipf(WALLET_OCTAVES)).address()
     }
 
-    pub(super) fn contract(&self, random: &mut Random) -> Address {
+    pub(super) fn contract(&self, random: &mut SampleRandom) -> Address {
         self.member(Stream::Contract, random.zipf(CONTRACT_OCTAVES)).address()
     }
 
-    pub(super) fn selector(&self, random: &mut Random) -> [u8; 4] {
+    pub(super) fn selector(&self, random: &mut SampleRandom) -> [u8; 4] {
         let mut selector = [0; 4];
         self.member(Stream::Selector, random.zipf(SELECTOR_OCTAVES)).fill(&mut selector);
         selector
     }
 
     /// Thirty-two bytes of code, or of anything else that is copied from contract to contract.
-    pub(super) fn word(&self, random: &mut Random) -> B256 {
+    pub(super) fn word(&self, random: &mut SampleRandom) -> B256 {
         self.member(Stream::Word, random.zipf(WORD_OCTAVES)).hash()
     }
 
-    fn member(&self, stream: Stream, number: u64) -> Random {
-        Random::new(self.seed, stream, number, 0)
+    fn member(&self, stream: Stream, number: u64) -> SampleRandom {
+        SampleRandom::new(self.seed, stream, number, 0)
     }
 }

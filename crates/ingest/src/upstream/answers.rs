@@ -15,13 +15,13 @@ use super::error::AskError;
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct NodeCall {
     pub(super) method: &'static str,
     /// The parameters as JSON: a list.
     pub(super) params: String,
 }
 
-impl Call {
+impl NodeCall {
     pub(super) fn new(method: &'static str, params: impl Into<String>) -> Self {
         Self { method, params: params.into() }
     }
@@ -31,9 +31,9 @@ impl Call {
 pub(super) type Answer = Result<Option<Bytes>, AskError>;
 
 /// The body for calls whose ids count up from `first_id`; a single one is no list.
-pub(super) fn encode_calls(calls: &[Call], first_id: u64) -> String {
-    let object = |(call, id): (&Call, u64)| {
-        let Call { method, params } = call;
+pub(super) fn encode_calls(calls: &[NodeCall], first_id: u64) -> String {
+    let object = |(call, id): (&NodeCall, u64)| {
+        let NodeCall { method, params } = call;
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     };
     let objects: Vec<String> = calls.iter().zip(first_id..).map(object).collect();
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn one_call_is_an_object_and_several_are_a_list() {
-        let call = Call::new("eth_chainId", "[]");
+        let call = NodeCall::new("eth_chainId", "[]");
         let one = r#"{"jsonrpc":"2.0","id":3,"method":"eth_chainId","params":[]}"#;
         assert_eq!(encode_calls(std::slice::from_ref(&call), 3), one);
         let two = encode_calls(&[call.clone(), call], 3);

@@ -15,12 +15,12 @@ use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use super::address::{Scheme, UpstreamUrl};
-use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
+use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::connections::Told;
 use super::error::{AskError, FetchError};
 use super::http::Http;
-use super::pace::{Pace, Queue};
+use super::pace::{Pace, PaceQueue};
 use super::tip_doubt::TipDoubt;
 use super::websocket::WebSocket;
 
@@ -91,7 +91,7 @@ impl Upstream {
     }
 
     /// Asks one question.
-    pub(super) async fn ask_one(&self, call: Call) -> Answer {
+    pub(super) async fn ask_one(&self, call: NodeCall) -> Answer {
         let mut answers = self.ask_soon(std::slice::from_ref(&call)).await?;
         answers.pop().unwrap_or_else(|| Err(AskError::Malformed("no answer".to_owned())))
     }
@@ -105,21 +105,22 @@ impl Upstream {
     /// asked again. All answers together have no more bytes than are left of the budget.
     pub(super) async fn ask_within(
         &self,
-        calls: &[Call],
+        calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
-        self.ask_in(Queue::Common, calls, budget).await
+        self.ask_in(PaceQueue::Common, calls, budget).await
     }
 
     /// The same for questions that are answered in a few bytes: they do not wait for others.
-    pub(super) async fn ask_soon(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
-        self.ask_in(Queue::Ahead, calls, &mut ByteBudget::new(self.limits.answer_bytes_max)).await
+    pub(super) async fn ask_soon(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
+        self.ask_in(PaceQueue::Ahead, calls, &mut ByteBudget::new(self.limits.answer_bytes_max))
+            .await
     }
 
     async fn ask_in(
         &self,
-        queue: Queue,
-        calls: &[Call],
+        queue: PaceQueue,
+        calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
         let mut tries: u32 = 1;
@@ -201,7 +202,7 @@ impl Upstream {
 
     /// The answers to questions that belong together: in one message, or one after the other, so that
     /// they go over one connection.
-    pub(super) async fn ask_together(&self, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    pub(super) async fn ask_together(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
         if !self.refuses_batches.load(Ordering::Relaxed) {
             return self.ask_soon(calls).await;
         }
@@ -214,8 +215,8 @@ impl Upstream {
 
     async fn ask_once(
         &self,
-        queue: Queue,
-        calls: &[Call],
+        queue: PaceQueue,
+        calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
         if calls.len() < 2 {
@@ -252,17 +253,17 @@ impl Upstream {
     }
 
     /// Bytes of the answer to one question, as opposed to several in one message.
-    fn single_bytes_max(&self, queue: Queue) -> usize {
+    fn single_bytes_max(&self, queue: PaceQueue) -> usize {
         match queue {
-            Queue::Common => self.limits.answer_bytes_max,
-            Queue::Ahead => self.limits.answer_bytes_max.min(SHORT_BYTES_MAX),
+            PaceQueue::Common => self.limits.answer_bytes_max,
+            PaceQueue::Ahead => self.limits.answer_bytes_max.min(SHORT_BYTES_MAX),
         }
     }
 
     async fn ask_halves(
         &self,
-        queue: Queue,
-        calls: &[Call],
+        queue: PaceQueue,
+        calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
         let (first, second) = calls.split_at(calls.len() / 2);
@@ -272,7 +273,7 @@ impl Upstream {
     }
 
     /// Sends one message when it is its turn.
-    async fn send(&self, queue: Queue, calls: &[Call]) -> Result<Vec<Answer>, AskError> {
+    async fn send(&self, queue: PaceQueue, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
         let turn = self.pace.turn(queue).await;
         let bytes_max = match calls {
             [_] => self.single_bytes_max(queue),

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 
-use super::answers::Call;
+use super::answers::NodeCall;
 use super::identity::Identity;
 
 /// Connections that are remembered; so many are never open at a time.
@@ -49,8 +49,8 @@ impl Said {
 }
 
 /// What is asked to know a node's chain: its chain id, and block 0.
-pub(super) fn identity_calls() -> [Call; 2] {
-    [Call::new("eth_chainId", "[]"), Call::new("eth_getBlockByNumber", "[\"0x0\",false]")]
+pub(super) fn identity_calls() -> [NodeCall; 2] {
+    [NodeCall::new("eth_chainId", "[]"), NodeCall::new("eth_getBlockByNumber", "[\"0x0\",false]")]
 }
 
 impl Connections {
@@ -64,7 +64,7 @@ impl Connections {
     }
 
     /// These were answered on a connection.
-    pub(super) fn answered(&self, connection: SocketAddr, calls: &[Call]) {
+    pub(super) fn answered(&self, connection: SocketAddr, calls: &[NodeCall]) {
         let [chain_id, genesis] = identity_calls();
         let mut known = self.lock();
         if let Some(said) = known.get_mut(&connection) {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use hyper::body::Bytes;
 
 use super::address::{Scheme, UpstreamUrl};
-use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
+use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::client::{SHORT_BYTES_MAX, pause};
 use super::connections::identity_calls;
@@ -86,7 +86,7 @@ impl Endpoint {
         self.http.connections.forget();
     }
 
-    async fn ask_call(&self, call: &Call) -> Result<Answer, AskError> {
+    async fn ask_call(&self, call: &NodeCall) -> Result<Answer, AskError> {
         let body = encode_calls(std::slice::from_ref(call), 1);
         let body = Bytes::from(body);
         let (body, connection) = match self.ask_on(body.clone(), SHORT_BYTES_MAX).await {

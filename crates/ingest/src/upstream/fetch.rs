@@ -14,7 +14,7 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use tracing::info;
 
-use super::answers::{Answer, Call};
+use super::answers::{Answer, NodeCall};
 use super::client::{ByteBudget, Upstream};
 use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
@@ -169,7 +169,7 @@ impl Upstream {
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);
     /// none if it does not tell.
     pub async fn fetch_blob_params(&self) -> Vec<(u64, BlobParams)> {
-        let told = self.ask_one(Call::new("eth_config", "[]")).await.ok().flatten();
+        let told = self.ask_one(NodeCall::new("eth_config", "[]")).await.ok().flatten();
         told.map(|text| blob_schedule_of(&text)).unwrap_or_default()
     }
 
@@ -180,9 +180,9 @@ impl Upstream {
         tags: &[BlockTag],
     ) -> Result<Vec<Option<HeaderClaim>>, FetchError> {
         let call = |tag: &BlockTag| {
-            Call::new("eth_getBlockByNumber", format!("[\"{}\",false]", tag.text()))
+            NodeCall::new("eth_getBlockByNumber", format!("[\"{}\",false]", tag.text()))
         };
-        let calls: Vec<Call> = tags.iter().map(call).collect();
+        let calls: Vec<NodeCall> = tags.iter().map(call).collect();
         let mut claims = Vec::with_capacity(tags.len());
         for (tag, answer) in tags.iter().zip(self.ask_soon(&calls).await?) {
             let claim = match answer {
@@ -209,7 +209,7 @@ impl Upstream {
     /// one still.
     async fn check_tip(&self, number: u64) -> Result<(), FetchError> {
         let Some(missing) = self.tip_doubt.find_missing(number) else { return Ok(()) };
-        let call = Call::new("eth_getBlockByNumber", format!("[\"{missing:#x}\",false]"));
+        let call = NodeCall::new("eth_getBlockByNumber", format!("[\"{missing:#x}\",false]"));
         match self.ask_one(call).await {
             Ok(Some(_)) => {
                 self.tip_doubt.clear();
@@ -226,7 +226,7 @@ impl Upstream {
     /// What is needed to rebuild some blocks, in their order.
     pub async fn fetch_blocks(&self, wanted: &[WantedBlock]) -> Result<Vec<Fetched>, FetchError> {
         let has_block_receipts = !self.lacks_block_receipts.load(Ordering::Relaxed);
-        let mut calls: Vec<Call> = wanted.iter().map(WantedBlock::block_call).collect();
+        let mut calls: Vec<NodeCall> = wanted.iter().map(WantedBlock::block_call).collect();
         if has_block_receipts {
             calls.extend(wanted.iter().map(WantedBlock::receipts_call));
         }
@@ -272,9 +272,10 @@ impl Upstream {
         }
         let hashes: TxHashesJson =
             parse("block", block).map_err(|fault| FetchError::Rebuild { number, fault })?;
-        let call =
-            |tx: &TxHashJson| Call::new("eth_getTransactionReceipt", format!("[\"{}\"]", tx.hash));
-        let calls: Vec<Call> = hashes.transactions.iter().map(call).collect();
+        let call = |tx: &TxHashJson| {
+            NodeCall::new("eth_getTransactionReceipt", format!("[\"{}\"]", tx.hash))
+        };
+        let calls: Vec<NodeCall> = hashes.transactions.iter().map(call).collect();
         let mut receipts = Vec::with_capacity(calls.len());
         for calls in calls.chunks(RECEIPTS_PER_MESSAGE) {
             for answer in self.ask_within(calls, budget).await? {
@@ -300,9 +301,9 @@ impl Upstream {
         }
         let call = |index: usize| {
             let params = format!("[\"{}\",\"{index:#x}\"]", header.hash);
-            Call::new("eth_getUncleByBlockHashAndIndex", params)
+            NodeCall::new("eth_getUncleByBlockHashAndIndex", params)
         };
-        let calls: Vec<Call> = (0..header.uncles.len()).map(call).collect();
+        let calls: Vec<NodeCall> = (0..header.uncles.len()).map(call).collect();
         let mut ommers = Vec::with_capacity(calls.len());
         for answer in self.ask_within(&calls, budget).await? {
             ommers.push(answer?.ok_or(FetchError::NotThere { number })?);
@@ -312,7 +313,7 @@ impl Upstream {
 
     /// Subscribes to new tips, if the node speaks over a WebSocket.
     pub async fn subscribe_tips(&self) -> Result<(), FetchError> {
-        self.ask_one(Call::new("eth_subscribe", "[\"newHeads\"]")).await?;
+        self.ask_one(NodeCall::new("eth_subscribe", "[\"newHeads\"]")).await?;
         Ok(())
     }
 }

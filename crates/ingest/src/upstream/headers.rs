@@ -12,7 +12,7 @@ use alloy_primitives::{B256, Bytes};
 use hyper::body::Bytes as Answered;
 use tracing::debug;
 
-use super::answers::Call;
+use super::answers::NodeCall;
 use super::client::{ByteBudget, Upstream};
 use super::error::FetchError;
 use super::rebuild::{HeaderJson, RebuildFault, find_unknown_body, find_unknown_member, parse};
@@ -46,7 +46,7 @@ impl Upstream {
         }
         let is_other = |it: &JsonHeader| it.found != it.header.hash;
         let others = blocks.iter().zip(&headers).filter(|(_, header)| is_other(header));
-        let calls: Vec<Call> =
+        let calls: Vec<NodeCall> =
             others.flat_map(|((which, _), it)| raw_calls(which.number(), it.header.hash)).collect();
         let mut raw = self.fetch_raw(&calls).await.into_iter();
         let mut hashed = Vec::with_capacity(headers.len());
@@ -64,7 +64,7 @@ impl Upstream {
     }
 
     /// What the node answers as raw headers. One that does not know the question gives none.
-    async fn fetch_raw(&self, calls: &[Call]) -> Vec<Option<Bytes>> {
+    async fn fetch_raw(&self, calls: &[NodeCall]) -> Vec<Option<Bytes>> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -84,8 +84,8 @@ impl Upstream {
 
 /// A raw header is asked for by number, as the specification has it, and by hash, which finds also a
 /// block that left the chain meanwhile.
-fn raw_calls(number: u64, hash: B256) -> [Call; 2] {
-    let call = |params| Call::new("debug_getRawHeader", params);
+fn raw_calls(number: u64, hash: B256) -> [NodeCall; 2] {
+    let call = |params| NodeCall::new("debug_getRawHeader", params);
     [call(format!("[\"{number:#x}\"]")), call(format!("[\"{hash}\"]"))]
 }
 

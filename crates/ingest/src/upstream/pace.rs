@@ -15,14 +15,14 @@ const LIMIT_BEGIN: usize = 4;
 /// The pace at which one node is asked.
 #[derive(Debug)]
 pub(super) struct Pace {
-    state: Mutex<State>,
+    state: Mutex<PaceState>,
     changed: Notify,
     limit_max: usize,
 }
 
 /// Where a question waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum PaceQueue {
     /// With all others.
     Common,
     /// Before them, and beside as many as are under way: a short question, such as for the tip, must
@@ -32,7 +32,7 @@ pub(super) enum Queue {
 }
 
 #[derive(Debug)]
-struct State {
+struct PaceState {
     limit: usize,
     under_way: usize,
     /// Answers since the limit last changed.
@@ -45,7 +45,7 @@ struct State {
 impl Pace {
     pub(super) fn new(limit_max: usize) -> Self {
         let limit_max = limit_max.max(1);
-        let state = State {
+        let state = PaceState {
             limit: LIMIT_BEGIN.min(limit_max),
             under_way: 0,
             answered: 0,
@@ -56,7 +56,7 @@ impl Pace {
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self, queue: Queue) -> Turn<'_> {
+    pub(super) async fn turn(&self, queue: PaceQueue) -> Turn<'_> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -67,7 +67,7 @@ impl Pace {
                 let now = Instant::now();
                 match state.not_before.filter(|time| *time > now) {
                     Some(time) => Some(time),
-                    None if state.under_way < state.limit || queue == Queue::Ahead => {
+                    None if state.under_way < state.limit || queue == PaceQueue::Ahead => {
                         state.under_way = state.under_way.saturating_add(1);
                         return Turn { pace: self, begun: now };
                     }
@@ -87,7 +87,7 @@ impl Pace {
         self.lock().limit
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     async fn a_node_that_keeps_up_is_asked_more_at_a_time() {
         let pace = Pace::new(6);
         for _ in 0..100 {
-            pace.turn(Queue::Common).await.answered();
+            pace.turn(PaceQueue::Common).await.answered();
         }
         assert_eq!(pace.limit(), 6);
     }
@@ -153,9 +153,9 @@ mod tests {
     async fn one_wave_of_refusals_halves_the_pace_once() {
         let pace = Pace::new(16);
         let turns = [
-            pace.turn(Queue::Common).await,
-            pace.turn(Queue::Common).await,
-            pace.turn(Queue::Common).await,
+            pace.turn(PaceQueue::Common).await,
+            pace.turn(PaceQueue::Common).await,
+            pace.turn(PaceQueue::Common).await,
         ];
         tokio::time::advance(Duration::from_millis(5)).await;
         for turn in &turns {
@@ -165,7 +165,7 @@ mod tests {
         drop(turns);
         tokio::time::advance(Duration::from_millis(5)).await;
         for _ in 0..9 {
-            pace.turn(Queue::Common).await.pressed(None);
+            pace.turn(PaceQueue::Common).await.pressed(None);
             tokio::time::advance(Duration::from_millis(5)).await;
         }
         assert_eq!(pace.limit(), 1);
@@ -175,21 +175,21 @@ mod tests {
     async fn nothing_is_asked_before_the_time_that_a_node_named() {
         let pace = Pace::new(4);
         let begun = Instant::now();
-        pace.turn(Queue::Common).await.pressed(Some(Duration::from_secs(7)));
-        pace.turn(Queue::Ahead).await.answered();
+        pace.turn(PaceQueue::Common).await.pressed(Some(Duration::from_secs(7)));
+        pace.turn(PaceQueue::Ahead).await.answered();
         assert_eq!(begun.elapsed(), Duration::from_secs(7));
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_more_than_the_limit_are_asked_at_a_time() {
         let pace = Pace::new(2);
-        let first = pace.turn(Queue::Common).await;
-        let _second = pace.turn(Queue::Common).await;
-        let third = tokio::time::timeout(Duration::from_secs(1), pace.turn(Queue::Common));
+        let first = pace.turn(PaceQueue::Common).await;
+        let _second = pace.turn(PaceQueue::Common).await;
+        let third = tokio::time::timeout(Duration::from_secs(1), pace.turn(PaceQueue::Common));
         assert!(third.await.is_err());
         // But for a short one, which waits for nobody.
-        drop(pace.turn(Queue::Ahead).await);
+        drop(pace.turn(PaceQueue::Ahead).await);
         drop(first);
-        pace.turn(Queue::Common).await.answered();
+        pace.turn(PaceQueue::Common).await.answered();
     }
 }

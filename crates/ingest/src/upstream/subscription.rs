@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::address::{Scheme, UpstreamUrl};
-use super::answers::{Answer, Call, Message, decode_message, encode_calls};
+use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls};
 use super::ask_limits::AskLimits;
 use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::identity::Identity;
 use super::keep_alive::{KeepAlive, Silence};
-use super::websocket::{Stream, WRITE_TIMEOUT, connect};
+use super::websocket::{SocketStream, WRITE_TIMEOUT, connect};
 
 /// Bytes of a message; one log, or one transaction.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
@@ -29,7 +29,7 @@ const MESSAGE_BYTES_MAX: usize = 8 << 20;
 /// A connection on which something can be subscribed to.
 #[derive(Debug)]
 pub struct SubscriptionLink {
-    stream: Stream,
+    stream: SocketStream,
     keep_alive: KeepAlive,
     time: Duration,
 }
@@ -37,7 +37,7 @@ pub struct SubscriptionLink {
 /// A subscription that has begun.
 #[derive(Debug)]
 pub struct Subscription {
-    stream: Stream,
+    stream: SocketStream,
     keep_alive: KeepAlive,
     /// What the node calls it, as JSON.
     id: String,
@@ -65,14 +65,14 @@ impl SubscriptionLink {
 
     /// Subscribes with these parameters, a list as JSON.
     pub async fn subscribe(mut self, params: String) -> Result<Subscription, AskError> {
-        let id = self.ask(&Call::new("eth_subscribe", params), 3).await??;
+        let id = self.ask(&NodeCall::new("eth_subscribe", params), 3).await??;
         let none = || AskError::Malformed("a subscription without an id".to_owned());
         let id = id.and_then(|id| String::from_utf8(id.to_vec()).ok()).ok_or_else(none)?;
         Ok(Subscription { stream: self.stream, keep_alive: self.keep_alive, id })
     }
 
     /// Asks one question; nobody else uses the connection yet.
-    async fn ask(&mut self, call: &Call, id: u64) -> Result<Answer, AskError> {
+    async fn ask(&mut self, call: &NodeCall, id: u64) -> Result<Answer, AskError> {
         let text = encode_calls(std::slice::from_ref(call), id);
         let time = self.time;
         let asking = async {
@@ -122,7 +122,7 @@ impl Subscription {
 
     /// Ends it at the node too.
     pub async fn end(mut self) {
-        let call = Call::new("eth_unsubscribe", format!("[{}]", self.id));
+        let call = NodeCall::new("eth_unsubscribe", format!("[{}]", self.id));
         let text = encode_calls(std::slice::from_ref(&call), 4);
         let ending = async {
             self.stream.send(Frame::text(text)).await?;
@@ -132,7 +132,7 @@ impl Subscription {
     }
 }
 
-async fn next_message(stream: &mut Stream) -> Option<Bytes> {
+async fn next_message(stream: &mut SocketStream) -> Option<Bytes> {
     loop {
         match stream.next().await?.ok()? {
             Frame::Text(text) => return Some(Bytes::from(text)),

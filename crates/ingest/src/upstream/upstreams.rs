@@ -32,7 +32,7 @@ use super::wanted_block::WantedBlock;
 
 pub use claims::AgreedTip;
 pub use error::UpstreamsError;
-pub use member::{Health, Member, UpstreamStatus};
+pub use member::{Member, MemberHealth, UpstreamStatus};
 pub use news::TipNews;
 
 /// For what a node says of the places of blocks, however often it is asked: a few bytes, and another
@@ -92,11 +92,11 @@ pub struct Upstreams {
 }
 
 /// A node by its place in the order of preference.
-pub(crate) type Place = usize;
+pub(crate) type MemberIndex = usize;
 
 /// What nodes are asked about, as far as it says who may answer and how long that may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum QuestionSubject {
     /// The places of blocks, which any node may tell: short.
     Claims,
     /// The same, by the word of the node that decides.
@@ -185,7 +185,7 @@ impl Upstreams {
             }
             // It may have been set aside just now, and then the next one decides.
             if self.decider() == decider {
-                return Err(self.none_left_for(Subject::Decided));
+                return Err(self.none_left_for(QuestionSubject::Decided));
             }
         }
     }
@@ -236,9 +236,9 @@ impl Upstreams {
         &self,
         wanted: &[WantedBlock],
         patience: Duration,
-        subject: Subject,
+        subject: QuestionSubject,
         ask: impl AsyncFn(&Upstream) -> Result<T, FetchError>,
-    ) -> Result<(Place, T), UpstreamsError> {
+    ) -> Result<(MemberIndex, T), UpstreamsError> {
         let until = Instant::now().checked_add(patience);
         loop {
             let mut refusals = Refusals::default();
@@ -253,7 +253,7 @@ impl Upstreams {
                 match self.ask_member(member, limit, &ask).await {
                     None => refusals.may_come |= self.may_return(member),
                     Some(Ok(answer)) => {
-                        if subject == Subject::Blocks {
+                        if subject == QuestionSubject::Blocks {
                             member.gave_blocks();
                         }
                         return Ok((*place, answer));
@@ -275,13 +275,13 @@ impl Upstreams {
     }
 
     /// Who is asked, one after the other.
-    fn order(&self, subject: Subject) -> Vec<Place> {
+    fn order(&self, subject: QuestionSubject) -> Vec<MemberIndex> {
         let places = 0..self.members.len();
         match subject {
-            Subject::Claims => places.collect(),
-            Subject::Decided => vec![self.decider()],
-            Subject::Blocks => {
-                let is_late = |place: &Place| {
+            QuestionSubject::Claims => places.collect(),
+            QuestionSubject::Decided => vec![self.decider()],
+            QuestionSubject::Blocks => {
+                let is_late = |place: &MemberIndex| {
                     self.members.get(*place).is_some_and(Member::is_late_with_blocks)
                 };
                 let (late, others): (Vec<_>, Vec<_>) = places.partition(is_late);
@@ -290,11 +290,11 @@ impl Upstreams {
         }
     }
 
-    fn rests_until(&self, place: Place, subject: Subject) -> Option<Instant> {
+    fn rests_until(&self, place: MemberIndex, subject: QuestionSubject) -> Option<Instant> {
         let member = self.members.get(place)?;
         match subject {
-            Subject::Claims | Subject::Decided => member.rests_until(),
-            Subject::Blocks => member.blocks_rest_until(),
+            QuestionSubject::Claims | QuestionSubject::Decided => member.rests_until(),
+            QuestionSubject::Blocks => member.blocks_rest_until(),
         }
     }
 
@@ -303,11 +303,11 @@ impl Upstreams {
     fn time_limit(
         &self,
         member: &Member,
-        subject: Subject,
+        subject: QuestionSubject,
         wanted: &[WantedBlock],
-        others: &[Place],
+        others: &[MemberIndex],
     ) -> Option<Duration> {
-        let can_give = |place: &Place| {
+        let can_give = |place: &MemberIndex| {
             self.members.get(*place).is_some_and(|other| {
                 other.is_rested()
                     && !other.is_failing()
@@ -318,8 +318,8 @@ impl Upstreams {
             })
         };
         match subject {
-            Subject::Blocks => others.iter().any(can_give).then_some(self.answer_timeout),
-            Subject::Claims | Subject::Decided => Some(self.claim_timeout(member)),
+            QuestionSubject::Blocks => others.iter().any(can_give).then_some(self.answer_timeout),
+            QuestionSubject::Claims | QuestionSubject::Decided => Some(self.claim_timeout(member)),
         }
     }
 
@@ -336,15 +336,15 @@ impl Upstreams {
     /// Remembers why a node did not answer, and of whom that says something.
     fn note_failure(
         &self,
-        place: Place,
-        subject: Subject,
+        place: MemberIndex,
+        subject: QuestionSubject,
         patience: Duration,
         error: &FetchError,
         refusals: &mut Refusals,
     ) {
         let Some(member) = self.members.get(place) else { return };
         let said = format!("{}: {error}", member.upstream.name());
-        let is_of_blocks = subject == Subject::Blocks;
+        let is_of_blocks = subject == QuestionSubject::Blocks;
         if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
             refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
             refusals.may_come = true;
@@ -360,7 +360,7 @@ impl Upstreams {
             if patience.is_zero() {
                 refusals.refused.push(said);
             }
-        } else if error.is_refusal() && patience.is_zero() && subject != Subject::Claims {
+        } else if error.is_refusal() && patience.is_zero() && subject != QuestionSubject::Claims {
             // It answers: another is asked for this block, and its word of the tip counts on.
             member.refused(&error.to_string());
             refusals.refused.push(said);
@@ -450,15 +450,15 @@ impl Upstreams {
         &self,
         wanted: &[WantedBlock],
         patience: Duration,
-    ) -> Result<(Place, Vec<Fetched>), UpstreamsError> {
+    ) -> Result<(MemberIndex, Vec<Fetched>), UpstreamsError> {
         let ask = async |upstream: &Upstream| upstream.fetch_blocks(wanted).await;
-        self.ask_any(wanted, patience, Subject::Blocks, ask).await
+        self.ask_any(wanted, patience, QuestionSubject::Blocks, ask).await
     }
 
     /// What is needed to rebuild some blocks, from this node and no other.
     pub async fn fetch_blocks_of(
         &self,
-        place: Place,
+        place: MemberIndex,
         wanted: &[WantedBlock],
     ) -> Result<Vec<Fetched>, UpstreamsError> {
         let member = self.members.get(place).ok_or_else(|| self.none_left())?;
@@ -466,9 +466,9 @@ impl Upstreams {
         fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
     }
 
-    fn none_left_for(&self, subject: Subject) -> UpstreamsError {
+    fn none_left_for(&self, subject: QuestionSubject) -> UpstreamsError {
         match self.members.get(self.decider()) {
-            Some(member) if subject == Subject::Decided && self.members.len() > 1 => {
+            Some(member) if subject == QuestionSubject::Decided && self.members.len() > 1 => {
                 UpstreamsError::Undecided {
                     name: member.upstream.name().to_owned(),
                     said: member.status().to_string(),

@@ -5,7 +5,7 @@
 
 use alloy_primitives::B256;
 
-use super::answers::Call;
+use super::answers::NodeCall;
 
 /// Which block is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,22 +39,22 @@ impl WantedBlock {
         }
     }
 
-    pub(super) fn block_call(&self) -> Call {
+    pub(super) fn block_call(&self) -> NodeCall {
         match self {
             Self::Number(number) => {
-                Call::new("eth_getBlockByNumber", format!("[\"{number:#x}\",true]"))
+                NodeCall::new("eth_getBlockByNumber", format!("[\"{number:#x}\",true]"))
             }
             Self::Hash { hash, .. } => {
-                Call::new("eth_getBlockByHash", format!("[\"{hash}\",true]"))
+                NodeCall::new("eth_getBlockByHash", format!("[\"{hash}\",true]"))
             }
         }
     }
 
-    pub(super) fn receipts_call(&self) -> Call {
+    pub(super) fn receipts_call(&self) -> NodeCall {
         let params = match self {
             Self::Number(number) => format!("[\"{number:#x}\"]"),
             Self::Hash { hash, .. } => format!("[\"{hash}\"]"),
         };
-        Call::new("eth_getBlockReceipts", params)
+        NodeCall::new("eth_getBlockReceipts", params)
     }
 }

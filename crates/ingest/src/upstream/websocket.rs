@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
 use super::address::UpstreamUrl;
-use super::answers::{Answer, Call, Message, decode_message, encode_calls, in_order};
+use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::error::AskError;
 use super::keep_alive::{HeardStream, KeepAlive, Silence};
@@ -31,7 +31,7 @@ const QUEUE_MAX: usize = 64;
 /// For a frame to be written.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) type Stream = WebSocketStream<MaybeTlsStream<HeardStream<TcpStream>>>;
+pub(super) type SocketStream = WebSocketStream<MaybeTlsStream<HeardStream<TcpStream>>>;
 
 /// Who waits for an answer.
 #[derive(Debug)]
@@ -49,18 +49,18 @@ pub(super) struct WebSocket {
     next_id: AtomicU64,
     /// Connections that were made.
     connections: AtomicU64,
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<SocketLink>>,
     news: watch::Sender<Option<Bytes>>,
 }
 
 /// The way to the task that has the connection.
 #[derive(Clone, Debug)]
-struct Link {
-    questions: mpsc::Sender<Question>,
+struct SocketLink {
+    questions: mpsc::Sender<PendingCall>,
 }
 
 #[derive(Debug)]
-struct Question {
+struct PendingCall {
     first_id: u64,
     text: String,
     waiting: Waiting,
@@ -76,7 +76,7 @@ impl WebSocket {
     /// Asks all calls in one message.
     pub(super) async fn ask(
         &self,
-        calls: &[Call],
+        calls: &[NodeCall],
         bytes_max: usize,
     ) -> Result<Vec<Answer>, AskError> {
         let time = self.limits.answer_timeout;
@@ -104,21 +104,25 @@ impl WebSocket {
         self.connections.load(Ordering::Relaxed)
     }
 
-    async fn ask_untimed(&self, calls: &[Call], bytes_max: usize) -> Result<Vec<Answer>, AskError> {
+    async fn ask_untimed(
+        &self,
+        calls: &[NodeCall],
+        bytes_max: usize,
+    ) -> Result<Vec<Answer>, AskError> {
         let count = u64::try_from(calls.len()).unwrap_or(u64::MAX);
         let first_id = self.next_id.fetch_add(count, Ordering::Relaxed);
         let text = encode_calls(calls, first_id);
         let (sender, answered) = oneshot::channel();
         let broken = || AskError::Broken("the connection has ended".to_owned());
         let link = self.connected().await?;
-        let question = Question { first_id, text, waiting: Waiting { sender, bytes_max } };
+        let question = PendingCall { first_id, text, waiting: Waiting { sender, bytes_max } };
         link.questions.send(question).await.map_err(|_| broken())?;
         let answers = answered.await.map_err(|_| broken())??;
         in_order(answers, first_id, calls.len())
     }
 
     /// The connection, made anew if there is none.
-    async fn connected(&self) -> Result<Link, AskError> {
+    async fn connected(&self) -> Result<SocketLink, AskError> {
         let mut kept = self.link.lock().await;
         if let Some(link) = kept.as_ref().filter(|link| !link.questions.is_closed()) {
             return Ok(link.clone());
@@ -127,7 +131,7 @@ impl WebSocket {
         let (questions, asked) = mpsc::channel(QUEUE_MAX);
         self.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(carry(stream, keep_alive, asked, self.news.clone()));
-        let link = Link { questions };
+        let link = SocketLink { questions };
         *kept = Some(link.clone());
         Ok(link)
     }
@@ -137,7 +141,7 @@ impl WebSocket {
 pub(super) async fn connect(
     url: &UpstreamUrl,
     limits: &AskLimits,
-) -> Result<(Stream, KeepAlive), AskError> {
+) -> Result<(SocketStream, KeepAlive), AskError> {
     let connecting = timeout(limits.connect_timeout, connect_untimed(url, limits));
     connecting.await.unwrap_or(Err(AskError::Late(limits.connect_timeout)))
 }
@@ -145,7 +149,7 @@ pub(super) async fn connect(
 async fn connect_untimed(
     url: &UpstreamUrl,
     limits: &AskLimits,
-) -> Result<(Stream, KeepAlive), AskError> {
+) -> Result<(SocketStream, KeepAlive), AskError> {
     let UpstreamUrl { host, port, uri, is_secure, authorization, .. } = url;
     let refused = |error: &dyn std::fmt::Display| AskError::Connect(error.to_string());
     let stream = TcpStream::connect((host.as_str(), *port)).await;
@@ -172,9 +176,9 @@ async fn connect_untimed(
 /// Writes questions and hands out answers until either side ends the connection. Whoever still waits
 /// then hears of it, because its sender is gone.
 async fn carry(
-    stream: Stream,
+    stream: SocketStream,
     mut keep_alive: KeepAlive,
-    mut asked: mpsc::Receiver<Question>,
+    mut asked: mpsc::Receiver<PendingCall>,
     news: watch::Sender<Option<Bytes>>,
 ) {
     let (mut write, mut read) = stream.split();
@@ -200,7 +204,7 @@ async fn carry(
                 }
             }
             question = asked.recv() => {
-                let Some(Question { first_id, text, waiting: own }) = question else { break };
+                let Some(PendingCall { first_id, text, waiting: own }) = question else { break };
                 // Those that gave up would fill the map of a node that never answers.
                 waiting.retain(|_, waiting| !waiting.sender.is_closed());
                 waiting.insert(first_id, own);
@@ -266,7 +270,7 @@ mod tests {
     }
 
     async fn ask(socket: &WebSocket, bytes_max: usize) -> Result<Vec<Answer>, AskError> {
-        socket.ask(&[Call::new("eth_blockNumber", "[]")], bytes_max).await
+        socket.ask(&[NodeCall::new("eth_blockNumber", "[]")], bytes_max).await
     }
 
     /// Seen: a node that had vanished was noticed after two minutes.

@@ -3,10 +3,10 @@
 use chain::BlockRange;
 use ingest::archive::{Archive, Format};
 use ingest::check::check_all;
-use ingest::export::{Exporter, Kind, held_by, plan};
-use ingest::import::Settings as ImportSettings;
+use ingest::export::{ExportFormat, Exporter, held_by, plan};
+use ingest::import::ImportSettings;
 use ingest::prove::Unwatched;
-use ingest::sample::{Payload, Settings};
+use ingest::sample::{Payload, SampleSettings};
 use store::check::Found;
 use store::read::block_on;
 use store::{Reader, StoreError};
@@ -14,8 +14,8 @@ use store::{Reader, StoreError};
 use crate::folder::{DataFolder, settings};
 use crate::made::{blocks, spec, threads, write};
 
-fn chain(block_count: u64) -> Settings {
-    Settings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }
+fn chain(block_count: u64) -> SampleSettings {
+    SampleSettings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }
 }
 
 fn imported(block_count: u64) -> DataFolder {
@@ -114,7 +114,7 @@ fn an_export_goes_on_when_a_writer_retires_the_files_of_its_view() {
         view: &view,
         store: &store,
         network: "sample",
-        kind: Kind::Archive(Format::Ere),
+        kind: ExportFormat::Archive(Format::Ere),
         folder: to.path(),
         threads: threads(2),
         progress: &Unwatched,

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveError, Fault, Format};
+use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
 use ingest::pool::map_in_order;
-use ingest::prove::Report;
-use ingest::sample::{Payload, Settings};
+use ingest::prove::ProofReport;
+use ingest::sample::{Payload, SampleSettings};
 
 use crate::made::{blocks, prove, read_all, threads, write};
 
@@ -14,15 +14,15 @@ use crate::made::{blocks, prove, read_all, threads, write};
 const EVERY_BIT: &str = "QUIPU_FLIP_EVERY_BIT";
 
 struct Sound {
-    settings: Settings,
+    settings: SampleSettings,
     bytes: Vec<u8>,
     content: Vec<Candidate>,
-    report: Report,
+    report: ProofReport,
 }
 
 /// A small archive: blocks `first..end` of a sample chain.
 fn sound(format: Format, first: usize, end: usize) -> Sound {
-    let settings = Settings {
+    let settings = SampleSettings {
         seed: 9,
         block_count: u64::try_from(end).unwrap(),
         txs_per_block: 2,
@@ -36,7 +36,10 @@ fn sound(format: Format, first: usize, end: usize) -> Sound {
 }
 
 /// Reads and proves an archive in memory.
-fn take(settings: &Settings, bytes: Vec<u8>) -> Result<(Vec<Candidate>, Report), ArchiveError> {
+fn take(
+    settings: &SampleSettings,
+    bytes: Vec<u8>,
+) -> Result<(Vec<Candidate>, ProofReport), ArchiveError> {
     let archive = Archive::from_source("damaged".to_owned(), bytes)?;
     let report = prove(&archive, settings, 1)?;
     Ok((read_all(&archive)?, report))
@@ -116,7 +119,7 @@ fn bytes_after_the_index_are_refused() {
     let length = bytes.len();
     bytes.extend_from_slice(&[0; 8]);
     let error = take(&settings, bytes).unwrap_err();
-    assert!(matches!(*error.fault, Fault::AfterIndex), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::AfterIndex), "{error}");
     assert_eq!(error.offset, u64::try_from(length).unwrap());
 }
 
@@ -138,7 +141,7 @@ fn a_truncated_file_says_where_and_what_was_expected() {
 
 #[test]
 fn bytes_of_another_kind_are_refused_at_once() {
-    let settings = Settings::default();
+    let settings = SampleSettings::default();
     for bytes in [b"".to_vec(), b"PK\x03\x04 and so on".to_vec(), vec![0; 4096]] {
         let error = take(&settings, bytes).unwrap_err();
         assert!(error.to_string().contains("not an e2store file"), "{error}");
@@ -172,5 +175,5 @@ fn a_false_total_difficulty_is_refused_by_block() {
     let archive = Archive::open(&paths[0]).unwrap();
     let error = prove(&archive, &one.settings, 1).unwrap_err();
     assert_eq!(error.block, Some(32));
-    assert!(matches!(*error.fault, Fault::TotalDifficulty { .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::TotalDifficulty { .. }), "{error}");
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Once};
 
 use ingest::archive::{Archive, Format};
 use ingest::prove::check_name;
-use ingest::sample::{Payload, Settings};
+use ingest::sample::{Payload, SampleSettings};
 use segment::FOOTER_BYTES;
 use store::disk::Folder;
 use store::read::Inline;
@@ -21,8 +21,8 @@ use crate::check::check;
 use crate::folder::{DataFolder, settings as import_settings};
 use crate::made::{blocks, prove, proven_blocks, read_all, spec, write};
 
-fn settings() -> Settings {
-    Settings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }
+fn settings() -> SampleSettings {
+    SampleSettings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }
 }
 
 /// The data folder that today's code writes.

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use alloy_primitives::keccak256;
 use chain::trust::Anchors;
 use chain::{Block, ChainSpec, Verified};
-use ingest::import::{ImportError, Importer, Outcome, Settings};
+use ingest::import::{ImportError, ImportSettings, Importer, Outcome};
 use ingest::prove::Unwatched;
 use store::disk::Folder;
 use store::read::{Inline, block_on};
-use store::{Before, Limits, Reader, Store, View, Wanted, Writer};
+use store::{GasAndLogsBefore, Limits, Reader, Store, View, Wanted, Writer};
 use tempfile::TempDir;
 
 use crate::made::threads;
 
 /// How the tests import unless they say otherwise.
-pub(crate) fn settings() -> Settings {
-    Settings {
+pub(crate) fn settings() -> ImportSettings {
+    ImportSettings {
         is_unanchored_allowed: false,
         is_without_receipts_allowed: false,
         blocks: None,
@@ -44,7 +44,11 @@ impl DataFolder {
         Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap())
     }
 
-    pub(crate) fn import(&self, file: &Path, settings: Settings) -> Result<Outcome, ImportError> {
+    pub(crate) fn import(
+        &self,
+        file: &Path,
+        settings: ImportSettings,
+    ) -> Result<Outcome, ImportError> {
         let store = self.store();
         store.read_head(self.spec.clone()).unwrap();
         let mut writer = Writer::open(store, self.spec.clone()).unwrap();
@@ -52,7 +56,7 @@ impl DataFolder {
         Importer { writer: &mut writer, spec, anchors, settings, progress }.import_file(file)
     }
 
-    pub(crate) fn import_all(&self, files: &[PathBuf], settings: Settings) {
+    pub(crate) fn import_all(&self, files: &[PathBuf], settings: ImportSettings) {
         for file in files {
             self.import(file, settings).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -106,7 +110,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         let found = block_on(view.find_transaction(reader, hash, Wanted::Receipt)).unwrap();
         assert!(found.as_ref() == Some(&read), "block {number}, transaction {index}");
         if let Some(receipts) = &block.receipts {
-            assert_eq!(read.before, Some(Before { gas: gas_before, logs: logs_before }));
+            assert_eq!(read.before, Some(GasAndLogsBefore { gas: gas_before, logs: logs_before }));
             let fields = &receipts[index as usize].fields;
             assert!(row.receipt.unwrap().to_fields(gas_before) == *fields);
             gas_before = fields.cumulative_gas_used;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chain::{BlockRange, ChainSpec};
 use ingest::archive::{Archive, Format};
 use ingest::import::{ImportError, Outcome};
-use ingest::sample::{Payload, Settings};
+use ingest::sample::{Payload, SampleSettings};
 use store::read::block_on;
 use store::{Reader, Wanted};
 
@@ -15,8 +15,8 @@ use crate::made::{blocks, proven_blocks, spec, threads, write};
 use crate::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
-fn chain() -> Settings {
-    Settings { seed: 3, block_count: 300, txs_per_block: 2, payload: Payload::Small }
+fn chain() -> SampleSettings {
+    SampleSettings { seed: 3, block_count: 300, txs_per_block: 2, payload: Payload::Small }
 }
 
 /// The chain in archives of these blocks each.
@@ -107,7 +107,7 @@ fn what_links_to_nothing_is_refused_and_leaves_nothing() {
 #[test]
 fn another_chain_is_refused_where_it_meets_what_is_held() {
     let (_folder, files) = archives(&[(0, 99)]);
-    let other = Settings { seed: 4, ..chain() };
+    let other = SampleSettings { seed: 4, ..chain() };
     let other_folder = tempfile::tempdir().unwrap();
     let other_files = write(other_folder.path(), Format::Ere, &blocks(&other)[100..200]);
     let data = DataFolder::new(&spec(&chain()));

@@ -3,8 +3,8 @@
 //! The files are put together here entry by entry, not by our own writer.
 
 use chain::Candidate;
-use ingest::archive::{Archive, ArchiveError, Fault, Format};
-use ingest::sample::{Payload, Settings};
+use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
+use ingest::sample::{Payload, SampleSettings};
 
 use crate::made::{blocks, prove, read_all, write};
 
@@ -23,8 +23,8 @@ const PROOF: [u8; 2] = [11, 0];
 const ERE_INDEX: [u8; 2] = [0x67, 0x32];
 const ERA1_INDEX: [u8; 2] = [0x66, 0x32];
 
-fn settings() -> Settings {
-    Settings { seed: 11, block_count: 70, txs_per_block: 2, payload: Payload::Small }
+fn settings() -> SampleSettings {
+    SampleSettings { seed: 11, block_count: 70, txs_per_block: 2, payload: Payload::Small }
 }
 
 /// Blocks 60 to 66, across the merge, and their entries by our own writer.
@@ -143,7 +143,10 @@ fn an_index_that_misses_or_doubles_a_component_is_refused() {
         vec![HEADER, BODY, SLIM_RECEIPTS, TOTAL_DIFFICULTY, TOTAL_DIFFICULTY],
     ] {
         let error = take(pack(&entries, ERE_INDEX, &slots, 60)).unwrap_err();
-        let is_told = matches!(*error.fault, Fault::EntryCount { .. } | Fault::IndexTarget { .. });
+        let is_told = matches!(
+            *error.fault,
+            ArchiveFault::EntryCount { .. } | ArchiveFault::IndexTarget { .. }
+        );
         assert!(is_told, "{error}");
     }
 }
@@ -161,7 +164,7 @@ fn entries_that_the_index_does_not_count_are_refused() {
     let body = entries.iter().position(|entry| entry.tag == BODY).unwrap();
     entries.remove(body);
     let error = take(pack(&entries, ERE_INDEX, &[HEADER], 60)).unwrap_err();
-    assert!(matches!(*error.fault, Fault::IndexSlots { found: 1, .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::IndexSlots { found: 1, .. }), "{error}");
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn total_difficulties_that_no_accumulator_proves_are_refused() {
     let (_, mut entries) = sound();
     entries.retain(|entry| entry.tag != ACCUMULATOR);
     let error = take(pack(&entries, ERE_INDEX, &SLOTS, 60)).unwrap_err();
-    assert!(matches!(*error.fault, Fault::NoAccumulator { .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::NoAccumulator { .. }), "{error}");
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn an_accumulator_over_other_blocks_is_refused() {
     let place = entries.iter().position(|entry| entry.tag == ACCUMULATOR).unwrap();
     entries[place].data[0] ^= 1;
     let error = take(pack(&entries, ERE_INDEX, &SLOTS, 60)).unwrap_err();
-    assert!(matches!(*error.fault, Fault::Accumulator { .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::Accumulator { .. }), "{error}");
 }
 
 #[test]
@@ -235,7 +238,7 @@ fn an_era1_index_must_point_to_headers() {
         }
     }
     let error = take(moved).unwrap_err();
-    assert!(matches!(*error.fault, Fault::IndexOffset { what: "header", .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::IndexOffset { what: "header", .. }), "{error}");
 }
 
 #[test]
@@ -249,6 +252,6 @@ fn an_entry_that_inflates_without_end_is_refused() {
     }
     entries[place].data = encoder.into_inner().unwrap();
     let error = take(pack(&entries, ERE_INDEX, &SLOTS, 60)).unwrap_err();
-    assert!(matches!(*error.fault, Fault::InflatedTooLarge { .. }), "{error}");
+    assert!(matches!(*error.fault, ArchiveFault::InflatedTooLarge { .. }), "{error}");
     assert_eq!(error.block, Some(60));
 }

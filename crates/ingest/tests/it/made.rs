@@ -8,15 +8,15 @@ use alloy_consensus::Header;
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Verified, decode_header, hash_header};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
-use ingest::prove::{NO_POINTS, Prover, Report, Unwatched};
-use ingest::sample::{NETWORK_NAME, Settings, generate, genesis};
+use ingest::prove::{NO_POINTS, ProofReport, Prover, Unwatched};
+use ingest::sample::{NETWORK_NAME, SampleSettings, generate, genesis};
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
 /// The first blocks of a sample chain.
-pub(crate) fn blocks(settings: &Settings) -> Vec<Candidate> {
+pub(crate) fn blocks(settings: &SampleSettings) -> Vec<Candidate> {
     let mut blocks = Vec::new();
     let made: Result<(), Infallible> = generate(settings, threads(2), |block| {
         blocks.push(block);
@@ -26,7 +26,7 @@ pub(crate) fn blocks(settings: &Settings) -> Vec<Candidate> {
     blocks
 }
 
-pub(crate) fn spec(settings: &Settings) -> ChainSpec {
+pub(crate) fn spec(settings: &SampleSettings) -> ChainSpec {
     ChainSpec::from_genesis(NETWORK_NAME, &genesis(settings)).unwrap()
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn write(folder: &Path, format: Format, blocks: &[Candidate]) -> Vec<
 /// Proves an archive of a sample chain.
 pub(crate) fn prove<S: ReadAt>(
     archive: &Archive<S>,
-    settings: &Settings,
+    settings: &SampleSettings,
     thread_count: usize,
-) -> Result<Report, ArchiveError> {
+) -> Result<ProofReport, ArchiveError> {
     let spec = spec(settings);
     let anchors = Anchors::of(&spec);
     let threads = threads(thread_count);

@@ -5,16 +5,16 @@ use std::path::Path;
 use chain::Candidate;
 use ingest::archive::{Archive, ArchiveName, ArchiveWriter, ChecksumList, Format, WriteError};
 use ingest::prove::check_name;
-use ingest::sample::{NETWORK_NAME, Payload, Settings};
+use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
 
 use crate::made::{blocks, prove, read_all, write};
 
-fn settings(seed: u64, block_count: u64) -> Settings {
-    Settings { seed, block_count, txs_per_block: 3, payload: Payload::Small }
+fn settings(seed: u64, block_count: u64) -> SampleSettings {
+    SampleSettings { seed, block_count, txs_per_block: 3, payload: Payload::Small }
 }
 
 /// Writes, reads, proves; every block must come back the same.
-fn check(settings: &Settings, format: Format, blocks: &[Candidate]) {
+fn check(settings: &SampleSettings, format: Format, blocks: &[Candidate]) {
     let folder = tempfile::tempdir().unwrap();
     let paths = write(folder.path(), format, blocks);
     let mut read = Vec::new();
@@ -69,7 +69,7 @@ fn blocks_without_receipts_are_labelled_and_come_back_without() {
 
 #[test]
 fn a_run_past_8192_blocks_is_cut_at_the_era() {
-    let settings = Settings { txs_per_block: 0, ..settings(5, 8200) };
+    let settings = SampleSettings { txs_per_block: 0, ..settings(5, 8200) };
     let blocks = blocks(&settings);
     let folder = tempfile::tempdir().unwrap();
     // From the middle, so that the files are short and the cut is inside.

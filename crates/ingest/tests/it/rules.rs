@@ -5,13 +5,13 @@ use alloy_consensus::Header;
 use alloy_primitives::B64;
 use chain::ChainSpec;
 use ingest::archive::{Archive, ArchiveError, Format};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, Settings};
+use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings};
 
 use crate::folder::{DataFolder, settings as import_settings};
 use crate::made::{blocks, prove, proven_blocks, relinked, spec, write};
 
-fn settings(block_count: u64) -> Settings {
-    Settings { seed: 11, block_count, txs_per_block: 1, payload: Payload::Small }
+fn settings(block_count: u64) -> SampleSettings {
+    SampleSettings { seed: 11, block_count, txs_per_block: 1, payload: Payload::Small }
 }
 
 /// What is said of the chain with this header of block `number`. Who does not know its forks takes

@@ -13,9 +13,9 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{Address, B256, U256, address, b256};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Fork, Start, Verifier};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, Settings, generate, genesis};
+use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings, generate, genesis};
 
-fn make(settings: &Settings, threads: usize) -> Vec<Candidate> {
+fn make(settings: &SampleSettings, threads: usize) -> Vec<Candidate> {
     let mut blocks = Vec::new();
     let threads = NonZeroUsize::new(threads).unwrap();
     generate(settings, threads, |block| -> Result<(), Infallible> {
@@ -26,12 +26,12 @@ fn make(settings: &Settings, threads: usize) -> Vec<Candidate> {
     blocks
 }
 
-fn spec(settings: &Settings) -> ChainSpec {
+fn spec(settings: &SampleSettings) -> ChainSpec {
     ChainSpec::from_genesis(NETWORK_NAME, &genesis(settings)).unwrap()
 }
 
 /// Makes the chain and sends every block through the door.
-fn verified(settings: &Settings) -> Vec<Block> {
+fn verified(settings: &SampleSettings) -> Vec<Block> {
     let spec = spec(settings);
     let anchors = Anchors::of(&spec);
     let mut verifier = Verifier::new(&spec, &anchors, Start::At(0));
@@ -44,8 +44,8 @@ fn verified(settings: &Settings) -> Vec<Block> {
         .collect()
 }
 
-fn short() -> Settings {
-    Settings { block_count: 260, ..Settings::default() }
+fn short() -> SampleSettings {
+    SampleSettings { block_count: 260, ..SampleSettings::default() }
 }
 
 /// The chain of [`short`].
@@ -72,7 +72,7 @@ fn chains_of_any_seed_and_size_verify() {
             (7, Payload::Small),
             (60, Payload::Mainnet),
         ] {
-            verified(&Settings { seed, block_count: 160, txs_per_block, payload });
+            verified(&SampleSettings { seed, block_count: 160, txs_per_block, payload });
         }
     }
 }
@@ -84,29 +84,30 @@ fn a_genesis_file_names_the_same_chain() {
     let read = ChainSpec::from_genesis(NETWORK_NAME, &serde_json::from_str(&json).unwrap());
     assert_eq!(read.unwrap().genesis_hash(), spec(&settings).genesis_hash());
     let hash = |settings| spec(&settings).genesis_hash();
-    assert_eq!(hash(short()), hash(Settings { block_count: 1, ..short() }));
-    assert_ne!(hash(short()), hash(Settings { seed: 2, ..short() }));
-    assert_ne!(hash(short()), hash(Settings { txs_per_block: 21, ..short() }));
-    assert_ne!(hash(short()), hash(Settings { payload: Payload::Mainnet, ..short() }));
+    assert_eq!(hash(short()), hash(SampleSettings { block_count: 1, ..short() }));
+    assert_ne!(hash(short()), hash(SampleSettings { seed: 2, ..short() }));
+    assert_ne!(hash(short()), hash(SampleSettings { txs_per_block: 21, ..short() }));
+    assert_ne!(hash(short()), hash(SampleSettings { payload: Payload::Mainnet, ..short() }));
 }
 
 #[test]
 fn equal_settings_give_equal_bytes_on_any_number_of_threads() {
     for payload in [Payload::Small, Payload::Mainnet] {
-        let settings = Settings { block_count: 150, payload, ..Settings::default() };
+        let settings = SampleSettings { block_count: 150, payload, ..SampleSettings::default() };
         let one = make(&settings, 1);
         assert!(one == make(&settings, 1));
         assert!(one == make(&settings, 5));
-        let half = make(&Settings { block_count: 75, ..settings }, 3);
+        let half = make(&SampleSettings { block_count: 75, ..settings }, 3);
         assert!(half == one[..75], "a longer chain begins with the shorter one");
     }
 }
 
 #[test]
 fn the_chain_of_today_is_the_chain_of_yesterday() {
-    let tip = |settings: &Settings| chain::hash_header(&make(settings, 2).last().unwrap().header);
+    let tip =
+        |settings: &SampleSettings| chain::hash_header(&make(settings, 2).last().unwrap().header);
     assert_eq!(tip(&short()), SMALL_TIP, "the default chain has changed");
-    let mainnet = Settings { payload: Payload::Mainnet, ..short() };
+    let mainnet = SampleSettings { payload: Payload::Mainnet, ..short() };
     assert_eq!(tip(&mainnet), MAINNET_TIP, "the chain with mainnet's sizes has changed");
 }
 
@@ -191,7 +192,7 @@ fn forks_begin_where_they_should() {
 #[test]
 fn senders_nonces_count_up_from_zero() {
     let mut next: BTreeMap<Address, u64> = BTreeMap::new();
-    for block in verified(&Settings { txs_per_block: 60, ..short() }) {
+    for block in verified(&SampleSettings { txs_per_block: 60, ..short() }) {
         for transaction in &block.transactions {
             let expected = next.entry(transaction.sender).or_default();
             assert_eq!(transaction.envelope.nonce(), *expected, "{}", transaction.sender);
@@ -203,7 +204,7 @@ fn senders_nonces_count_up_from_zero() {
 
 #[test]
 fn fees_and_gas_are_plausible() {
-    let settings = Settings { payload: Payload::Mainnet, ..short() };
+    let settings = SampleSettings { payload: Payload::Mainnet, ..short() };
     let spec = spec(&settings);
     for block in verified(&settings) {
         let header = &block.header;
@@ -396,7 +397,7 @@ fn count_features(block: &Block, mut count: impl FnMut(String)) {
 #[test]
 fn the_payload_of_mainnet_has_its_sizes() {
     let settings =
-        Settings { block_count: 300, txs_per_block: 100, payload: Payload::Mainnet, seed: 5 };
+        SampleSettings { block_count: 300, txs_per_block: 100, payload: Payload::Mainnet, seed: 5 };
     let mut sizes = Vec::new();
     let mut log_count = 0;
     let mut addresses: BTreeMap<Address, usize> = BTreeMap::new();

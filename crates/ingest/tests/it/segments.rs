@@ -6,7 +6,7 @@ use alloy_rlp::{BufMut, Encodable, Header};
 use chain::trust::Anchors;
 use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
 use ingest::archive::Archive;
-use ingest::sample::{Payload, Settings};
+use ingest::sample::{Payload, SampleSettings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, SegmentWriter,
     Tables, Wanted, WriteFault, count_block, groups, is_counted,
@@ -16,7 +16,7 @@ use crate::made::{blocks, proven_blocks, spec};
 use crate::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
-fn verified(settings: &Settings) -> Vec<Verified<Block>> {
+fn verified(settings: &SampleSettings) -> Vec<Verified<Block>> {
     let spec = spec(settings);
     let anchors = Anchors::of(&spec);
     let mut verifier = Verifier::new(&spec, &anchors, Start::At(0));
@@ -165,8 +165,8 @@ fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
     bytes
 }
 
-fn settings(payload: Payload) -> Settings {
-    Settings { seed: 5, block_count: 200, txs_per_block: 6, payload }
+fn settings(payload: Payload) -> SampleSettings {
+    SampleSettings { seed: 5, block_count: 200, txs_per_block: 6, payload }
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn every_block_of_the_sample_chain_comes_back_to_the_byte() {
 fn headers_share_a_page_until_their_blocks_have_512_transactions() {
     for txs_per_block in [600, 150, 1] {
         let settings =
-            Settings { seed: 5, block_count: 40, txs_per_block, payload: Payload::Small };
+            SampleSettings { seed: 5, block_count: 40, txs_per_block, payload: Payload::Small };
         let blocks = verified(&settings);
         let segment = open(&check(&blocks)).unwrap();
         let (mut first, mut sum, mut page_count) = (0, 0, 0);
@@ -281,7 +281,7 @@ fn a_census_may_be_taken_in_any_order() {
 
 #[test]
 fn every_flipped_byte_gives_an_error_or_the_same_answers() {
-    let settings = Settings { block_count: 40, txs_per_block: 1, ..settings(Payload::Small) };
+    let settings = SampleSettings { block_count: 40, txs_per_block: 1, ..settings(Payload::Small) };
     let blocks = &verified(&settings)[24..34];
     let bytes = write(blocks);
     let answers = |bytes: &[u8]| -> Result<Vec<Vec<Vec<u8>>>, Corrupt> {

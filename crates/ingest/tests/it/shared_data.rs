@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use chain::accumulator::EpochRoots;
-use chain::trust::{Anchors, Status};
+use chain::trust::{Anchors, TrustStatus};
 use chain::{
     Body, Candidate, ChainSpec, Start, StepFields, Verifier, check_step, decode_header,
     decode_receipts,
@@ -55,7 +55,7 @@ fn real_era1_files_are_proven_and_mainnets_anchored_by_their_accumulators() {
         let proven = finding.outcome.unwrap();
         let is_mainnet = finding.path.to_string_lossy().contains("mainnet");
         let is_anchored =
-            proven.statuses.iter().all(|(_, status)| matches!(status, Status::Anchored(_)));
+            proven.statuses.iter().all(|(_, status)| matches!(status, TrustStatus::Anchored(_)));
         assert_eq!(is_anchored, is_mainnet, "{}", finding.path.display());
     }
 }

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use chain::trust::{Anchor, Anchors};
 use ingest::archive::{Format, Remedy};
 use ingest::prove::Unwatched;
-use ingest::sample::{Payload, Settings};
+use ingest::sample::{Payload, SampleSettings};
 use ingest::survey::{Finding, Job, find_archives, survey};
 
 use crate::made::{blocks, spec, threads, write};
 
-fn settings(seed: u64) -> Settings {
-    Settings { seed, block_count: 100, txs_per_block: 1, payload: Payload::Small }
+fn settings(seed: u64) -> SampleSettings {
+    SampleSettings { seed, block_count: 100, txs_per_block: 1, payload: Payload::Small }
 }
 
-fn survey_paths(settings: &Settings, paths: &[PathBuf], anchors: &[Anchor]) -> Vec<Finding> {
+fn survey_paths(settings: &SampleSettings, paths: &[PathBuf], anchors: &[Anchor]) -> Vec<Finding> {
     let spec = spec(settings);
     let trusted = anchors
         .iter()
@@ -81,7 +81,7 @@ fn a_file_that_does_not_follow_the_one_before_is_refused() {
 
 /// A chain that shares its first `fork` blocks with another and then goes its own way: from there
 /// on other transactions, with the true links.
-fn forged(settings: &Settings, fork: usize) -> Vec<chain::Candidate> {
+fn forged(settings: &SampleSettings, fork: usize) -> Vec<chain::Candidate> {
     let mut made = blocks(settings);
     let mut parent_hash = chain::hash_header(&made[fork - 1].header);
     for block in &mut made[fork..] {

@@ -11,7 +11,7 @@ use crate::json::block::{list_items, put_full_block, put_hashed_block, put_heade
 use crate::json::{put_data, put_quantity};
 use crate::params::BlockRef;
 use crate::raw;
-use crate::reply::Shared;
+use crate::reply::CachedResult;
 
 impl Context<'_> {
     pub(super) async fn block(
@@ -29,7 +29,7 @@ impl Context<'_> {
         if let Some(key) = key
             && let Some(kept) = self.cache.find(key)
         {
-            return Ok(Some(Shared { key, kept }));
+            return Ok(Some(CachedResult { key, kept }));
         }
         let begin = out.len();
         if is_full {

@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::decode_header;
-use store::{Before, Reader, StoredBlock, StoredTransaction, Wanted};
+use store::{GasAndLogsBefore, Reader, StoredBlock, StoredTransaction, Wanted};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -15,7 +15,7 @@ use crate::json::transaction::{TransactionLocation, put_transaction};
 use crate::json::{NotABlock, put_data, put_list, try_put_list};
 use crate::params::BlockRef;
 use crate::raw;
-use crate::reply::Shared;
+use crate::reply::CachedResult;
 
 impl Context<'_> {
     pub(super) async fn transaction(&self, on: &mut Answering<'_>, hash: B256) -> CallResult {
@@ -57,7 +57,7 @@ impl Context<'_> {
         let Some(kept) = self.cache.find(key) else { return Ok(None) };
         let canonical = self.view.read_hash(reader, kept.number).await?;
         let is_canonical = canonical == Some(kept.block_hash);
-        Ok(is_canonical.then_some(Shared { key, kept }))
+        Ok(is_canonical.then_some(CachedResult { key, kept }))
     }
 
     pub(super) async fn transaction_at(
@@ -87,7 +87,7 @@ impl Context<'_> {
         let Some(block) = self.block_with_receipts(on, block).await? else { return null(on.out) };
         let header = decode_header(&block.header.rlp).map_err(|_| CallFailure::NotABlock)?;
         let facts = facts_of(&block.header, &header);
-        let mut before = Before::default();
+        let mut before = GasAndLogsBefore::default();
         // Every row has its receipt: the block is one whose receipts are held.
         let rows = block.rows.iter().zip(block.rows.hashes()).zip(block.rows.blooms()).zip(0..);
         try_put_list(on.out, rows, |out, (((row, hash), bloom), index)| {

@@ -14,7 +14,7 @@ use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
 use super::response::{HttpAnswer, whole};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
-use crate::reply::{Reply, Shared};
+use crate::reply::{CachedResult, Reply};
 
 /// Shorter answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 1024;
@@ -119,7 +119,7 @@ async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option
         // Its blocks are not cut at bytes.
         Coding::Brotli => return None,
     };
-    let Shared { key, kept } = reply.source()?;
+    let CachedResult { key, kept } = reply.source()?;
     let key = key.in_form(form);
     let [begin, plain, end] = reply.parts();
     if begin.len() > splice::BEGIN_BYTES_MAX {

@@ -5,7 +5,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable as _;
 use chain::decode_header;
-use store::{BlockFacts, HashedBlock, Others, StoredBlock, StoredHeader};
+use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader};
 
 use super::transaction::{TransactionLocation, put_transaction};
 use super::{NotABlock, Object, put_data, put_list, try_put_list};
@@ -48,7 +48,7 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
 fn put_block(
     out: &mut Vec<u8>,
     stored: &StoredHeader,
-    others: &Others,
+    others: &BlockExtras,
     put_transactions: impl FnOnce(&mut Vec<u8>, &Header) -> Result<(), NotABlock>,
 ) -> Result<(), NotABlock> {
     let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;

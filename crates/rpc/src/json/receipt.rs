@@ -4,7 +4,7 @@ use alloy_consensus::Eip658Value;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::Bloom;
 use chain::{ChainSpec, TxFields};
-use store::{Before, LogView, ReceiptView, RowView};
+use store::{GasAndLogsBefore, LogView, ReceiptView, RowView};
 
 use super::transaction::TransactionLocation;
 use super::{NotABlock, Object, put_data, put_list};
@@ -16,7 +16,7 @@ pub(crate) fn put_receipt(
     row: RowView<'_>,
     (receipt, bloom): (ReceiptView<'_>, &Bloom),
     place: TransactionLocation<'_>,
-    before: Before,
+    before: GasAndLogsBefore,
 ) -> Result<(), NotABlock> {
     let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);

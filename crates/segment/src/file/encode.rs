@@ -18,7 +18,7 @@ use crate::bytes::{put_length, put_varint, wide};
 use crate::corrupt::PageFault;
 use crate::page::{Deflater, RowHead, RowPage};
 use crate::row::{
-    Payload, ReceiptHead, RowContext, RowSource, Senders, count_row, decode_row, encode_row,
+    ReceiptHead, RowContext, RowPayload, RowSource, Senders, count_row, decode_row, encode_row,
 };
 use crate::row_set::{LogView, ReceiptView, Row, RowView};
 use crate::tables::{Census, Codebook, Tables};
@@ -175,7 +175,7 @@ struct GroupMaker<'a> {
     deflater: &'a mut Deflater,
     page: RowPage,
     /// The long bytes of the page's rows.
-    payloads: Vec<Payload>,
+    payloads: Vec<RowPayload>,
     group: EncodedGroup,
 }
 
@@ -184,7 +184,7 @@ struct ExactRow {
     tokens: Vec<u8>,
     receipt_token_bytes: usize,
     receipt: Option<ReceiptHead>,
-    payloads: Vec<Payload>,
+    payloads: Vec<RowPayload>,
     signature: [u8; 64],
 }
 

@@ -30,7 +30,7 @@ const HAS_RECEIPTS: u32 = 1 << 0;
 
 /// What a segment says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct SegmentFacts {
     /// The blocks.
     pub range: BlockRange,
     /// The hash of the block before the first.
@@ -55,7 +55,7 @@ pub struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// What the segment says about itself. Its range and the digest are the file's name.
-    pub facts: Facts,
+    pub facts: SegmentFacts,
     /// SHA-256 of everything before the footer.
     pub digest: [u8; DIGEST_BYTES],
     pub(super) tail_bytes: u64,
@@ -132,7 +132,7 @@ impl Footer {
             receipt_payload_bytes,
             tail_bytes,
         ] = numbers;
-        let facts = Facts {
+        let facts = SegmentFacts {
             range: BlockRange::from_count(first, block_count)
                 .filter(|range| SegmentShape::of(*range).is_some())
                 .ok_or(Corrupt::Range { first, block_count })?,
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn footer(first: u64, count: u64) -> Footer {
-        let facts = Facts {
+        let facts = SegmentFacts {
             range: BlockRange::from_count(first, count).unwrap(),
             parent_hash: B256::repeat_byte(1),
             last_hash: B256::repeat_byte(2),

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use alloy_primitives::{B256, Bytes};
 
-use super::footer::{Facts, Footer};
+use super::footer::{Footer, SegmentFacts};
 use super::parts::PartPages;
-use super::row_pages::{RowPage, RowPages};
+use super::row_pages::{RowPageEntry, RowPages};
 use super::shape::GROUP_BLOCKS;
 use super::{BlockEntry, PageEntry, PageKind, SegmentTail};
 use crate::bytes::{Cursor, wide};
 use crate::corrupt::{Corrupt, PageFault, RowFault};
-use crate::page::{Before, Inflater, Rows, RowsRoom};
+use crate::page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
@@ -70,7 +70,7 @@ pub struct RowPosition {
     /// Position in the block.
     pub index: u64,
     /// Gas used and logs in the block before it, where receipts are held and wanted.
-    pub before: Option<Before>,
+    pub before: Option<GasAndLogsBefore>,
 }
 
 /// What the bytes of a segment are for.
@@ -106,7 +106,7 @@ pub struct HeaderRecord {
 
 /// A block's parts beside its transactions, as raw RLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Others {
+pub struct BlockExtras {
     /// The list of ommers.
     pub ommers: Bytes,
     /// The list of withdrawals, from Shanghai on.
@@ -226,7 +226,7 @@ impl Segment {
 
     /// What the segment says about itself.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &SegmentFacts {
         &self.footer.facts
     }
 
@@ -312,7 +312,7 @@ impl Segment {
 
     /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
     pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
-        let RowPage { page, start, first_ordinal, .. } = self.row_pages.get(row_page)?;
+        let RowPageEntry { page, start, first_ordinal, .. } = self.row_pages.get(row_page)?;
         let after = page.checked_add(1)?;
         // Where the next one follows at once, its entry lies beside this one and tells the end.
         let next = row_page.checked_add(1).and_then(|next| self.row_pages.get(next));
@@ -447,7 +447,7 @@ impl Segment {
         place: &PagePlace,
         bytes: &[u8],
         number: u64,
-    ) -> Result<Others, Corrupt> {
+    ) -> Result<BlockExtras, Corrupt> {
         let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
         let (plain, skipped) = (Bytes::from(opened), self.skipped(&self.other_pages, number));
         let mut cursor = Cursor::new(&plain);
@@ -455,7 +455,7 @@ impl Segment {
         let (ommers, withdrawals) =
             nth(skipped, &mut read).map_err(|fault| corrupt(place, fault))?;
         let withdrawals = Some(withdrawals).filter(|list| !list.is_empty());
-        Ok(Others {
+        Ok(BlockExtras {
             ommers: plain.slice_ref(ommers),
             withdrawals: withdrawals.map(|list| plain.slice_ref(list)),
         })

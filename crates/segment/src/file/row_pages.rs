@@ -32,7 +32,7 @@ struct PackedPage {
 
 /// A page of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RowPage {
+pub(super) struct RowPageEntry {
     /// Which page of the segment it is.
     pub(super) page: usize,
     /// Where it begins in the file.
@@ -85,9 +85,9 @@ impl RowPages {
     }
 
     /// One of the pages.
-    pub(super) fn get(&self, number: usize) -> Option<RowPage> {
+    pub(super) fn get(&self, number: usize) -> Option<RowPageEntry> {
         let entry = self.entries.get(number)?;
-        Some(RowPage {
+        Some(RowPageEntry {
             page: usize::try_from(entry.page).ok()?,
             start: u64::from(entry.start_high) << u32::BITS | u64::from(entry.start_low),
             first_ordinal: entry.first_ordinal.into(),
@@ -126,7 +126,7 @@ mod tests {
             let first = wide(expected.iter().position(|it| it == number).unwrap());
             let (page_number, block) = (number * 3, *number);
             let start = wide(*number) << 34;
-            let found = RowPage { page: page_number, start, first_ordinal: first, block };
+            let found = RowPageEntry { page: page_number, start, first_ordinal: first, block };
             assert_eq!(page, found);
             let rows = expected.iter().filter(|it| *it == number).count();
             assert_eq!(pages.end_ordinal(*number), first + wide(rows));

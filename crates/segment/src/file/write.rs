@@ -14,7 +14,7 @@ use chain::BlockRange;
 use sha2::{Digest, Sha256};
 
 use super::encode::{EncodedGroup, Encoder};
-use super::footer::{Facts, Footer};
+use super::footer::{Footer, SegmentFacts};
 use super::shape::{GROUP_BLOCKS, SegmentShape};
 use super::write_fault::WriteFault;
 use super::{BlockEntry, PageEntry, PageKind, tail};
@@ -24,7 +24,7 @@ use crate::tables::Tables;
 /// Puts groups in order and ends the file.
 #[derive(Debug)]
 pub struct SegmentWriter {
-    facts: Facts,
+    facts: SegmentFacts,
     tables: Arc<Tables>,
     next: u64,
     hasher: Sha256,
@@ -41,7 +41,7 @@ impl SegmentWriter {
         if SegmentShape::of(range).is_none() {
             return Err(WriteFault::Shape(range));
         }
-        let facts = Facts {
+        let facts = SegmentFacts {
             range,
             parent_hash: B256::ZERO,
             last_hash: B256::ZERO,

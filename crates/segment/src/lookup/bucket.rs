@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use super::bits::{Packer, find_zero, mask, read, words};
-use super::error::Corrupt;
+use super::error::CorruptRun;
 use super::geometry::Geometry;
 
 pub(super) const CHECKSUM_BYTES: usize = 4;
@@ -101,7 +101,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// Whether the checksum is right.
-    pub(super) fn check(&self) -> Result<(), Corrupt> {
+    pub(super) fn check(&self) -> Result<(), CorruptRun> {
         let (body, expected) = self.bytes.split_last_chunk().unwrap_or((&[], &[0; CHECKSUM_BYTES]));
         let expected = u32::from_le_bytes(*expected);
         let found = checksum(self.number, body);
@@ -109,12 +109,12 @@ impl<'a> Bucket<'a> {
             return Ok(());
         }
         let (bucket, offset) = (self.number, self.offset);
-        Err(Corrupt::BucketChecksum { bucket, offset, expected, found })
+        Err(CorruptRun::BucketChecksum { bucket, offset, expected, found })
     }
 
     /// Which keys of the bucket have this prefix.
     #[inline]
-    pub(super) fn find(&self, prefix: u64) -> Result<Range<u64>, Corrupt> {
+    pub(super) fn find(&self, prefix: u64) -> Result<Range<u64>, CorruptRun> {
         let distance = prefix.saturating_sub(self.prefix_min);
         let low_sought = distance & mask(self.geometry.low_bits());
         let quotient = distance.checked_shr(self.geometry.low_bits()).unwrap_or(0);
@@ -153,12 +153,12 @@ impl<'a> Bucket<'a> {
 
     /// The value of a key.
     #[inline]
-    pub(super) fn value(&self, index: u64) -> Result<u64, Corrupt> {
+    pub(super) fn value(&self, index: u64) -> Result<u64, CorruptRun> {
         self.number_at(self.value_at, index, self.geometry.value_bits())
     }
 
     /// Appends every key with its value, in order, and checks that this is a writer's order.
-    pub(super) fn decode(&self, pairs: &mut Vec<Pair>) -> Result<(), Corrupt> {
+    pub(super) fn decode(&self, pairs: &mut Vec<Pair>) -> Result<(), CorruptRun> {
         let prefix_end = self.geometry.bucket_prefix_min(self.number.saturating_add(1));
         let mut index = 0;
         let mut previous = None;
@@ -193,20 +193,20 @@ impl<'a> Bucket<'a> {
     }
 
     #[inline]
-    fn low(&self, index: u64) -> Result<u64, Corrupt> {
+    fn low(&self, index: u64) -> Result<u64, CorruptRun> {
         self.number_at(self.low_at, index, self.geometry.low_bits())
     }
 
     #[inline]
-    fn number_at(&self, base: u64, index: u64, width: u32) -> Result<u64, Corrupt> {
+    fn number_at(&self, base: u64, index: u64, width: u32) -> Result<u64, CorruptRun> {
         let at = base.saturating_add(index.saturating_mul(u64::from(width)));
         let is_key = index < self.key_count;
         let number = read(self.bytes, at, width).filter(|_| is_key);
         number.ok_or_else(|| self.misfit(index, "it is past the end of the bucket"))
     }
 
-    pub(super) fn misfit(&self, index: u64, reason: &'static str) -> Corrupt {
+    pub(super) fn misfit(&self, index: u64, reason: &'static str) -> CorruptRun {
         let (bucket, key_count) = (self.number, self.key_count);
-        Corrupt::BucketContent { bucket, index, key_count, reason }
+        CorruptRun::BucketContent { bucket, index, key_count, reason }
     }
 }

@@ -29,7 +29,7 @@ impl fmt::Display for Side {
 /// Why bytes are not the run, or the bucket, that they should be. The file is damaged: fetch or
 /// build it again.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Corrupt {
+pub enum CorruptRun {
     /// Fewer or more bytes than the part has.
     #[error("{part}: {found} bytes, expected {expected}")]
     Length {
@@ -214,7 +214,7 @@ pub enum MergeError {
         side: Side,
         /// What is wrong with it.
         #[source]
-        cause: Corrupt,
+        cause: CorruptRun,
     },
     /// Both are well, and what they give is too large.
     #[error(transparent)]

@@ -9,9 +9,9 @@
 use std::ops::Range;
 
 use super::bucket::Pair;
-use super::error::{BuildError, Corrupt, MergeError, Side};
+use super::error::{BuildError, CorruptRun, MergeError, Side};
 use super::run::Run;
-use super::tail::Footer;
+use super::tail::RunFooter;
 use super::writer::RunWriter;
 
 /// Bytes of one side that a merge asks for at a time, unless a single bucket is larger.
@@ -102,7 +102,7 @@ pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
 
 fn open(side: Side, file: &[u8]) -> Result<Run, MergeError> {
     let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
-    Footer::parse(file, file_bytes)
+    RunFooter::parse(file, file_bytes)
         .and_then(|footer| Run::parse(slice(file, &footer.tail()), file_bytes))
         .map_err(|cause| MergeError::Corrupt { side, cause })
 }
@@ -176,12 +176,12 @@ impl Input {
         Some(begin..end)
     }
 
-    fn supply(&mut self, buckets: Range<u64>, bytes: &[u8]) -> Result<(), Corrupt> {
+    fn supply(&mut self, buckets: Range<u64>, bytes: &[u8]) -> Result<(), CorruptRun> {
         let range = self.run.buckets_range(buckets.clone()).unwrap_or(0..0);
         let expected = range.end.saturating_sub(range.start);
         let found = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if found != expected {
-            return Err(Corrupt::Length { part: "piece of buckets", expected, found });
+            return Err(CorruptRun::Length { part: "piece of buckets", expected, found });
         }
         self.pairs.clear();
         self.taken = 0;
@@ -199,7 +199,7 @@ impl Input {
         for pair in &mut self.pairs {
             if pair.value >= value_count {
                 let (field, max) = ("value of a key", value_count.saturating_sub(1));
-                return Err(Corrupt::TooLarge { field, max, found: pair.value });
+                return Err(CorruptRun::TooLarge { field, max, found: pair.value });
             }
             pair.value = pair.value.saturating_add(self.value_base);
         }

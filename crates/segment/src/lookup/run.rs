@@ -8,7 +8,7 @@ use std::ops::Range;
 use alloy_primitives::B256;
 
 use super::bucket::{Bucket, Pair};
-use super::error::Corrupt;
+use super::error::CorruptRun;
 use super::geometry::Geometry;
 use super::prefix::HashPrefix;
 use super::span::RunSpan;
@@ -24,9 +24,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// Believes a tail, which [`Footer::tail`](crate::lookup::Footer::tail) finds in a file of
+    /// Believes a tail, which [`RunFooter::tail`](crate::lookup::RunFooter::tail) finds in a file of
     /// `file_bytes`.
-    pub fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, Corrupt> {
+    pub fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
         Ok(Self { tail: RunTail::parse(tail, file_bytes)? })
     }
 
@@ -77,7 +77,7 @@ impl Run {
     /// Every position whose hash begins as `hash` does, given the bytes of
     /// [`Self::bucket_range`]: none if the hash is surely not in the run, and nearly always one if
     /// it is. Hash what a position points at before you believe it.
-    pub fn probe(&self, hash: &B256, bucket_bytes: &[u8]) -> Result<Positions, Corrupt> {
+    pub fn probe(&self, hash: &B256, bucket_bytes: &[u8]) -> Result<Positions, CorruptRun> {
         let bucket = self.open(self.bucket_of(hash), bucket_bytes)?;
         self.find(hash, &bucket)
     }
@@ -88,7 +88,7 @@ impl Run {
         hash: &B256,
         bucket_bytes: &[u8],
         verified: &VerifiedBuckets,
-    ) -> Result<Positions, Corrupt> {
+    ) -> Result<Positions, CorruptRun> {
         let number = self.bucket_of(hash);
         let bucket = self.lay_out(number, bucket_bytes)?;
         if !verified.contains(number) {
@@ -99,7 +99,7 @@ impl Run {
     }
 
     /// Everything in one bucket, in order.
-    pub fn entries(&self, bucket: u64, bucket_bytes: &[u8]) -> Result<Vec<Entry>, Corrupt> {
+    pub fn entries(&self, bucket: u64, bucket_bytes: &[u8]) -> Result<Vec<Entry>, CorruptRun> {
         let mut pairs = Vec::new();
         let opened = self.open(bucket, bucket_bytes)?;
         opened.decode(&mut pairs)?;
@@ -124,7 +124,7 @@ impl Run {
     }
 
     #[inline]
-    fn find(&self, hash: &B256, bucket: &Bucket<'_>) -> Result<Positions, Corrupt> {
+    fn find(&self, hash: &B256, bucket: &Bucket<'_>) -> Result<Positions, CorruptRun> {
         let mut positions = Positions::default();
         for index in bucket.find(HashPrefix::of(hash).number())? {
             positions.push(self.position(bucket, index, bucket.value(index)?)?);
@@ -134,7 +134,11 @@ impl Run {
 
     /// Believes the bytes of a bucket.
     #[inline]
-    pub(super) fn open<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, Corrupt> {
+    pub(super) fn open<'a>(
+        &'a self,
+        bucket: u64,
+        bytes: &'a [u8],
+    ) -> Result<Bucket<'a>, CorruptRun> {
         let bucket = self.lay_out(bucket, bytes)?;
         bucket.check()?;
         Ok(bucket)
@@ -142,14 +146,14 @@ impl Run {
 
     /// A bucket that is not believed yet.
     #[inline]
-    fn lay_out<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, Corrupt> {
+    fn lay_out<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, CorruptRun> {
         let bucket_count = self.bucket_count();
-        let place = self.place(bucket).ok_or(Corrupt::NoBucket { bucket, bucket_count })?;
+        let place = self.place(bucket).ok_or(CorruptRun::NoBucket { bucket, bucket_count })?;
         let offset = place.range.start;
         let expected = place.range.end.saturating_sub(offset);
         let found = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if found != expected {
-            return Err(Corrupt::BucketLength { bucket, offset, expected, found });
+            return Err(CorruptRun::BucketLength { bucket, offset, expected, found });
         }
         Ok(Bucket::new(&self.tail.geometry, bucket, place.key_count, offset, bytes))
     }
@@ -165,7 +169,12 @@ impl Run {
     }
 
     #[inline]
-    fn position(&self, bucket: &Bucket<'_>, index: u64, value: u64) -> Result<Position, Corrupt> {
+    fn position(
+        &self,
+        bucket: &Bucket<'_>,
+        index: u64,
+        value: u64,
+    ) -> Result<Position, CorruptRun> {
         let outside = || bucket.misfit(index, "its value is past the last ordinal");
         // Slots without ordinals begin where the next one does: the last that begins is meant.
         let bases = &self.tail.value_bases;

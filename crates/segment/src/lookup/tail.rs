@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::Subject;
 use super::bits::{Packer, WIDTH_MAX, read, width_of};
-use super::error::Corrupt;
+use super::error::CorruptRun;
 use super::geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX, slot_table_bytes};
 use super::span::RunSpan;
 
@@ -42,7 +42,7 @@ impl RunHeader {
 /// The last bytes of a run file: enough to know how long its tail is. Nothing else in it is
 /// believed before the whole tail is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Footer {
+pub struct RunFooter {
     first_slot: u64,
     key_count: u64,
     bucket_keys_min: u64,
@@ -53,12 +53,12 @@ pub struct Footer {
     file_bytes: u64,
 }
 
-impl Footer {
+impl RunFooter {
     /// Reads the footer from any last part of a file of `file_bytes`.
-    pub fn parse(suffix: &[u8], file_bytes: u64) -> Result<Self, Corrupt> {
+    pub fn parse(suffix: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
         let too_short = || {
             let found = u64::try_from(suffix.len()).unwrap_or(u64::MAX);
-            Corrupt::Length { part: "footer", expected: FOOTER_BYTES, found }
+            CorruptRun::Length { part: "footer", expected: FOOTER_BYTES, found }
         };
         let (rest, magic) = suffix.split_last_chunk().ok_or_else(too_short)?;
         let (rest, checksum) = rest.split_last_chunk().ok_or_else(too_short)?;
@@ -69,11 +69,11 @@ impl Footer {
         let (rest, key_count) = rest.split_last_chunk().ok_or_else(too_short)?;
         let (_, first_slot) = rest.split_last_chunk().ok_or_else(too_short)?;
         if *magic != MAGIC {
-            return Err(Corrupt::Magic { expected: MAGIC, found: *magic });
+            return Err(CorruptRun::Magic { expected: MAGIC, found: *magic });
         }
         let version = u16::from_le_bytes(*version);
         if version != VERSION {
-            return Err(Corrupt::Version { expected: VERSION, found: version });
+            return Err(CorruptRun::Version { expected: VERSION, found: version });
         }
         let footer = Self {
             first_slot: u64::from_le_bytes(*first_slot),
@@ -101,7 +101,7 @@ impl Footer {
         Geometry::new(self.key_count, 0).tail_bytes(slot_count, self.count_bits.into())
     }
 
-    fn check_bounds(&self) -> Result<(), Corrupt> {
+    fn check_bounds(&self) -> Result<(), CorruptRun> {
         RunSpan::new(self.first_slot, self.slot_count.into())?;
         for (field, max, found) in [
             ("key count", KEY_COUNT_MAX, self.key_count),
@@ -109,12 +109,12 @@ impl Footer {
             ("lowest key count of a bucket", KEY_COUNT_MAX, self.bucket_keys_min),
         ] {
             if found > max {
-                return Err(Corrupt::TooLarge { field, max, found });
+                return Err(CorruptRun::TooLarge { field, max, found });
             }
         }
         let (expected, found) = (self.tail_bytes(), self.file_bytes);
         if found < expected {
-            return Err(Corrupt::Length { part: "file shorter than its tail", expected, found });
+            return Err(CorruptRun::Length { part: "file shorter than its tail", expected, found });
         }
         Ok(())
     }
@@ -133,18 +133,18 @@ pub(super) struct RunTail {
 
 impl RunTail {
     /// Believes a tail whose checksum is right and whose counts add up to the file's length.
-    pub(super) fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, Corrupt> {
-        let footer = Footer::parse(bytes, file_bytes)?;
+    pub(super) fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
+        let footer = RunFooter::parse(bytes, file_bytes)?;
         let (expected, found) =
             (footer.tail_bytes(), u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        let cut_short = Corrupt::Length { part: "tail", expected, found };
+        let cut_short = CorruptRun::Length { part: "tail", expected, found };
         if found != expected {
             return Err(cut_short);
         }
         let covered = bytes.len().saturating_sub(UNCOVERED_BYTES);
         let found = crc32fast::hash(bytes.get(..covered).unwrap_or_default());
         if found != footer.checksum {
-            return Err(Corrupt::TailChecksum { expected: footer.checksum, found });
+            return Err(CorruptRun::TailChecksum { expected: footer.checksum, found });
         }
         let slot_count = u64::from(footer.slot_count);
         let split = usize::try_from(slot_table_bytes(slot_count)).unwrap_or(usize::MAX);
@@ -162,21 +162,21 @@ impl RunTail {
         let buckets_bytes = file_bytes.saturating_sub(expected);
         if buckets_bytes != geometry.buckets_bytes() {
             let (part, expected) = ("buckets", geometry.buckets_bytes());
-            return Err(Corrupt::Length { part, expected, found: buckets_bytes });
+            return Err(CorruptRun::Length { part, expected, found: buckets_bytes });
         }
         Ok(Self { head, geometry, keys_before, value_bases })
     }
 }
 
 fn read_directory(
-    footer: &Footer,
+    footer: &RunFooter,
     geometry: &Geometry,
     directory: &[u8],
-) -> Result<Vec<u64>, Corrupt> {
+) -> Result<Vec<u64>, CorruptRun> {
     let width = u32::from(footer.count_bits);
     let cut_short = || {
         let found = u64::try_from(directory.len()).unwrap_or(u64::MAX);
-        Corrupt::Length { part: "directory", expected: geometry.directory_bytes(width), found }
+        CorruptRun::Length { part: "directory", expected: geometry.directory_bytes(width), found }
     };
     let mut keys_before = vec![0];
     let mut sum = 0_u64;
@@ -187,7 +187,7 @@ fn read_directory(
         keys_before.push(sum);
     }
     if sum != footer.key_count {
-        return Err(Corrupt::KeyCount { expected: footer.key_count, found: sum });
+        return Err(CorruptRun::KeyCount { expected: footer.key_count, found: sum });
     }
     Ok(keys_before)
 }

@@ -55,12 +55,12 @@ fn slice(file: &[u8], range: Range<u64>) -> &[u8] {
     file.get(start..end).unwrap_or_default()
 }
 
-fn open(file: &[u8]) -> Result<Run, Corrupt> {
-    let footer = Footer::parse(file, length(file))?;
+fn open(file: &[u8]) -> Result<Run, CorruptRun> {
+    let footer = RunFooter::parse(file, length(file))?;
     Run::parse(slice(file, footer.tail()), length(file))
 }
 
-fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, Corrupt> {
+fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, CorruptRun> {
     let found = run.probe(hash, slice(file, run.bucket_range(hash)))?;
     Ok(found.into_iter().collect())
 }
@@ -292,7 +292,7 @@ fn a_file_that_is_cut_short_or_extended_is_refused() {
         assert!(open(&file[file.len() - end..]).is_err(), "the last {end} bytes");
     }
     let longer = [&[0], file.as_slice()].concat();
-    assert!(matches!(open(&longer), Err(Corrupt::Length { part: "buckets", .. })));
+    assert!(matches!(open(&longer), Err(CorruptRun::Length { part: "buckets", .. })));
 }
 
 #[test]
@@ -371,8 +371,8 @@ fn a_bucket_read_from_the_place_of_another_is_refused() {
     assert_eq!(run.entries(1, first), Ok(Vec::new()));
     let other = (2..24).find(|bucket| bytes_of(*bucket).len() == first.len()).unwrap();
     let refusal = run.entries(other, first);
-    assert!(matches!(refusal, Err(Corrupt::BucketChecksum { bucket, .. }) if bucket == other));
-    assert_eq!(run.entries(24, first), Err(Corrupt::NoBucket { bucket: 24, bucket_count: 24 }));
+    assert!(matches!(refusal, Err(CorruptRun::BucketChecksum { bucket, .. }) if bucket == other));
+    assert_eq!(run.entries(24, first), Err(CorruptRun::NoBucket { bucket: 24, bucket_count: 24 }));
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn what_the_formula_says_is_what_is_written() {
     for (first_slot, slot_count, key_count) in [(0, 1, 3000), (1, 1, 9000), (0, 2, 12_000)] {
         let file = build(first_slot, slot_count, &all);
         let geometry = Geometry::new(key_count, key_count);
-        let footer = Footer::parse(&file, length(&file)).unwrap();
+        let footer = RunFooter::parse(&file, length(&file)).unwrap();
         assert_eq!(footer.tail().start, geometry.buckets_bytes());
         assert!(length(&file) * 3 < key_count * 16, "{} bytes", file.len());
     }

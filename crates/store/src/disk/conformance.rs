@@ -1,6 +1,6 @@
 //! What every disk does, held against each of them, and what only the faulty one does.
 
-use super::faulty::{Crash, Failure, FaultyDisk};
+use super::faulty::{Crash, DiskFailure, FaultyDisk};
 use super::*;
 
 /// Runs a check against an empty folder of each kind.
@@ -322,7 +322,7 @@ fn one_seed_gives_one_history() {
 fn a_failed_fsync_forgets_what_the_next_one_cannot_bring_back() {
     let disk = FaultyDisk::new(1);
     disk.write("log", b"one").unwrap();
-    disk.fail_after(0, Failure::Io);
+    disk.fail_after(0, DiskFailure::Io);
     disk.fsync_file("log").unwrap_err();
     disk.append("log", b"two").unwrap();
     disk.fsync_file("log").unwrap();
@@ -335,7 +335,7 @@ fn a_failed_fsync_forgets_what_the_next_one_cannot_bring_back() {
 #[test]
 fn a_full_disk_fails_once_and_keeps_a_part_of_the_write() {
     let disk = FaultyDisk::new(3);
-    disk.fail_after(1, Failure::NoSpace);
+    disk.fail_after(1, DiskFailure::NoSpace);
     disk.write("log", b"one").unwrap();
     assert!(disk.append("log", &[7; 1000]).unwrap_err().is_full());
     let file_bytes = disk.file_bytes("log").unwrap();
@@ -380,7 +380,7 @@ fn a_read_that_may_not_wait_is_refused_at_chance_when_asked_to() {
     };
     assert_eq!(refused(&disk, false), 0);
     assert!((20..80).contains(&refused(&disk, true)));
-    disk.fail_after(0, Failure::Io);
+    disk.fail_after(0, DiskFailure::Io);
     file.read_now(0..1, &mut Vec::new()).unwrap_err();
     file.read_at(0..1, &mut Vec::new()).unwrap();
 }

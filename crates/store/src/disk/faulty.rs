@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::SplitMix64;
 
-use super::{DataFile, Disk, DiskError, Held, LockGuard, Operation, is_file_name, range_bytes};
+use super::{
+    DataFile, Disk, DiskError, LockGuard, LockHolder, Operation, is_file_name, range_bytes,
+};
 
 mod file;
 
@@ -23,14 +25,14 @@ use file::FaultyFile;
 
 /// Which error an operation fails with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum DiskFailure {
     /// ENOSPC. A write leaves a part of its bytes behind.
     NoSpace,
     /// EIO. A failed fsync forgets the bytes that it was to make durable, as Linux does.
     Io,
 }
 
-impl Failure {
+impl DiskFailure {
     fn cause(self) -> io::Error {
         match self {
             Self::NoSpace => io::ErrorKind::StorageFull.into(),
@@ -51,14 +53,14 @@ pub struct Crash {
 /// A folder in memory. Clones are the same folder.
 #[derive(Clone, Debug)]
 pub struct FaultyDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FaultyState>>,
 }
 
 impl FaultyDisk {
     /// An empty folder; all that is left to chance follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let state = State {
+        let state = FaultyState {
             chance: Chance(SplitMix64::new(seed)),
             files: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -84,7 +86,7 @@ impl FaultyDisk {
     }
 
     /// The operation after `count` more fails, once.
-    pub fn fail_after(&self, count: u64, failure: Failure) {
+    pub fn fail_after(&self, count: u64, failure: DiskFailure) {
         let mut state = self.state();
         let number = state.operation_count.saturating_add(count);
         state.failures.insert(number, failure);
@@ -113,7 +115,7 @@ impl FaultyDisk {
         self.state().crash(crash);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,7 +124,7 @@ impl FaultyDisk {
         &self,
         name: &str,
         operation: Operation,
-        act: impl FnOnce(&mut State, Option<Failure>) -> io::Result<T>,
+        act: impl FnOnce(&mut FaultyState, Option<DiskFailure>) -> io::Result<T>,
     ) -> Result<T, DiskError> {
         if !is_file_name(name) {
             return Err(DiskError::Name { folder: self.place(), found: name.to_owned() });
@@ -306,7 +308,7 @@ struct HeldLock {
     token: u64,
 }
 
-impl Held for HeldLock {
+impl LockHolder for HeldLock {
     fn is_in_place(&self) -> bool {
         self.disk.state().locks.get(&self.name) == Some(&self.token)
     }
@@ -322,7 +324,7 @@ impl Drop for HeldLock {
 }
 
 #[derive(Debug)]
-struct State {
+struct FaultyState {
     chance: Chance,
     files: BTreeMap<u64, StoredFile>,
     /// What reads see.
@@ -336,15 +338,15 @@ struct State {
     crash_count: u64,
     next_id: u64,
     operation_count: u64,
-    failures: BTreeMap<u64, Failure>,
+    failures: BTreeMap<u64, DiskFailure>,
     stop_at: Option<u64>,
     is_lying: bool,
     may_block: bool,
 }
 
-impl State {
+impl FaultyState {
     /// Counts an operation, and tells if it is to fail.
-    fn begin(&mut self) -> io::Result<Option<Failure>> {
+    fn begin(&mut self) -> io::Result<Option<DiskFailure>> {
         let number = self.operation_count;
         self.operation_count = number.saturating_add(1);
         if self.stop_at.is_some_and(|stop_at| number >= stop_at) {
@@ -382,7 +384,7 @@ impl State {
     }
 
     /// How many of the bytes are written.
-    fn part_written(&mut self, count: usize, failure: Option<Failure>) -> usize {
+    fn part_written(&mut self, count: usize, failure: Option<DiskFailure>) -> usize {
         if failure.is_none() { count } else { self.chance.below(count.saturating_add(1)) }
     }
 

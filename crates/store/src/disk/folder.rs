@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use super::file::OpenFile;
 use super::{
-    DataFile, Disk, DiskError, Held, Irregular, LockGuard, Operation, is_file_name, range_bytes,
+    DataFile, Disk, DiskError, Irregular, LockGuard, LockHolder, Operation, is_file_name,
+    range_bytes,
 };
 
 /// Bytes of what is read about the holder of a lock.
@@ -268,7 +269,7 @@ impl LockedFile {
     }
 }
 
-impl Held for LockedFile {
+impl LockHolder for LockedFile {
     fn is_in_place(&self) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let named = fs::metadata(&self.path).map(identity);

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::fixture::{BASE, id, open, run};
 use super::*;
-use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 const CRASHES: [Crash; 4] = [
     Crash { may_tear_writes: false, may_keep_names: false },
@@ -116,7 +116,7 @@ fn a_failure_at_any_operation_changes_nothing_and_can_be_tried_again() {
     let disk = FaultyDisk::new(1);
     go_on(&disk, &script, 0);
     let operations = disk.operation_count();
-    for failure in [Failure::NoSpace, Failure::Io] {
+    for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
         for number in 0..operations {
             for crash in CRASHES {
                 let context = format!("operation {number}: {failure:?}, then {crash:?}");
@@ -147,7 +147,7 @@ fn staying_after_a_failure_is_made_durable_too() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(3, Failure::NoSpace); // the batch is in the file, its fsync failed
+    disk.fail_after(3, DiskFailure::NoSpace); // the batch is in the file, its fsync failed
     script[2](&mut head).unwrap_err();
     assert_eq!(shown(&open(&disk).unwrap().0), states[3]);
     head.rewind(head.view().tip().unwrap().hash()).unwrap();
@@ -164,7 +164,7 @@ fn what_a_failed_fsync_left_in_memory_is_not_built_upon() {
     let (mut head, _) = open(&disk).unwrap();
     script[0](&mut head).unwrap();
     script[1](&mut head).unwrap();
-    disk.fail_after(3, Failure::Io); // the fsync, after two looks at the file and the append
+    disk.fail_after(3, DiskFailure::Io); // the fsync, after two looks at the file and the append
     script[2](&mut head).unwrap_err();
     let (mut head, recovery) = open(&disk).unwrap();
     assert!(recovery.is_clean());
@@ -505,7 +505,7 @@ fn play(seed: u64) {
         let count = u64::try_from(dice.below(8)).unwrap();
         match trouble {
             0 => disk.stop_after(count),
-            1 => disk.fail_after(count, [Failure::NoSpace, Failure::Io][dice.below(2)]),
+            1 => disk.fail_after(count, [DiskFailure::NoSpace, DiskFailure::Io][dice.below(2)]),
             _ => {}
         }
         let (next, outcome) = random_change(&mut dice, &mut head, &model);

@@ -122,7 +122,7 @@ impl Log {
             return checked;
         }
         checked?;
-        let mut writer = Writer::new(&*self.disk, name, written.file_bytes);
+        let mut writer = LogWriter::new(&*self.disk, name, written.file_bytes);
         for block in added {
             writer.block(batch, block)?;
         }
@@ -162,7 +162,7 @@ impl Log {
         let start = LogStart { generation: self.generation, whole_batches, base };
         let start = start.encode();
         self.disk.write(HEAD_STAGED, &start)?;
-        let mut writer = Writer::new(&*self.disk, HEAD_STAGED.to_owned(), length(start.len()));
+        let mut writer = LogWriter::new(&*self.disk, HEAD_STAGED.to_owned(), length(start.len()));
         for (batch, block) in (1..).zip(next.canonical()) {
             writer.block(batch, block)?;
             encode_tip(batch, Tip { hash: block.hash(), finality }, &mut writer.buffer);
@@ -226,7 +226,7 @@ fn tip_of(tree: &Tree, base: Base, finality: Finality) -> Tip {
 }
 
 /// Collects records and appends them.
-struct Writer<'a> {
+struct LogWriter<'a> {
     disk: &'a dyn Disk,
     name: String,
     buffer: Vec<u8>,
@@ -236,7 +236,7 @@ struct Writer<'a> {
     last_record: Vec<u8>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> LogWriter<'a> {
     fn new(disk: &'a dyn Disk, name: String, file_bytes: u64) -> Self {
         Self { disk, name, buffer: Vec::new(), file_bytes, last_record: Vec::new() }
     }

@@ -138,7 +138,7 @@ pub(super) fn recover(
     let (mut tree, mut finality) = (None, Finality::default());
     for (generation, name) in logs.into_iter().rev() {
         if tree.is_none() {
-            let reader = Reader::open(disk, &name)?;
+            let reader = LogReader::open(disk, &name)?;
             let cut = match reader.start(generation)? {
                 Ok(start) => {
                     recovery.log = Some(name.clone());
@@ -174,11 +174,11 @@ pub(super) fn list_logs(disk: &dyn Disk) -> Result<Vec<(u64, String)>, DiskError
 }
 
 /// A log that is read.
-pub(super) struct Reader {
+pub(super) struct LogReader {
     file: Arc<dyn DataFile>,
 }
 
-impl Reader {
+impl LogReader {
     pub(super) fn open(disk: &dyn Disk, name: &str) -> Result<Self, DiskError> {
         Ok(Self { file: disk.open(name)? })
     }

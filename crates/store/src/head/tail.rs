@@ -11,7 +11,7 @@ use chain::ChainSpec;
 use chain::trust::Anchors;
 
 use super::record::LogStart;
-use super::recover::{Cut, Proof, Reader, Recovery, Replay, list_logs};
+use super::recover::{Cut, LogReader, Proof, Recovery, Replay, list_logs};
 use super::tree::Tree;
 use super::{HeadError, HeadView};
 use crate::block_id::BlockId;
@@ -67,7 +67,7 @@ impl LogTail {
     fn look_once(&mut self, disk: &dyn Disk) -> Result<bool, HeadError> {
         let mut lost_starts = Vec::new();
         for (generation, name) in list_logs(disk)?.into_iter().rev() {
-            let reader = Reader::open(disk, &name)?;
+            let reader = LogReader::open(disk, &name)?;
             match reader.start(generation)? {
                 Ok(start) => {
                     self.refuse_loss(start, reader.file_bytes())?;
@@ -152,7 +152,7 @@ impl ReadLog {
     /// Reads what was added; tells whether there was anything.
     fn read_on(
         &mut self,
-        reader: &Reader,
+        reader: &LogReader,
         spec: &ChainSpec,
         anchors: &Anchors,
         known: &Tree,

@@ -17,7 +17,7 @@ use crate::manifest::{Manifest, Network};
 use crate::names::is_head_file;
 use crate::read::Inline;
 use crate::store::Store;
-use crate::writer::{Told, Writer};
+use crate::writer::{CommitFacts, Writer};
 
 fn open(disk: &(impl Disk + Clone + 'static)) -> Store {
     Store::open(Arc::new(disk.clone()), Arc::new(Inline), Limits::default()).unwrap()
@@ -76,7 +76,7 @@ fn script() -> Vec<Step> {
         Box::new(move |writer| writer.reorg(fork, branch.clone()).unwrap()),
         Box::new(move |writer| writer.set_finality(high).unwrap()),
         Box::new(move |writer| {
-            let sealed = writer.seal(300, Told::default()).unwrap();
+            let sealed = writer.seal(300, CommitFacts::default()).unwrap();
             assert_eq!(sealed, BlockRange::from_ends(101, 255));
         }),
         Box::new(move |writer| writer.rewind(fork).unwrap()),
@@ -117,7 +117,7 @@ fn no_block_is_proven_twice_by_a_reader_that_follows() {
     let follower = reader(&disk);
     let before = follower.view();
     writer.extend(run(id(&blocks[199]), "a")).unwrap();
-    assert!(writer.seal(290, Told::default()).unwrap().is_some());
+    assert!(writer.seal(290, CommitFacts::default()).unwrap().is_some());
     assert_eq!(
         disk.list().unwrap().iter().filter(|name| name.strip_suffix(".log").is_some()).count(),
         1
@@ -203,7 +203,7 @@ fn write_all(folder: &Folder, main: &[Verified<Block>], looks: &AtomicU64) {
         }
         let (safe, finalized) = (&blocks[8], &main[(number * 16).saturating_sub(8)]);
         writer.set_finality(finality(safe, finalized)).unwrap();
-        writer.seal(finalized.header.number, Told::default()).unwrap();
+        writer.seal(finalized.header.number, CommitFacts::default()).unwrap();
     }
 }
 
@@ -308,7 +308,7 @@ fn a_writer_changes_nothing_in_a_folder_that_took_the_place_of_its_own() {
         writer.set_finality(finality(&main[1], &main[1])),
         writer.set_notice(Some("stands still")),
         writer.extend(main[2..].to_vec()),
-        writer.commit(Vec::new(), Told::default()),
+        writer.commit(Vec::new(), CommitFacts::default()),
     ] {
         assert!(matches!(outcome, Err(StoreError::FolderGone { .. })), "{outcome:?}");
     }

@@ -3,7 +3,7 @@
 use super::tests::{sample, segment, with_segment};
 use super::*;
 use crate::disk::Folder;
-use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 
 const SEEDS: u64 = 200;
 /// What replacing a manifest takes.
@@ -102,14 +102,17 @@ fn a_crash_at_any_point_leaves_the_old_manifest_or_the_new_one() {
 #[test]
 fn a_failure_at_any_operation_leaves_a_whole_manifest_and_can_be_tried_again() {
     let (old, new) = old_and_new();
-    for failure in [Failure::NoSpace, Failure::Io] {
+    for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
         for_each_crash(|seed, count, crash| {
             let disk = disk_with(Some(&old), seed);
             disk.fail_after(count, failure);
             let outcome = new.replace(&disk);
             assert_eq!(outcome.is_ok(), count == STEPS);
             let is_full = |error| matches!(error, ManifestError::Disk(error) if error.is_full());
-            assert_eq!(outcome.is_err_and(is_full), count < STEPS && failure == Failure::NoSpace);
+            assert_eq!(
+                outcome.is_err_and(is_full),
+                count < STEPS && failure == DiskFailure::NoSpace
+            );
             if count == STEPS {
                 return;
             }
@@ -126,7 +129,7 @@ fn a_failure_at_any_operation_leaves_a_whole_manifest_and_can_be_tried_again() {
 #[test]
 fn a_failure_and_then_a_crash_leaves_the_old_manifest_or_the_new_one() {
     let (old, new) = old_and_new();
-    for failure in [Failure::NoSpace, Failure::Io] {
+    for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
         for_each_crash(|seed, count, crash| {
             let disk = disk_with(Some(&old), seed);
             disk.fail_after(count, failure);

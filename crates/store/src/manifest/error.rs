@@ -73,7 +73,7 @@ pub enum TextFault {
     },
     /// Files that cannot be live together.
     #[error(transparent)]
-    Conflict(#[from] Conflict),
+    Conflict(#[from] ManifestConflict),
     /// A line that is not where or how a manifest has it.
     #[error("line {line}: {found:?} where a manifest has {expected:?}")]
     Form {
@@ -88,7 +88,7 @@ pub enum TextFault {
 
 /// Why files cannot be live together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Conflict {
+pub enum ManifestConflict {
     /// Two segments share blocks.
     #[error("{file_name} holds blocks {range}, but {held_name} holds {held}")]
     Blocks {

@@ -31,7 +31,10 @@ fn run(subject: Subject, first_slot: u64, slot_count: u64) -> RunEntry {
     }
 }
 
-pub(super) fn with_segment(manifest: &Manifest, entry: SegmentEntry) -> Result<Manifest, Conflict> {
+pub(super) fn with_segment(
+    manifest: &Manifest,
+    entry: SegmentEntry,
+) -> Result<Manifest, ManifestConflict> {
     manifest.edited(Edit { segments: vec![entry], ..Edit::default() })
 }
 
@@ -224,7 +227,7 @@ fn a_segment_takes_the_place_of_those_that_lie_inside_it() {
     let edit = Edit { segments: young, ..Edit::default() };
     let young = Manifest::new(Network::default()).edited(edit).unwrap();
     let refusal = with_segment(&young, segment(0, 8191)).unwrap_err();
-    assert!(matches!(refusal, Conflict::Blocks { .. }), "{refusal}");
+    assert!(matches!(refusal, ManifestConflict::Blocks { .. }), "{refusal}");
     let edit = Edit { segments: vec![segment(0, 8191)], gone, ..Edit::default() };
     let merged = young.edited(edit).unwrap();
     assert_eq!(merged.segments(), [segment(0, 8191)]);
@@ -236,7 +239,7 @@ fn a_segment_that_shares_blocks_is_refused() {
     let manifest = sample();
     for entry in [segment(100, 200), segment(8000, 8200), segment(8447, 8448)] {
         let refusal = with_segment(&manifest, entry).unwrap_err();
-        assert!(matches!(refusal, Conflict::Blocks { .. }), "{refusal}");
+        assert!(matches!(refusal, ManifestConflict::Blocks { .. }), "{refusal}");
     }
 }
 
@@ -246,9 +249,9 @@ fn what_is_held_stays_held_and_receipts_may_come_and_never_go() {
     let gone = BTreeSet::from(["0-8191.seg".to_owned()]);
     let edit = Edit { segments: vec![bare.clone()], gone: gone.clone(), ..Edit::default() };
     let refusal = sample().edited(edit).unwrap_err();
-    assert!(matches!(refusal, Conflict::Lost { with_receipts: true, .. }), "{refusal}");
+    assert!(matches!(refusal, ManifestConflict::Lost { with_receipts: true, .. }), "{refusal}");
     let refusal = sample().edited(Edit { gone, ..Edit::default() }).unwrap_err();
-    assert!(matches!(refusal, Conflict::Lost { with_receipts: false, .. }), "{refusal}");
+    assert!(matches!(refusal, ManifestConflict::Lost { with_receipts: false, .. }), "{refusal}");
     let manifest = with_segment(&Manifest::new(Network::default()), bare).unwrap();
     let gone = BTreeSet::from(["bare".to_owned()]);
     let edit = Edit { segments: vec![segment(0, 8191)], gone, ..Edit::default() };
@@ -260,7 +263,7 @@ fn a_run_takes_the_place_of_its_halves_and_of_no_other_subject() {
     let larger = run(Subject::Transactions, 0, 4);
     let refusal =
         sample().edited(Edit { runs: vec![larger.clone()], ..Edit::default() }).unwrap_err();
-    assert!(matches!(refusal, Conflict::Slots { .. }), "{refusal}");
+    assert!(matches!(refusal, ManifestConflict::Slots { .. }), "{refusal}");
     let gone = ["transactions-0-2.run", "transactions-2-2.run"].map(str::to_owned).into();
     let merged = sample().edited(Edit { runs: vec![larger.clone()], gone, ..Edit::default() });
     assert_eq!(merged.unwrap().runs(), [larger, run(Subject::Blocks, 0, 1)]);
@@ -346,7 +349,7 @@ fn total_difficulties_follow_from_one_that_is_told_and_must_agree() {
     assert_eq!((known(&grown, 250), known(&grown, 512)), (Some(480), Some(480 + 511)));
     for edit in [told(512, 999), told(256, 490), told(512, 510)] {
         let refusal = above.edited(edit).unwrap_err();
-        assert!(matches!(refusal, Conflict::Difficulty { .. }), "{refusal}");
+        assert!(matches!(refusal, ManifestConflict::Difficulty { .. }), "{refusal}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::finality::Finality;
 use crate::layout::Held;
 use crate::manifest::Network;
-use crate::writer::{Told, Writer};
+use crate::writer::{CommitFacts, Writer};
 
 /// Final blocks by number: nothing ever contradicts them.
 pub(super) type Truth = BTreeMap<u64, B256>;
@@ -156,11 +156,11 @@ impl Act {
 }
 
 impl Learned {
-    fn told(self) -> Told {
-        Told {
+    fn told(self) -> CommitFacts {
+        CommitFacts {
             network: Network { genesis_hash: self.genesis_hash, ..Network::default() },
             anchors: self.anchor.into_iter().collect(),
-            ..Told::default()
+            ..CommitFacts::default()
         }
     }
 
@@ -175,7 +175,7 @@ pub(super) fn import(
     writer: &mut Writer,
     held: &[Held],
     truth: &Truth,
-    told: Told,
+    told: CommitFacts,
 ) -> Result<(), StoreError> {
     let arriving = |number| {
         let mut ranges = held.iter().filter(|held| held.range.contains(number)).peekable();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
-use chain::trust::Status;
+use chain::trust::TrustStatus;
 use chain::{Block, BlockRange, Verified};
-use segment::{Before, Others, Row, RowSet, Wanted};
+use segment::{BlockExtras, GasAndLogsBefore, Row, RowSet, Wanted};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -120,9 +120,9 @@ fn compare_statuses(view: &View, sealed: &Sealed) -> Result<()> {
     for number in sealed.blocks.keys() {
         let found = statuses.iter().find(|(range, _)| range.contains(*number));
         let found = match found {
-            Some((_, Status::Anchored(_))) => 'a',
-            Some((_, Status::Linked(_))) => 'l',
-            Some((_, Status::Unanchored)) => 'u',
+            Some((_, TrustStatus::Anchored(_))) => 'a',
+            Some((_, TrustStatus::Linked(_))) => 'l',
+            Some((_, TrustStatus::Unanchored)) => 'u',
             None => ' ',
         };
         let expected = sealed.status(*number);
@@ -261,7 +261,7 @@ fn stored_block(block: &Block) -> StoredBlock {
             block_bytes: block.rlp_bytes(),
             transaction_count: count,
         },
-        others: Others {
+        others: BlockExtras {
             ommers: block.ommers_rlp.clone(),
             withdrawals: block.withdrawals_rlp.clone(),
         },
@@ -292,7 +292,7 @@ fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
             excess_blob_gas: block.header.excess_blob_gas,
         },
         index,
-        before: receipt.map(|_| Before {
+        before: receipt.map(|_| GasAndLogsBefore {
             gas: gas_before,
             logs: before.iter().map(|it| u64::try_from(it.fields.logs.len()).unwrap()).sum(),
         }),

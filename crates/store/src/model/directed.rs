@@ -12,7 +12,7 @@ use super::world::is_part;
 use segment::Wanted;
 
 use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::error::StoreError;
 use crate::genesis_file::read_recorded_genesis;
 use crate::head::HeadLimits;
@@ -27,7 +27,7 @@ use crate::part::Workshop;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::repair::{ChainFacts, ProvenSegment, Repair};
-use crate::writer::Told;
+use crate::writer::CommitFacts;
 
 const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
 
@@ -109,7 +109,7 @@ fn a_segment_that_was_built_before_others_came_is_refused() {
     let stale = shelf.writer.build(whole(100, 200), &block).unwrap();
     shelf.bring(&[whole(201, 255)]).unwrap();
     let before = shelf.files();
-    let refusal = shelf.writer.commit(vec![stale], Told::default()).unwrap_err();
+    let refusal = shelf.writer.commit(vec![stale], CommitFacts::default()).unwrap_err();
     assert!(matches!(refusal, StoreError::Outdated { .. }), "{refusal}");
     assert_eq!(shelf.files(), before);
     shelf.bring(&[whole(100, 200)]).unwrap();
@@ -183,7 +183,7 @@ fn another_process_sees_files_gone_and_then_the_new_ones() {
 fn a_file_whose_writing_failed_is_removed() {
     let mut failed = 0;
     for at in 0..6 {
-        for failure in [Failure::NoSpace, Failure::Io] {
+        for failure in [DiskFailure::NoSpace, DiskFailure::Io] {
             let mut shelf = Shelf::new(range(0, 20));
             shelf.disk.fail_after(at, failure);
             failed += u32::from(shelf.bring(&[whole(0, 20)]).is_err());
@@ -204,7 +204,7 @@ fn after_a_failed_commit() -> Shelf {
     other.bring(&[whole(51, 100)]).unwrap();
     // The last operations are the fsync of the folder, the removal of a segment and two runs, and three
     // that settle the journal.
-    shelf.disk.fail_after(other.disk.operation_count() - begun - 7, Failure::Io);
+    shelf.disk.fail_after(other.disk.operation_count() - begun - 7, DiskFailure::Io);
     let error = shelf.bring(&[whole(51, 100)]).unwrap_err().to_string();
     assert!(error.contains("fsync of the folder"), "{error}");
     assert_eq!(shelf.view().coverage(), [range(0, 100)], "it is the manifest of the folder");
@@ -386,9 +386,9 @@ fn a_seal_takes_what_is_held_when_finality_is_ahead_of_it() {
     with_head(&mut shelf);
     let blocks = blocks(&shelf, 0, 300, true);
     shelf.writer.extend(blocks).unwrap();
-    assert_eq!(shelf.writer.seal(254, Told::default()).unwrap(), None);
-    assert_eq!(shelf.writer.seal(600, Told::default()).unwrap(), Some(range(0, 255)));
-    assert_eq!(shelf.writer.seal(600, Told::default()).unwrap(), None);
+    assert_eq!(shelf.writer.seal(254, CommitFacts::default()).unwrap(), None);
+    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), None);
     assert_eq!(shelf.view().coverage(), [range(0, 300)]);
     assert_eq!(shelf.view().head().blocks().len(), 45);
 }
@@ -417,7 +417,7 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
     // And they stay when the rest is sealed beside them, some of it with receipts.
     let again = blocks(&shelf, 121, 299, true);
     shelf.writer.reorg(shelf.truth[&120], again).unwrap();
-    assert_eq!(shelf.writer.seal(255, Told::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(shelf.writer.seal(255, CommitFacts::default()).unwrap(), Some(range(0, 255)));
     assert_eq!(shelf.view().coverage_receipts(), [range(100, 299)]);
 }
 
@@ -430,7 +430,7 @@ fn after_a_failed_reorg() -> Shelf {
     let fork_point = shelf.truth[&219];
     let other = branch(Place::above(219, fork_point), b'b', 60);
     let other = other.into_iter().map(|hash| get(hash, true)).collect();
-    shelf.disk.fail_after(1, Failure::NoSpace); // the batch is in the log, its fsync failed
+    shelf.disk.fail_after(1, DiskFailure::NoSpace); // the batch is in the log, its fsync failed
     shelf.writer.reorg(fork_point, other).unwrap_err();
     shelf
 }
@@ -439,12 +439,12 @@ fn after_a_failed_reorg() -> Shelf {
 fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
     let mut shelf = after_a_failed_reorg();
     let begun = shelf.disk.operation_count();
-    shelf.writer.seal(300, Told::default()).unwrap();
+    shelf.writer.seal(300, CommitFacts::default()).unwrap();
     let operations = shelf.disk.operation_count() - begun;
     for at in 0..=operations {
         let mut shelf = after_a_failed_reorg();
         shelf.disk.stop_after(at);
-        let is_done = shelf.writer.seal(300, Told::default()).is_ok();
+        let is_done = shelf.writer.seal(300, CommitFacts::default()).is_ok();
         let mut shelf = shelf.crashed(Crash { may_tear_writes: true, may_keep_names: true });
         with_head(&mut shelf);
         let view = shelf.view();

@@ -7,7 +7,7 @@ use chain::BlockRange;
 use super::act::{Act, Learned};
 use super::blocks::{Place, branch, first_place};
 use super::world::{Scene, Trouble, World};
-use crate::disk::faulty::{Crash, Failure};
+use crate::disk::faulty::{Crash, DiskFailure};
 use crate::layout::Held;
 
 const FIRST: u64 = 8192 - 20;
@@ -89,8 +89,8 @@ fn a_crash_at_any_operation_leaves_the_state_before_a_change_or_the_one_after_it
 
 #[test]
 fn an_error_at_any_operation_can_be_tried_again_and_is_done_for_good() {
-    check(|at| Trouble::Fail(at, Failure::NoSpace), NOTHING);
-    check(|at| Trouble::Fail(at, Failure::Io), EVERYTHING);
+    check(|at| Trouble::Fail(at, DiskFailure::NoSpace), NOTHING);
+    check(|at| Trouble::Fail(at, DiskFailure::Io), EVERYTHING);
 }
 
 #[test]

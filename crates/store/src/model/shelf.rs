@@ -21,7 +21,7 @@ use crate::names::is_data_name;
 use crate::read::Inline;
 use crate::store::Store;
 use crate::view::View;
-use crate::writer::{Told, Writer};
+use crate::writer::{CommitFacts, Writer};
 
 /// Files by name.
 pub(super) type Image = BTreeMap<String, Vec<u8>>;
@@ -87,7 +87,7 @@ impl Shelf {
 
     /// Brings blocks as an import does.
     pub(super) fn bring(&mut self, held: &[Held]) -> Result<(), StoreError> {
-        import(&mut self.writer, held, &self.truth, Told::default())?;
+        import(&mut self.writer, held, &self.truth, CommitFacts::default())?;
         for Held { range, has_receipts } in held {
             for number in range.first()..range.end() {
                 self.sealed.take(number, self.truth[&number], *has_receipts);

@@ -14,7 +14,7 @@ use super::shelf::{Image, Shelf, build_at_once, range, truth, whole};
 use super::state::Sealed;
 use super::world::{is_part, listed};
 use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::draft::NewSegment;
 use crate::head::HeadLimits;
 use crate::head::fixture::SPARSE;
@@ -24,7 +24,7 @@ use crate::manifest::MANIFEST_NAME;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::view::View;
-use crate::writer::Told;
+use crate::writer::CommitFacts;
 
 const END: u64 = 2 * SLOT_BLOCKS;
 /// The first of the blocks that are still to come.
@@ -118,13 +118,13 @@ fn play(seed: u64) {
     let mut seal_at = usize::try_from(dice.below(5)).unwrap();
     while !pieces.is_empty() {
         if seal_at == 0 {
-            shelf.writer.seal(END + 5, Told::default()).unwrap();
+            shelf.writer.seal(END + 5, CommitFacts::default()).unwrap();
         }
         seal_at = seal_at.wrapping_sub(1);
         let position = dice.below(u64::try_from(pieces.len()).unwrap());
         shelf.bring(&[pieces.swap_remove(usize::try_from(position).unwrap())]).unwrap();
     }
-    shelf.writer.seal(END - 1, Told::default()).unwrap();
+    shelf.writer.seal(END - 1, CommitFacts::default()).unwrap();
     assert!(shelf.view().head().blocks().is_empty());
     // Sealed last, the slot is still in pieces; the merge survives a restart, and may come after it.
     if dice.one_in(2) {
@@ -140,7 +140,7 @@ fn merge_pending(shelf: &mut Shelf) {
     for target in shelf.view().manifest().pending_merges() {
         let built = shelf.writer.build(target, &|_| None).unwrap();
         let prepared = shelf.writer.drafting().prepare(vec![built], &|| false).unwrap();
-        shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+        shelf.writer.commit_prepared(prepared, CommitFacts::default()).unwrap();
     }
     assert_eq!(shelf.view().manifest().pending_merges(), []);
 }
@@ -153,7 +153,7 @@ fn pending_image() -> &'static Image {
         shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
         let last = (LAST_FIRST..END).map(|number| get(prepared().truth[&number], true));
         shelf.writer.extend(last.collect()).unwrap();
-        shelf.writer.seal(END - 1, Told::default()).unwrap();
+        shelf.writer.seal(END - 1, CommitFacts::default()).unwrap();
         check_pending(&shelf.view());
         check_all(&shelf.view()).unwrap();
         let mut image = shelf.files();
@@ -188,7 +188,7 @@ fn a_seal_that_completes_a_slot_builds_one_young_segment_and_leaves_the_merge_to
     let mut shelf = open(&disk_of(pending_image(), 1));
     check_pending(&shelf.view());
     // Whoever writes meanwhile leaves the pieces as they are.
-    shelf.writer.commit(Vec::new(), Told::default()).unwrap();
+    shelf.writer.commit(Vec::new(), CommitFacts::default()).unwrap();
     check_pending(&shelf.view());
     assert_eq!(shelf.writer.plan(&[]), []);
     let names = |image: &Image| image.keys().cloned().collect::<Vec<_>>();
@@ -204,7 +204,7 @@ fn a_crash_at_any_operation_of_a_merge_leaves_the_pieces_or_the_whole() {
     let last = last_segment();
     let merge = |shelf: &mut Shelf, segment: NewSegment| -> Result<(), crate::StoreError> {
         let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false)?;
-        shelf.writer.commit_prepared(prepared, Told::default())
+        shelf.writer.commit_prepared(prepared, CommitFacts::default())
     };
     let begin = |seed: u64| {
         let disk = disk_of(pending_image(), seed);
@@ -248,19 +248,20 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
     let segment = place(&shelf, &last);
     let begun = shelf.disk.operation_count();
     let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false).unwrap();
-    shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+    shelf.writer.commit_prepared(prepared, CommitFacts::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
         let disk = disk_of(pending_image(), at);
         let mut shelf = open(&disk);
         let segment = place(&shelf, &last);
-        disk.fail_after(at, if at % 2 == 0 { Failure::NoSpace } else { Failure::Io });
+        disk.fail_after(at, if at % 2 == 0 { DiskFailure::NoSpace } else { DiskFailure::Io });
         let prepared = shelf.writer.drafting().prepare(vec![segment], &|| false);
-        let merged = prepared.and_then(|it| shelf.writer.commit_prepared(it, Told::default()));
+        let merged =
+            prepared.and_then(|it| shelf.writer.commit_prepared(it, CommitFacts::default()));
         if merged.is_err() {
             assert!(is_after(&shelf.view()), "stopped after {at}");
             let prepared =
                 shelf.writer.drafting().prepare(vec![place(&shelf, &last)], &|| false).unwrap();
-            shelf.writer.commit_prepared(prepared, Told::default()).unwrap();
+            shelf.writer.commit_prepared(prepared, CommitFacts::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
     }
@@ -369,7 +370,7 @@ fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
     let last = last_segment();
     let (mut shelf, segment) = shelf_with(1, &last);
     let begun = shelf.disk.operation_count();
-    shelf.writer.commit(vec![segment], Told::default()).unwrap();
+    shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
     let operations = shelf.disk.operation_count() - begun;
     check_complete(&shelf);
     let mut counts = [0; 2];
@@ -377,7 +378,7 @@ fn a_crash_at_any_operation_of_the_commit_that_completes_a_slot_is_harmless() {
         for may in [false, true] {
             let (mut shelf, segment) = shelf_with(at, &last);
             shelf.disk.stop_after(at);
-            let is_done = shelf.writer.commit(vec![segment], Told::default()).is_ok();
+            let is_done = shelf.writer.commit(vec![segment], CommitFacts::default()).is_ok();
             let shelf = shelf.crashed(Crash { may_tear_writes: may, may_keep_names: may });
             let is_after = is_after(&shelf.view());
             assert!(is_after || !is_done, "acknowledged and lost, stopped after {at}");
@@ -404,15 +405,15 @@ fn an_error_at_any_operation_of_the_commit_that_completes_a_slot_can_be_tried_ag
     let last = last_segment();
     let (mut shelf, segment) = shelf_with(1, &last);
     let begun = shelf.disk.operation_count();
-    shelf.writer.commit(vec![segment], Told::default()).unwrap();
+    shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
     for at in 0..shelf.disk.operation_count() - begun {
-        let failure = if at % 2 == 0 { Failure::NoSpace } else { Failure::Io };
+        let failure = if at % 2 == 0 { DiskFailure::NoSpace } else { DiskFailure::Io };
         let (mut shelf, segment) = shelf_with(at, &last);
         shelf.disk.fail_after(at, failure);
-        if shelf.writer.commit(vec![segment], Told::default()).is_err() {
+        if shelf.writer.commit(vec![segment], CommitFacts::default()).is_err() {
             is_after(&shelf.view());
             let again = place(&shelf, &last);
-            shelf.writer.commit(vec![again], Told::default()).unwrap();
+            shelf.writer.commit(vec![again], CommitFacts::default()).unwrap();
         }
         check_complete(&shelf.crashed(Crash::default()));
     }

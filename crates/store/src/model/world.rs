@@ -17,7 +17,7 @@ use super::shelf::{Image, files};
 use super::state::{Durable, HeadState, Node, Sealed};
 use crate::block_id::BlockId;
 use crate::disk::Disk as _;
-use crate::disk::faulty::{Crash, Failure, FaultyDisk};
+use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::error::StoreError;
 use crate::head::fixture::spec;
 use crate::head::{HeadLimits, Recovery};
@@ -49,7 +49,7 @@ pub(super) struct Scene {
 pub(super) enum Trouble {
     Nothing,
     /// One operation fails.
-    Fail(u64, Failure),
+    Fail(u64, DiskFailure),
     /// The power is cut.
     Cut(u64, Crash),
     /// The process is killed, the machine goes on.
@@ -166,8 +166,8 @@ impl World {
         let (may_tear_writes, may_keep_names) = (!dice.one_in(3), !dice.one_in(3));
         let crash = Crash { may_tear_writes, may_keep_names };
         match dice.below(10) {
-            0 | 1 => Trouble::Fail(at, Failure::NoSpace),
-            2 | 3 => Trouble::Fail(at, Failure::Io),
+            0 | 1 => Trouble::Fail(at, DiskFailure::NoSpace),
+            2 | 3 => Trouble::Fail(at, DiskFailure::Io),
             4 | 5 => Trouble::Cut(at, crash),
             6 => Trouble::Kill(at),
             _ => Trouble::Nothing,
@@ -291,7 +291,7 @@ impl World {
                 now
             }
             Trouble::Kill(at) => {
-                (at..at + DEAD_OPERATIONS).for_each(|at| self.disk.fail_after(at, Failure::Io));
+                (at..at + DEAD_OPERATIONS).for_each(|at| self.disk.fail_after(at, DiskFailure::Io));
                 now + at + DEAD_OPERATIONS
             }
         }
@@ -357,7 +357,7 @@ impl World {
     pub(super) fn reopen(&mut self) -> Result<()> {
         self.die();
         if self.dice.one_in(8) {
-            self.disk.fail_after(self.dice.below(20), Failure::Io);
+            self.disk.fail_after(self.dice.below(20), DiskFailure::Io);
             let dead_until = self.disk.operation_count() + 20;
             let _ = open(&self.disk, self.limits, self.scene.head_from.is_some());
             self.pass(dead_until);

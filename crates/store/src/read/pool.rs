@@ -107,7 +107,7 @@ impl ReadPool {
 
 impl Blocking for ReadPool {
     fn read(&self, file: Arc<dyn DataFile>, range: Range<u64>) -> Reading<'_> {
-        Box::pin(PoolRead { pool: self, stage: Stage::New { file, range, ticket: None } })
+        Box::pin(PoolRead { pool: self, stage: ReadStage::New { file, range, ticket: None } })
     }
 }
 
@@ -117,7 +117,7 @@ impl Blocking for ReadPool {
 struct QueuedRead {
     file: Arc<dyn DataFile>,
     range: Range<u64>,
-    reply: Arc<Reply>,
+    reply: Arc<ReadReply>,
 }
 
 impl Drop for QueuedRead {
@@ -132,7 +132,7 @@ fn closed(file: &dyn DataFile) -> DiskError {
 
 /// Where the thread leaves what it read.
 #[derive(Debug, Default)]
-struct Reply(Mutex<ReplyState>);
+struct ReadReply(Mutex<ReplyState>);
 
 #[derive(Debug, Default)]
 enum ReplyState {
@@ -143,7 +143,7 @@ enum ReplyState {
     Taken,
 }
 
-impl Reply {
+impl ReadReply {
     /// Only the first answer counts.
     fn answer(&self, outcome: Result<Vec<u8>, DiskError>) {
         let mut state = self.state();
@@ -177,17 +177,17 @@ impl Reply {
 /// One read, from its asker's side.
 struct PoolRead<'a> {
     pool: &'a ReadPool,
-    stage: Stage,
+    stage: ReadStage,
 }
 
-enum Stage {
+enum ReadStage {
     /// Not yet in the queue; with a ticket, it waits for room there.
     New {
         file: Arc<dyn DataFile>,
         range: Range<u64>,
         ticket: Option<u64>,
     },
-    Queued(Arc<Reply>),
+    Queued(Arc<ReadReply>),
 }
 
 impl Future for PoolRead<'_> {
@@ -196,8 +196,8 @@ impl Future for PoolRead<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let pool = self.pool;
         let (file, range, ticket) = match &mut self.stage {
-            Stage::Queued(reply) => return reply.poll(context.waker()),
-            Stage::New { file, range, ticket } => (file, range, ticket),
+            ReadStage::Queued(reply) => return reply.poll(context.waker()),
+            ReadStage::New { file, range, ticket } => (file, range, ticket),
         };
         let _before; // dropped after the lock
         let mut queue = pool.queue();
@@ -215,7 +215,7 @@ impl Future for PoolRead<'_> {
             queue.waiting.insert(ticket, context.waker().clone());
             return Poll::Pending;
         }
-        let reply = Arc::new(Reply(Mutex::new(ReplyState::Awaited(context.waker().clone()))));
+        let reply = Arc::new(ReadReply(Mutex::new(ReplyState::Awaited(context.waker().clone()))));
         queue.reads.push_back(QueuedRead {
             file: Arc::clone(file),
             range: range.clone(),
@@ -225,7 +225,7 @@ impl Future for PoolRead<'_> {
         drop(queue);
         pool.changed.notify_one();
         woken.into_iter().for_each(Waker::wake);
-        self.stage = Stage::Queued(reply);
+        self.stage = ReadStage::Queued(reply);
         Poll::Pending
     }
 }
@@ -236,9 +236,9 @@ impl Drop for PoolRead<'_> {
         let mut queue = self.pool.queue();
         let (mut left, mut waited) = (None, None);
         match &self.stage {
-            Stage::New { ticket: None, .. } => return,
-            Stage::New { ticket: Some(ticket), .. } => waited = queue.waiting.remove(ticket),
-            Stage::Queued(reply) => {
+            ReadStage::New { ticket: None, .. } => return,
+            ReadStage::New { ticket: Some(ticket), .. } => waited = queue.waiting.remove(ticket),
+            ReadStage::Queued(reply) => {
                 let is_own = |read: &QueuedRead| Arc::ptr_eq(&read.reply, reply);
                 let position = queue.reads.iter().position(is_own);
                 left = position.and_then(|position| queue.reads.remove(position));

@@ -9,7 +9,7 @@ use chain::BlockRange;
 use super::LeftOut;
 use crate::error::StoreError;
 use crate::layout::{join_ranges, overlap, subtract};
-use crate::manifest::{Conflict, SegmentEntry};
+use crate::manifest::{ManifestConflict, SegmentEntry};
 
 /// Segments that share no block, lowest first, and those that share blocks with them.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) fn choose<'a>(candidates: &[&'a SegmentEntry]) -> Result<Choice<'a>, 
         };
         // Of one kind and range there is one file, unless they are of two chains.
         if held.held() == entry.held() {
-            return Err(Conflict::Blocks {
+            return Err(ManifestConflict::Blocks {
                 file_name: entry.file_name.clone(),
                 range: entry.range,
                 held_name: held.file_name.clone(),

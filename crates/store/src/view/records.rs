@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use chain::{Body, Candidate, Receipt};
-use segment::{Before, HeaderRecord, Others, Row, RowPosition, RowSet, RowView};
+use segment::{BlockExtras, GasAndLogsBefore, HeaderRecord, Row, RowPosition, RowSet, RowView};
 
 use crate::head::HeadBlock;
 
@@ -30,7 +30,7 @@ pub struct StoredBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: Others,
+    pub others: BlockExtras,
     /// Its transactions, senders and receipts in order.
     pub rows: RowSet,
 }
@@ -41,7 +41,7 @@ pub struct HashedBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: Others,
+    pub others: BlockExtras,
     /// The hashes of its transactions in order.
     pub hashes: Vec<B256>,
 }
@@ -69,7 +69,7 @@ pub struct StoredTransaction {
     /// Its position there.
     pub index: u64,
     /// Gas used and logs in the block before it, where its receipt is held and wanted.
-    pub before: Option<Before>,
+    pub before: Option<GasAndLogsBefore>,
     /// The transaction itself.
     pub row: Row,
 }
@@ -99,7 +99,7 @@ impl StoredBlock {
         let transactions =
             self.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect();
         let receipts = has_receipts.then(|| self.receipts());
-        let Others { ommers, withdrawals } = self.others;
+        let BlockExtras { ommers, withdrawals } = self.others;
         Candidate {
             header: self.header.rlp,
             body: Body { transactions, ommers, withdrawals },
@@ -139,9 +139,9 @@ impl HashedBlock {
     }
 }
 
-fn others_of_head(head: &HeadBlock) -> Others {
+fn others_of_head(head: &HeadBlock) -> BlockExtras {
     let block = head.block();
-    Others { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
+    BlockExtras { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
 }
 
 impl StoredTransaction {
@@ -167,7 +167,7 @@ impl StoredTransaction {
         let receipts = block.receipts.as_deref().unwrap_or_default();
         let earlier = receipts.get(..place).unwrap_or_default();
         let log_count = earlier.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
-        let before = Before {
+        let before = GasAndLogsBefore {
             gas: earlier.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used),
             logs: u64::try_from(log_count).unwrap_or(u64::MAX),
         };

@@ -11,7 +11,7 @@ use segment::YOUNG_SLOT_BLOCKS;
 
 use alloy_primitives::B256;
 
-use super::{Told, Writer};
+use super::{CommitFacts, Writer};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
@@ -201,7 +201,11 @@ impl Writer {
     /// tip, and tells which blocks these were. Reads go on meanwhile: a block is in the head until it
     /// is in a listed segment. A slot that becomes complete stays in its pieces, for somebody else to
     /// merge ([`Manifest::pending_merges`](crate::manifest::Manifest::pending_merges)).
-    pub fn seal(&mut self, finalized: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
+    pub fn seal(
+        &mut self,
+        finalized: u64,
+        told: CommitFacts,
+    ) -> Result<Option<BlockRange>, StoreError> {
         // What is final may be ahead of what is held.
         let Some(tip) = self.view().head().tip().map(|tip| tip.number()) else { return Ok(None) };
         let end = finalized.min(tip).saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
@@ -212,12 +216,16 @@ impl Writer {
     pub fn seal_all(
         &mut self,
         finalized: u64,
-        told: Told,
+        told: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         self.seal_until(finalized.saturating_add(1), told)
     }
 
-    fn seal_until(&mut self, end: u64, told: Told) -> Result<Option<BlockRange>, StoreError> {
+    fn seal_until(
+        &mut self,
+        end: u64,
+        told: CommitFacts,
+    ) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
         let count = blocks.partition_point(|block| block.number() < end);

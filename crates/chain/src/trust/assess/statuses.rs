@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Anchor, AnchoredBy, Anchors, BlockRange, LinkedTo, Run, Status};
+use super::{Anchor, AnchoredBy, Anchors, BlockRange, LinkedTo, ProvenRun, TrustStatus};
 
 /// A trusted block: everything at or below it, down to the next gap, is anchored by it.
 #[derive(Clone, Copy)]
@@ -14,15 +14,15 @@ struct Mark {
 /// Runs without a gap between them: one chain.
 struct Stretch<'a> {
     end: u64,
-    runs: Vec<(usize, &'a Run)>,
+    runs: Vec<(usize, &'a ProvenRun)>,
 }
 
 /// Statuses by the runs' positions.
 pub(super) fn of(
-    runs: &[Run],
+    runs: &[ProvenRun],
     standing: &[usize],
     anchors: &Anchors,
-) -> BTreeMap<usize, Vec<(BlockRange, Status)>> {
+) -> BTreeMap<usize, Vec<(BlockRange, TrustStatus)>> {
     let mut assessed = BTreeMap::new();
     for stretch in stretches(runs, standing) {
         let marks = marks(&stretch, anchors);
@@ -34,8 +34,8 @@ pub(super) fn of(
     assessed
 }
 
-fn stretches<'a>(runs: &'a [Run], standing: &[usize]) -> Vec<Stretch<'a>> {
-    let mut ordered: Vec<(usize, &Run)> =
+fn stretches<'a>(runs: &'a [ProvenRun], standing: &[usize]) -> Vec<Stretch<'a>> {
+    let mut ordered: Vec<(usize, &ProvenRun)> =
         standing.iter().filter_map(|position| Some((*position, runs.get(*position)?))).collect();
     ordered.sort_by_key(|(position, run)| (run.range.first(), *position));
     let mut stretches: Vec<Stretch<'_>> = Vec::new();
@@ -97,35 +97,35 @@ fn root(stretch: &Stretch<'_>, anchors: &Anchors) -> Root {
 }
 
 /// A run's blocks, cut where the status changes.
-fn pieces(range: BlockRange, marks: &[Mark], root: Root) -> Vec<(BlockRange, Status)> {
+fn pieces(range: BlockRange, marks: &[Mark], root: Root) -> Vec<(BlockRange, TrustStatus)> {
     let mut pieces = Vec::new();
     let mut next = range.first();
     for mark in marks.iter().filter(|mark| mark.number >= range.first()) {
         let last = mark.number.min(range.last());
         if let Some(piece) = BlockRange::from_ends(next, last) {
-            pieces.push((piece, Status::Anchored(mark.by)));
+            pieces.push((piece, TrustStatus::Anchored(mark.by)));
             next = piece.end();
         }
     }
     let highest_below = marks.iter().rfind(|mark| mark.number < next);
     let above = match (highest_below, root) {
         (Some(Mark { by: AnchoredBy::Operator(anchor), .. }), _) => {
-            Status::Linked(LinkedTo::Anchor(*anchor))
+            TrustStatus::Linked(LinkedTo::Anchor(*anchor))
         }
         (Some(Mark { by: AnchoredBy::Epoch(epoch), .. }), _) => {
-            Status::Linked(LinkedTo::Epoch(*epoch))
+            TrustStatus::Linked(LinkedTo::Epoch(*epoch))
         }
         (Some(Mark { by: AnchoredBy::Genesis, .. }), _) | (None, Root::Genesis) => {
-            Status::Linked(LinkedTo::Genesis)
+            TrustStatus::Linked(LinkedTo::Genesis)
         }
-        (None, Root::After(trusted)) => Status::Linked(trusted),
-        (None, Root::Nothing) => Status::Unanchored,
+        (None, Root::After(trusted)) => TrustStatus::Linked(trusted),
+        (None, Root::Nothing) => TrustStatus::Unanchored,
     };
     if next == 0
         && matches!(root, Root::Genesis)
         && let Some(genesis) = BlockRange::from_ends(0, 0)
     {
-        pieces.push((genesis, Status::Anchored(AnchoredBy::Genesis)));
+        pieces.push((genesis, TrustStatus::Anchored(AnchoredBy::Genesis)));
         next = 1;
     }
     pieces.extend(BlockRange::from_ends(next, range.last()).map(|piece| (piece, above)));

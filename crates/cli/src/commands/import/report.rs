@@ -8,7 +8,7 @@ use ingest::archive::shown;
 use ingest::import::{ImportError, Outcome};
 use store::disk::DiskError;
 use store::lock::LockError;
-use store::manifest::{Conflict, ManifestError};
+use store::manifest::{ManifestConflict, ManifestError};
 use store::{StoreError, View};
 
 use crate::commands::verify::hint as archive_hint;
@@ -64,7 +64,9 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         StoreError::Write { .. }
         | StoreError::Outdated { .. }
         | StoreError::Conflict(
-            Conflict::Network { .. } | Conflict::Difficulty { .. } | Conflict::Anchor { .. },
+            ManifestConflict::Network { .. }
+            | ManifestConflict::Difficulty { .. }
+            | ManifestConflict::Anchor { .. },
         ) => false,
         StoreError::Disk(_)
         | StoreError::Manifest(_)
@@ -93,11 +95,11 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Unlinked { .. }
         | StoreError::FolderGone { .. }
         | StoreError::Conflict(
-            Conflict::Blocks { .. }
-            | Conflict::Lost { .. }
-            | Conflict::Slots { .. }
-            | Conflict::Twice { .. }
-            | Conflict::Name { .. },
+            ManifestConflict::Blocks { .. }
+            | ManifestConflict::Lost { .. }
+            | ManifestConflict::Slots { .. }
+            | ManifestConflict::Twice { .. }
+            | ManifestConflict::Name { .. },
         ) => true,
     }
 }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use chain::ChainSpec;
-use ingest::follow::{Follower, Settings, StatusBoard};
+use ingest::follow::{FollowSettings, Follower, StatusBoard};
 use ingest::pool::threads_default;
 use ingest::upstream::{Upstreams, UpstreamsError};
 use rpc::Service;
@@ -41,7 +41,7 @@ const BLOB_PARAMS_TRIES: u32 = 3;
 
 /// What is to be followed.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct FollowPlan<'a> {
     pub(crate) args: &'a FollowArgs,
     /// `None` if only a node can tell.
     pub(crate) chain: Option<FolderChain>,
@@ -69,7 +69,7 @@ pub(crate) struct Following {
     stop: watch::Sender<bool>,
     stopped_at: OnceLock<Instant>,
     failures: mpsc::Receiver<Failure>,
-    worker: Worker,
+    worker: FollowThread,
 }
 
 impl Following {
@@ -77,17 +77,17 @@ impl Following {
     /// long. Which chain it is may be left for the nodes to say: then the folder is empty, and there
     /// is nothing to do.
     pub(crate) fn opening(
-        plan: &Plan<'_>,
+        plan: &FollowPlan<'_>,
         parts: &ServerParts,
-    ) -> impl FnOnce() -> Result<Option<Opened>, Failure> + Send + use<> {
+    ) -> impl FnOnce() -> Result<Option<OpenedFolder>, Failure> + Send + use<> {
         let (args, chain, parts) = (plan.args.clone(), plan.chain.clone(), parts.clone());
-        move || chain.map(|chain| Opened::open(&args, &chain, &parts)).transpose()
+        move || chain.map(|chain| OpenedFolder::open(&args, &chain, &parts)).transpose()
     }
 
     /// Begins. Where nothing is opened, nodes are asked which chain they follow until they say it.
     pub(crate) fn begin(
-        plan: &Plan<'_>,
-        opened: Option<Opened>,
+        plan: &FollowPlan<'_>,
+        opened: Option<OpenedFolder>,
         parts: ServerParts,
     ) -> Result<Self, Failure> {
         let args = plan.args.clone();
@@ -104,7 +104,7 @@ impl Following {
                 Err(failure) => drop(fails.try_send(failure)),
             }
         };
-        let worker = Worker::spawn("follow", follow)?;
+        let worker = FollowThread::spawn("follow", follow)?;
         Ok(Self { stop, stopped_at: OnceLock::new(), failures, worker })
     }
 
@@ -137,13 +137,13 @@ impl Following {
 
 /// A thread whose end can be waited for no longer than it may take.
 #[derive(Debug)]
-struct Worker {
+struct FollowThread {
     thread: JoinHandle<()>,
     /// Its other end goes when the thread ends, also in a panic.
     ended: std::sync::mpsc::Receiver<()>,
 }
 
-impl Worker {
+impl FollowThread {
     fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Self> {
         let (ends, ended) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -164,13 +164,13 @@ impl Worker {
 
 /// All that following needs, before any node was asked.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFolder {
     follower: Follower,
     nodes: Arc<Upstreams>,
     spec: ChainSpec,
 }
 
-impl Opened {
+impl OpenedFolder {
     fn open(args: &FollowArgs, chain: &FolderChain, parts: &ServerParts) -> Result<Self, Failure> {
         let nodes = args.upstream.nodes(&chain.spec)?;
         let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
@@ -181,7 +181,7 @@ impl Opened {
         let recovery = writer.open_head(&anchors, HeadLimits::default());
         tell(&recovery.map_err(|error| told(&error))?);
         parts.health.starts_at(parts.store.view().tip().unwrap_or_default());
-        let settings = Settings {
+        let settings = FollowSettings {
             poll_every: Duration::from_millis(args.poll_every.get()),
             gap_max: args.gap_max,
             finality_depth: args.upstream.finality_depth,
@@ -217,7 +217,7 @@ fn open_asked(
     args: &FollowArgs,
     parts: &ServerParts,
     mut stopped: watch::Receiver<bool>,
-) -> Result<Option<Opened>, Failure> {
+) -> Result<Option<OpenedFolder>, Failure> {
     // The same ones all the time: they say once that they do not answer.
     let nodes = args.upstream.unknown_nodes()?;
     let asking = async {
@@ -247,7 +247,7 @@ fn open_asked(
     if let Some(node) = &parts.node {
         node.expect_chain(OwnChain::of(&spec));
     }
-    Opened::open(args, &FolderChain::asked(spec), parts).map(Some)
+    OpenedFolder::open(args, &FolderChain::asked(spec), parts).map(Some)
 }
 
 /// Whether those whose word counts are silent or do not agree yet, as opposed to naming a chain that
@@ -326,12 +326,12 @@ mod tests {
     #[test]
     fn a_thread_that_does_not_end_is_not_waited_for() {
         let (sender, receiver) = sync_channel::<()>(1);
-        let busy = Worker::spawn("busy", move || assert!(receiver.recv().is_err())).unwrap();
+        let busy = FollowThread::spawn("busy", move || assert!(receiver.recv().is_err())).unwrap();
         assert!(busy.end_within(Duration::from_millis(20)).is_none());
         drop(sender);
-        let done = Worker::spawn("done", || ()).unwrap();
+        let done = FollowThread::spawn("done", || ()).unwrap();
         assert!(matches!(done.end_within(Duration::from_mins(1)), Some(Ok(()))));
-        let broken = Worker::spawn("broken", || panic!("on purpose")).unwrap();
+        let broken = FollowThread::spawn("broken", || panic!("on purpose")).unwrap();
         assert!(matches!(broken.end_within(Duration::from_mins(1)), Some(Err(_))));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ingest::follow::{Status, StatusBoard};
+use ingest::follow::{FollowStatus, StatusBoard};
 use rpc::{CatchingUp, Health};
 
 /// So far behind its node a server is still at the tip: blocks come in bursts.
@@ -60,11 +60,11 @@ impl Health for FollowHealth {
 }
 
 /// Whether so many blocks are missing, or one for so long, that this is not the tip.
-fn is_behind(status: &Status) -> bool {
+fn is_behind(status: &FollowStatus) -> bool {
     status.lag().is_some_and(|lag| lag > LAG_MAX) || status.delay().is_some()
 }
 
-fn troubles(status: &Status) -> Vec<String> {
+fn troubles(status: &FollowStatus) -> Vec<String> {
     let conflict = status.conflict.map(|conflict| {
         format!("{conflict}; nothing is followed until quipu rewind says which is right")
     });
@@ -84,7 +84,7 @@ fn troubles(status: &Status) -> Vec<String> {
 }
 
 /// That too few nodes agree on what is new, if so.
-fn disagreement(status: &Status) -> Option<String> {
+fn disagreement(status: &FollowStatus) -> Option<String> {
     let (tip, reached) = (status.upstream_tip?, status.upstream_reached?);
     let is_apart = status.disagreement() > LAG_MAX;
     is_apart.then(|| {
@@ -95,13 +95,13 @@ fn disagreement(status: &Status) -> Option<String> {
 }
 
 /// That the tip does not move, if it does not.
-fn stillness(status: &Status) -> Option<String> {
+fn stillness(status: &FollowStatus) -> Option<String> {
     let (seconds, number) = (status.stillness()?.as_secs(), status.upstream_highest?.0);
     Some(format!("the upstream has told of no block above {number} for {seconds} s"))
 }
 
 /// Why it is not known what the tip is, if it is not.
-fn silence(status: &Status) -> Option<String> {
+fn silence(status: &FollowStatus) -> Option<String> {
     let heard = status.heard_at.map_or_else(
         || "no upstream has told its tip yet".to_owned(),
         |heard_at| format!("no upstream has told its tip for {} s", heard_at.elapsed().as_secs()),
@@ -117,19 +117,19 @@ mod tests {
     use std::time::Duration;
 
     use alloy_primitives::B256;
-    use ingest::follow::Conflict;
+    use ingest::follow::FinalityConflict;
     use tokio::time::Instant;
 
     use super::*;
 
-    fn at_tip() -> Status {
-        Status {
+    fn at_tip() -> FollowStatus {
+        FollowStatus {
             tip: Some((100, B256::ZERO)),
             upstream_tip: Some(108),
             heard_at: Some(Instant::now()),
             block_time: Some(Duration::from_secs(3)),
             has_regular_blocks: true,
-            ..Status::default()
+            ..FollowStatus::default()
         }
     }
 
@@ -137,17 +137,17 @@ mod tests {
     fn troubles_are_a_conflict_a_long_way_behind_or_a_node_that_fails() {
         let at_tip = at_tip();
         assert!(troubles(&at_tip).is_empty());
-        let behind = Status { upstream_tip: Some(109), ..at_tip.clone() };
+        let behind = FollowStatus { upstream_tip: Some(109), ..at_tip.clone() };
         assert_eq!(troubles(&behind), ["9 blocks behind the upstream"]);
-        let failing = Status {
+        let failing = FollowStatus {
             last_error: Some("no answer".to_owned()),
             failing_since: ago(7),
             ..at_tip.clone()
         };
         assert_eq!(troubles(&failing), ["the upstream cannot be followed: no answer"]);
         let (ours, theirs) = (B256::repeat_byte(1), B256::repeat_byte(2));
-        let conflict = Some(Conflict { number: 90, ours, theirs });
-        let told = troubles(&Status { conflict, ..failing });
+        let conflict = Some(FinalityConflict { number: 90, ours, theirs });
+        let told = troubles(&FollowStatus { conflict, ..failing });
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(told.contains(&ours.to_string()) && told.contains(&theirs.to_string()), "{told}");
     }
@@ -155,37 +155,43 @@ mod tests {
     #[test]
     fn a_failure_that_passes_is_no_trouble_and_one_that_lasts_is() {
         let last_error = Some("the chain moved".to_owned());
-        let once = Status { last_error, failing_since: ago(5), ..at_tip() };
+        let once = FollowStatus { last_error, failing_since: ago(5), ..at_tip() };
         assert!(troubles(&once).is_empty());
         let expected = ["the upstream cannot be followed: the chain moved"];
-        assert_eq!(troubles(&Status { failing_since: ago(7), ..once.clone() }), expected);
+        assert_eq!(troubles(&FollowStatus { failing_since: ago(7), ..once.clone() }), expected);
         // What a human must act on is told at once.
-        assert_eq!(troubles(&Status { is_failure_lasting: true, ..once }), expected);
+        assert_eq!(troubles(&FollowStatus { is_failure_lasting: true, ..once }), expected);
         let tip_error = Some("the connection broke".to_owned());
-        let silent =
-            |seconds| Status { tip_error: tip_error.clone(), heard_at: ago(seconds), ..at_tip() };
+        let silent = |seconds| FollowStatus {
+            tip_error: tip_error.clone(),
+            heard_at: ago(seconds),
+            ..at_tip()
+        };
         assert!(troubles(&silent(2)).is_empty());
         assert!(!troubles(&silent(4)).is_empty());
     }
 
     #[test]
     fn a_tip_that_stands_still_a_lost_quorum_and_unknown_finality_are_troubles() {
-        let still =
-            |seconds| Status { upstream_highest: Some((108, ago(seconds).unwrap())), ..at_tip() };
+        let still = |seconds| FollowStatus {
+            upstream_highest: Some((108, ago(seconds).unwrap())),
+            ..at_tip()
+        };
         assert!(troubles(&still(110)).is_empty());
         let told = troubles(&still(600));
         assert_eq!(told, ["the upstream has told of no block above 108 for 600 s"]);
         // An epoch of twelve seconds a block.
-        let slow = |seconds| Status { block_time: Some(Duration::from_secs(12)), ..still(seconds) };
+        let slow =
+            |seconds| FollowStatus { block_time: Some(Duration::from_secs(12)), ..still(seconds) };
         assert!(troubles(&slow(380)).is_empty() && !troubles(&slow(390)).is_empty());
-        let apart = |reached| Status { upstream_reached: Some(reached), ..at_tip() };
+        let apart = |reached| FollowStatus { upstream_reached: Some(reached), ..at_tip() };
         assert!(troubles(&apart(116)).is_empty());
         let expected =
             "the upstreams agree on no block above 108, though they have blocks up to 117";
         assert_eq!(troubles(&apart(117)), [expected]);
         let finality = |seconds| {
             let since = ago(seconds).unwrap();
-            Status { finality_error: Some((since, "no answer".to_owned())), ..at_tip() }
+            FollowStatus { finality_error: Some((since, "no answer".to_owned())), ..at_tip() }
         };
         assert!(troubles(&finality(600)).is_empty());
         assert_eq!(troubles(&finality(700)), ["it is not known what is final: no answer"]);
@@ -197,22 +203,22 @@ mod tests {
 
     #[test]
     fn two_block_times_of_silence_or_of_waiting_for_a_block_are_troubles() {
-        let check = |status: &Status, begin: &str, end: &str| {
+        let check = |status: &FollowStatus, begin: &str, end: &str| {
             let told = troubles(status);
             let [told] = told.as_slice() else { panic!("{told:?}") };
             assert!(told.starts_with(begin) && told.ends_with(end), "{told}");
         };
-        check(&Status { heard_at: None, ..at_tip() }, "no upstream has told its tip yet", "");
-        let heard = |seconds| Status { heard_at: ago(seconds), ..at_tip() };
+        check(&FollowStatus { heard_at: None, ..at_tip() }, "no upstream has told its tip yet", "");
+        let heard = |seconds| FollowStatus { heard_at: ago(seconds), ..at_tip() };
         assert!(troubles(&heard(2)).is_empty());
         check(&heard(600), "no upstream has told its tip for 60", " s");
-        let refused = Status { tip_error: Some("HTTP 429".to_owned()), ..heard(600) };
+        let refused = FollowStatus { tip_error: Some("HTTP 429".to_owned()), ..heard(600) };
         check(&refused, "no upstream has told its tip for 60", " s: HTTP 429");
         // A node that is asked seldom is not silent between two questions.
         let poll_every = Duration::from_secs(500);
-        assert!(troubles(&Status { poll_every, ..heard(600) }).is_empty());
+        assert!(troubles(&FollowStatus { poll_every, ..heard(600) }).is_empty());
         // Heard of ever since, but never reached.
-        let awaited = |seconds| Status {
+        let awaited = |seconds| FollowStatus {
             awaited: vec![(101, ago(seconds).unwrap())],
             upstream_tip: Some(101),
             ..at_tip()

@@ -1,7 +1,7 @@
 //! How `stat` is shown: one JSON object, or a page for people.
 
 use chain::BlockRange;
-use chain::trust::{AnchoredBy, Status};
+use chain::trust::{AnchoredBy, TrustStatus};
 use serde_json::{Value, json};
 use store::BlockId;
 use store::stat::Stat;
@@ -129,19 +129,23 @@ fn trust(stat: &Stat) -> Vec<String> {
 
 /// Whether two ranges follow each other and are each anchored by an accumulator epoch: pre-merge
 /// mainnet has 1897 of them, and one line says it all.
-fn are_epochs((one, status): &(BlockRange, Status), (next, other): &(BlockRange, Status)) -> bool {
-    let is_epoch = |status| matches!(status, Status::Anchored(AnchoredBy::Epoch(_)));
+fn are_epochs(
+    (one, status): &(BlockRange, TrustStatus),
+    (next, other): &(BlockRange, TrustStatus),
+) -> bool {
+    let is_epoch = |status| matches!(status, TrustStatus::Anchored(AnchoredBy::Epoch(_)));
     one.end() == next.first() && is_epoch(*status) && is_epoch(*other)
 }
 
 /// Ranges that are told in one line.
-fn together(ranges: &[(BlockRange, Status)]) -> Option<(BlockRange, String)> {
+fn together(ranges: &[(BlockRange, TrustStatus)]) -> Option<(BlockRange, String)> {
     let ((first, status), (last, other)) = (ranges.first()?, ranges.last()?);
     let range = BlockRange::from_ends(first.first(), last.last())?;
     let says = match (status, other) {
-        (Status::Anchored(AnchoredBy::Epoch(low)), Status::Anchored(AnchoredBy::Epoch(high)))
-            if low != high =>
-        {
+        (
+            TrustStatus::Anchored(AnchoredBy::Epoch(low)),
+            TrustStatus::Anchored(AnchoredBy::Epoch(high)),
+        ) if low != high => {
             format!("anchored by accumulator epochs {low} to {high}")
         }
         _ => sentence(status),
@@ -193,11 +197,11 @@ mod tests {
     #[test]
     fn epochs_that_follow_each_other_are_one_line() {
         let range = |first, last| BlockRange::from_ends(first, last).unwrap();
-        let epoch = |number| Status::Anchored(AnchoredBy::Epoch(number));
+        let epoch = |number| TrustStatus::Anchored(AnchoredBy::Epoch(number));
         let held = [
             (range(0, 8191), epoch(0)),
             (range(8192, 16383), epoch(1)),
-            (range(16384, 16400), Status::Unanchored),
+            (range(16384, 16400), TrustStatus::Unanchored),
             (range(81920, 90111), epoch(10)),
             (range(98304, 106_495), epoch(12)),
         ];

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use chain::trust::Status;
+use chain::trust::TrustStatus;
 use ingest::archive::{ArchiveError, Remedy, shown};
-use ingest::prove::Report;
+use ingest::prove::ProofReport;
 use ingest::survey::{Finding, Proven};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
     }
 }
 
-fn status_to_json((range, status): &(chain::BlockRange, Status)) -> Value {
+fn status_to_json((range, status): &(chain::BlockRange, TrustStatus)) -> Value {
     json!({ "first": range.first(), "last": range.last(), "status": word(status), "says": status.to_string() })
 }
 
@@ -129,7 +129,7 @@ fn is_unreadable(error: &ArchiveError) -> bool {
 }
 
 /// A proven file, before it is known how far it can be trusted.
-pub(crate) fn progress(path: &Path, report: &Report) -> String {
-    let Report { transaction_count, run, .. } = report;
+pub(crate) fn progress(path: &Path, report: &ProofReport) -> String {
+    let ProofReport { transaction_count, run, .. } = report;
     format!("proven: {}  blocks {}  {transaction_count} transactions", shown(path), run.range)
 }

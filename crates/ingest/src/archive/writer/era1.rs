@@ -7,7 +7,7 @@ use alloy_primitives::{B256, U256};
 use chain::{Candidate, accumulator, encode_receipts};
 
 use super::sink::Sink;
-use super::{Place, WriteError, at};
+use super::{BlockMeta, WriteError, at};
 use crate::archive::e2store::{Tag, deflate};
 
 #[derive(Debug)]
@@ -25,11 +25,11 @@ impl Era1File {
 
     pub(super) fn push(
         &mut self,
-        place: Place,
+        place: BlockMeta,
         candidate: &Candidate,
         folder: &Path,
     ) -> Result<(), WriteError> {
-        let Place { number, hash, total_difficulty } = place;
+        let BlockMeta { number, hash, total_difficulty } = place;
         let total_difficulty = total_difficulty.ok_or(WriteError::PostMerge { number })?;
         let receipts = candidate.receipts.as_deref();
         let receipts =

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, U256};
 use chain::{Candidate, accumulator};
 
 use super::sink::{Sink, Spool};
-use super::{Place, WriteError, at};
+use super::{BlockMeta, WriteError, at};
 use crate::archive::e2store::{Tag, deflate};
 use crate::archive::slim::encode_slim;
 
@@ -44,7 +44,7 @@ impl EreFile {
 
     pub(super) fn push(
         &mut self,
-        place: Place,
+        place: BlockMeta,
         candidate: &Candidate,
         folder: &Path,
     ) -> Result<(), WriteError> {
@@ -59,7 +59,7 @@ impl EreFile {
         self.write(place, candidate).map_err(at(folder))
     }
 
-    fn write(&mut self, place: Place, candidate: &Candidate) -> io::Result<()> {
+    fn write(&mut self, place: BlockMeta, candidate: &Candidate) -> io::Result<()> {
         let is_first = self.header_offsets.is_empty();
         self.header_offsets.push(self.sink.position());
         self.sink.entry(Tag::Header, &deflate(&candidate.header)?)?;

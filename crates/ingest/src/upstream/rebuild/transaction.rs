@@ -61,7 +61,7 @@ impl TxJson {
     /// The encoding that the transactions root commits to.
     pub(super) fn encode(self, index: usize) -> Result<Bytes, RebuildFault> {
         let tx_type = self.r#type.map_or(0, |found| found.0);
-        let place = Place { index, tx_type };
+        let place = TransactionPlace { index, tx_type };
         let mut out = Vec::with_capacity(self.input.len().saturating_add(256));
         match tx_type {
             0 => self.encode_legacy(place, &mut out)?,
@@ -74,7 +74,7 @@ impl TxJson {
         Ok(out.into())
     }
 
-    fn encode_legacy(self, place: Place, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
+    fn encode_legacy(self, place: TransactionPlace, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
         let v = place.needed("v", self.v)?;
         // EIP-155 puts the chain id into v; before it, v is 27 or 28.
         let (chain_id, parity) = match v {
@@ -98,7 +98,7 @@ impl TxJson {
         Ok(())
     }
 
-    fn encode_2930(self, place: Place, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
+    fn encode_2930(self, place: TransactionPlace, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
         let signature = self.signature(place)?;
         let transaction = TxEip2930 {
             chain_id: place.needed("chainId", self.chain_id)?,
@@ -114,7 +114,7 @@ impl TxJson {
         Ok(())
     }
 
-    fn encode_1559(self, place: Place, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
+    fn encode_1559(self, place: TransactionPlace, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
         let signature = self.signature(place)?;
         let transaction = TxEip1559 {
             chain_id: place.needed("chainId", self.chain_id)?,
@@ -132,7 +132,7 @@ impl TxJson {
         Ok(())
     }
 
-    fn encode_4844(self, place: Place, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
+    fn encode_4844(self, place: TransactionPlace, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
         let signature = self.signature(place)?;
         let transaction = TxEip4844 {
             chain_id: place.needed("chainId", self.chain_id)?,
@@ -154,7 +154,7 @@ impl TxJson {
         Ok(())
     }
 
-    fn encode_7702(self, place: Place, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
+    fn encode_7702(self, place: TransactionPlace, out: &mut Vec<u8>) -> Result<(), RebuildFault> {
         let signature = self.signature(place)?;
         let authorizations = self.authorization_list.ok_or(place.lacks("authorizationList"))?;
         let mut authorization_list = Vec::with_capacity(authorizations.len());
@@ -183,7 +183,7 @@ impl TxJson {
     }
 
     /// Typed transactions have a parity; older nodes call it v.
-    fn signature(&self, place: Place) -> Result<Signature, RebuildFault> {
+    fn signature(&self, place: TransactionPlace) -> Result<Signature, RebuildFault> {
         match place.needed("yParity", self.y_parity.or(self.v))? {
             parity @ (0 | 1) => Ok(Signature::new(self.r, self.s, parity == 1)),
             _ => Err(place.lacks("yParity of 0 or 1")),
@@ -193,12 +193,12 @@ impl TxJson {
 
 /// Which transaction, for what is missing in it.
 #[derive(Clone, Copy)]
-struct Place {
+struct TransactionPlace {
     index: usize,
     tx_type: u64,
 }
 
-impl Place {
+impl TransactionPlace {
     fn lacks(self, field: &'static str) -> RebuildFault {
         RebuildFault::TxField { index: self.index, tx_type: self.tx_type, field }
     }
@@ -208,7 +208,10 @@ impl Place {
     }
 }
 
-fn access_list(place: Place, items: Option<Vec<AccessJson>>) -> Result<AccessList, RebuildFault> {
+fn access_list(
+    place: TransactionPlace,
+    items: Option<Vec<AccessJson>>,
+) -> Result<AccessList, RebuildFault> {
     let items = items.ok_or(place.lacks("accessList"))?;
     let item =
         |it: AccessJson| AccessListItem { address: it.address, storage_keys: it.storage_keys };

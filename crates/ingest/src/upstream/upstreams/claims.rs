@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::warn;
 
-use super::{Member, Place, Subject, Upstreams, UpstreamsError};
+use super::{Member, MemberIndex, QuestionSubject, Upstreams, UpstreamsError};
 use crate::upstream::client::Upstream;
 use crate::upstream::error::FetchError;
 use crate::upstream::fetch::{BlockTag, HeaderClaim};
@@ -26,7 +26,7 @@ const QUORUM_DEPTH: u64 = 64;
 const QUORUM_GRACE: Duration = Duration::from_secs(1);
 
 /// What nodes have under a name or a number, and how many answered, also those that have none.
-type TagAnswers = (Vec<(Place, HeaderClaim)>, usize);
+type TagAnswers = (Vec<(MemberIndex, HeaderClaim)>, usize);
 
 /// The tip that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +45,9 @@ impl Upstreams {
         &self,
         tags: &[BlockTag],
         patience: Duration,
-    ) -> Result<(Place, Vec<Option<HeaderClaim>>), UpstreamsError> {
+    ) -> Result<(MemberIndex, Vec<Option<HeaderClaim>>), UpstreamsError> {
         let ask = async |upstream: &Upstream| upstream.fetch_claims(tags).await;
-        self.ask_any(&[], patience, Subject::Claims, ask).await
+        self.ask_any(&[], patience, QuestionSubject::Claims, ask).await
     }
 
     /// The blocks below one, down to `first`, by the word of the first node that has them as its
@@ -69,7 +69,7 @@ impl Upstreams {
             }
             Ok(ancestors)
         };
-        let told = self.ask_any(&[], Duration::ZERO, Subject::Claims, ask).await;
+        let told = self.ask_any(&[], Duration::ZERO, QuestionSubject::Claims, ask).await;
         told.map(|(_, ancestors)| ancestors)
     }
 
@@ -94,7 +94,7 @@ impl Upstreams {
     ) -> Result<Option<HeaderClaim>, UpstreamsError> {
         if self.quorum == 1 {
             let ask = async |upstream: &Upstream| upstream.fetch_claims(&[tag]).await;
-            let (_, claims) = self.ask_any(&[], patience, Subject::Decided, ask).await?;
+            let (_, claims) = self.ask_any(&[], patience, QuestionSubject::Decided, ask).await?;
             return Ok(claims.into_iter().next().flatten());
         }
         let until = Instant::now().checked_add(patience);
@@ -127,7 +127,7 @@ impl Upstreams {
     }
 
     /// The node whose word on what is final counts where one is enough.
-    pub(super) fn decider(&self) -> Place {
+    pub(super) fn decider(&self) -> MemberIndex {
         let time = self.rest.stand_in_after;
         let position = |is_it: &dyn Fn(&Member) -> bool| self.members.iter().position(is_it);
         let place = position(&|member| !member.is_set_aside() && !member.has_failed_for(time))
@@ -217,7 +217,7 @@ impl Upstreams {
     }
 
     /// What every node that is well has under a name.
-    pub async fn ask_all(&self, tag: BlockTag) -> Vec<(Place, HeaderClaim)> {
+    pub async fn ask_all(&self, tag: BlockTag) -> Vec<(MemberIndex, HeaderClaim)> {
         let asked = self.members.iter().enumerate().map(|(place, member)| async move {
             Some((place, self.ask_tag(member, tag, Duration::ZERO).await??))
         });
@@ -231,7 +231,7 @@ impl Upstreams {
             (place, self.ask_tag(member, tag, patience).await)
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
-        let mut heard: Vec<Place> = Vec::with_capacity(self.members.len());
+        let mut heard: Vec<MemberIndex> = Vec::with_capacity(self.members.len());
         let (mut claims, mut answer_count) = (Vec::new(), 0_usize);
         let mut late_at: Option<Instant> = None;
         loop {
@@ -263,7 +263,7 @@ impl Upstreams {
     fn is_enough(
         &self,
         tag: BlockTag,
-        claims: &[(Place, HeaderClaim)],
+        claims: &[(MemberIndex, HeaderClaim)],
         answer_count: usize,
         awaited_count: usize,
     ) -> bool {
@@ -280,7 +280,7 @@ impl Upstreams {
     }
 
     /// All but those that were heard are late.
-    fn note_late(&self, heard: &[Place]) {
+    fn note_late(&self, heard: &[MemberIndex]) {
         let (millis, quorum) = (QUORUM_GRACE.as_millis(), self.quorum);
         let said = format!("no answer within {millis} ms after those of {quorum} others");
         let late = self.members.iter().enumerate().filter(|(place, _)| !heard.contains(place));
@@ -321,7 +321,7 @@ impl Upstreams {
     /// each of which gave the name to it or to a block above it.
     async fn highest_agreed(
         &self,
-        claims: Vec<(Place, HeaderClaim)>,
+        claims: Vec<(MemberIndex, HeaderClaim)>,
         patience: Duration,
     ) -> Option<HeaderClaim> {
         let mut candidates: Vec<HeaderClaim> = claims.iter().map(|(_, claim)| *claim).collect();
@@ -329,14 +329,14 @@ impl Upstreams {
         candidates.dedup();
         while let Some(candidate) = candidates.pop() {
             let number = candidate.number;
-            let reaches = |place: Place| {
+            let reaches = |place: MemberIndex| {
                 claims.iter().any(|(other, claim)| *other == place && claim.number >= number)
             };
             if (0..self.members.len()).filter(|place| reaches(*place)).count() < self.quorum {
                 continue;
             }
             let (held, _) = self.ask_quorum(BlockTag::Number(number), patience).await;
-            let agrees = |(place, claim): &&(Place, HeaderClaim)| {
+            let agrees = |(place, claim): &&(MemberIndex, HeaderClaim)| {
                 claim.hash == candidate.hash && reaches(*place)
             };
             if held.iter().filter(agrees).count() >= self.quorum {
@@ -346,8 +346,8 @@ impl Upstreams {
         None
     }
 
-    fn no_quorum(&self, claims: &[(Place, HeaderClaim)]) -> UpstreamsError {
-        let said = |(place, claim): &(Place, HeaderClaim)| {
+    fn no_quorum(&self, claims: &[(MemberIndex, HeaderClaim)]) -> UpstreamsError {
+        let said = |(place, claim): &(MemberIndex, HeaderClaim)| {
             format!("{} has {}:{}", self.name(*place), claim.number, claim.hash)
         };
         let mut said: Vec<String> = claims.iter().map(said).collect();

@@ -11,7 +11,7 @@ use alloy_primitives::B256;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::{Place, RestLimits};
+use super::{MemberIndex, RestLimits};
 use crate::log_limit::LogLimit;
 use crate::upstream::client::Upstream;
 use crate::upstream::wanted_block::WantedBlock;
@@ -28,13 +28,13 @@ const IDENTITY_REST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Member {
     pub(super) upstream: Arc<Upstream>,
-    state: Mutex<State>,
+    state: Mutex<MemberState>,
     /// Held by whoever asks which chain it follows.
     pub(super) identifying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemberState {
     rests_until: Option<Instant>,
     is_set_aside: bool,
     /// Where and when it said that it follows our chain.
@@ -82,7 +82,7 @@ struct LackingBlocks {
 #[derive(Clone, Debug)]
 struct DifferingBlocks {
     /// The other node, if it is one.
-    against: Option<Place>,
+    against: Option<MemberIndex>,
     said: String,
     until: Instant,
     is_logged: bool,
@@ -100,7 +100,7 @@ struct UnknownBlock {
 
 /// How a node is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum MemberHealth {
     /// It is asked.
     Well,
     /// It failed, and is left alone for a while.
@@ -115,7 +115,7 @@ pub struct UpstreamStatus {
     /// Host and port.
     pub name: String,
     /// How it is doing.
-    pub health: Health,
+    pub health: MemberHealth,
     /// Why it last failed.
     pub last_error: Option<String>,
     /// How often it failed.
@@ -129,9 +129,9 @@ pub struct UpstreamStatus {
 impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let health = match self.health {
-            Health::Well => "well",
-            Health::Resting => "resting",
-            Health::SetAside => "set aside",
+            MemberHealth::Well => "well",
+            MemberHealth::Resting => "resting",
+            MemberHealth::SetAside => "set aside",
         };
         write!(f, "{} is {health}", self.name)?;
         if let Some(number) = self.unknown_fork {
@@ -153,9 +153,9 @@ impl Member {
         let is_rested = self.is_rested();
         let state = self.lock();
         let health = match (is_rested, state.is_set_aside) {
-            (true, _) => Health::Well,
-            (false, false) => Health::Resting,
-            (false, true) => Health::SetAside,
+            (true, _) => MemberHealth::Well,
+            (false, false) => MemberHealth::Resting,
+            (false, true) => MemberHealth::SetAside,
         };
         UpstreamStatus {
             name: self.upstream.name().to_owned(),
@@ -304,7 +304,12 @@ impl Member {
     }
 
     /// Its blocks do not fit, though nothing proves that it lies. Tells whether that is to be logged.
-    pub(super) fn differs(&self, against: Option<Place>, said: &str, rest: RestLimits) -> bool {
+    pub(super) fn differs(
+        &self,
+        against: Option<MemberIndex>,
+        said: &str,
+        rest: RestLimits,
+    ) -> bool {
         let mut state = self.lock();
         let was_logged = state.differing_blocks().is_some_and(|it| it.is_logged);
         let is_logged = was_logged || state.log.allow();
@@ -326,7 +331,7 @@ impl Member {
     }
 
     /// Forgets that its blocks do not fit those of this node, which do not fit themselves.
-    pub(super) fn fits_without(&self, other: Place) {
+    pub(super) fn fits_without(&self, other: MemberIndex) {
         let mut state = self.lock();
         if state.differing.as_ref().is_some_and(|it| it.against == Some(other)) {
             state.differing = None;
@@ -382,12 +387,12 @@ impl Member {
         Some((wanted.iter().find(is_unknown)?.number(), block.said.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemberState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl MemberState {
     fn unknown_block(&self) -> Option<&UnknownBlock> {
         self.unknown_fork.as_ref().filter(|block| block.until > Instant::now())
     }

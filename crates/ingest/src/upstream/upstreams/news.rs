@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::{Place, Upstreams};
+use super::{MemberIndex, Upstreams};
 use crate::upstream::client::Upstream;
 
 /// News of a node's tips. They say when to look: what the tip is, is asked of those that decide it.
@@ -17,7 +17,7 @@ use crate::upstream::client::Upstream;
 pub struct TipNews {
     upstream: Arc<Upstream>,
     news: watch::Receiver<Option<Bytes>>,
-    place: Place,
+    place: MemberIndex,
     /// The connection that was subscribed on.
     connection: u64,
 }

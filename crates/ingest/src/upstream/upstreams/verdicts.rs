@@ -5,12 +5,12 @@
 
 use tracing::{error, warn};
 
-use super::{Place, Upstreams};
+use super::{MemberIndex, Upstreams};
 use crate::upstream::error::FetchError;
 
 impl Upstreams {
     /// A node told what is not true: it is named, counted and not asked for long.
-    pub fn lied(&self, place: Place, said: &str) {
+    pub fn lied(&self, place: MemberIndex, said: &str) {
         if let Some(member) = self.members.get(place)
             && member.lied(said, self.rest)
         {
@@ -19,7 +19,7 @@ impl Upstreams {
     }
 
     /// A node's block cannot be rebuilt: what becomes of the node depends on why.
-    pub fn blame(&self, place: Place, cause: &FetchError) {
+    pub fn blame(&self, place: MemberIndex, cause: &FetchError) {
         match cause {
             FetchError::UnknownFork { .. } => {
                 self.left_known_forks(place, cause);
@@ -42,7 +42,7 @@ impl Upstreams {
 
     /// A node's blocks do not fit those that are held, or those of another node. Nobody knows which of
     /// both is right: it is not asked for blocks by number for long, and for all else as before.
-    pub fn differs(&self, place: Place, against: Option<Place>, said: &str) {
+    pub fn differs(&self, place: MemberIndex, against: Option<MemberIndex>, said: &str) {
         let Some(member) = self.members.get(place) else { return };
         if member.differs(against, said, self.rest) {
             let upstream = member.upstream.name();
@@ -56,7 +56,7 @@ impl Upstreams {
 
     /// A node contradicts a block that is final here and that those have whose word counts for more. It
     /// proved no lie, but its word is of no use: it is not asked for long.
-    pub fn outvoted(&self, place: Place, said: &str) {
+    pub fn outvoted(&self, place: MemberIndex, said: &str) {
         if let Some(member) = self.members.get(place).filter(|member| !member.is_set_aside()) {
             member.set_aside(said, self.rest);
             let upstream = member.upstream.name();
@@ -66,7 +66,7 @@ impl Upstreams {
 
     /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
     /// and asked for other blocks. Tells what is to be said of it.
-    pub fn left_known_forks(&self, place: Place, cause: &FetchError) -> String {
+    pub fn left_known_forks(&self, place: MemberIndex, cause: &FetchError) -> String {
         let said = format!("upstream {}: {cause}", self.name(place));
         if let FetchError::UnknownFork { number, hash, .. } = cause
             && let Some(member) = self.members.get(place)
@@ -79,7 +79,7 @@ impl Upstreams {
 
     /// A node cannot give a block whole, though it does not lie: it has no root that receipts before
     /// Byzantium commit to. It is not asked for such blocks for long, and for all others as before.
-    pub fn lacks_post_states(&self, place: Place, number: u64, said: &str) {
+    pub fn lacks_post_states(&self, place: MemberIndex, number: u64, said: &str) {
         let last = self.pre_byzantium.unwrap_or(number).max(number);
         if let Some(member) = self.members.get(place)
             && member.lacks_blocks(last, said, self.rest)

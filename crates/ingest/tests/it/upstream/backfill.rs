@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use chain::trust::Anchor;
 use chain::{Block, BlockRange, Verified};
-use ingest::backfill::{BackfillError, Backfiller, Settings, plan_units};
+use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, plan_units};
 use ingest::import::ImportError;
 use ingest::prove::Unwatched;
 use ingest::upstream::{
-    AskLimits, Health, RestLimits, UpstreamUrl, Upstreams, UpstreamsError, WantedBlock,
+    AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams, UpstreamsError, WantedBlock,
 };
 use store::Writer;
 use tokio::runtime::Runtime;
@@ -62,7 +62,7 @@ pub(crate) fn fill(
         runtime: runtime.handle().clone(),
         spec: &data.spec,
         anchors: &data.anchors,
-        settings: Settings {
+        settings: BackfillSettings {
             is_unanchored_allowed,
             threads: threads(2),
             patience: Duration::from_secs(20),
@@ -91,7 +91,9 @@ fn every_block_of_a_node_is_stored_as_the_chain_has_it() {
         fill(&runtime, &data, &upstreams(vec![url], 1), (0, BLOCKS - 1), false).unwrap();
         data.check_holds(&verified(&chain, 0..BLOCKS as usize));
         let statuses = data.store().view().manifest().statuses();
-        assert!(statuses.iter().all(|(_, status)| *status != chain::trust::Status::Unanchored));
+        assert!(
+            statuses.iter().all(|(_, status)| *status != chain::trust::TrustStatus::Unanchored)
+        );
     }
 }
 
@@ -126,8 +128,12 @@ fn a_node_that_lies_is_named_and_another_is_asked() {
         fill(&runtime, &data, &upstreams, (0, BLOCKS - 1), false).unwrap();
         data.check_holds(&verified(&chain, 0..BLOCKS as usize));
         let statuses = upstreams.statuses();
-        assert_eq!((statuses[0].health, statuses[0].lie_count), (Health::SetAside, 1), "{lie:?}");
-        assert_eq!((statuses[1].health, statuses[1].lie_count), (Health::Well, 0), "{lie:?}");
+        assert_eq!(
+            (statuses[0].health, statuses[0].lie_count),
+            (MemberHealth::SetAside, 1),
+            "{lie:?}"
+        );
+        assert_eq!((statuses[1].health, statuses[1].lie_count), (MemberHealth::Well, 0), "{lie:?}");
     }
 }
 
@@ -243,7 +249,7 @@ fn a_node_whose_blocks_do_not_fit_those_that_are_held_is_passed_over_and_no_liar
         let both = upstreams(vec![other.url(), node.url()], 1);
         fill(&runtime, &data, &both, blocks, false).unwrap();
         let status = &both.statuses()[0];
-        assert_eq!((status.health, status.lie_count), (Health::Well, 0), "{status:?}");
+        assert_eq!((status.health, status.lie_count), (MemberHealth::Well, 0), "{status:?}");
     }
 }
 
@@ -259,7 +265,7 @@ fn a_node_whose_blocks_contradict_an_anchor_that_proves_what_is_held_lies() {
     let both = upstreams(vec![other.url(), node.url()], 1);
     fill(&runtime, &data, &both, (300, 499), false).unwrap();
     let status = &both.statuses()[0];
-    assert_eq!((status.health, status.lie_count), (Health::SetAside, 1), "{status:?}");
+    assert_eq!((status.health, status.lie_count), (MemberHealth::SetAside, 1), "{status:?}");
     data.check_holds(&verified(&chain, 300..600));
 }
 
@@ -325,7 +331,7 @@ fn a_node_of_another_chain_is_set_aside_and_the_others_are_asked() {
     let told = runtime.block_on(nodes.introduce()).unwrap();
     assert_eq!(told.genesis_hash, sample_spec().genesis_hash());
     let status = &nodes.statuses()[0];
-    assert_eq!(status.health, Health::SetAside);
+    assert_eq!(status.health, MemberHealth::SetAside);
     let said = status.to_string();
     assert!(said.contains("another chain: it has chain id 5, expected 20260101"), "{said}");
     let data = DataFolder::new(&sample_spec());
@@ -352,7 +358,7 @@ fn a_node_without_post_state_roots_is_asked_for_all_other_blocks() {
     fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
     data.check_holds(&verified(&chain, 0..60));
     let status = &nodes.statuses()[0];
-    assert_eq!((status.health, status.lie_count), (Health::Well, 0), "{status:?}");
+    assert_eq!((status.health, status.lie_count), (MemberHealth::Well, 0), "{status:?}");
     let asked = |node: &Node| node.count("eth_getBlockReceipts");
     let (before, before_whole) = (asked(&lacking), asked(&whole));
     let wanted = |number| [WantedBlock::Number(number)];
@@ -382,7 +388,7 @@ fn a_block_that_lists_more_ommers_than_a_block_has_is_a_lie() {
     data.check_holds(&verified(&chain, 0..60));
     assert_eq!(liar.count("eth_getUncleByBlockHashAndIndex"), 0);
     let status = &nodes.statuses()[0];
-    assert_eq!((status.health, status.lie_count), (Health::SetAside, 1), "{status:?}");
+    assert_eq!((status.health, status.lie_count), (MemberHealth::SetAside, 1), "{status:?}");
 }
 
 /// Seen: what one message was refused for, its halves brought, without any bound.

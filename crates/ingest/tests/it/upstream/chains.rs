@@ -6,15 +6,15 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Start, Verified, Verifier};
-use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, Sealer, Settings};
+use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, SampleSettings, Sealer};
 use serde_json::json;
 
 use super::told::Told;
 use crate::made::{blocks, relinked, spec};
 
 /// Few transactions, so that the tests are quick, but of all types and with logs.
-pub(crate) fn settings(block_count: u64) -> Settings {
-    Settings { seed: 5, block_count, txs_per_block: 2, payload: Payload::Small }
+pub(crate) fn settings(block_count: u64) -> SampleSettings {
+    SampleSettings { seed: 5, block_count, txs_per_block: 2, payload: Payload::Small }
 }
 
 pub(crate) fn sample_spec() -> ChainSpec {
@@ -32,7 +32,7 @@ pub(crate) fn chain(block_count: u64) -> Chain {
 /// The sample chain up to and including `fork_point`, and from there on another one for every letter.
 pub(crate) fn forked(block_count: u64, fork_point: u64, letter: u64) -> Chain {
     let own = settings(block_count);
-    let other = Settings { seed: 1000 + letter, ..own.clone() };
+    let other = SampleSettings { seed: 1000 + letter, ..own.clone() };
     let (own_chain, other_chain) = (SampleChain::new(&own), SampleChain::new(&other));
     let mut sealer = Sealer::new(&own);
     let mut candidates = Vec::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chain::{BlockRange, ChainSpec};
-use ingest::follow::Settings;
-use ingest::upstream::{Health, RestLimits, UpstreamUrl, Upstreams};
+use ingest::follow::FollowSettings;
+use ingest::upstream::{MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::notice::read_notice;
 
 use super::backfill::{self, upstreams};
@@ -35,7 +35,7 @@ fn a_node_that_stands_in_for_the_preferred_one_decides_the_tip_and_not_what_is_f
     for finality_depth in [None, Some(5)] {
         let data = DataFolder::new(&sample_spec());
         let nodes = upstreams(vec![preferred.url(), other.url()], 1);
-        let settings = Settings { finality_depth, ..quick() };
+        let settings = FollowSettings { finality_depth, ..quick() };
         preferred.switch(trunk[..100].to_vec(), 90);
         let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
         followed.wait_for("final", |_| followed.view().finalized() >= Some(90));
@@ -89,7 +89,7 @@ fn a_node_that_stands_in_neither_leaves_a_gap_nor_begins_a_folder() {
     let invented = forked(500, 95, 1);
     let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
-    let settings = Settings { gap_max: 100, ..quick() };
+    let settings = FollowSettings { gap_max: 100, ..quick() };
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
     followed.wait_for("final", |_| followed.view().finalized() == Some(90));
@@ -142,7 +142,7 @@ fn a_node_that_comes_back_as_another_chain_is_set_aside() {
             node.switch(trunk.clone(), 110);
             node.mend();
         }
-        followed.wait_for("set aside", |_| nodes.statuses()[0].health == Health::SetAside);
+        followed.wait_for("set aside", |_| nodes.statuses()[0].health == MemberHealth::SetAside);
         let said = nodes.statuses()[0].to_string();
         assert!(said.contains("follows another chain: it has chain id 5"), "{said}");
         assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(99), Some(90)));
@@ -165,7 +165,7 @@ fn every_connection_is_asked_which_chain_is_at_its_other_end() {
     let both = runtime.block_on(async { tokio::join!(nodes.fetch_tip(), nodes.fetch_tip()) });
     assert!(both.0.is_err() || both.1.is_err(), "{both:?}");
     let status = &nodes.statuses()[0];
-    assert_eq!(status.health, Health::SetAside, "{status:?}");
+    assert_eq!(status.health, MemberHealth::SetAside, "{status:?}");
     assert!(status.to_string().contains("it has chain id 5"), "{status:?}");
 }
 
@@ -229,7 +229,7 @@ fn blocks_are_asked_of_a_node_that_is_well_while_the_preferred_one_stalls() {
         followed.wait_tip(trunk[length - 1].hash());
     }
     assert_eq!(preferred.count("eth_getBlockByHash") - before, 1);
-    assert_eq!(nodes.statuses()[0].health, Health::Well);
+    assert_eq!(nodes.statuses()[0].health, MemberHealth::Well);
     followed.end();
 }
 
@@ -267,7 +267,7 @@ fn any_number_of_notifications_cause_few_questions() {
     let [node] = alike(runtime.handle(), &trunk, 90);
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![node.websocket_url()], 1);
-    let settings = Settings { poll_every: Duration::from_secs(1), ..quick() };
+    let settings = FollowSettings { poll_every: Duration::from_secs(1), ..quick() };
     let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
     followed.wait_tip(trunk[99].hash());
     node.wait_count("eth_subscribe", 1);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use chain::BlockRange;
-use ingest::follow::Settings;
-use ingest::upstream::{AskLimits, Health, RestLimits, UpstreamUrl, Upstreams};
+use ingest::follow::FollowSettings;
+use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
@@ -175,7 +175,7 @@ fn a_low_tip_of_another_branch_is_a_conflict_at_its_own_number() {
     for (fork_point, letter) in [(94, 1), (85, 2)] {
         let branch = forked(96, fork_point, letter);
         node.switch(branch.clone(), 80);
-        let is_it = |status: &ingest::follow::Status| {
+        let is_it = |status: &ingest::follow::FollowStatus| {
             status.conflict.is_some_and(|it| it.theirs == branch[95].hash())
         };
         let conflict = followed.wait_for("conflict", is_it).conflict.unwrap();
@@ -249,7 +249,7 @@ fn what_was_final_before_a_restart_is_not_reorganised_away_after_it() {
     let second = upstreams(vec![later.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &second, quick(), None);
     assert_eq!(followed.view().finalized(), Some(608), "before any node said a word");
-    let is_decided = |status: &ingest::follow::Status| {
+    let is_decided = |status: &ingest::follow::FollowStatus| {
         status.conflict.is_some() || status.tip.is_some_and(|tip| tip.1 == branch[649].hash())
     };
     let status = followed.wait_for("a conflict or a reorg", is_decided);
@@ -285,7 +285,7 @@ fn a_tip_that_is_too_far_leaves_a_gap_that_is_told() {
     followed.wait_for("sealed", |_| followed.view().manifest().coverage() == [range(0, 255)]);
     followed.end();
     node.switch(chain.clone(), 650);
-    let settings = Settings { gap_max: 100, ..quick() };
+    let settings = FollowSettings { gap_max: 100, ..quick() };
     let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
     followed.wait_tip(chain[699].hash());
     // All that was final is kept, also what is no whole segment.
@@ -329,7 +329,7 @@ fn a_node_that_lies_about_the_tip_is_set_aside_and_nothing_of_it_is_shown() {
         followed.wait_tip(chain[119].hash());
         followed.check(&chain);
         let statuses = followed.nodes.statuses();
-        assert_eq!(statuses[0].health, Health::SetAside, "{lie:?}");
+        assert_eq!(statuses[0].health, MemberHealth::SetAside, "{lie:?}");
         assert_eq!(statuses[1].lie_count, 0, "{lie:?}");
         followed.end();
     }
@@ -426,7 +426,7 @@ fn a_refused_block_does_not_let_another_node_decide_the_tip() {
     preferred.wait_count("eth_getBlockByNumber", before + 20);
     assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(102), Some(90)));
     let status = &nodes.statuses()[0];
-    assert_eq!((status.health, status.failure_count), (Health::Well, 0), "{status:?}");
+    assert_eq!((status.health, status.failure_count), (MemberHealth::Well, 0), "{status:?}");
     // A block that nobody gives is waited for, and told.
     preferred.switch(trunk[..110].to_vec(), 90);
     followed.wait_for("told", |status| status.last_error.is_some());

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use ingest::follow::{Follower, Settings, Status, StatusBoard};
+use ingest::follow::{FollowSettings, FollowStatus, Follower, StatusBoard};
 use ingest::upstream::Upstreams;
 use store::head::HeadLimits;
 use store::{Store, View, Writer};
@@ -27,8 +27,8 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 /// As it is followed, but with the times of a test.
-pub(crate) fn quick() -> Settings {
-    Settings {
+pub(crate) fn quick() -> FollowSettings {
+    FollowSettings {
         poll_every: Duration::from_millis(10),
         gap_max: 10_000,
         finality_depth: None,
@@ -63,7 +63,7 @@ impl Followed {
         runtime: &Handle,
         data: &DataFolder,
         nodes: &Arc<Upstreams>,
-        settings: Settings,
+        settings: FollowSettings,
         backfill_to: Option<u64>,
     ) -> Self {
         Self::start_limited(runtime, data, nodes, settings, backfill_to, HeadLimits::default())
@@ -74,7 +74,7 @@ impl Followed {
         runtime: &Handle,
         data: &DataFolder,
         nodes: &Arc<Upstreams>,
-        settings: Settings,
+        settings: FollowSettings,
         backfill_to: Option<u64>,
         limits: HeadLimits,
     ) -> Self {
@@ -97,7 +97,11 @@ impl Followed {
     }
 
     /// Waits until the status is as wanted.
-    pub(crate) fn wait_for(&self, what: &str, is_wanted: impl FnMut(&Status) -> bool) -> Status {
+    pub(crate) fn wait_for(
+        &self,
+        what: &str,
+        is_wanted: impl FnMut(&FollowStatus) -> bool,
+    ) -> FollowStatus {
         let mut watch = self.board.watch();
         let waited =
             self.runtime.block_on(async { timeout(DEADLINE, watch.wait_for(is_wanted)).await });

@@ -4,8 +4,8 @@
 use alloy_primitives::B256;
 use ingest::archive::{Archive, Format};
 use ingest::backfill::BackfillError;
-use ingest::follow::Status;
-use ingest::upstream::{Health, UpstreamsError};
+use ingest::follow::FollowStatus;
+use ingest::upstream::{MemberHealth, UpstreamsError};
 use serde_json::json;
 use store::Writer;
 use store::head::HeadLimits;
@@ -24,7 +24,7 @@ const SAID: &str = "this node is on a fork that this build does not know: upgrad
 
 /// Follows a node that has blocks 0..139 of a chain and then all of it, of which 150 is not known.
 /// Gives the status when following has stopped.
-fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> Status {
+fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> FollowStatus {
     let runtime = runtime();
     let node = Node::start(runtime.handle(), chain[..140].to_vec());
     node.set_finality(Some(130));
@@ -48,7 +48,7 @@ fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> Status {
     assert!(again < 20, "{again} blocks were asked for in 20 polls");
     let status = followed.board.status();
     let [one] = status.upstreams.as_slice() else { panic!("{status:?}") };
-    assert_eq!((one.health, one.lie_count, one.unknown_fork), (Health::Well, 0, Some(150)));
+    assert_eq!((one.health, one.lie_count, one.unknown_fork), (MemberHealth::Well, 0, Some(150)));
     let error = status.last_error.clone().unwrap();
     assert!(error.contains("block 150: ") && error.contains(SAID), "{error}");
     let disk = store::disk::Folder::open(data.folder.path()).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use ingest::import::merge_pending;
 use ingest::prove::Unwatched;
 use store::head::HeadLimits;
-use store::{Store, Told, Watcher, Writer};
+use store::{CommitFacts, Store, Watcher, Writer};
 
 use super::backfill::upstreams;
 use super::chains::{Chain, chain, sample_spec};
@@ -34,7 +34,9 @@ fn sealed_up_to(chain: &Chain, end: usize) -> DataFolder {
     for piece in chain[..end].chunks(YOUNG) {
         writer.extend(piece.iter().map(|told| told.verified.clone()).collect()).unwrap();
         let last = piece.last().unwrap().number();
-        writer.seal(last, Told { network: network.clone(), ..Told::default() }).unwrap();
+        writer
+            .seal(last, CommitFacts { network: network.clone(), ..CommitFacts::default() })
+            .unwrap();
     }
     data
 }

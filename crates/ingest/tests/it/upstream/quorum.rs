@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chain::BlockRange;
-use ingest::upstream::{AskLimits, BlockTag, Health, RestLimits, Upstreams};
+use ingest::upstream::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
 
 use super::backfill::upstreams;
 use super::chains::{chain, forked, sample_spec};
@@ -58,7 +58,7 @@ fn whoever_contradicts_a_final_block_that_a_quorum_has_is_set_aside() {
     followed.wait_for("final", |_| followed.view().finalized() == Some(110));
     three.switch(branch.clone(), 110);
     four.switch(branch, 110);
-    let is_set_aside = |place: usize| nodes.statuses()[place].health == Health::SetAside;
+    let is_set_aside = |place: usize| nodes.statuses()[place].health == MemberHealth::SetAside;
     followed.wait_for("set aside", |_| is_set_aside(2) && is_set_aside(3));
     one.switch(trunk.clone(), 115);
     two.switch(trunk.clone(), 115);
@@ -164,7 +164,7 @@ fn a_node_that_a_quorum_can_do_without_holds_up_nothing() {
     followed.wait_tip(trunk[119].hash());
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(6), "{took:?}");
-    followed.wait_for("resting", |_| nodes.statuses()[2].health == Health::Resting);
+    followed.wait_for("resting", |_| nodes.statuses()[2].health == MemberHealth::Resting);
     let said = nodes.statuses()[2].to_string();
     assert!(said.contains("no answer"), "{said}");
     followed.end();
