@@ -120,5 +120,5 @@ target=${CARGO_TARGET_DIR:-$root/target}
 quipu=$target/release/quipu
 # Started by e2e/run, the binary is there already.
 if [ -z "${E2E_TALLY:-}" ]; then
-    cargo build --quiet --release --locked --package cli --manifest-path "$root/Cargo.toml"
+    cargo build --quiet --release --locked --package quipu-cli --manifest-path "$root/Cargo.toml"
 fi

@@ -13,7 +13,7 @@ use crate::step::{cargo, script, succeed, target};
 use crate::tools::{self, Packaged};
 
 /// The crates that have benchmarks of their own.
-const CRATES: &[&str] = &["ingest", "segment"];
+const CRATES: &[&str] = &["quipu-ingest", "quipu-segment"];
 
 /// What `serve` starts: the limit, and two load generators.
 const SERVE_PACKAGES: &[Packaged] = &[
@@ -64,7 +64,7 @@ fn serve(root: &Path, arguments: &[String]) -> Result<()> {
     // Built together: apart, their dependencies would be built twice, with other features.
     let mut build = cargo();
     build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
-    succeed(build.args(["--package", "cli", "--package", "bench-serve"]))?;
+    succeed(build.args(["--package", "quipu-cli", "--package", "bench-serve"]))?;
     let mut serve = Command::new(target(root).join("release/bench-serve"));
     serve.current_dir(root).env("PATH", tools::search_path(root)?);
     succeed(serve.args(arguments))

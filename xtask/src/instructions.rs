@@ -75,7 +75,7 @@ impl Programs {
     fn build(root: &Path) -> Result<Self> {
         let mut build = cargo();
         build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
-        succeed(build.args(["--package", "cli", "--package", "bench-serve", "--bins"]))?;
+        succeed(build.args(["--package", "quipu-cli", "--package", "bench-serve", "--bins"]))?;
         let target = target(root);
         let folder = target.join("instructions");
         if folder.exists() {

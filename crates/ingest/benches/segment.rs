@@ -1,6 +1,6 @@
 //! How many bytes a segment takes beside the archive it was made from, and what a warm read costs.
 //!
-//!     cargo bench -p ingest --bench segment [-- ARCHIVE...]
+//!     cargo bench -p quipu-ingest --bench segment [-- ARCHIVE...]
 //!
 //! Without arguments it takes a sample chain with mainnet's payload sizes, whose density says
 //! little: its senders and amounts are random. Times are CPU time of one thread, on

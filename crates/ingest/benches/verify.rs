@@ -1,7 +1,7 @@
 //! How fast archives are proven beside the bare recovery of the same senders, and the sample
 //! chain made beside the bare signing of as many messages.
 //!
-//!     cargo bench -p ingest [-- ARCHIVE...]
+//!     cargo bench -p quipu-ingest [-- ARCHIVE...]
 //!
 //! Without arguments it makes and proves a sample chain of full blocks with mainnet's payload
 //! sizes. The contestants take turns in one run; the tables show ratios of medians, which mean

@@ -1,7 +1,7 @@
 //! What a lookup costs: bytes a key, and time to build, merge and probe, beside a hash map and a
 //! sorted list that hold the same keys in memory.
 //!
-//!     cargo bench -p segment --bench lookup [-- --keys COUNT]
+//!     cargo bench -p quipu-segment --bench lookup [-- --keys COUNT]
 //!
 //! With `--keys` it writes one run of that many keys instead, without holding it, and probes its
 //! beginning: 2000000000 is mainnet's size, and takes a few minutes.

@@ -4,7 +4,7 @@
 //! transaction a block, as this project wrote them on 2026-11-16: the era1 up to the merge, the
 //! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup runs
 //! and manifest of version 1. A change of their bytes needs a new version, and a fixture beside these.
-//! `QUIPU_BLESS=1 cargo test -p ingest --test it fixtures` writes them anew.
+//! `QUIPU_BLESS=1 cargo test -p quipu-ingest --test it fixtures` writes them anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
