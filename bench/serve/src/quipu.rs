@@ -59,7 +59,11 @@ impl Quipu {
     pub fn beside_this_program() -> Result<Self> {
         let here = std::env::current_exe().context("where this program is")?;
         let path = here.with_file_name("quipu");
-        ensure!(path.is_file(), "{} is not there: cargo build --release -p quipu-cli", path.display());
+        ensure!(
+            path.is_file(),
+            "{} is not there: cargo build --release -p quipu-cli",
+            path.display()
+        );
         Ok(Self(path))
     }
 

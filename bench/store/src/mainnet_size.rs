@@ -74,12 +74,12 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
     for subject in [Subject::Transactions, Subject::Blocks] {
         let real = real_entries(small, &view, subject)?;
         for span in &spans {
-            let counts = |slot: u64| match subject {
-                _ if slot >= first_sparse && subject == Subject::Blocks => {
-                    u32::try_from(SLOT_BLOCKS).unwrap_or(u32::MAX)
-                }
-                _ if slot >= first_sparse => size.keys_per_slot,
-                _ => real_count(&real, slot),
+            let made_up = match subject {
+                Subject::Transactions => size.keys_per_slot,
+                Subject::Blocks => u32::try_from(SLOT_BLOCKS)?,
+            };
+            let counts = |slot: u64| {
+                if slot >= first_sparse { made_up } else { real_count(&real, slot) }
             };
             let counts: Vec<u32> = (span.first_slot()..span.end_slot()).map(counts).collect();
             runs.push(write_run(large, subject, *span, counts, first_sparse, &real)?);

@@ -49,8 +49,8 @@ fn prove_segment(
 /// a gap do not tell their total difficulty.
 pub fn find_epochs(view: &View, anchors: &Anchors) -> Result<Vec<Epoch>, StoreError> {
     let mut found = Vec::new();
-    let held = view.coverage().into_iter().find(|range| range.first() == 0);
-    let end = held.map_or(0, |range| range.end());
+    let held = view.coverage().iter().find(|range| range.first() == 0);
+    let end = held.map_or(0, chain::BlockRange::end);
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
     let mut total = U256::ZERO;
     for number in 0.. {

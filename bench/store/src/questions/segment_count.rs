@@ -226,58 +226,40 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
         absent.filter(|hash| has_no_false_candidate(*hash)).take(reads).collect();
     ensure!(picks.len() == reads, "too few transactions to ask for");
     let unknown = absent.iter().map(|hash| body("eth_getTransactionByHash", json!([hash])));
+    let probes = Some((Subject::Transactions, &*hashes));
+    let at = |key: &Key| json!([number(key), format!("{:#x}", key.index)]);
+    let unknown = StoreQuestion {
+        name: "segments_unknown",
+        text: "eth_getTransactionByHash of an unknown hash, all runs probed",
+        bodies: unknown.collect(),
+        probes: None,
+        is_promised: false,
+    };
+    let promised = |name, text, bodies, probes| StoreQuestion {
+        name,
+        text,
+        bodies,
+        probes,
+        is_promised: true,
+    };
+    let by_number = "eth_getBlockByNumber";
+    let by_place = "eth_getTransactionByBlockNumberAndIndex";
+    let (by_hash, receipt) = ("eth_getTransactionByHash", "eth_getTransactionReceipt");
+    let height = each("eth_blockNumber", &|_| json!([]));
+    let tagged = each(by_number, &|_| json!(["earliest", false]));
+    let blocks = each(by_number, &|key| json!([number(key), false]));
+    let (by_hash, receipts) =
+        (each(by_hash, &|key| json!([key.hash])), each(receipt, &|key| json!([key.hash])));
+    let beyond = "eth_getTransactionByHash, beyond its probe";
+    let receipt_beyond = "eth_getTransactionReceipt, beyond its probe";
     let questions = [
-        StoreQuestion {
-            name: "segments_block_number",
-            text: "eth_blockNumber",
-            bodies: each("eth_blockNumber", &|_| json!([])),
-            probes: None,
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_earliest",
-            text: "eth_getBlockByNumber, a tag",
-            bodies: each("eth_getBlockByNumber", &|_| json!(["earliest", false])),
-            probes: None,
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_block",
-            text: "eth_getBlockByNumber, hashes",
-            bodies: each("eth_getBlockByNumber", &|key| json!([number(key), false])),
-            probes: None,
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_transaction_at",
-            text: "eth_getTransactionByBlockNumberAndIndex",
-            bodies: each("eth_getTransactionByBlockNumberAndIndex", &|key| {
-                json!([number(key), format!("{:#x}", key.index)])
-            }),
-            probes: None,
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_transaction",
-            text: "eth_getTransactionByHash, beyond its probe",
-            bodies: each("eth_getTransactionByHash", &|key| json!([key.hash])),
-            probes: Some((Subject::Transactions, &hashes)),
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_receipt",
-            text: "eth_getTransactionReceipt, beyond its probe",
-            bodies: each("eth_getTransactionReceipt", &|key| json!([key.hash])),
-            probes: Some((Subject::Transactions, &hashes)),
-            is_promised: true,
-        },
-        StoreQuestion {
-            name: "segments_unknown",
-            text: "eth_getTransactionByHash of an unknown hash, all runs probed",
-            bodies: unknown.collect(),
-            probes: None,
-            is_promised: false,
-        },
+        promised("segments_block_number", "eth_blockNumber", height, None),
+        promised("segments_earliest", "eth_getBlockByNumber, a tag", tagged, None),
+        promised("segments_block", "eth_getBlockByNumber, hashes", blocks, None),
+        promised("segments_transaction_at", by_place, each(by_place, &at), None),
+        promised("segments_transaction", beyond, by_hash, probes),
+        promised("segments_receipt", receipt_beyond, receipts, probes),
+        unknown,
     ];
     questions.iter().map(|question| compare(stores, question)).collect()
 }

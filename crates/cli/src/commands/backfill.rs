@@ -56,7 +56,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     chain.settle(&mut writer)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     resume_merges(&mut writer, &chain.spec, threads);
-    let units = plan_units(wanted, &writer.view().coverage_receipts(), &anchors);
+    let units = plan_units(wanted, writer.view().coverage_receipts(), &anchors);
     let total = units.iter().map(|unit| unit.range.count()).sum();
     let watch = Watch::blocks("backfilling", total);
     let backfiller = Backfiller {

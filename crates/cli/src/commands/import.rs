@@ -108,7 +108,7 @@ fn import_all(
     settings: ImportSettings,
     files: Vec<PathBuf>,
 ) -> Result<(), Failure> {
-    let files = order_files(files, &writer.view().coverage(), anchors);
+    let files = order_files(files, writer.view().coverage(), anchors);
     let sizes: Vec<u64> = files.iter().map(|path| file_bytes(path)).collect();
     let watch = Watch::bytes("importing", sizes.iter().sum());
     let mut tally = Tally::default();

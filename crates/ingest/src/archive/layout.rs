@@ -333,7 +333,10 @@ impl Index {
                 (Format::Ere, first, offsets, slot_count, block_count)
             }
             _ => {
-                return Err(ArchiveFault::IndexLength { found, expected: "at least 24".to_owned() });
+                return Err(ArchiveFault::IndexLength {
+                    found,
+                    expected: "at least 24".to_owned(),
+                });
             }
         };
         let range = BlockRange::from_count(first, block_count)

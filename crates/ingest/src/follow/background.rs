@@ -170,7 +170,7 @@ impl Background {
         let view = self.drafting.view();
         let last = view.finalized()?.min(view.tip()?);
         let wanted = BlockRange::from_ends(self.backfill_to?, last)?;
-        plan_units(wanted, &view.coverage_receipts(), &self.anchors).into_iter().next()
+        plan_units(wanted, view.coverage_receipts(), &self.anchors).into_iter().next()
     }
 
     fn take(

@@ -53,7 +53,7 @@ type Picture = (Vec<(u64, B256)>, Option<u64>, Option<u64>);
 
 fn picture(view: &View) -> Picture {
     let mut reader = Reader::new().unwrap();
-    let numbers = view.coverage().into_iter().flat_map(|range| range.first()..range.end());
+    let numbers = view.coverage().iter().flat_map(|range| range.first()..range.end());
     let mut read = |number| block_on(view.read_hash(&mut reader, number)).unwrap().unwrap();
     (numbers.map(|number| (number, read(number))).collect(), view.safe(), view.finalized())
 }
