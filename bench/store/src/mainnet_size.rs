@@ -53,7 +53,7 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
     let real_end = slot_of(view.tip().context("an empty folder")?).saturating_add(1);
     let first_sparse = real_end.saturating_add(size.gap_slots);
     let mut segments = Vec::new();
-    let mut parent_hash = B256::ZERO;
+    let mut parent_hash = before.segments().last().map_or(B256::ZERO, |entry| entry.last_hash);
     for slot in first_sparse..size.slot_count {
         let entry = sparse_segment(slot, parent_hash, size.keys_per_slot)?;
         parent_hash = entry.last_hash;

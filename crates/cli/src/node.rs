@@ -27,6 +27,8 @@ const SUBSCRIPTIONS_MAX: usize = 256;
 const IDENTITY_TIME: Duration = Duration::from_secs(30);
 /// How long one of another chain is refused without asking it again.
 const FOREIGN_TIME: Duration = Duration::from_secs(2);
+/// So long connections are believed that were closed before they could be asked.
+const CLOSED_TIME: Duration = Duration::from_secs(1);
 
 /// A node.
 #[derive(Debug)]
@@ -57,6 +59,9 @@ struct KnownIdentity {
     until: Option<Instant>,
     /// Why it is not asked, if it is of another chain.
     foreign: Option<String>,
+    /// Until when connections that cannot be asked are believed: a node that closes each of them would
+    /// be asked before and after every call.
+    closed_until: Option<Instant>,
 }
 
 impl OwnChain {
@@ -143,7 +148,8 @@ impl Node {
     async fn identify(&self, connection: Option<SocketAddr>) -> Result<(), PassThroughError> {
         let mut known = self.identity.lock().await;
         let is_believed = known.until.is_some_and(|until| Instant::now() < until);
-        let is_seen = connection.is_none_or(|it| self.endpoint.is_identified_on(it));
+        let is_resting = known.closed_until.is_some_and(|until| Instant::now() < until);
+        let is_seen = connection.is_none_or(|it| is_resting || self.endpoint.is_identified_on(it));
         if is_believed && is_seen {
             let foreign = known.foreign.clone();
             return foreign.map_or(Ok(()), |reason| Err(PassThroughError::Foreign(reason)));
@@ -152,10 +158,12 @@ impl Node {
             self.endpoint.forget_identity();
         }
         let asked = self.endpoint.fetch_identities().await;
-        let found = asked.map_err(|error| {
+        let (found, is_complete) = asked.map_err(|error| {
             known.until = None;
             PassThroughError::Failed(format!("it does not say which chain it follows: {error}"))
         })?;
+        let rest = Instant::now().checked_add(CLOSED_TIME);
+        known.closed_until = rest.filter(|_| !is_complete);
         let foreign = found.into_iter().find_map(|found| self.find_difference(found));
         self.log_change(known.foreign.as_ref(), foreign.as_ref());
         let time = if foreign.is_some() { FOREIGN_TIME } else { IDENTITY_TIME };

@@ -266,6 +266,7 @@ impl Follower {
         self.board.set_block_time(self.block_time());
         match stepped {
             Ok(step) => {
+                self.upstreams.reached_tip(target);
                 self.board.stepped(tip);
                 step
             }

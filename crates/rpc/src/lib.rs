@@ -8,16 +8,16 @@
 //! use std::time::Duration;
 //!
 //! use chain::ChainSpec;
-//! use rpc::{Service, Settings};
+//! use rpc::{Service, ServiceSettings};
 //! use store::disk::Folder;
 //! use store::read::{Inline, block_on};
-//! use store::{Limits, Store, Writer};
+//! use store::{Limits, Store};
 //!
 //! let folder = tempfile::tempdir().unwrap();
 //! let disk = Arc::new(Folder::create(folder.path()).unwrap());
 //! let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
 //! let spec = ChainSpec::bare("private", Some(1337), None);
-//! let service = Service::new(store, spec, Settings::default());
+//! let service = Service::new(store, spec, ServiceSettings::default());
 //! let body = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
 //! let answer = block_on(service.respond(body, Duration::from_secs(8)));
 //! assert_eq!(answer.unwrap(), br#"{"jsonrpc":"2.0","id":1,"result":"0x539"}"#);

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use alloy_primitives::keccak256;
-//! use segment::lookup::{Footer, Position, Run, RunBuilder, RunSpan, Subject};
+//! use segment::lookup::{Position, Run, RunBuilder, RunFooter, RunSpan, Subject};
 //!
 //! let mut builder = RunBuilder::new(Subject::Transactions, RunSpan::new(0, 1).unwrap());
 //! let position = Position { slot: 0, ordinal: 7 };
@@ -16,7 +16,7 @@
 //! let file = builder.finish().unwrap();
 //!
 //! let length = file.len() as u64;
-//! let tail = Footer::parse(&file, length).unwrap().tail();
+//! let tail = RunFooter::parse(&file, length).unwrap().tail();
 //! let run = Run::parse(&file[tail.start as usize..tail.end as usize], length).unwrap();
 //! let hash = keccak256("a transaction");
 //! let bucket = run.bucket_range(&hash);

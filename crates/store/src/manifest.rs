@@ -457,6 +457,14 @@ impl Manifest {
         Ok(next)
     }
 
+    /// Refuses a chain that is not the one whose segments are listed here.
+    pub(crate) fn refuse_other_chain(&self, told: &Network) -> Result<(), ManifestConflict> {
+        if self.segments.is_empty() {
+            return Ok(());
+        }
+        self.clone().learn(Network { name: None, ..told.clone() })
+    }
+
     /// Takes over what is known of the chain and was not before.
     fn learn(&mut self, told: Network) -> Result<(), ManifestConflict> {
         fn take<T: PartialEq + ToString>(

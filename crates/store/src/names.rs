@@ -7,7 +7,7 @@ use alloy_primitives::{B256, hex};
 use chain::BlockRange;
 use segment::lookup::{RunSpan, Subject};
 
-use crate::layout::Held;
+use crate::layout::{Held, slot_of};
 
 /// The genesis.json that a folder keeps.
 pub const GENESIS_NAME: &str = "genesis.json";
@@ -72,11 +72,13 @@ pub(crate) fn is_segment_name(name: &str) -> bool {
     is_data_name(name) && name.ends_with(SEGMENT_END)
 }
 
-/// The blocks that the name of a segment tells.
+/// The blocks that the name of a segment tells. A segment has blocks of one slot: a name that says more
+/// is none of ours.
 pub(crate) fn segment_range(name: &str) -> Option<BlockRange> {
     let ends = name.strip_prefix(SEGMENT_BEGIN).filter(|_| is_segment_name(name))?;
     let mut ends = ends.split('-').map(|end| end.parse().ok());
-    BlockRange::from_ends(ends.next()??, ends.next()??)
+    let range = BlockRange::from_ends(ends.next()??, ends.next()??)?;
+    (slot_of(range.first()) == slot_of(range.last())).then_some(range)
 }
 
 /// Whether only a folder that has, or had, a manifest holds a file of this name. What a crash leaves

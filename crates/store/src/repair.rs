@@ -154,6 +154,11 @@ impl Repair {
                     repair.candidates.insert(name.clone(), candidate);
                 }
                 Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
+                // What a name says and its footer denies was never held.
+                Err(error @ StoreError::Differs { .. }) => {
+                    let (file_name, reason) = (name.clone(), error.to_string());
+                    repair.left_out.push(LeftOut { file_name, reason, is_superseded: false });
+                }
                 Err(error) => repair.leave_out(name, &error, false),
             }
         }
@@ -192,6 +197,9 @@ impl Repair {
 
     /// Says which chain it is; segments of another are refused when they are proven.
     pub fn learn(&mut self, network: Network) -> Result<(), StoreError> {
+        if let Some(before) = &self.before {
+            before.refuse_other_chain(&network)?;
+        }
         let known = Manifest::new(self.network.clone());
         let edit = Edit { network, ..Edit::default() };
         self.network = known.edited(edit)?.network().clone();
@@ -295,7 +303,8 @@ impl Repair {
         // A commit that it tells of was another manifest's.
         forget_journal(&*self.disk)?;
         let (head_loss, head) = (found.missing, found.recovery);
-        Ok(Repaired { manifest, left_out: self.left_out, head_loss, head })
+        let is_manifest_lost = self.before.is_none();
+        Ok(Repaired { manifest, left_out: self.left_out, head_loss, head, is_manifest_lost })
     }
 
     /// Everything but files that is known of the chosen segments: what is told now, and what the
@@ -462,6 +471,8 @@ pub struct Repaired {
     pub head_loss: Option<StoreError>,
     /// What of the head's log was not taken.
     pub head: Recovery,
+    /// Whether no manifest could be read that said what was known of the chain.
+    pub is_manifest_lost: bool,
 }
 
 /// Collects what the groups of one segment give, in order.

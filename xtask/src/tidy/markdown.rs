@@ -24,6 +24,9 @@ pub(super) fn check(
         if is_fenced {
             continue;
         }
+        if is_span_broken(line) {
+            report(number, "a code span is broken over lines: keep it on one".to_owned());
+        }
         if is_overlong(line) {
             report(number, format!("more than {COLUMNS_MAX} columns of prose: wrap it"));
         }
@@ -43,6 +46,11 @@ pub(super) fn check(
             }
         }
     }
+}
+
+/// Whether a code span begins on a line and does not end there: what it names could not be checked.
+fn is_span_broken(line: &str) -> bool {
+    !line.trim_start().starts_with("```") && line.matches('`').count() % 2 == 1
 }
 
 /// Whether a line of prose could be broken and is too long. Headings cannot be.
@@ -130,6 +138,13 @@ mod tests {
         check_reports("README.md", "see `crates/chian`", &[(1, "dead path: crates/chian")]);
         check_reports("CHANGELOG.md", "removed `crates/chian`", &[]);
         check_reports("README.md", "```\n`crates/chian` [a](b)\n```", &[]);
+    }
+
+    #[test]
+    fn a_code_span_that_is_broken_over_lines_is_reported() {
+        let told = "a code span is broken over lines: keep it on one";
+        check_reports("README.md", "run `cargo\ntest` now", &[(1, told), (2, told)]);
+        check_reports("README.md", "```\n` is a letter here\n```\nrun `cargo test`", &[]);
     }
 
     #[test]

@@ -196,7 +196,7 @@ fn refuse_false_name(name: Option<&str>, spec: Option<&ChainSpec>) -> Result<(),
 
 /// What was found, what was left out, and what cannot be known any more.
 fn page(place: &str, repaired: &Repaired) -> Vec<String> {
-    let Repaired { manifest, left_out, head_loss, head } = repaired;
+    let Repaired { manifest, left_out, head_loss, head, is_manifest_lost } = repaired;
     let text =
         |LeftOut { file_name, reason, .. }: &LeftOut| format!("left out {file_name}: {reason}");
     let mut lines: Vec<String> = left_out.iter().map(text).collect();
@@ -223,6 +223,8 @@ fn page(place: &str, repaired: &Repaired) -> Vec<String> {
     ));
     if !ranges.is_empty() {
         lines.push(verdict(&manifest.statuses()));
+    }
+    if !ranges.is_empty() && *is_manifest_lost {
         lines.push(
             "anchors of earlier commands are not known any more, but for those given now: \
              --anchor gives them again"
@@ -240,7 +242,8 @@ fn unknown_difficulties(manifest: &Manifest) -> Vec<String> {
         let below = entry.range.first().checked_sub(1);
         below.is_some_and(|below| manifest.find_segment(below).is_none())
     });
-    let unknown = begins.filter(|entry| !entry.difficulty.is_zero());
+    let unknown = begins
+        .filter(|entry| !entry.difficulty.is_zero() && manifest.difficulty_before(entry).is_none());
     let text = |number: u64| {
         format!(
             "the total difficulty before block {number} is not known any more, and exports need it: \

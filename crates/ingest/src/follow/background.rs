@@ -87,7 +87,7 @@ impl Background {
     /// Works until `stop` says so. Occupies the calling thread.
     pub fn run(mut self, runtime: &Handle, mut stop: watch::Receiver<bool>) {
         let mut steps = self.board.watch();
-        while !*stop.borrow() {
+        while !is_stopped(Some(&stop)) {
             if let Some(target) = self.next_merge() {
                 self.merge(target, &stop);
                 continue;
@@ -109,7 +109,7 @@ impl Background {
                 continue;
             };
             let taken = self.take(&unit, runtime, &stop);
-            if *stop.borrow() {
+            if is_stopped(Some(&stop)) {
                 return;
             }
             let error = taken.err().map(|error| error.to_string());

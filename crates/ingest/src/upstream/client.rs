@@ -17,7 +17,7 @@ use tracing::debug;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::connections::Told;
+use super::connections::ToldIdentities;
 use super::error::{AskError, FetchError};
 use super::http::Http;
 use super::pace::{Pace, PaceQueue};
@@ -190,12 +190,12 @@ impl Upstream {
     }
 
     /// Which chain the node follows, by every connection that carried an answer.
-    pub(super) async fn fetch_identities(&self) -> Result<Told, FetchError> {
+    pub(super) async fn fetch_identities(&self) -> Result<ToldIdentities, FetchError> {
         match &self.wire {
             Wire::Http(http) => http.connections.identify(|| self.fetch_identity()).await,
             Wire::WebSocket(_) => {
                 let identities = vec![self.fetch_identity().await?];
-                Ok(Told { identities, is_complete: true })
+                Ok(ToldIdentities { identities, is_complete: true })
             }
         }
     }

@@ -10,12 +10,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
 use super::answers::NodeCall;
 use super::identity::Identity;
 
+/// A connection that nobody uses is closed after so long.
+pub(super) const IDLE_MAX: Duration = Duration::from_mins(1);
 /// Connections that are remembered; so many are never open at a time.
 const CONNECTIONS_MAX: usize = 1024;
 /// How often those are asked for that did not say it. One that was closed cannot say it any more.
@@ -25,24 +28,26 @@ const ASKED_MAX: usize = 16;
 
 /// The connections to a node.
 #[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<BTreeMap<SocketAddr, Said>>);
+pub(super) struct Connections(Mutex<BTreeMap<SocketAddr, ConnectionAnswers>>);
 
 /// What was said on a connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
+#[derive(Clone, Copy, Debug)]
+struct ConnectionAnswers {
     has_chain_id: bool,
     has_genesis: bool,
+    /// When it last carried an answer.
+    used_at: Instant,
 }
 
 /// What tells one chain from another, as many times as it was told.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct ToldIdentities {
     pub(super) identities: Vec<Identity>,
     /// Whether it was told on every connection.
     pub(super) is_complete: bool,
 }
 
-impl Said {
+impl ConnectionAnswers {
     fn is_complete(self) -> bool {
         self.has_chain_id && self.has_genesis
     }
@@ -56,11 +61,14 @@ pub(super) fn identity_calls() -> [NodeCall; 2] {
 impl Connections {
     /// A connection carried an answer.
     pub(super) fn note(&self, connection: SocketAddr) {
-        let mut known = self.lock();
+        let (mut known, used_at) = (self.lock(), Instant::now());
+        // One that nobody used for so long is closed, and its address may be another's.
+        known.retain(|_, said| used_at.duration_since(said.used_at) < IDLE_MAX);
         if known.len() >= CONNECTIONS_MAX && !known.contains_key(&connection) {
             known.clear();
         }
-        known.entry(connection).or_default();
+        let unsaid = ConnectionAnswers { has_chain_id: false, has_genesis: false, used_at };
+        known.entry(connection).or_insert(unsaid).used_at = used_at;
     }
 
     /// These were answered on a connection.
@@ -90,7 +98,7 @@ impl Connections {
 
     /// Lets `ask` ask which chain the node follows: once, and if there are connections that carried an
     /// answer and did not say it, on those, as far as they can be asked.
-    pub(super) async fn identify<E, F>(&self, ask: impl Fn() -> F) -> Result<Told, E>
+    pub(super) async fn identify<E, F>(&self, ask: impl Fn() -> F) -> Result<ToldIdentities, E>
     where
         F: Future<Output = Result<Identity, E>>,
     {
@@ -108,10 +116,10 @@ impl Connections {
         let is_complete = self.unsaid_count() == 0;
         // They are closed, or busy: those that answer later are met again.
         self.lock().retain(|_, said| said.is_complete());
-        Ok(Told { identities, is_complete })
+        Ok(ToldIdentities { identities, is_complete })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Said>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, ConnectionAnswers>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

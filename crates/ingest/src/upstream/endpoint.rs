@@ -65,14 +65,33 @@ impl Endpoint {
         self.http.ask_on(body, answer_bytes_max).await
     }
 
-    /// Which chain the node follows, by every connection that carried an answer and can still be asked.
-    pub async fn fetch_identities(&self) -> Result<Vec<Identity>, FetchError> {
+    /// Which chain the node follows, by every connection that carried an answer and can still be
+    /// asked; and whether all of them could be.
+    pub async fn fetch_identities(&self) -> Result<(Vec<Identity>, bool), FetchError> {
         let ask = || async {
-            let [chain_id, genesis] = identity_calls();
-            let chain_id = self.ask_call(&chain_id).await?;
-            identity_of(chain_id, self.ask_call(&genesis).await?)
+            let calls = identity_calls();
+            // Together, so that one connection carries both. Some nodes take no batches.
+            let answers = match self.ask_calls(&calls).await {
+                Ok(answers) => answers,
+                Err(error @ (AskError::Connect(_) | AskError::Late(_) | AskError::Broken(_))) => {
+                    return Err(error.into());
+                }
+                Err(_) => {
+                    let [chain_id, genesis] = &calls;
+                    let mut answers = self.ask_calls(std::slice::from_ref(chain_id)).await?;
+                    answers.extend(self.ask_calls(std::slice::from_ref(genesis)).await?);
+                    answers
+                }
+            };
+            let mut answers = answers.into_iter();
+            let mut next = || {
+                answers.next().unwrap_or_else(|| Err(AskError::Malformed("no answer".to_owned())))
+            };
+            let chain_id = next();
+            identity_of(chain_id, next())
         };
-        self.http.connections.identify(ask).await.map(|told| told.identities)
+        let told = self.http.connections.identify(ask).await?;
+        Ok((told.identities, told.is_complete))
     }
 
     /// Whether the node said on this connection which chain it follows.
@@ -86,23 +105,21 @@ impl Endpoint {
         self.http.connections.forget();
     }
 
-    async fn ask_call(&self, call: &NodeCall) -> Result<Answer, AskError> {
-        let body = encode_calls(std::slice::from_ref(call), 1);
-        let body = Bytes::from(body);
+    async fn ask_calls(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
+        let body = Bytes::from(encode_calls(calls, 1));
         let (body, connection) = match self.ask_on(body.clone(), SHORT_BYTES_MAX).await {
             // The connection was closed under the question, which may be asked any number of times.
             Err(AskError::Broken(_)) => self.ask_on(body, SHORT_BYTES_MAX).await?,
             asked => asked?,
         };
         let answers = match decode_message(&body)? {
-            Message::Answers(answers) => in_order(answers, 1, 1)?,
+            Message::Answers(answers) => in_order(answers, 1, calls.len())?,
             Message::Refusal(error) => return Err(error),
             Message::News(_) => return Err(AskError::Malformed("news".to_owned())),
         };
         if let Some(connection) = connection {
-            self.http.connections.answered(connection, std::slice::from_ref(call));
+            self.http.connections.answered(connection, calls);
         }
-        let none = || Err(AskError::Malformed("no answer".to_owned()));
-        Ok(answers.into_iter().next().unwrap_or_else(none))
+        Ok(answers)
     }
 }

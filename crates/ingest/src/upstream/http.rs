@@ -22,13 +22,12 @@ use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
-use super::connections::Connections;
+use super::connections::{Connections, IDLE_MAX};
 use super::error::AskError;
 use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
 
 /// Connections that nobody uses are kept so long.
-const IDLE_MAX: Duration = Duration::from_mins(1);
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 

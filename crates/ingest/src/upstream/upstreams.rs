@@ -243,11 +243,13 @@ impl Upstreams {
         loop {
             let mut refusals = Refusals::default();
             let order = self.order(subject);
+            let mut asked = Vec::new();
             for (index, place) in order.iter().enumerate() {
                 let Some(member) = self.members.get(*place) else { continue };
                 if refusals.pass_over(member, wanted) {
                     continue;
                 }
+                asked.push(*place);
                 let others = order.get(index.saturating_add(1)..).unwrap_or_default();
                 let limit = self.time_limit(member, subject, wanted, others);
                 match self.ask_member(member, limit, &ask).await {
@@ -266,7 +268,9 @@ impl Upstreams {
             if let Some(error) = refusals.into_error() {
                 return Err(error);
             }
-            let soonest = order.iter().filter_map(|place| self.rests_until(*place, subject)).min();
+            // A node that is passed over is not waited for: its time may be long over.
+            let rests = asked.iter().filter_map(|place| self.rests_until(*place, subject));
+            let soonest = rests.filter(|time| *time > Instant::now()).min();
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
                 Some(time) => sleep_until(time).await,
                 None => return Err(self.none_left_for(subject)),

@@ -233,7 +233,7 @@ fn hand_out(
                 let _ = sender.send(answers);
             }
         }
-        // It has no id: if only one waits, it is meant.
+        // It has no id, so that nobody can say whose it is: all who wait are told.
         Ok(Message::Refusal(error)) | Err(error) => {
             while let Some((_, waiting)) = waiting.pop_first() {
                 let _ = waiting.sender.send(Err(error.clone()));
@@ -310,6 +310,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_larger_than_was_asked_for_is_not_kept() {
         let (mut node, socket) = connected().await;
+        // Nothing here depends on time: the network is to have all that it needs.
+        tokio::time::resume();
         let answer = async {
             node.next().await.unwrap().unwrap();
             let text = format!("{{\"id\":1,\"result\":\"{}\"}}", "0".repeat(5000));

@@ -10,7 +10,7 @@ pub struct HttpSettings {
     pub body_bytes_max: usize,
     /// Threads that serve; none for as many as the machine has cores.
     pub threads: Option<NonZeroUsize>,
-    /// Connections at a time; one more is told to come again.
+    /// Connections at a time; one more is answered 503 with Retry-After.
     pub connections_max: usize,
     /// Connections of one client at a time; none turns the check off, as is right behind a proxy,
     /// where all clients have one address.

@@ -207,6 +207,13 @@ impl Upstreams {
         }
     }
 
+    /// A tip was reached: whatever its node lacked before, it has now.
+    pub fn reached_tip(&self, tip: AgreedTip) {
+        if let Some(member) = self.members.get(tip.place) {
+            member.upstream.tip_doubt.clear();
+        }
+    }
+
     /// Whether so many nodes as must agree have this block under its number.
     pub async fn is_agreed(&self, claim: HeaderClaim) -> bool {
         if self.quorum == 1 {
