@@ -114,9 +114,13 @@ mod tests {
         assert_eq!(run, "lookup-blocks-000002-000003-0000000000000000.run");
         assert_eq!(segment_range(&named(true)), Some(range));
         assert_eq!(segment_range(&named(false)), Some(range));
-        for name in
-            [run.as_str(), "blocks-9-1-ab.segment", "blocks-a-b.segment", "blocks-1.segment"]
-        {
+        for name in [
+            run.as_str(),
+            "blocks-9-1-ab.segment",
+            "blocks-a-b.segment",
+            "blocks-1.segment",
+            "blocks-8000-8200-ab.segment",
+        ] {
             assert_eq!(segment_range(name), None, "{name}");
         }
         for name in [named(true), named(false), run, part_name(7)] {

@@ -232,6 +232,37 @@ fn a_smaller_file_of_another_chain_is_refused_with_both_names() {
     assert!(data.files() == before, "nothing was changed");
 }
 
+/// Seen by reading: a chain id that contradicted the manifest's was taken over.
+#[test]
+fn a_chain_that_is_not_the_manifests_is_refused() {
+    let long = Long::new();
+    let segments = long.segments();
+    long.lose(&segments[2]);
+    let before = files(&long.path());
+    for flags in [&["--chain-id", "5"][..], &["--genesis-hash", &format!("0x{}", "11".repeat(32))]]
+    {
+        let ran = long.run(&[&["repair"], flags].concat());
+        assert_ne!(ran.code, Some(0), "{flags:?}: {}", ran.err);
+        assert_eq!(files(&long.path()), before, "{flags:?}");
+    }
+}
+
+/// Seen by reading: a file that only its name made a segment of ours kept its numbers from being `null`.
+#[test]
+fn a_stray_name_is_no_lost_block() {
+    let long = Long::new();
+    let segments = long.segments();
+    long.lose(&segments[2]);
+    let stray = long.path().join("blocks-0000000000-9999999999-abababababababab.segment");
+    fs::copy(long.path().join(&segments[0]), &stray).unwrap();
+    let garbage = long.path().join("blocks-0000000600-0000099999-abababababababab.segment");
+    fs::write(garbage, "not a segment").unwrap();
+    long.run(&["repair"]).ends_with(1);
+    let stat = long.run(&["stat", "--json"]).ends_with(0);
+    let stat: serde_json::Value = serde_json::from_str(&stat.out).unwrap();
+    assert_eq!(stat["lost"], json!([{ "first": 512, "last": 599 }]), "{stat}");
+}
+
 #[test]
 fn a_name_must_be_a_word() {
     let data = Data::imported();
