@@ -88,9 +88,7 @@ fn serve(
 ) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
-        let method = request["method"].as_str().unwrap().to_owned();
-        if let Some(result) = said_by(&said.lock().unwrap(), &request) {
-            let body = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        if let Some(body) = said_in(&said.lock().unwrap(), &request) {
             let body = body.to_string();
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
             let stream = reader.get_mut();
@@ -99,6 +97,7 @@ fn serve(
             }
             continue;
         }
+        let method = request["method"].as_str().unwrap().to_owned();
         asked.lock().unwrap().push(method.clone());
         let echo = json!({ "jsonrpc": "2.0", "id": request["id"], "result": request["params"] });
         let (status, body) = match method.as_str() {
@@ -125,12 +124,25 @@ fn serve(
             stream.shutdown(Shutdown::Write).unwrap();
             // Before it does, it may ask who is there, in vain.
             while let Some(request) = read_request(&mut reader) {
-                let is_who = said_by(&said.lock().unwrap(), &request).is_some();
+                let is_who = said_in(&said.lock().unwrap(), &request).is_some();
                 assert!(is_who, "nothing more is asked: {request}");
             }
             return leaves.send(()).unwrap();
         }
     }
+}
+
+/// The body of the answer to who it is, if that is all that a request or a batch asks.
+fn said_in(identity: &SaidIdentity, request: &Value) -> Option<Value> {
+    if let Some(batch) = request.as_array() {
+        return batch
+            .iter()
+            .map(|call| said_in(identity, call))
+            .collect::<Option<Vec<_>>>()
+            .map(Value::from);
+    }
+    let result = said_by(identity, request)?;
+    Some(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }))
 }
 
 /// The answer to who it is, if that is asked.

@@ -430,8 +430,9 @@ fn after_a_failed_reorg() -> Shelf {
     let fork_point = shelf.truth[&219];
     let other = branch(Place::above(219, fork_point), b'b', 60);
     let other = other.into_iter().map(|hash| get(hash, true)).collect();
-    // Two reads compare the log with what was written. Then the batch is appended, and its fsync fails.
-    shelf.disk.fail_after(3, DiskFailure::NoSpace);
+    // The folder is looked at, and two reads compare the log with what was written. Then the batch is
+    // appended, and its fsync fails.
+    shelf.disk.fail_after(4, DiskFailure::NoSpace);
     let error = shelf.writer.reorg(fork_point, other).unwrap_err().to_string();
     assert!(error.contains("fsync"), "{error}");
     shelf
