@@ -116,6 +116,8 @@ pub(crate) fn record_with(head: &Head, finality: Finality) -> Option<HeadRecord>
 /// What a head's log has of what a manifest records.
 #[derive(Debug)]
 pub(crate) struct HeadSurvey {
+    /// The blocks that it holds.
+    pub(crate) range: Option<BlockRange>,
     /// What the manifest can say of the log: as it does if the log has that.
     pub(crate) record: Option<HeadRecord>,
     /// What is missing, if something is.
@@ -143,7 +145,10 @@ pub(crate) fn survey_head(
         None => (manifest.head().or(own), None),
         Some(_) => (own, lost_with_head(manifest)),
     };
-    Ok(HeadSurvey { record, missing, lost, recovery })
+    let view = head.view();
+    let ends = view.blocks().first().zip(view.blocks().last());
+    let range = ends.and_then(|(first, last)| BlockRange::from_ends(first.number(), last.number()));
+    Ok(HeadSurvey { range, record, missing, lost, recovery })
 }
 
 /// The block that a manifest records, if no segment has it. Which blocks below it the log held is not

@@ -285,13 +285,17 @@ impl Repair {
             self.leave_out(&passed.file_name, &reason, passed.is_superseded);
         }
         let edit = self.known_facts(facts, &chosen)?;
-        let told = Edit { segments: chosen.clone(), ..edit.clone() };
-        let told = Manifest::new(Network::default()).edited(told)?;
+        let sealed = Edit { segments: chosen.clone(), ..edit.clone() };
+        let sealed = Manifest::new(Network::default())
+            .edited(sealed)?
+            .with_head(self.before.as_ref().and_then(Manifest::head));
         if !facts.is_unanchored_allowed {
-            self.refuse_unlinked(&told)?;
+            self.refuse_unlinked(&sealed)?;
         }
-        let recorded = self.before.as_ref().and_then(Manifest::head);
-        let found = survey_head(Arc::clone(&self.disk), spec, &told.with_head(recorded))?;
+        let found = survey_head(Arc::clone(&self.disk), spec, &sealed)?;
+        if !facts.is_unanchored_allowed && self.before.is_none() {
+            refuse_unlinked_head(found.range, found.recovery.log.as_deref(), &sealed)?;
+        }
         let manifest = self.build_lookups(&chosen)?.edited(edit)?;
         let manifest = manifest.with_head(found.record);
         let manifest = manifest.with_lost(self.claimed.iter().copied().chain(found.lost));
@@ -473,6 +477,24 @@ pub struct Repaired {
     pub head: Recovery,
     /// Whether no manifest could be read that said what was known of the chain.
     pub is_manifest_lost: bool,
+}
+
+/// Refuses a head that stands above a gap, where no manifest says that the folder had it: it may be of
+/// another chain than the segments.
+fn refuse_unlinked_head(
+    head: Option<BlockRange>,
+    log: Option<&str>,
+    sealed: &Manifest,
+) -> Result<(), StoreError> {
+    let coverage = sealed.coverage();
+    let (Some(range), Some(other)) = (head, coverage.last().copied()) else { return Ok(()) };
+    let below = range.first().saturating_sub(1);
+    if coverage.iter().any(|held| held.contains(below) || held.contains(range.first())) {
+        return Ok(());
+    }
+    let other_file = sealed.segments().last().map(|it| it.file_name.clone()).unwrap_or_default();
+    let file = log.unwrap_or("the head's log").to_owned();
+    Err(StoreError::Unlinked { range, file, other, other_file })
 }
 
 /// Collects what the groups of one segment give, in order.

@@ -357,8 +357,12 @@ impl Upstreams {
             refusals.unknown.get_or_insert((*number, said));
         } else if error.is_lie() && (is_of_blocks || !error.is_unreadable()) {
             self.lied(place, &error.to_string());
-        } else if is_of_blocks && matches!(error, FetchError::Ask(AskError::Late(_))) {
-            // Its word of the tip counts on, if it gives that.
+        } else if is_of_blocks
+            && (matches!(error, FetchError::Ask(AskError::Late(_)))
+                || (error.is_refusal() && !patience.is_zero()))
+        {
+            // Its word of the tip counts on, if it gives that: old blocks that a node refuses say nothing
+            // of new ones.
             member.delayed_blocks(&error.to_string(), self.rest);
             refusals.may_come = true;
             if patience.is_zero() {

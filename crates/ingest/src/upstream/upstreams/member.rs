@@ -260,7 +260,7 @@ impl Member {
         if !state.is_delay_logged && state.log.allow() {
             state.is_delay_logged = true;
             let name = self.upstream.name();
-            warn!(upstream = name, error = said, "gives no block in time: others are asked first");
+            warn!(upstream = name, error = said, "gives no blocks now: others are asked first");
         }
         let pause = rest.failure_pause(state.block_delays);
         state.block_delays = state.block_delays.saturating_add(1);

@@ -336,6 +336,33 @@ fn a_backfill_of_an_empty_folder_takes_nothing_that_the_preferred_nodes_final_bl
     followed.end();
 }
 
+/// Seen: a node that refused old blocks to the backfill was left alone, and its tip with it.
+#[test]
+fn a_node_that_refuses_old_blocks_is_followed_on() {
+    let (runtime, trunk) = (runtime(), chain(340));
+    let [node] = alike(runtime.handle(), &trunk[..300], 290);
+    node.spoil(|asked| {
+        let is_backfill = asked.is_about("eth_getBlockByNumber") && asked.is_about("true");
+        is_backfill.then_some(Fault::Refused)
+    });
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
+    followed.wait_tip(trunk[299].hash());
+    let is_refused =
+        |error: &Option<String>| error.as_ref().is_some_and(|it| it.contains("refused"));
+    followed.wait_for("refused", |_| is_refused(&nodes.statuses()[0].last_error));
+    assert_eq!(nodes.statuses()[0].health, MemberHealth::Well);
+    for length in [310, 320, 340] {
+        node.switch(trunk[..length].to_vec(), 290);
+        followed.wait_tip(trunk[length - 1].hash());
+        assert_eq!(nodes.statuses()[0].health, MemberHealth::Well);
+    }
+    node.mend();
+    followed.wait_for("filled", |_| followed.view().coverage()[0].first() == 0);
+    followed.end();
+}
+
 /// Seen: blocks that the next node invented while the preferred one was silent for a moment stayed the
 /// tip when that answered again and had none in their place yet.
 #[test]
