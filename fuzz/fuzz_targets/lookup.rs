@@ -5,7 +5,7 @@
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{RunFooter, Run, VerifiedBuckets, merge_files};
+use segment::lookup::{Run, RunFooter, VerifiedBuckets, merge_files};
 
 fuzz_target!(|data: &[u8]| {
     let file_bytes = data.len() as u64;

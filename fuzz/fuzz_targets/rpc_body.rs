@@ -29,7 +29,11 @@ static SERVICE: LazyLock<Service> = LazyLock::new(|| {
         disk.write(&name, &bytes).expect("a disk in memory");
     }
     let store = Store::open(Arc::new(disk), Arc::new(Inline), Limits::default());
-    let settings = ServiceSettings { batch_items_max: 16, batch_bytes_max: 65_536, ..ServiceSettings::default() };
+    let settings = ServiceSettings {
+        batch_items_max: 16,
+        batch_bytes_max: 65_536,
+        ..ServiceSettings::default()
+    };
     let spec = ChainSpec::bare("fuzz", Some(1), None);
     Service::new(Arc::new(store.expect("a data folder")), spec, settings)
 });

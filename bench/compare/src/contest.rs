@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use bench_store::anatomy::Anatomy;
 use bench_store::archives::ArchiveFile;
 use bench_store::clock::thread_cpu;
-use bench_store::figure::{Figure, Goal, FigureUnit, ratio};
+use bench_store::figure::{Figure, FigureUnit, Goal, ratio};
 use bench_store::folder::BenchFolder;
 use bench_store::keys::{Key, read_keys};
 use bench_store::questions::warm_reads::micros;

@@ -16,7 +16,7 @@ use chain::{Block, BlockRange, Verified};
 use store::disk::Folder;
 use store::layout::Held;
 use store::read::Inline;
-use store::{Limits, Store, CommitFacts, Writer};
+use store::{CommitFacts, Limits, Store, Writer};
 
 use crate::rival::timed;
 
