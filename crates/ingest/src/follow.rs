@@ -30,7 +30,7 @@ use store::read::block_on;
 use store::{CommitFacts, PreparedSegments, Reader, StoreError, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::stop::until_stopped;
@@ -211,6 +211,8 @@ impl Follower {
                 }
             });
         });
+        // What was answered is there at the next start, whatever became of the log since the last block.
+        self.keep_log();
     }
 
     /// Goes after the tips that are heard of, for ever.
@@ -227,10 +229,28 @@ impl Follower {
         }
     }
 
+    /// Writes the head's log anew if somebody cut, replaced or removed it. What fails here is told by the
+    /// next step, and tried again.
+    fn keep_log(&mut self) {
+        match self.writer.keep_head_log() {
+            Ok(None) => {}
+            Ok(Some(changed)) => warn!(error = %changed, "the head's log is written anew"),
+            Err(error) => {
+                let error = FollowError::from(error);
+                if self.board.failed(self.tip().ok().flatten(), &error) {
+                    warn!(%error, "cannot keep the head's log; serving what is here");
+                }
+            }
+        }
+    }
+
     /// Waits until the tip is heard of again; commits what others bring meanwhile.
     async fn wait(&mut self, heard: &mut watch::Receiver<Option<AgreedTip>>) {
         loop {
+            self.keep_log();
             tokio::select! {
+                // A node that says nothing is no reason not to look.
+                () = sleep(self.settings.poll_every) => {}
                 changed = heard.changed() => {
                     if changed.is_err() {
                         // Nobody hears of the tip any more, which the board tells.

@@ -301,6 +301,19 @@ impl Head {
         self.limits.bytes_max.saturating_sub(self.bytes())
     }
 
+    /// Holds the log against what this process wrote. If somebody cut, replaced or removed it, the whole
+    /// head is written to a new one, and what was found is told.
+    pub fn keep_log(&mut self) -> Result<Option<HeadError>, HeadError> {
+        let changed = match self.log.check() {
+            Ok(()) => None,
+            Err(changed @ HeadError::LogChanged { .. }) => Some(changed),
+            Err(error) => return Err(error),
+        };
+        // Also what could not be written before.
+        self.extend(Vec::new())?;
+        Ok(changed)
+    }
+
     /// Adds blocks above the tip. The first block of a head that never had one may be any.
     pub fn extend(&mut self, blocks: Vec<Verified<Block>>) -> Result<(), HeadError> {
         let fork_point = self.tree.tip_hash();

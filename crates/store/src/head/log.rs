@@ -101,6 +101,19 @@ impl Log {
         self.written.is_some() && self.finality == finality
     }
 
+    /// Whether the file is what this process wrote. If it is not, that is an error once: the next change
+    /// writes a log of its own, and what is there is kept for whoever wants to look.
+    pub(super) fn check(&mut self) -> Result<(), HeadError> {
+        let Some(written) = &self.written else { return Ok(()) };
+        let name = log_name(self.generation);
+        let checked = written.check(&*self.disk, &name);
+        if matches!(checked, Err(HeadError::LogChanged { .. })) {
+            self.written = None;
+            self.old.set_aside.insert(name);
+        }
+        checked
+    }
+
     /// Makes the tree durable, which is what the log holds, these blocks, and another tip; and what
     /// is final. If the file is not what was written, that is told as an error, and the next change
     /// writes a log of its own.
@@ -110,18 +123,13 @@ impl Log {
         added: &[Arc<HeadBlock>],
         finality: Finality,
     ) -> Result<(), HeadError> {
+        self.check()?; //                                   0. a batch on other bytes would be lost
         let written = self.written.take().filter(|written| written.batches < BATCHES_MAX);
         let (Some(written), Some(base)) = (written, next.base()) else {
             return self.replace(next, finality);
         };
         let batch = written.batches.saturating_add(1);
         let name = log_name(self.generation);
-        let checked = written.check(&*self.disk, &name); //  0. a batch on other bytes would be lost
-        if matches!(checked, Err(HeadError::LogChanged { .. })) {
-            self.old.set_aside.insert(name);
-            return checked;
-        }
-        checked?;
         let mut writer = LogWriter::new(&*self.disk, name, written.file_bytes);
         for block in added {
             writer.block(batch, block)?;

@@ -15,7 +15,7 @@ use super::{CommitFacts, Writer};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::head::{Head, HeadBlock, HeadLimits, Recovery, Superseded};
+use crate::head::{Head, HeadBlock, HeadError, HeadLimits, Recovery, Superseded};
 use crate::head_reader::{Seam, check_record, find_seam, record_of, record_with, survey_head};
 use crate::layout::Held;
 use crate::manifest::HeadRecord;
@@ -79,6 +79,15 @@ impl Writer {
         let found = survey_head(self.store.disk().clone(), &self.spec, view.manifest())?;
         let next = view.manifest().clone().with_head(found.record).with_lost(found.lost);
         self.replace_as_it_is(next)
+    }
+
+    /// Holds the head's log against what this process wrote, and writes it anew if somebody cut,
+    /// replaced or removed it: readers beside us would deny what we answer, and the next start too. Tells
+    /// what was found.
+    pub fn keep_head_log(&mut self) -> Result<Option<HeadError>, StoreError> {
+        self.look()?;
+        let head = self.head.as_mut().ok_or(StoreError::NoHead)?;
+        Ok(head.keep_log()?)
     }
 
     /// Adds blocks above the tip.
@@ -259,7 +268,7 @@ impl Writer {
 
     pub(super) fn change_head(
         &mut self,
-        change: impl FnOnce(&mut Head) -> Result<(), crate::head::HeadError>,
+        change: impl FnOnce(&mut Head) -> Result<(), HeadError>,
     ) -> Result<(), StoreError> {
         self.look()?;
         self.settle_record()?;

@@ -573,11 +573,14 @@ fn what_fails_now_is_served_when_the_fault_ends() {
     }
 }
 
-/// Seen: what came after the cut was acknowledged, and lost at the next start.
+/// Seen: what came after the cut was acknowledged, and lost at the next start; and where nothing came
+/// after it, all that was answered as final was.
 #[test]
 fn a_follower_whose_log_is_cut_or_removed_beneath_it_loses_nothing() {
     let (runtime, chain) = (runtime(), chain(110));
-    for is_removed in [false, true] {
+    for (is_removed, lengths) in
+        [(false, &[105, 110][..]), (true, &[105, 110]), (false, &[]), (true, &[])]
+    {
         let node = Node::start(runtime.handle(), chain[..100].to_vec());
         node.set_finality(Some(90));
         let data = DataFolder::new(&sample_spec());
@@ -592,15 +595,16 @@ fn a_follower_whose_log_is_cut_or_removed_beneath_it_loses_nothing() {
             let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
             file.set_len(file.metadata().unwrap().len() / 2).unwrap();
         }
-        for length in [105, 110] {
-            node.switch(chain[..length].to_vec(), 92);
+        for length in lengths {
+            node.switch(chain[..*length].to_vec(), 92);
             followed.wait_tip(chain[length - 1].hash());
         }
         followed.end();
         let store = data.store();
         let recovery = store.read_head(data.spec.clone()).unwrap();
         assert!(!recovery.has_damage(), "{recovery:?}");
-        assert_eq!(store.view().coverage(), [range(90, 109)]);
+        let last = lengths.last().map_or(99, |length| *length as u64 - 1);
+        assert_eq!(store.view().coverage(), [range(90, last)]);
         let is_kept = data.files().keys().any(|name| name.ends_with(".damaged"));
         assert_eq!(is_kept, !is_removed);
     }
