@@ -27,7 +27,7 @@ use alloy_primitives::B256;
 use chain::trust::Anchors;
 use chain::{ChainSpec, decode_header};
 use store::read::block_on;
-use store::{CommitFacts, PreparedSegments, Reader, StoreError, Writer};
+use store::{BlockId, CommitFacts, PreparedSegments, Reader, StoreError, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
@@ -86,6 +86,8 @@ pub struct Follower {
     board: Arc<StatusBoard>,
     /// When nodes were last asked what is final.
     finality_asked: Option<Instant>,
+    /// The lost block that the nodes were found to have too.
+    lost_checked: Option<BlockId>,
     /// What following cannot go past for now.
     standstill: Option<Standstill>,
     /// What the folder's notice says.
@@ -141,6 +143,7 @@ impl Follower {
             settings,
             board,
             finality_asked: None,
+            lost_checked: None,
             standstill: None,
             notice,
             notice_error: None,

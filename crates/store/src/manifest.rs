@@ -19,6 +19,7 @@ use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
 use segment::lookup::{RunSpan, Subject};
 
+use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
 use crate::layout::{Held, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
@@ -122,6 +123,8 @@ pub struct Manifest {
     difficulties: BTreeMap<u64, U256>,
     /// Blocks that were held once and are not any more, joined: they are not absent from the chain.
     lost: Vec<BlockRange>,
+    /// The hashes of some of them: another block in their place is of another chain.
+    lost_hashes: BTreeMap<u64, B256>,
     /// By first block.
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
@@ -161,6 +164,7 @@ impl Manifest {
             epochs: BTreeMap::new(),
             difficulties: BTreeMap::new(),
             lost: Vec::new(),
+            lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
             runs: Vec::new(),
         }
@@ -220,8 +224,35 @@ impl Manifest {
         self
     }
 
+    /// The hashes of lost blocks, as far as they are known, lowest number first.
+    #[must_use]
+    pub fn lost_hashes(&self) -> impl DoubleEndedIterator<Item = BlockId> {
+        self.lost_hashes.iter().map(|(number, hash)| BlockId { number: *number, hash: *hash })
+    }
+
+    /// The same manifest, which knows the hashes of these blocks too, as far as they are lost.
+    pub(crate) fn with_lost_hashes(mut self, more: impl IntoIterator<Item = BlockId>) -> Self {
+        self.lost_hashes.extend(more.into_iter().map(|it| (it.number, it.hash)));
+        self.settle_lost();
+        self
+    }
+
     fn settle_lost(&mut self) {
-        self.lost = subtract(&join_ranges(std::mem::take(&mut self.lost)), &self.coverage());
+        let lost = subtract(&join_ranges(std::mem::take(&mut self.lost)), &self.coverage());
+        self.lost_hashes.retain(|number, _| lost.iter().any(|range| range.contains(*number)));
+        self.lost = lost;
+    }
+
+    /// Refuses a segment that has another block in the place of one that was lost.
+    fn refuse_other_than_lost(&self, entry: &SegmentEntry) -> Result<(), ManifestConflict> {
+        let parent = entry.range.first().checked_sub(1).map(|number| (number, entry.parent_hash));
+        for (number, found) in parent.into_iter().chain([(entry.range.last(), entry.last_hash)]) {
+            if let Some(held) = self.lost_hashes.get(&number).copied().filter(|it| *it != found) {
+                let file_name = entry.file_name.clone();
+                return Err(ManifestConflict::LostBlock { file_name, number, found, held });
+            }
+        }
+        Ok(())
     }
 
     /// What is known of the head's log.
@@ -420,7 +451,9 @@ impl Manifest {
             let below =
                 |range: &BlockRange| BlockRange::from_ends(range.first(), range.last().min(cut));
             next.lost = next.lost.iter().filter_map(below).collect();
+            next.settle_lost();
         }
+        edit.segments.iter().try_for_each(|entry| next.refuse_other_than_lost(entry))?;
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
         next.runs.retain(|held| !edit.gone.contains(&held.file_name));
@@ -491,6 +524,7 @@ impl Manifest {
         if self.segments.is_empty() && (is_other_id || is_other_genesis) {
             self.network = Network::default();
             self.lost.clear();
+            self.lost_hashes.clear();
         }
         take("chain id", &mut self.network.chain_id, told.chain_id)?;
         take("genesis hash", &mut self.network.genesis_hash, told.genesis_hash)?;
@@ -564,4 +598,4 @@ fn share_blocks(left: &SegmentEntry, right: &SegmentEntry) -> bool {
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

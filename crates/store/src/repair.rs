@@ -11,6 +11,7 @@
 //! lost: nobody is told that they do not exist.
 
 mod choice;
+mod claims;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::genesis_file::{genesis_digest, keep_genesis, read_genesis, read_recor
 use crate::head::{HeadView, Recovery, has_log};
 use crate::head_reader::survey_head;
 use crate::journal::forget as forget_journal;
-use crate::journal::{recorded_segments, unlisted_segments};
+use crate::journal::unlisted_segments;
 use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
@@ -45,6 +46,7 @@ use crate::reader::Reader;
 use crate::view::View;
 
 use choice::choose;
+use claims::{find_claims, known_hashes};
 
 /// Where a manifest that cannot be read is put.
 pub const DAMAGED_NAME: &str = "manifest.damaged";
@@ -299,6 +301,7 @@ impl Repair {
         let manifest = self.build_lookups(&chosen)?.edited(edit)?;
         let manifest = manifest.with_head(found.record);
         let manifest = manifest.with_lost(self.claimed.iter().copied().chain(found.lost));
+        let manifest = manifest.with_lost_hashes(self.before.iter().flat_map(known_hashes));
         let digest = self.keep_genesis(facts.genesis.as_deref())?;
         let manifest = manifest.with_genesis_file(digest);
         self.disk.fsync_folder()?; // the names of the runs, before a manifest lists them
@@ -560,21 +563,6 @@ fn is_whole(disk: &dyn Disk, manifest: &Manifest) -> Result<bool, StoreError> {
     Ok(unlisted_segments(disk)?.is_empty())
 }
 
-/// The blocks that the manifest says are or were held; without one, those of the segments that the
-/// journal names and that are not there.
-fn find_claims(
-    disk: &dyn Disk,
-    before: Option<&Manifest>,
-    present: &[String],
-) -> Result<Vec<BlockRange>, StoreError> {
-    if let Some(before) = before {
-        return Ok(before.coverage().into_iter().chain(before.lost().iter().copied()).collect());
-    }
-    let recorded = recorded_segments(disk)?;
-    let gone = recorded.iter().filter(|name| !present.contains(name));
-    Ok(gone.filter_map(|name| segment_range(name)).collect())
-}
-
 /// Whether anything of a data folder is there, be it damaged. Archives have a genesis.json beside them
 /// too.
 pub fn is_data_folder(disk: &dyn Disk) -> Result<bool, DiskError> {
@@ -595,4 +583,28 @@ fn is_of_content(error: &DiskError) -> bool {
             | DiskError::TooLarge { .. }
             | DiskError::NotAFile { .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::tests::{segment, with_segment};
+
+    #[test]
+    fn a_head_above_a_gap_is_refused_where_no_manifest_vouches_for_it() {
+        let sealed = with_segment(&Manifest::new(Network::default()), segment(0, 255)).unwrap();
+        let judge = |first, last, sealed: &Manifest| {
+            let head = BlockRange::from_ends(first, last);
+            refuse_unlinked_head(head, Some("head-7.log"), sealed)
+        };
+        for first in [0, 200, 256] {
+            judge(first, 300, &sealed).unwrap();
+        }
+        let refused = judge(257, 300, &sealed).unwrap_err().to_string();
+        let said = ["head-7.log", "257..300", "0..255", "0-255.seg"];
+        assert!(said.iter().all(|part| refused.contains(part)), "{refused}");
+        // Nothing is sealed that it could contradict.
+        judge(257, 300, &Manifest::new(Network::default())).unwrap();
+        refuse_unlinked_head(None, None, &sealed).unwrap();
+    }
 }

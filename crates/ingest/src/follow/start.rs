@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chain::{Block, BlockRange, Verified};
-use store::StoreError;
+use store::{BlockId, StoreError};
 use tracing::{info, warn};
 
 use super::{BlockNumberAndHash, FinalityConflict, FollowError, Follower};
@@ -18,6 +18,7 @@ impl Follower {
         &mut self,
         target: HeaderClaim,
     ) -> Result<Option<BlockNumberAndHash>, FollowError> {
+        self.check_lost().await?;
         let Some(ours) = self.tip()? else {
             let first = self.final_claim(target).await?;
             let blocks = self.fetch_first(first).await?;
@@ -50,6 +51,26 @@ impl Follower {
             }
             // A node without old history cannot tell.
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A conflict if the nodes have another block in the place of the newest that was held here and lost.
+    async fn check_lost(&mut self) -> Result<(), FollowError> {
+        let lost = self.writer.view().manifest().lost_hashes().next_back();
+        let Some(BlockId { number, hash: ours }) = lost.filter(|it| self.lost_checked != Some(*it))
+        else {
+            return Ok(());
+        };
+        match self.fetch_decided(BlockTag::Number(number)).await? {
+            Some(claim) if claim.hash != ours => {
+                Err(FollowError::Conflict(FinalityConflict { number, ours, theirs: claim.hash }))
+            }
+            Some(_) => {
+                self.lost_checked = lost;
+                Ok(())
+            }
+            // A tip below it, or a node without old history, cannot tell.
+            None => Ok(()),
         }
     }
 

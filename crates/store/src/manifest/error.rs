@@ -109,6 +109,21 @@ pub enum ManifestConflict {
         /// Whether it is their receipts that would be lost.
         with_receipts: bool,
     },
+    /// Another block in the place of one that this folder held and lost.
+    #[error(
+        "{file_name}: block {number} is {found}, but this data folder held {held} before it was lost: \
+         it is of another chain; `quipu rewind` takes back what was held"
+    )]
+    LostBlock {
+        /// The file.
+        file_name: String,
+        /// Which block.
+        number: u64,
+        /// Its hash there.
+        found: B256,
+        /// The hash that was held.
+        held: B256,
+    },
     /// The folder holds another chain.
     #[error("{what} is {found}, but this data folder holds a chain whose {what} is {held}")]
     Network {

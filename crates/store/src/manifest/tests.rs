@@ -6,7 +6,7 @@ fn hash_of(number: u64) -> B256 {
     B256::left_padding_from(&(number + 1).to_be_bytes())
 }
 
-pub(super) fn segment(first: u64, last: u64) -> SegmentEntry {
+pub(crate) fn segment(first: u64, last: u64) -> SegmentEntry {
     SegmentEntry {
         range: BlockRange::from_ends(first, last).unwrap(),
         file_name: format!("{first}-{last}.seg"),
@@ -31,7 +31,7 @@ fn run(subject: Subject, first_slot: u64, slot_count: u64) -> RunEntry {
     }
 }
 
-pub(super) fn with_segment(
+pub(crate) fn with_segment(
     manifest: &Manifest,
     entry: SegmentEntry,
 ) -> Result<Manifest, ManifestConflict> {
@@ -65,7 +65,9 @@ pub(super) fn sample() -> Manifest {
     let manifest = Manifest::new(Network::default()).edited(edit).unwrap();
     let lost = [(9000, 9099), (9100, 9999), (8400, 8450)];
     let lost = lost.map(|(first, last)| BlockRange::from_ends(first, last).unwrap());
-    manifest.with_genesis_file(Some(B256::repeat_byte(9))).with_lost(lost)
+    let manifest = manifest.with_genesis_file(Some(B256::repeat_byte(9))).with_lost(lost);
+    let known = [8191, 8449, 9999, 10_000];
+    manifest.with_lost_hashes(known.map(|number| BlockId { number, hash: hash_of(number) }))
 }
 
 /// A text with its right checksum.
@@ -88,7 +90,7 @@ fn the_text_is_the_one_that_is_documented() {
     let lines = format!(
         "quipu manifest 1\nnetwork mainnet\nchain 1\ngenesis {}\ngenesis-file {}\n\
          anchor 8447 {second}\nepoch 0 8191\ndifficulty 24576 7\n\
-         lost 8448 8450\nlost 9000 9999\n\
+         lost 8448 8450\nlost 9000 9999\nlost-hash 8449 {}\nlost-hash 9999 {}\n\
          segment 0 8191 0-8191.seg 128 {} receipts {} {first} 8191 16382 8191\n\
          segment 8192 8447 8192-8447.seg 8192128 {} receipts {first} {second} 8447 16894 8447\n\
          segment 24576 24600 24576-24600.seg 24576128 {} noreceipts {} {third} 24600 49200 24600\n\
@@ -97,6 +99,8 @@ fn the_text_is_the_one_that_is_documented() {
          run blocks 0 1 blocks-0-1.run 77 {run_digest}\n",
         digest("d4"),
         digest("09"),
+        hash_of(8449),
+        hash_of(9999),
         digest("9f"),
         B256::ZERO,
         digest("a4"),
@@ -201,6 +205,7 @@ fn a_text_with_a_right_checksum_is_still_checked() {
         (format!("{head}lost 5 6\nlost 1 2\n"), "line 5: \"lost 5 6\" where"),
         (format!("{head}lost 1 2\nlost 3 4\n"), "line 5: \"lost 1 2\" where"),
         (format!("{head}lost 1 2\nsegment 2 3 a 1 {rest}\n"), "line 5: \"lost 1 2\" where"),
+        (format!("{head}lost 1 2\nlost-hash 3 {digest}\n"), "line 6: \"lost-hash 3"),
         (format!("{head}genesis-file x\n"), "line 5: digest of genesis.json: \"x\""),
         (format!("{head}\n"), "line 5: no line of a manifest begins so: \"\""),
         (format!("{head}chain 1\n"), "line 3: \"chain -\" where"),
@@ -367,4 +372,26 @@ fn lost_blocks_are_remembered_until_they_are_held_or_cut_off() {
     assert_eq!(cut.lost(), [range(256, 400)]);
     let cut = manifest.edited(Edit { cut: Some(255), ..Edit::default() }).unwrap();
     assert_eq!(cut.lost(), []);
+}
+
+#[test]
+fn no_segment_takes_the_place_of_a_lost_block_with_another_hash() {
+    let range = |first, last| BlockRange::from_ends(first, last).unwrap();
+    let own = |number| BlockId { number, hash: hash_of(number) };
+    let manifest = with_segment(&Manifest::new(Network::default()), segment(0, 255)).unwrap();
+    let manifest = manifest.with_lost([range(256, 511)]).with_lost_hashes([own(100), own(511)]);
+    assert_eq!(manifest.lost_hashes().collect::<Vec<_>>(), [own(511)], "what is held is not lost");
+    let mut other = segment(256, 511);
+    other.last_hash = B256::ZERO;
+    let mut above = segment(512, 600);
+    above.parent_hash = B256::ZERO;
+    for foreign in [other, above] {
+        let refused = with_segment(&manifest, foreign.clone()).unwrap_err();
+        assert!(matches!(refused, ManifestConflict::LostBlock { number: 511, .. }), "{refused}");
+        // Whoever wants the other chain takes the lost one back.
+        let cut = manifest.edited(Edit { cut: Some(255), ..Edit::default() }).unwrap();
+        with_segment(&cut, foreign).unwrap();
+    }
+    let held = with_segment(&manifest, segment(256, 511)).unwrap();
+    assert_eq!((held.lost(), held.lost_hashes().count()), (&[][..], 0));
 }

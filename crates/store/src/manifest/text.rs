@@ -14,6 +14,7 @@
 //! epoch NUMBER LAST_BLOCK
 //! difficulty NUMBER TOTAL_BEFORE
 //! lost FIRST LAST              blocks that were held or that the head reached, and that no file has
+//! lost-hash NUMBER HASH        of a lost block, if it is known
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
 //! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
@@ -45,6 +46,7 @@ impl Manifest {
             epochs,
             difficulties,
             lost,
+            lost_hashes,
             segments,
             runs,
         } = self;
@@ -70,6 +72,9 @@ impl Manifest {
         }
         for range in lost {
             put(&mut text, format_args!("lost {} {}", range.first(), range.last()));
+        }
+        for (number, hash) in lost_hashes {
+            put(&mut text, format_args!("lost-hash {number} {hash}"));
         }
         for entry in segments {
             let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } =
@@ -146,6 +151,10 @@ impl Manifest {
                 self.difficulties.insert(number, words.parse("difficulty")?);
             }
             "lost" => self.lost.push(range_of(words)?),
+            "lost-hash" => {
+                let number = words.parse("lost block")?;
+                self.lost_hashes.insert(number, words.parse("lost block")?);
+            }
             "segment" => self.segments.push(segment_of(words)?),
             "run" => self.runs.push(run_of(words)?),
             other => return Err(words.fault("no line of a manifest begins so", other)),

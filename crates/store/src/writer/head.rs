@@ -77,7 +77,9 @@ impl Writer {
     pub fn accept_head_loss(&mut self) -> Result<(), StoreError> {
         let view = self.view();
         let found = survey_head(self.store.disk().clone(), &self.spec, view.manifest())?;
+        let recorded = view.manifest().head().and_then(|record| record.block);
         let next = view.manifest().clone().with_head(found.record).with_lost(found.lost);
+        let next = next.with_lost_hashes(recorded);
         self.replace_as_it_is(next)
     }
 

@@ -66,6 +66,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Conflict(
             ManifestConflict::Network { .. }
             | ManifestConflict::Difficulty { .. }
+            | ManifestConflict::LostBlock { .. }
             | ManifestConflict::Anchor { .. },
         ) => false,
         StoreError::Disk(_)

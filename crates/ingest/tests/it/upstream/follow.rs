@@ -129,6 +129,38 @@ fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
     followed.end();
 }
 
+/// Seen: after a repair that accepted the loss of the head's log, another chain was followed in the
+/// place of blocks that had been answered as final.
+#[test]
+fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let branch = forked(140, 90, 1);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    node.set_finality(Some(100));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(trunk[129].hash());
+    followed.wait_for("final", |_| followed.view().finalized() == Some(100));
+    followed.end();
+    let log = data.files().into_keys().find(|name| is_head_file(name)).unwrap();
+    std::fs::remove_file(data.folder.path().join(log)).unwrap();
+    let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
+    writer.accept_head_loss().unwrap();
+    assert_eq!(writer.view().lost(), [range(100, 100)]);
+    drop(writer);
+    node.switch(branch.clone(), 110);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    let status = followed.wait_for("conflict", |status| status.conflict.is_some());
+    let conflict = status.conflict.unwrap();
+    assert_eq!((conflict.number, conflict.ours), (100, trunk[100].hash()), "{conflict}");
+    assert_eq!(followed.view().tip(), None, "nothing of the other chain is taken");
+    node.switch(trunk.clone(), 110);
+    followed.wait_tip(trunk[129].hash());
+    assert_eq!(followed.board.status().conflict, None);
+    followed.end();
+}
+
 /// Seen: a node that was far behind was told as a conflict with a block that nobody holds.
 #[test]
 fn a_tip_below_all_that_is_held_is_no_conflict() {
