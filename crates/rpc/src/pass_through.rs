@@ -1,7 +1,9 @@
 //! Methods that are not served here and go to a node: which may, and what becomes of the answer.
 //!
-//! Knows: which names may never go, how an answer is taken apart, and that it is not ours.
+//! Knows: what the operator allowed, how an answer is taken apart, and that it is not ours.
 //! Never knows: where the node is, or how it is asked.
+
+mod policy;
 
 use std::fmt;
 use std::future::Future;
@@ -16,6 +18,8 @@ use crate::envelope::Call;
 use crate::json::{Object, put_text};
 use crate::refusal::Refusal;
 use crate::scan::{Token, TokenKind, scan_deep};
+
+use policy::{has_prefix, is_refused, may_pass, may_pass_beginning, split};
 
 /// Values inside values of an answer. Traces of calls are deep: two levels for each call.
 const ANSWER_DEPTH_MAX: usize = 512;
@@ -86,7 +90,7 @@ pub enum PassThroughError {
     Failed(String),
 }
 
-/// A name, or the beginning of names: `eth_call`, `eth_*`.
+/// A name, or the beginning of names: `eth_call`, `eth_*`. Compared without case, as the table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pattern<'a> {
     Name(&'a str),
@@ -100,87 +104,10 @@ impl<'a> Pattern<'a> {
 
     fn is_match(self, method: &str) -> bool {
         match self {
-            Self::Name(name) => name == method,
-            Self::Prefix(prefix) => method.starts_with(prefix),
+            Self::Name(name) => name.eq_ignore_ascii_case(method),
+            Self::Prefix(prefix) => has_prefix(method, prefix),
         }
     }
-
-    /// Whether all that the other matches is matched by this.
-    fn contains(self, other: Self) -> bool {
-        match (self, other) {
-            (_, Self::Name(name)) => self.is_match(name),
-            (Self::Prefix(prefix), Self::Prefix(other)) => other.starts_with(prefix),
-            (Self::Name(_), Self::Prefix(_)) => false,
-        }
-    }
-}
-
-/// What never goes to a node, whatever is allowed: it would sign with its keys, or have it managed by
-/// whoever asks us.
-const FORBIDDEN: &[&str] = &[
-    // Signs or sends with keys of the node. A raw transaction is signed already.
-    "eth_sign*",
-    "eth_sendTransaction",
-    "eth_resend",
-    "eth_accounts",
-    "personal_*",
-    "account_*",
-    "signer_*",
-    "wallet_*",
-    "parity_*",
-    "eea_*",
-    "priv_*",
-    // Has it mine or vote.
-    "eth_submit*",
-    "eth_getWork",
-    "eth_setEtherbase",
-    "miner_*",
-    "clique_*",
-    "istanbul_*",
-    "ibft_*",
-    "qbft_*",
-    // Drives it, or changes its settings, peers, files or chain.
-    "engine_*",
-    "admin_*",
-    "perm_*",
-    "plugins_*",
-    "les_*",
-    "vflux_*",
-    "db_*",
-    "shh_*",
-    "dev_*",
-    "test_*",
-    "testing_*",
-    "anvil_*",
-    "hardhat_*",
-    "evm_*",
-];
-
-/// A namespace in which most methods manage the node: only these of it may go.
-const DEBUG: (&str, &[&str]) = (
-    "debug_*",
-    &[
-        "debug_trace*",
-        "debug_get*",
-        "debug_storageRangeAt",
-        "debug_accountRange",
-        "debug_dumpBlock",
-    ],
-);
-
-fn is_forbidden(method: Pattern<'_>) -> bool {
-    let is_in = |pattern: &&str| Pattern::new(pattern).contains(method);
-    let is_managing = is_in(&DEBUG.0) && !DEBUG.1.iter().any(|allowed| may_meet(allowed, method));
-    FORBIDDEN.iter().any(is_in) || is_managing
-}
-
-/// Whether something can match both.
-fn may_meet(allowed: &str, method: Pattern<'_>) -> bool {
-    let allowed = Pattern::new(allowed);
-    let text = match allowed {
-        Pattern::Name(text) | Pattern::Prefix(text) => text,
-    };
-    allowed.contains(method) || matches!(method, Pattern::Prefix(it) if text.starts_with(it))
 }
 
 /// One method that may go to a node, or all that begin in one way.
@@ -196,22 +123,33 @@ pub enum PassThroughMethodError {
     /// Nothing of it may ever go.
     #[error("{0} is never passed on: it signs with a node's keys or manages the node")]
     Forbidden(String),
+    /// Nobody knows what it does.
+    #[error("{0} is not passed on: it is not among the methods that are known to be harmless")]
+    NotKnown(String),
 }
 
 impl FromStr for PassThroughMethod {
     type Err = PassThroughMethodError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let name = text.strip_suffix('*').unwrap_or(text);
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let has_namespace = name.find('_').is_some_and(|at| at > 0);
-        if !has_namespace || !name.bytes().all(is_letter) {
+        let (Pattern::Name(name) | Pattern::Prefix(name)) = Pattern::new(text);
+        if split(name).is_none() {
             return Err(PassThroughMethodError::NotAName);
         }
-        if is_forbidden(Pattern::new(text)) {
-            return Err(PassThroughMethodError::Forbidden(text.to_owned()));
+        let is_possible = match Pattern::new(text) {
+            Pattern::Name(name) => may_pass(name),
+            Pattern::Prefix(prefix) => may_pass_beginning(prefix),
+        };
+        if is_possible {
+            return Ok(Self(text.to_owned()));
         }
-        Ok(Self(text.to_owned()))
+        let is_refused = is_refused(name);
+        let error = if is_refused {
+            PassThroughMethodError::Forbidden
+        } else {
+            PassThroughMethodError::NotKnown
+        };
+        Err(error(text.to_owned()))
     }
 }
 
@@ -232,10 +170,9 @@ impl Forwarding {
         Self { methods, node, answer_bytes_max }
     }
 
-    /// Whether a method goes to the node. What is forbidden does not, whatever is allowed.
+    /// Whether a method goes to the node. What the table refuses does not, whatever is allowed.
     pub(crate) fn takes(&self, method: &str) -> bool {
-        let is_allowed = self.methods.iter().any(|it| Pattern::new(&it.0).is_match(method));
-        is_allowed && !is_forbidden(Pattern::Name(method))
+        may_pass(method) && self.methods.iter().any(|it| Pattern::new(&it.0).is_match(method))
     }
 
     /// What the node says to a call: `"result":...` or `"error":...`, as it wrote it.
@@ -344,12 +281,15 @@ mod tests {
         for text in ["debug_*", "eth_sendRawTransaction", "txpool_*", "trace_block", "net_*"] {
             assert!(allowed(text).is_ok(), "{text}");
         }
+        for text in ["ETH_CALL", "Eth_Get*", "arb_*", "zks_getBlockDetails", "linea_estimateGas"] {
+            assert!(allowed(text).is_ok(), "{text}");
+        }
         for text in ["", "*", "e*", "eth*", "call", "_x", "eth_ca ll", "eth_*l", "eth_call,eth_x"] {
             assert_eq!(allowed(text), Err(PassThroughMethodError::NotAName), "{text}");
         }
         for text in [
             "eth_sign",
-            "eth_signTypedData_v4",
+            "eth_signTypedData",
             "eth_sign*",
             "eth_sendTransaction",
             "personal_*",
@@ -362,8 +302,16 @@ mod tests {
             "debug_writeMemProfile",
             "clique_propose",
             "anvil_reorg",
+            "debug_traceBlockFromFile",
+            "debug_standardTrace*",
+            "Personal_*",
+            "ADMIN_peers",
         ] {
             let expected = PassThroughMethodError::Forbidden(text.to_owned());
+            assert_eq!(allowed(text), Err(expected), "{text}");
+        }
+        for text in ["eth_", "eth_unheardOf", "eth_signTypedData_v4", "eth_send_*", "trace_x*"] {
+            let expected = PassThroughMethodError::NotKnown(text.to_owned());
             assert_eq!(allowed(text), Err(expected), "{text}");
         }
     }
@@ -383,11 +331,20 @@ mod tests {
         let forwarding = Forwarding::new(methods.to_vec(), Arc::new(Silent), 1);
         for method in ["eth_call", "eth_sendRawTransaction", "debug_traceCall", "net_version"] {
             assert!(forwarding.takes(method), "{method}");
+            assert!(forwarding.takes(&method.to_uppercase()), "{method}");
         }
         for method in [
             "eth_sign",
             "eth_signTransaction",
             "eth_sendTransaction",
+            "eth_sendTransaction ",
+            "ETH_SENDTRANSACTION",
+            "eth_sendtransaction",
+            "eth_call\0",
+            "eth_call ",
+            "eth_\u{441}all",
+            "eth_unheardOf",
+            "debug_traceBlockFromFile",
             "debug_setHead",
             "debug_",
             "debug_chaindbCompact",

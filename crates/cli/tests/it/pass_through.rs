@@ -27,12 +27,12 @@ fn unknown(method: &str) -> Value {
 #[test]
 fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id() {
     let upstream = Upstream::start();
-    let served = passing("gap", &upstream, "eth_*,net_peerCount");
+    let served = passing("gap", &upstream, "eth_*,made_*,net_peerCount");
     let answer = served.post(
         r#"[{"jsonrpc":"2.0","id":2.50,"method":"eth_call","params":[{"to": "0x1"}, "latest"]},
             {"jsonrpc":"2.0","id":"a","method":"eth_blockNumber"},
             {"jsonrpc":"2.0","method":"eth_call"},
-            {"jsonrpc":"2.0","id":null,"method":"eth_refuse","params":[]},
+            {"jsonrpc":"2.0","id":null,"method":"made_refuse","params":[]},
             {"jsonrpc":"2.0","id":1,"method":"txpool_status"},
             {"jsonrpc":"2.0","id":2,"method":"eth_sendTransaction","params":[{}]},
             {"jsonrpc":"2.0","id":3,"method":"net_peerCount"}]"#,
@@ -52,7 +52,7 @@ fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id(
     }
     let mut asked = upstream.asked();
     asked.sort();
-    assert_eq!(asked, ["eth_call", "eth_call", "eth_refuse", "net_peerCount"]);
+    assert_eq!(asked, ["eth_call", "eth_call", "made_refuse", "net_peerCount"]);
     // Without the flag nothing goes anywhere.
     let closed = stores::serve("gap", &[]);
     assert_eq!(closed.call("eth_call", &json!([]))["error"], unknown("eth_call"));
@@ -61,10 +61,10 @@ fn methods_that_are_not_served_go_to_the_node_and_come_back_with_the_clients_id(
 #[test]
 fn calls_of_a_batch_are_on_their_way_together_and_answered_in_order() {
     let upstream = Upstream::start();
-    let served = passing("gap", &upstream, "eth_together");
+    let served = passing("gap", &upstream, "made_together");
     // Each is answered when all have come: one after the other they never would be.
     let call = |id: usize, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": [id] });
-    let mut calls: Vec<Value> = (0..TOGETHER * 3).map(|id| call(id, "eth_together")).collect();
+    let mut calls: Vec<Value> = (0..TOGETHER * 3).map(|id| call(id, "made_together")).collect();
     calls.insert(5, call(1000, "eth_blockNumber"));
     let answers = served.post(&Value::from(calls.clone()).to_string()).json();
     for (answer, call) in answers.as_array().unwrap().iter().zip(&calls) {
@@ -77,16 +77,16 @@ fn calls_of_a_batch_are_on_their_way_together_and_answered_in_order() {
 #[test]
 fn a_node_that_fails_gives_an_error_and_the_next_call_goes_well() {
     let upstream = Upstream::start();
-    let served = passing("gap", &upstream, "eth_*");
+    let served = passing("gap", &upstream, "eth_*,made_*");
     let failed = json!({ "code": -32603, "message": "upstream node gave no answer" });
-    for method in ["eth_cut", "eth_busy", "eth_garbage"] {
+    for method in ["made_cut", "made_busy", "made_garbage"] {
         assert_eq!(served.call(method, &json!([]))["error"], failed, "{method}");
         assert_eq!(served.result("eth_call", &json!([method])), json!([method]));
     }
-    let error = served.call("eth_long", &json!([]))["error"].clone();
+    let error = served.call("made_long", &json!([]))["error"].clone();
     assert_eq!(error, json!({ "code": -32003, "message": "response too large" }));
     // What was never sent, because a kept connection was closed, is sent on another.
-    assert_eq!(served.result("eth_last", &json!([1])), json!([1]));
+    assert_eq!(served.result("made_last", &json!([1])), json!([1]));
     upstream.wait_until_left();
     assert_eq!(served.result("eth_call", &json!([2])), json!([2]));
     // Nobody listens there.
@@ -145,7 +145,7 @@ fn not_passed(reason: &str) -> Value {
 fn nothing_is_passed_to_a_node_of_another_chain() {
     let foreign = SaidIdentity { chain_id: 5, genesis: Value::Null };
     let upstream = Upstream::with_identity(foreign.clone());
-    let served = passing("gap", &upstream, "eth_*");
+    let served = passing("gap", &upstream, "eth_*,made_*");
     let error = not_passed("it has chain id 5, expected 20260101");
     for method in ["eth_getLogs", "eth_call", "eth_getLogs"] {
         assert_eq!(served.call(method, &json!([{}]))["error"], error, "{method}");
@@ -172,17 +172,17 @@ fn nothing_is_passed_to_a_node_of_another_chain() {
 #[test]
 fn a_node_that_is_exchanged_behind_its_name_is_asked_again_which_chain_it_is() {
     let upstream = Upstream::start();
-    let served = passing("gap", &upstream, "eth_*");
+    let served = passing("gap", &upstream, "eth_*,made_*");
     assert_eq!(served.result("eth_call", &json!([1])), json!([1]));
     let error = not_passed("it has chain id 5, expected 20260101");
     // After a failure.
     upstream.become_another(SaidIdentity { chain_id: 5, genesis: Value::Null });
-    assert_eq!(served.call("eth_cut", &json!([]))["error"]["code"], -32603);
+    assert_eq!(served.call("made_cut", &json!([]))["error"]["code"], -32603);
     assert_eq!(served.call("eth_call", &json!([2]))["error"], error);
     // On a connection that was made anew, because the other one was closed.
     let upstream = Upstream::start();
-    let served = passing("gap", &upstream, "eth_*");
-    assert_eq!(served.result("eth_last", &json!([1])), json!([1]));
+    let served = passing("gap", &upstream, "eth_*,made_*");
+    assert_eq!(served.result("made_last", &json!([1])), json!([1]));
     upstream.wait_until_left();
     upstream.become_another(SaidIdentity { chain_id: 5, genesis: Value::Null });
     assert_eq!(served.call("eth_call", &json!([2]))["error"], error);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Requests that `eth_together` waits for.
+/// Requests that `made_together` waits for.
 pub(crate) const TOGETHER: usize = 8;
 
 /// Who the node says it is.
@@ -67,7 +67,7 @@ impl Upstream {
         *self.identity.lock().unwrap() = identity;
     }
 
-    /// Waits until a client has seen that the connection of `eth_last` is closed.
+    /// Waits until a client has seen that the connection of `made_last` is closed.
     pub(crate) fn wait_until_left(&self) {
         self.left.recv_timeout(Duration::from_secs(20)).unwrap();
     }
@@ -101,14 +101,14 @@ fn serve(
         asked.lock().unwrap().push(method.clone());
         let echo = json!({ "jsonrpc": "2.0", "id": request["id"], "result": request["params"] });
         let (status, body) = match method.as_str() {
-            "eth_cut" => return,
-            "eth_busy" => ("429 Too Many Requests", "slow down".to_owned()),
-            "eth_garbage" => ("200 OK", "<html>".to_owned()),
-            "eth_long" => ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(25_000_000))),
-            "eth_refuse" => {
+            "made_cut" => return,
+            "made_busy" => ("429 Too Many Requests", "slow down".to_owned()),
+            "made_garbage" => ("200 OK", "<html>".to_owned()),
+            "made_long" => ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(25_000_000))),
+            "made_refuse" => {
                 ("200 OK", r#"{"error":{"code":3,"message":"reverted","data":"0x"}}"#.to_owned())
             }
-            "eth_together" => {
+            "made_together" => {
                 together.wait();
                 ("200 OK", echo.to_string())
             }
@@ -120,7 +120,7 @@ fn serve(
             return;
         }
         // The connection is closed under a client that keeps it, and that sees it.
-        if method == "eth_last" {
+        if method == "made_last" {
             stream.shutdown(Shutdown::Write).unwrap();
             // Before it does, it may ask who is there, in vain.
             while let Some(request) = read_request(&mut reader) {
