@@ -155,6 +155,24 @@ fn staying_after_a_failure_is_made_durable_too() {
     assert_eq!(shown(&open(&disk).unwrap().0), states[2]);
 }
 
+/// Seen: after a full disk the log before it stayed until the process ended.
+#[test]
+fn the_log_before_a_full_disk_goes_when_another_is_there() {
+    let script = script();
+    let disk = FaultyDisk::new(1);
+    let (mut head, _) = open(&disk).unwrap();
+    script[0](&mut head).unwrap();
+    script[1](&mut head).unwrap();
+    for at in [3, 0, 1, 0] {
+        disk.fail_after(at, DiskFailure::NoSpace);
+        script[2](&mut head).unwrap_err();
+    }
+    script[2](&mut head).unwrap();
+    let names = disk.list().unwrap();
+    let logs: Vec<_> = names.iter().filter(|name| name.ends_with(".log")).collect();
+    assert_eq!(logs.len(), 1, "{names:?}");
+}
+
 #[test]
 fn what_a_failed_fsync_left_in_memory_is_not_built_upon() {
     // The process ends after the failure, and the next one reads what the disk does not have.

@@ -147,14 +147,14 @@ impl Log {
         let Some(base) = next.base() else {
             return Ok(()); // a head that never had a block has no log
         };
-        let before = log_name(self.generation);
+        // Remembered before anything can fail: the number of this attempt is used up either way.
+        self.old.removed.insert(log_name(self.generation));
         // A failure after the rename leaves a log of this generation: its number is used up.
         self.generation = self.generation.saturating_add(1);
         let name = log_name(self.generation);
         self.keep_damaged()?; //                            0. a copy, before anything can go
         let written = self.stage(next, base, finality)?; // 1. beside the others, over what a crash left
         self.disk.fsync_file(HEAD_STAGED)?; //              2. the contents are durable
-        self.old.removed.insert(before);
         self.disk.rename(HEAD_STAGED, &name)?; //           3. the highest generation counts
         self.disk.fsync_folder()?; //                       4. the name is durable
         (self.written, self.finality) = (Some(written), finality);
