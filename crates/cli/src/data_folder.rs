@@ -19,10 +19,11 @@ use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
 use store::repair::{DAMAGED_NAME, is_data_folder};
-use store::{FileSource, Limits, LocalFiles, Store};
+use store::{FileSource, LocalFiles, Store};
 
 use crate::Failure;
 use crate::args::DataArgs;
+use crate::descriptors::store_limits;
 
 /// A data folder, open.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl DataFolder {
     fn over(folder: Folder) -> anyhow::Result<Self> {
         let path = folder.path().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(folder);
-        let store = Store::open(Arc::clone(&disk), Arc::new(Inline), Limits::default())?;
+        let store = Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits())?;
         Ok(Self { path, disk, store: Arc::new(store) })
     }
 

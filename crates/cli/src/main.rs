@@ -7,6 +7,7 @@ mod args;
 mod chain_choice;
 mod commands;
 mod data_folder;
+mod descriptors;
 mod folder_chain;
 mod folder_text;
 mod head_text;

@@ -18,6 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 pub use file::{DataFile, Now};
@@ -270,6 +271,15 @@ impl DiskError {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing { .. })
+    }
+
+    /// Whether this process, or the whole system, has no file descriptor left: that says nothing of the
+    /// file.
+    #[must_use]
+    pub fn is_out_of_descriptors(&self) -> bool {
+        let Self::Failed { cause, .. } = self else { return false };
+        let errno = Errno::from_io_error(cause);
+        errno.is_some_and(|errno| errno == Errno::MFILE || errno == Errno::NFILE)
     }
 
     /// Whether the disk is full.

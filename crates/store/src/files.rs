@@ -64,6 +64,7 @@ impl FileSource for LocalFiles {
 pub(crate) struct Files {
     source: Arc<dyn FileSource>,
     tail_bytes_max: u64,
+    open_segments_max: usize,
     /// For runs as a whole.
     run_room: Arc<Room>,
     /// Every file that a view lists: views share them.
@@ -160,7 +161,7 @@ impl RunFile {
         if let Some(open) = self.open.get() {
             return Ok(open);
         }
-        let bytes = files.source.open(&self.entry.file_name)?;
+        let bytes = files.open_file(&self.entry.file_name)?;
         let file_bytes = self.check_length(bytes.file_bytes())?;
         let mut buffer = Vec::new();
         let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
@@ -189,9 +190,25 @@ impl RunFile {
 impl Files {
     pub(crate) fn new(source: Arc<dyn FileSource>, limits: Limits) -> Self {
         let (listed, opened) = (Mutex::default(), Mutex::default());
-        let Limits { tail_bytes_max, run_bytes_max } = limits;
+        let Limits { tail_bytes_max, open_segments_max, run_bytes_max } = limits;
         let run_room = Arc::new(Room::new(run_bytes_max));
-        Self { source, tail_bytes_max, run_room, listed, opened }
+        Self { source, tail_bytes_max, open_segments_max, run_room, listed, opened }
+    }
+
+    /// Opens a file. Where no descriptor is left, those of segments that nobody reads are given up.
+    fn open_file(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+        match self.source.open(file_name) {
+            Err(error) if error.is_out_of_descriptors() => {
+                self.close_all();
+                self.source.open(file_name)
+            }
+            opened => opened,
+        }
+    }
+
+    fn close_all(&self) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.drain(..).filter_map(|held| held.upgrade()).for_each(|file| file.open.store(None));
     }
 
     /// The segments of these entries, the same for all views that list them.
@@ -270,7 +287,7 @@ impl Files {
         file: &SegmentFile,
     ) -> Result<OpenSegment, StoreError> {
         let entry = &file.entry;
-        let bytes = self.source.open(&entry.file_name)?;
+        let bytes = self.open_file(&entry.file_name)?;
         let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
         let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
         let start = file_bytes.saturating_sub(footer_bytes);
@@ -297,7 +314,8 @@ impl Files {
         Ok(OpenSegment { bytes, segment })
     }
 
-    /// Remembers a segment that was opened, and closes others if memory is short. A reader that has
+    /// Remembers a segment that was opened, and closes others if there are too many or memory is short. A
+    /// reader that has
     /// one of them keeps it until it is done.
     fn keep(&self, file: &Arc<SegmentFile>) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,16 +324,17 @@ impl Files {
         opened.push(Arc::downgrade(file));
         let files = opened.iter().filter_map(Weak::upgrade);
         let mut sum: u64 = files.map(|file| file.memory_bytes()).sum();
+        let mut count = opened.len();
         // Two rounds: the first spares those that were used since the last time.
         for _ in 0..2 {
             opened.retain(|held| {
-                let Some(other) = held.upgrade().filter(|_| sum > self.tail_bytes_max) else {
-                    return true;
-                };
+                let is_too_much = sum > self.tail_bytes_max || count > self.open_segments_max;
+                let Some(other) = held.upgrade().filter(|_| is_too_much) else { return true };
                 if Arc::ptr_eq(&other, file) || other.is_used.swap(false, Ordering::Relaxed) {
                     return true;
                 }
                 sum = sum.saturating_sub(other.memory_bytes());
+                count = count.saturating_sub(1);
                 other.open.store(None);
                 false
             });

@@ -1,5 +1,6 @@
 //! `quipu check`: everything that is stored, proven again.
 
+use anyhow::anyhow;
 use ingest::check::check_all;
 use ingest::pool::threads_default;
 use store::StoreError;
@@ -37,6 +38,17 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
         (view, tries) = (folder.store.view(), tries + 1);
     };
+    // That says nothing of the files.
+    let is_exhausted =
+        |error: &&StoreError| matches!(error, StoreError::Disk(it) if it.is_out_of_descriptors());
+    if let Some(error) = errors.iter().find(is_exhausted) {
+        let elapsed = watch.finish();
+        return Err(Failure::Work(anyhow!(
+            "{error}\n  hint: nothing is known to be damaged after {:.1} s; raise the limit of file \
+             descriptors (ulimit -n) and check again",
+            elapsed.as_secs_f64()
+        )));
+    }
     let segments = view.manifest().segments();
     let mut refused_count = u64::try_from(errors.len()).unwrap_or(u64::MAX);
     for error in &errors {

@@ -14,8 +14,8 @@ use anyhow::Context;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
+use store::Store;
 use store::read::{Blocking, ReadPool};
-use store::{Limits, Store};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
@@ -23,6 +23,7 @@ use tracing::info;
 use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::data_folder::{DataFolder, locate};
+use crate::descriptors::{share_with_clients, store_limits};
 use crate::folder_chain::{FolderChain, spec_of};
 use crate::node::{Node, OwnChain};
 
@@ -157,6 +158,8 @@ impl Bound {
         settings: ServiceSettings,
         wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
+        let connections_max = share_with_clients(http.connections_max).connections;
+        let http = HttpSettings { connections_max, ..http };
         let plan = wiring.plan;
         let spec = match plan.and_then(|plan| plan.chain.as_ref()) {
             Some(chain) => chain.spec.clone(),
@@ -240,7 +243,7 @@ fn open_store(folder: &DataFolder) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)
         thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
     }
     let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-    let store = Store::open(Arc::clone(&folder.disk), blocking, Limits::default())?;
+    let store = Store::open(Arc::clone(&folder.disk), blocking, store_limits())?;
     Ok((Arc::new(store), pool))
 }
 

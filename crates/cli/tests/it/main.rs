@@ -14,6 +14,7 @@ mod api_docs;
 mod compare;
 mod data;
 mod demo;
+mod descriptors;
 mod export;
 mod folder_faults;
 mod follow;

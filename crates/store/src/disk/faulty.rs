@@ -75,6 +75,7 @@ impl FaultyDisk {
             stop_at: None,
             is_lying: false,
             may_block: false,
+            open_files_max: usize::MAX,
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -101,6 +102,11 @@ impl FaultyDisk {
     /// Whether fsync says that bytes and names are durable and does nothing.
     pub fn set_lying(&self, is_lying: bool) {
         self.state().is_lying = is_lying;
+    }
+
+    /// How many files may be open at once, as a process may have so many descriptors.
+    pub fn set_open_files_max(&self, open_files_max: usize) {
+        self.state().open_files_max = open_files_max;
     }
 
     /// Whether [`DataFile::read_now`] answers at chance that it would block. It never does unless
@@ -342,6 +348,7 @@ struct FaultyState {
     stop_at: Option<u64>,
     is_lying: bool,
     may_block: bool,
+    open_files_max: usize,
 }
 
 impl FaultyState {

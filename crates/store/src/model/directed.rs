@@ -140,7 +140,7 @@ fn superseded_files_go_with_the_last_view_that_lists_them() {
 #[test]
 fn tails_are_closed_when_memory_is_short_and_opened_again() {
     for tail_bytes_max in [0, 1, 6_000] {
-        let limits = Limits { tail_bytes_max, run_bytes_max: tail_bytes_max };
+        let limits = Limits { tail_bytes_max, run_bytes_max: tail_bytes_max, ..Limits::default() };
         let chain = truth(range(7900, 8500), b'a');
         let mut shelf = Shelf::open(FaultyDisk::new(1), chain, limits).unwrap();
         shelf.bring(&[whole(7900, 8100), bare(8101, 8300)]).unwrap();
@@ -153,6 +153,31 @@ fn tails_are_closed_when_memory_is_short_and_opened_again() {
         drop(before);
         shelf.check();
     }
+}
+
+/// Seen: with more segments than descriptors half of the reads failed for good.
+#[test]
+fn segments_are_closed_when_descriptors_are_short_and_opened_again() {
+    let mut shelf = Shelf::new(range(0, 2600));
+    for first in (0..2560).step_by(512) {
+        shelf.bring(&[whole(first, first + 9)]).unwrap();
+    }
+    let count = shelf.view().manifest().segments().len();
+    assert_eq!(count, 5);
+    let runs = shelf.view().manifest().runs().len();
+    // By count, and where others took the descriptors that should be there.
+    for (open_segments_max, descriptors) in [(1, 2), (2, 3), (512, 2), (512, 1)] {
+        shelf.disk.set_open_files_max(descriptors + runs);
+        let limits = Limits { open_segments_max, ..Limits::default() };
+        let store = open_store(&shelf.disk, limits).unwrap();
+        shelf.check_view(&store.view(), &shelf.sealed).unwrap();
+    }
+    shelf.disk.set_open_files_max(0);
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    let mut reader = Reader::new().unwrap();
+    let refused = block_on(store.view().read_hash(&mut reader, 3)).unwrap_err();
+    let is_told = matches!(&refused, StoreError::Disk(error) if error.is_out_of_descriptors());
+    assert!(is_told, "{refused}");
 }
 
 #[test]

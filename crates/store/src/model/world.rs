@@ -101,6 +101,7 @@ impl World {
         // What is below the head is final from the beginning.
         let end = scene.head_from.unwrap_or(scene.window.end());
         let hashes = branch(first_place(first), b'a', end - first);
+        let open_segments_max = if dice.one_in(2) { 2 } else { usize::MAX };
         let tail_bytes_max = if dice.one_in(2) { TAIL_BYTES_SHORT } else { u64::MAX };
         // No room for runs, room for a few, room for all.
         let run_bytes_max = *dice.pick(&[0, RUN_BYTES_SHORT, u64::MAX]).unwrap();
@@ -111,7 +112,7 @@ impl World {
             disk,
             dice,
             scene,
-            limits: Limits { tail_bytes_max, run_bytes_max },
+            limits: Limits { tail_bytes_max, open_segments_max, run_bytes_max },
             process: None,
             sealed: Durable::default(),
             head: Durable::default(),

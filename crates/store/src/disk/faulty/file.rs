@@ -6,6 +6,8 @@
 use std::io;
 use std::ops::Range;
 
+use rustix::io::Errno;
+
 use super::{FaultyDisk, file_place, length};
 use crate::disk::file::shrunk;
 use crate::disk::{DataFile, DiskError, Now, Operation, range_bytes};
@@ -27,6 +29,9 @@ impl FaultyFile {
             disk.with_file(name, Operation::Read, |state, failure| {
                 let id = state.id(name)?;
                 let file_bytes = length(state.file(name)?.content.len());
+                if state.open_counts.values().sum::<usize>() >= state.open_files_max {
+                    return Err(Errno::MFILE.into());
+                }
                 if failure.is_none() {
                     let count = state.open_counts.entry(id).or_default();
                     *count = count.saturating_add(1);

@@ -1,0 +1,91 @@
+//! File descriptors: how many this process may have, and who gets them.
+//!
+//! Knows: the limit of the system, and that files come before connections: a read that finds no
+//! descriptor fails, a client that finds none waits.
+//! Never knows: who opens what.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use store::Limits;
+use tracing::{info, warn};
+
+/// For everything but segments and clients: standard streams, the lock, head log, lookup runs, event
+/// queues, upstream nodes, what is being written.
+const RESERVED: usize = 96;
+/// What a limit that knows no bound counts as.
+const UNLIMITED: usize = 1 << 20;
+
+/// How many descriptors there are, and who gets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DescriptorShares {
+    pub(crate) limit: usize,
+    /// Segments that are open at once.
+    pub(crate) segments: usize,
+    /// Connections of clients.
+    pub(crate) connections: usize,
+}
+
+/// Raises the soft limit to the hard one; the limit that counts then.
+pub(crate) fn raise_limit() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: maximum, maximum };
+    let is_raised = current != maximum && setrlimit(Resource::Nofile, raised).is_ok();
+    let limit = if is_raised { maximum } else { current };
+    limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED)).min(UNLIMITED)
+}
+
+/// What a store may take, by the limit of this process.
+pub(crate) fn store_limits() -> Limits {
+    let defaults = Limits::default();
+    let segments = share(raise_limit(), defaults.open_segments_max, 0).segments;
+    Limits { open_segments_max: segments, ..defaults }
+}
+
+/// Shares the descriptors of this process between segments and clients, and says so if these are fewer
+/// than was wanted.
+pub(crate) fn share_with_clients(connections_wanted: usize) -> DescriptorShares {
+    let limit = raise_limit();
+    let wanted = Limits::default().open_segments_max;
+    let shares = share(limit, wanted, connections_wanted);
+    let DescriptorShares { limit, segments, connections } = shares;
+    if connections < connections_wanted {
+        warn!(
+            limit,
+            segments,
+            connections,
+            connections_wanted,
+            "fewer connections than wanted: the \
+            limit of file descriptors is low, raise it with ulimit -n or LimitNOFILE"
+        );
+    } else {
+        info!(limit, segments, connections, "file descriptors");
+    }
+    shares
+}
+
+fn share(limit: usize, segments_wanted: usize, connections_wanted: usize) -> DescriptorShares {
+    let left = limit.saturating_sub(RESERVED.min(limit / 2));
+    let segments = segments_wanted.min(left / 2).max(1);
+    let connections = connections_wanted.min(left.saturating_sub(segments)).max(1);
+    DescriptorShares { limit, segments, connections }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_their_descriptors_whatever_clients_want() {
+        for (limit, segments, connections) in [
+            (1 << 20, 512, 10_000),
+            (4096, 512, 3488),
+            (1024, 464, 464),
+            (128, 32, 32),
+            (64, 16, 16),
+            (2, 1, 1),
+        ] {
+            let shares = share(limit, 512, 10_000);
+            assert_eq!(shares, DescriptorShares { limit, segments, connections });
+            assert!(limit < 64 || segments + connections + RESERVED.min(limit / 2) <= limit);
+        }
+    }
+}
