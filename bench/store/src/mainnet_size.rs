@@ -60,7 +60,8 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
     let real_end = slot_of(view.tip().context("an empty folder")?).saturating_add(1);
     let first_sparse = real_end.saturating_add(size.gap_slots);
     let mut segments = Vec::new();
-    let template = match before.segments().last().filter(|_| size.is_openable) {
+    let mut whole = before.segments().iter().filter(|entry| entry.range.count() == SLOT_BLOCKS);
+    let template = match whole.next_back().filter(|_| size.is_openable) {
         Some(entry) => Some(SegmentTemplate::read(&small.path().join(&entry.file_name))?),
         None => None,
     };
