@@ -14,8 +14,6 @@
 
 use arrayvec::ArrayVec;
 
-use crate::bytes::put_array;
-
 /// Addresses that wait at the most: some of every row of a page.
 const ADDRESSES_MAX: usize = 64;
 /// Words, the same: few rows have any.
@@ -63,7 +61,7 @@ fn put<'a, const N: usize, const MAX: usize>(
     value: &'a [u8; N],
 ) -> usize {
     let place = out.len();
-    put_array(out, [0; N]);
+    out.extend_from_slice(&[0; N]);
     if late.is_full() {
         fill(late, out);
     }

@@ -15,7 +15,6 @@ use super::{
     BYTES_KINDS, BYTES_OUTSIDE, BYTES_PLAIN, BytesKind, CHAIN_OR_ACCESS, CREATION, ODD_PARITY,
     PAYLOAD_BYTES_MIN, POST_STATE, ReceiptHead, SUCCESS, Senders, TYPE_MASK, TYPE_RAW,
 };
-use crate::bytes::put_array;
 use crate::corrupt::RowFault;
 use crate::late::Late;
 use crate::rlp::{
@@ -195,7 +194,7 @@ fn read_blobs(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), R
     put_list_head(out, count.saturating_mul(KEY_BYTES));
     for _ in 0..count {
         out.push(0x80 + 32);
-        put_array(out, reader.cursor.array::<32>("blob hash")?);
+        out.extend_from_slice(reader.cursor.array_ref::<32>("blob hash")?);
     }
     Ok(())
 }
@@ -221,7 +220,7 @@ fn read_authorizations(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Res
 
 /// Leaves room for the head of a list whose length is not known yet.
 fn begin_list(out: &mut Vec<u8>) -> usize {
-    put_array(out, [0; HEAD_BYTES_MAX]);
+    out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
     out.len()
 }
 
@@ -318,7 +317,7 @@ fn read_bytes(
         _ => {
             let mut rest = length;
             if part == BytesKind::Call && length >= 4 {
-                put_array(out, reader.selector()?);
+                out.extend_from_slice(&reader.selector()?);
                 rest = rest.saturating_sub(4);
             }
             reader.words(rest / 32 * 32, out)?;

@@ -19,7 +19,7 @@ use super::{
     Recent, SELECTOR_LITERAL, WORD_ADDRESS, WORD_BYTES_MIN, WORD_DECIMAL, WORD_FULL, WORD_LEFT,
     WORD_NEGATIVE, WORD_RECENT, WORD_SMALL, WORD_TABLE, WORD_ZEROS,
 };
-use crate::bytes::{Cursor, put_array, wide};
+use crate::bytes::{Cursor, wide};
 use crate::corrupt::RowFault;
 use crate::late::Late;
 use crate::rlp::{put_number, put_u128};
@@ -184,12 +184,12 @@ impl<'a, 'l> RowReader<'a, 'l> {
         let what = "word";
         let significant_bytes = match tag {
             WORD_SMALL..=0xff => {
-                put_array(out, [0; WORD_BYTES - 1]);
+                out.extend_from_slice(&[0; WORD_BYTES - 1]);
                 out.push(tag - WORD_SMALL);
                 return Ok(());
             }
             WORD_ADDRESS => {
-                put_array(out, [0; WORD_BYTES - 20]);
+                out.extend_from_slice(&[0; WORD_BYTES - 20]);
                 let address = self.address(what)?;
                 self.late.put_address(out, address);
                 return Ok(());
@@ -206,7 +206,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                     found: wide(position),
                     count: self.recent_words.len(),
                 })?;
-                put_array(out, word.0);
+                out.extend_from_slice(word.as_slice());
                 self.recent_words.renew(position);
                 return Ok(());
             }
@@ -214,7 +214,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                 let exponent = self.cursor.byte(what)?;
                 match self.scaled(exponent, what)? {
                     Amount::Narrow(number) => put_narrow(out, number),
-                    Amount::Wide(number) => put_array(out, number.to_be_bytes::<32>()),
+                    Amount::Wide(number) => out.extend_from_slice(&number.to_be_bytes::<32>()),
                 }
                 WORD_BYTES
             }
@@ -257,8 +257,8 @@ impl<'a, 'l> RowReader<'a, 'l> {
 /// Appends a number as a word.
 #[inline(always)]
 fn put_narrow(out: &mut Vec<u8>, number: u128) {
-    put_array(out, [0; 16]);
-    put_array(out, number.to_be_bytes());
+    out.extend_from_slice(&[0; 16]);
+    out.extend_from_slice(&number.to_be_bytes());
 }
 
 /// What fills a word up.
