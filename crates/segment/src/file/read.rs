@@ -380,13 +380,13 @@ impl Segment {
     }
 
     /// Reads one row to where it goes.
-    pub(super) fn read_into<'a>(
-        &'a self,
+    pub(super) fn read_into(
+        &self,
         inflater: &mut Inflater,
         place: &RowPlace,
-        rows: &Rows<'a>,
+        rows: &Rows<'_>,
         payloads: &[u8],
-        slot: RowSlot<'_, 'a>,
+        slot: RowSlot<'_>,
     ) -> Result<(), Corrupt> {
         let faulty = |fault: RowFault| corrupt(&place.page, fault.into());
         if rows.payloads_of(place.row).is_empty() {
