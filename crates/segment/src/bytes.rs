@@ -13,6 +13,11 @@ pub(crate) fn wide(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
+/// Bytes of memory that a list takes, with the room that it has left.
+pub(crate) fn allocated<T>(list: &Vec<T>) -> usize {
+    list.capacity().saturating_mul(size_of::<T>())
+}
+
 /// Appends a number, seven bits a byte, low bits first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
