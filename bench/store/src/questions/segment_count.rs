@@ -54,7 +54,7 @@ const COMMIT_SIZE: Size =
     Size { slot_count: 3000, gap_slots: 1, keys_per_slot: 1000, is_openable: true };
 const TXS_PER_BLOCK: u32 = 4;
 const READS: u32 = 5_000;
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 31;
 /// A round is no shorter.
 const ROUND_TIME: Duration = Duration::from_millis(30);
 const OPENINGS: usize = 5;
