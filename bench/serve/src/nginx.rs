@@ -12,14 +12,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::http::ask;
 use crate::load::Target;
-use crate::process::Running;
+use crate::process::{Running, command_on};
 
 /// From here on answers are files.
 const FILE_BYTES_MIN: usize = 32 << 10;
@@ -56,15 +56,17 @@ pub struct Nginx {
 
 impl Nginx {
     /// Starts it in a folder of its own, and sees that it returns what it shall.
-    pub fn start(folder: &Path, answers: &[Fixed]) -> Result<Self> {
+    pub fn start(folder: &Path, answers: &[Fixed], cores: Option<&str>) -> Result<Self> {
         fs::create_dir_all(folder).context("nginx's folder")?;
         let [port, port_h2] = [free_port()?, free_port()?];
         for answer in answers.iter().filter(|answer| answer.is_file()) {
             fs::write(folder.join(&answer.name), &answer.body).context("a file for nginx")?;
         }
         let path = folder.join("nginx.conf");
-        fs::write(&path, configuration(folder, port, port_h2, answers)?)?;
-        let mut command = Command::new("nginx");
+        // By itself it starts one for every core of the machine.
+        let workers = if cores.is_some() { "1" } else { "auto" };
+        fs::write(&path, configuration(folder, port, port_h2, answers, workers)?)?;
+        let mut command = command_on(cores, Path::new("nginx"));
         command.arg("-p").arg(folder).arg("-c").arg(&path).args(["-e", "stderr"]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let files = answers.iter().filter(|it| it.is_file()).map(|it| it.name.clone()).collect();
@@ -118,7 +120,13 @@ pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0").context("a free port")?.local_addr()?.port())
 }
 
-fn configuration(folder: &Path, port: u16, port_h2: u16, answers: &[Fixed]) -> Result<String> {
+fn configuration(
+    folder: &Path,
+    port: u16,
+    port_h2: u16,
+    answers: &[Fixed],
+    workers: &str,
+) -> Result<String> {
     let folder: PathBuf = folder.to_owned();
     let folder = folder.to_str().context("a folder whose name is no text")?;
     let mut locations = String::new();
@@ -127,7 +135,7 @@ fn configuration(folder: &Path, port: u16, port_h2: u16, answers: &[Fixed]) -> R
     }
     Ok(format!(
         "daemon off;
-worker_processes auto;
+worker_processes {workers};
 worker_rlimit_nofile 20000;
 error_log stderr error;
 pid {folder}/nginx.pid;

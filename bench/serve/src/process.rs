@@ -156,6 +156,26 @@ fn cannot_start(name: &str) -> String {
     format!("cannot start {name}: `cargo xtask bench serve` installs what is missing")
 }
 
+/// A program that may use these cores, as `taskset` names them; all if none is named.
+#[must_use]
+pub fn command_on(cores: Option<&str>, program: &Path) -> Command {
+    let Some(cores) = cores else { return Command::new(program) };
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-c", cores]).arg(program);
+    taskset
+}
+
+/// Leaves these cores to others: this process and what it starts from now on use the rest.
+pub fn leave_core(core: usize) -> Result<()> {
+    let count = thread::available_parallelism()?.get();
+    ensure!(count > core.saturating_add(1), "--apart needs a core for the server and another");
+    let rest = format!("{}-{}", core.saturating_add(1), count.saturating_sub(1));
+    let mut taskset = Command::new("taskset");
+    // Of all threads, should there be others.
+    taskset.args(["-a", "-p", "-c", &rest, &std::process::id().to_string()]);
+    output_of(&mut taskset, Duration::from_mins(1)).map(drop)
+}
+
 /// Ends everything and removes the run's folder when a signal comes, which [`Drop`] cannot.
 pub fn end_all_on_signal(folder: &Path) -> Result<()> {
     live().folder = Some(folder.to_owned());

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::process::{Running, output_of};
+use crate::process::{Running, command_on, output_of};
 use crate::server::ServerProcess;
 
 /// Long enough for a machine that is busy with other things.
@@ -23,7 +23,11 @@ const TXS_PER_BLOCK: &str = "200";
 
 /// The program.
 #[derive(Clone, Debug)]
-pub struct Quipu(PathBuf);
+pub struct Quipu {
+    path: PathBuf,
+    /// The cores of its servers, if none are named for one.
+    server_cores: Option<&'static str>,
+}
 
 /// A sample chain: its archives, and the data folder that holds it.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub struct BenchChain {
 pub struct Serving<'a> {
     /// The data folder.
     pub store: &'a Path,
-    /// The cores that it may use, as `taskset` names them; all if none is named.
+    /// The cores that it may use, as `taskset` names them; those of all servers if none is named.
     pub cores: Option<&'a str>,
     /// Whether no answer is kept.
     pub is_uncached: bool,
@@ -56,7 +60,7 @@ impl<'a> Serving<'a> {
 
 impl Quipu {
     /// The binary that was built beside this one.
-    pub fn beside_this_program() -> Result<Self> {
+    pub fn beside_this_program(server_cores: Option<&'static str>) -> Result<Self> {
         let here = std::env::current_exe().context("where this program is")?;
         let path = here.with_file_name("quipu");
         ensure!(
@@ -64,7 +68,7 @@ impl Quipu {
             "{} is not there: cargo build --release -p quipu-cli",
             path.display()
         );
-        Ok(Self(path))
+        Ok(Self { path, server_cores })
     }
 
     /// Makes a sample chain of so many blocks with payloads of these sizes and imports it, unless the
@@ -72,7 +76,7 @@ impl Quipu {
     pub fn make_chain(&self, folder: &Path, block_count: u64, payload: &str) -> Result<BenchChain> {
         let chain = BenchChain { archives: folder.join("archives"), store: folder.join("store") };
         if !chain.archives.join("genesis.json").is_file() {
-            let mut sample = Command::new(&self.0);
+            let mut sample = Command::new(&self.path);
             sample.arg("sample").arg("--to").arg(&chain.archives);
             sample.args(["--block-count", &block_count.to_string()]);
             sample.args(["--txs-per-block", TXS_PER_BLOCK, "--payload", payload]);
@@ -85,7 +89,7 @@ impl Quipu {
 
     /// Fills a data folder from a node, up to its block `last`. `chain` are the flags that name its chain.
     pub fn backfill(&self, url: &str, chain: &[String], last: u64, to: &Path) -> Result<()> {
-        let mut backfill = Command::new(&self.0);
+        let mut backfill = Command::new(&self.path);
         backfill.arg("backfill").arg("--data-dir").arg(to).args(["--upstream", url]).args(chain);
         backfill.args(["--blocks", &format!("0..{last}")]);
         // A node of one's own reorganises nothing.
@@ -94,7 +98,7 @@ impl Quipu {
     }
 
     fn import_command(&self, chain: &BenchChain, to: &Path) -> Command {
-        let mut import = Command::new(&self.0);
+        let mut import = Command::new(&self.path);
         import.arg("import").arg("--data-dir").arg(to);
         import.arg("--genesis").arg(chain.archives.join("genesis.json")).arg(&chain.archives);
         import
@@ -110,14 +114,7 @@ impl Quipu {
 
     /// Serves a data folder on a free port; the first line that it says tells which.
     pub fn serve(&self, serving: &Serving<'_>) -> Result<ServerProcess> {
-        let mut serve = match serving.cores {
-            None => Command::new(&self.0),
-            Some(cores) => {
-                let mut taskset = Command::new("taskset");
-                taskset.args(["-c", cores]).arg(&self.0);
-                taskset
-            }
-        };
+        let mut serve = command_on(serving.cores.or(self.server_cores), &self.path);
         serve.arg("serve").arg("--data-dir").arg(serving.store).args(["--listen", "127.0.0.1:0"]);
         serve.args(["--connections-max", "16000"]).args(serving.flags).env("RUST_LOG", "warn");
         if serving.is_uncached {

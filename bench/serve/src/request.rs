@@ -38,6 +38,8 @@ pub struct LoadRequest {
     pub time: Duration,
     /// Threads of the load generator.
     pub threads: u32,
+    /// Whether the server has the first core to itself, and all else the others.
+    pub is_apart: bool,
     /// The program of a reth, if one is given.
     pub reth: Option<PathBuf>,
     /// The folder of the documentation, if the figures are to be written there.
@@ -56,6 +58,7 @@ impl LoadRequest {
             rounds: ROUNDS,
             time: Duration::from_secs(SECONDS),
             threads: THREADS,
+            is_apart: false,
             reth: None,
             write: None,
         };
@@ -73,6 +76,7 @@ impl LoadRequest {
                     request.time = Duration::from_secs(value()?.parse().context("--seconds")?);
                 }
                 "--threads" => request.threads = value()?.parse().context("--threads")?,
+                "--apart" => request.is_apart = true,
                 "--reth" => request.reth = Some(PathBuf::from(value()?)),
                 "--write" => request.write = Some(PathBuf::from("docs")),
                 unknown => bail!("unexpected argument {unknown}"),
@@ -117,7 +121,8 @@ mod tests {
     fn arguments_are_read_or_refused_by_name() {
         let request = parse("--quick --rounds 7 --seconds 3 --only a --only b --data x").unwrap();
         assert_eq!((request.rounds, request.time), (7, Duration::from_secs(3)));
-        assert!(request.is_quick && !request.is_json);
+        assert!(request.is_quick && !request.is_json && !request.is_apart);
+        assert!(parse("--apart").unwrap().is_apart);
         assert!(request.wants("a") && request.wants("b") && !request.wants("c"));
         assert!(parse("").unwrap().wants("c"));
         request.check_names(&["a", "b", "c"]).unwrap();

@@ -18,7 +18,7 @@ use crate::http::ask;
 use crate::load::Load;
 use crate::machine::description;
 use crate::nginx::{Fixed, Nginx};
-use crate::process::end_all_on_signal;
+use crate::process::{end_all_on_signal, leave_core};
 use crate::questions::{FIXED_RATE, Question, all};
 use crate::quipu::{BLOCK_COUNT, BLOCK_COUNT_QUICK, BenchChain, Quipu, Serving};
 use crate::report::{Answered, BenchReport};
@@ -30,6 +30,8 @@ const LOOKED_AT: usize = 200;
 /// Turns at a fixed rate are so many times as long as others: one wait in a hundred is what they
 /// tell, and a second that went badly for the whole machine would be all of it.
 const TURNS_OF_WAITS: u32 = 3;
+/// The core of servers that share none with the load generator.
+const SERVER_CORE: &str = "0";
 /// What is asked of Quipu alone, or in more than one way.
 const OTHERS: [&str; 6] = ["cold", "import", "memory", "scaling", "rivals", "reorgs"];
 
@@ -40,7 +42,11 @@ pub fn run(arguments: &[String]) -> Result<String> {
     let load_before = load();
     let work = tempfile::Builder::new().prefix("quipu-bench-").tempdir()?;
     end_all_on_signal(work.path())?;
-    let quipu = Quipu::beside_this_program()?;
+    let server_cores = request.is_apart.then_some(SERVER_CORE);
+    if request.is_apart {
+        leave_core(SERVER_CORE.parse()?)?;
+    }
+    let quipu = Quipu::beside_this_program(server_cores)?;
     eprintln!("making the chain, or looking at the one that is there");
     let data = request.data.as_deref().unwrap_or(work.path()).join(&request.payload);
     let block_count = if request.is_quick { BLOCK_COUNT_QUICK } else { BLOCK_COUNT };
@@ -69,9 +75,14 @@ pub fn run(arguments: &[String]) -> Result<String> {
     let mut report = asking.report;
     let show = |load: Option<f64>| load.map_or_else(|| "?".into(), |load| format!("{load:.1}"));
     report.machine = format!(
-        "{}, shared by the servers and the load generator; {} transactions in {} blocks, payloads as in \
+        "{}, {}; {} transactions in {} blocks, payloads as in \
          `quipu sample --payload {}`; rounds of {} s; nodes: {}; load average {} before, {} after; {} s",
         description(),
+        if request.is_apart {
+            "the first for the server that is asked, the others for all else"
+        } else {
+            "shared by the servers and the load generator"
+        },
         keys.transaction_count(),
         keys.blocks.len(),
         request.payload,
@@ -103,6 +114,11 @@ pub(crate) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
+    /// The cores that servers have to themselves.
+    pub(crate) fn server_cores(&self) -> Option<&'static str> {
+        self.request.is_apart.then_some(SERVER_CORE)
+    }
+
     pub(crate) fn say(&self, what: &str) {
         eprintln!("[{:>4} s] {what}", self.begun.elapsed().as_secs());
     }
@@ -115,7 +131,7 @@ impl<'a> Asking<'a> {
         if answers.is_empty() {
             return Ok(());
         }
-        let nginx = Nginx::start(&self.work.join("nginx"), &answers)?;
+        let nginx = Nginx::start(&self.work.join("nginx"), &answers, self.server_cores())?;
         for (question, answer) in wanted.iter().zip(&answers) {
             self.say(question.words);
             let contest = self.contest(question, &nginx, self.request.rounds)?;

@@ -52,7 +52,7 @@ impl Asking<'_> {
         for question in &sizes {
             answers.push(self.usual_answer(question)?);
         }
-        let nginx = Nginx::start(&self.work.join("nginx-scaling"), &answers)?;
+        let nginx = Nginx::start(&self.work.join("nginx-scaling"), &answers, self.server_cores())?;
         self.of_connections(&hot, &nginx)?;
         self.of_sizes(&sizes, answers.get(1..).unwrap_or_default(), &nginx)?;
         drop(nginx);

@@ -1,11 +1,13 @@
 //! A data folder with as many segments and keys as mainnet's, grown from a small real one.
 //!
 //! Knows: which files a store looks at when it opens, commits and reads. Segments that no read touches
-//! are sparse files; lookup runs are real, with mainnet's number of keys.
+//! are sparse files, with the directory and the first pages of a real one where they are opened; lookup
+//! runs are real, with mainnet's number of keys.
 //! Never knows: what is measured in it.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use segment::lookup::{
     Entry, HashPrefix, PREFIX_BITS, Position, Run, RunFooter, RunSpan, RunWriter, Subject,
     plan_runs,
 };
+use segment::{FOOTER_BYTES, Footer};
 use store::disk::{Disk as _, Folder};
 use store::layout::{Held, slot_of, slot_range};
 use store::manifest::{Edit, Manifest, RunEntry, SegmentEntry};
@@ -27,6 +30,8 @@ use crate::random::Random;
 
 /// Length of a full segment of mainnet. The files are sparse and take no room.
 const SEGMENT_BYTES: u64 = 250_000_000;
+/// Bytes of a segment that has a directory beside it: its first pages of rows.
+const FIRST_BYTES: u64 = 64 << 10;
 /// Bytes of a run that are written at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -39,6 +44,8 @@ pub struct Size {
     pub gap_slots: u64,
     /// Transactions of every sparse slot.
     pub keys_per_slot: u32,
+    /// Whether the sparse segments can be opened, and their first rows be read.
+    pub is_openable: bool,
 }
 
 /// Makes `large` from a small folder, whose files it links to: all segments of that folder, sparse ones
@@ -53,11 +60,20 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
     let real_end = slot_of(view.tip().context("an empty folder")?).saturating_add(1);
     let first_sparse = real_end.saturating_add(size.gap_slots);
     let mut segments = Vec::new();
+    let mut whole = before.segments().iter().filter(|entry| entry.range.count() == SLOT_BLOCKS);
+    let template = match whole.next_back().filter(|_| size.is_openable) {
+        Some(entry) => Some(SegmentTemplate::read(&small.path().join(&entry.file_name))?),
+        None => None,
+    };
     let mut parent_hash = before.segments().last().map_or(B256::ZERO, |entry| entry.last_hash);
     for slot in first_sparse..size.slot_count {
         let entry = sparse_segment(slot, parent_hash, size.keys_per_slot)?;
         parent_hash = entry.last_hash;
-        File::create(large.join(&entry.file_name))?.set_len(entry.bytes)?;
+        let file = File::create(large.join(&entry.file_name))?;
+        file.set_len(entry.bytes)?;
+        if let Some(template) = &template {
+            template.write(&file, &entry)?;
+        }
         segments.push(entry);
     }
     let is_complete = |slot: u64| {
@@ -110,6 +126,39 @@ fn sparse_segment(slot: u64, parent_hash: B256, transactions: u32) -> Result<Seg
         log_count: u64::from(transactions).saturating_mul(2),
         difficulty: U256::ZERO,
     })
+}
+
+/// What makes a sparse file a segment: a real one's first pages, its directory and its footer.
+struct SegmentTemplate {
+    first: Vec<u8>,
+    tail: Vec<u8>,
+    footer: Footer,
+}
+
+impl SegmentTemplate {
+    fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        let file_bytes = file.metadata()?.len();
+        let read = |range: std::ops::Range<u64>| -> Result<Vec<u8>> {
+            let mut bytes = vec![0; usize::try_from(range.end.saturating_sub(range.start))?];
+            file.read_exact_at(&mut bytes, range.start)?;
+            Ok(bytes)
+        };
+        let footer = read(file_bytes.saturating_sub(u64::try_from(FOOTER_BYTES)?)..file_bytes)?;
+        let footer = Footer::parse(&footer)?;
+        let (first, tail) = (read(0..FIRST_BYTES)?, read(footer.tail_range(file_bytes)?)?);
+        Ok(Self { first, tail, footer })
+    }
+
+    /// The digest is the entry's, and of nothing: only a check would compute it.
+    fn write(&self, file: &File, entry: &SegmentEntry) -> Result<()> {
+        let mut footer = self.footer;
+        footer.facts.range = entry.range;
+        footer.digest = entry.digest.0;
+        let end = [&*self.tail, &*footer.encode()].concat();
+        file.write_all_at(&self.first, 0)?;
+        Ok(file.write_all_at(&end, entry.bytes.saturating_sub(u64::try_from(end.len())?))?)
+    }
 }
 
 /// What the runs of the small folder hold, by prefix.

@@ -3,10 +3,6 @@
 //! Knows: varints, fixed arrays, and that input may end anywhere.
 //! Never knows: what the pieces mean.
 
-#![expect(clippy::inline_always, reason = "called for every field of every row")]
-
-use std::mem::MaybeUninit;
-
 use crate::corrupt::RowFault;
 
 /// A varint longer than this does not fit 64 bits.
@@ -15,6 +11,11 @@ const VARINT_BYTES_MAX: usize = 10;
 /// A length as the number that files hold.
 pub(crate) fn wide(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// Bytes of memory that a list takes, with the room that it has left.
+pub(crate) fn allocated<T>(list: &Vec<T>) -> usize {
+    list.capacity().saturating_mul(size_of::<T>())
 }
 
 /// Appends a number, seven bits a byte, low bits first.
@@ -26,22 +27,6 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     }
     let [low, ..] = value.to_le_bytes();
     out.push(low);
-}
-
-/// Appends bytes whose number is known when this is compiled. `extend_from_slice` and `extend` become
-/// calls that copy any number of them. *Measured:* blocks with hashes take 0.96 of the time.
-#[inline(always)]
-pub(crate) fn put_array<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N]) {
-    out.reserve(N);
-    let length = out.len().saturating_add(N);
-    if let Some(room) = out.spare_capacity_mut().first_chunk_mut::<N>() {
-        *room = bytes.map(MaybeUninit::new);
-        #[expect(unsafe_code, reason = "the length of a vector is told to it")]
-        // SAFETY: so many bytes behind the last one have just been written.
-        unsafe {
-            out.set_len(length);
-        }
-    }
 }
 
 /// Appends a length.

@@ -27,7 +27,6 @@
 mod bytes;
 mod corrupt;
 mod file;
-mod late;
 pub mod lookup;
 mod page;
 mod rlp;

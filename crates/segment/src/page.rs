@@ -418,9 +418,9 @@ impl<'a> Rows<'a> {
     pub(crate) fn decode(
         &self,
         row: usize,
-        tables: &'a Tables,
+        tables: &Tables,
         payload: &mut dyn FnMut() -> Option<Bytes>,
-        slot: RowSlot<'_, 'a>,
+        slot: RowSlot<'_>,
     ) -> Result<(), RowFault> {
         let missing = RowFault::NoEntry { what: "row", found: wide(row), count: self.len() };
         let (Some((begin, end)), Some(signature)) = (self.bounds(row), self.signatures.get(row))

@@ -11,8 +11,6 @@
     reason = "called for every field of every row: as calls they took 3 % of a block's time more"
 )]
 
-use crate::bytes::put_array;
-
 /// The longest head: a type, the head's first byte, and a length of eight bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 10;
 
@@ -35,7 +33,7 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     let [.., count] = (8 - zeros).to_be_bytes();
     out.push(STRING + count);
     let end = out.len().saturating_add(count.into());
-    put_array(out, (number << (zeros * 8)).to_be_bytes());
+    out.extend_from_slice(&(number << (zeros * 8)).to_be_bytes());
     out.truncate(end);
 }
 
@@ -57,7 +55,7 @@ pub(crate) fn put_word(out: &mut Vec<u8>, word: &[u8; 32]) {
         return put_number(out, word);
     }
     out.push(STRING + 32);
-    put_array(out, *word);
+    out.extend_from_slice(word);
 }
 
 /// Appends a number, given as big-endian bytes.
@@ -101,7 +99,7 @@ fn put_head(out: &mut Vec<u8>, kind: u8, length: usize) {
     // Nearly all heads have one byte or two, and are written without a call.
     match u8::try_from(length) {
         Ok(length) if length <= SHORT_MAX => return out.push(kind + length),
-        Ok(length) => return put_array(out, [kind + SHORT_MAX + 1, length]),
+        Ok(length) => return out.extend_from_slice(&[kind + SHORT_MAX + 1, length]),
         Err(_) => {}
     }
     let (head, count) = head(kind, length);

@@ -8,8 +8,6 @@ use std::ops::Range;
 use alloy_consensus::{Eip658Value, TxType};
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, LogData};
 
-use crate::late::Late;
-
 /// Most transactions are shorter.
 const ROW_BYTES_USUAL: usize = 1024;
 
@@ -38,11 +36,9 @@ pub(crate) struct RowBuffers {
 /// Where a row goes that is read. It is not handed back instead: copied from result to result, an
 /// entry took 2 % of a block's time.
 #[derive(Debug)]
-pub(crate) struct RowSlot<'r, 'a> {
+pub(crate) struct RowSlot<'r> {
     /// The row is added at their ends,
     pub(crate) buffers: &'r mut RowBuffers,
-    /// but for what is copied later;
-    pub(crate) late: &'r mut Late<'a>,
     /// and this is told where it lies.
     pub(crate) entry: &'r mut RowEntry,
 }
@@ -112,14 +108,9 @@ impl RowSet {
     }
 
     /// Makes room for one more row. A set whose rows could not all be read is of no use.
-    pub(crate) fn add<'r, 'a>(&'r mut self, late: &'r mut Late<'a>) -> RowSlot<'r, 'a> {
+    pub(crate) fn add(&mut self) -> RowSlot<'_> {
         let entry = self.rows.push_mut(RowEntry::default());
-        RowSlot { buffers: &mut self.buffers, late, entry }
-    }
-
-    /// Copies what is late of the rows so far.
-    pub(crate) fn fill(&mut self, late: &mut Late<'_>) {
-        late.fill(&mut self.buffers.bytes);
+        RowSlot { buffers: &mut self.buffers, entry }
     }
 
     /// Adds a row of a block that is not in any segment.
@@ -227,14 +218,11 @@ impl Eq for RowSet {}
 
 impl Row {
     /// A row, which `read` puts where it is told.
-    pub(crate) fn read<'a, E>(
-        read: impl FnOnce(RowSlot<'_, 'a>) -> Result<(), E>,
-    ) -> Result<Self, E> {
+    pub(crate) fn read<E>(read: impl FnOnce(RowSlot<'_>) -> Result<(), E>) -> Result<Self, E> {
         let mut buffers =
             RowBuffers { bytes: Vec::with_capacity(ROW_BYTES_USUAL), logs: Vec::new() };
-        let (mut late, mut row) = (Late::default(), RowEntry::default());
-        read(RowSlot { buffers: &mut buffers, late: &mut late, entry: &mut row })?;
-        late.fill(&mut buffers.bytes);
+        let mut row = RowEntry::default();
+        read(RowSlot { buffers: &mut buffers, entry: &mut row })?;
         Ok(Self { buffers, row })
     }
 

@@ -12,6 +12,8 @@ use std::hash::{BuildHasher, Hash};
 use alloy_primitives::map::{AddressMap, B256Map, SelectorMap};
 use alloy_primitives::{Address, B256, Selector};
 
+use crate::bytes::allocated;
+
 /// Entries of each table at the most: 443 KB, so that with 8192 blocks and the directory of 150,000
 /// pages the tail of a full era stays under a megabyte.
 const ADDRESSES_MAX: usize = 12_288;
@@ -88,9 +90,9 @@ pub struct Tables {
 
 impl Tables {
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.addresses)
-            .saturating_add(size_of_val(&*self.words))
-            .saturating_add(size_of_val(&*self.selectors))
+        allocated(&self.addresses)
+            .saturating_add(allocated(&self.words))
+            .saturating_add(allocated(&self.selectors))
     }
 }
 

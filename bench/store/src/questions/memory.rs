@@ -1,4 +1,5 @@
-//! How much memory does a process take that imports an era, or that holds a store open?
+//! How much memory does a process take that imports an era, that holds a store open, or that reads
+//! more segments than it may keep open?
 //!
 //! Each is a process of its own, this very program started again, so that what was measured before
 //! does not count. It prints what it found as one line of JSON.
@@ -8,11 +9,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use chain::BlockRange;
+use chain::{BlockRange, SplitMix64};
 use ingest::pool::threads_default;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Reader, Wanted};
+use store::{Limits, Reader, Wanted};
 
 use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, FigureUnit, Goal, ratio};
@@ -23,6 +24,12 @@ use crate::machine::memory;
 pub const IMPORT: &str = "import-and-tell";
 /// The argument that makes the program hold a store and tell its memory.
 pub const HOLD: &str = "hold-and-tell";
+
+/// The argument that makes the program read from segments at random and tell its memory.
+pub const VISIT: &str = "visit-and-tell";
+
+/// Reads of [`VISIT`]: each segment is opened several times, and closed for others.
+const VISITS: u64 = 12_000;
 
 const MEBIBYTE: u64 = 1 << 20;
 const MEGABYTE: u64 = 1_000_000;
@@ -82,7 +89,35 @@ pub fn memory_of_holding(folder: &BenchFolder, of: &str) -> Result<Figure> {
     })
 }
 
-/// What the program does instead when it is started with [`IMPORT`] or [`HOLD`]; `None` otherwise.
+/// Reads a transaction of one segment after another, picked at random, in a process of its own, and
+/// compares the memory that it comes to take with the limit of open segments.
+pub fn memory_of_segments(folder: &BenchFolder, of: &str) -> Result<Figure> {
+    let mut command = this_program(VISIT)?;
+    command.arg(folder.path());
+    let told = run(command)?;
+    let number = |key: &str| told.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let limit = Limits::default().tail_bytes_max;
+    let megabytes = |key: &str| ratio(number(key), MEGABYTE);
+    Ok(Figure {
+        name: "segments_memory",
+        question: "memory of open segments beside its limit, after reads of all".into(),
+        of: of.to_owned(),
+        value: ratio(number("resident").saturating_sub(number("before")), limit),
+        unit: FigureUnit::Ratio,
+        goal: Goal::at_most(1.1, 1.0),
+        note: format!(
+            "{VISITS} reads; {:.0} MB, {:.0} MB at its highest, {:.0} MB before the first read; the \
+             limit is {:.0} MB",
+            megabytes("resident"),
+            megabytes("peak"),
+            megabytes("before"),
+            ratio(limit, MEGABYTE)
+        ),
+    })
+}
+
+/// What the program does instead when it is started with [`IMPORT`], [`HOLD`] or [`VISIT`]; `None`
+/// otherwise.
 pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
@@ -94,6 +129,7 @@ pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
             Some(import(file.as_ref(), folder.as_ref(), blocks))
         }
         [HOLD, folder] => Some(hold(folder.as_ref())),
+        [VISIT, folder] => Some(visit(folder.as_ref())),
         _ => None,
     }
 }
@@ -135,6 +171,27 @@ fn hold(folder: &Path) -> Result<Value> {
         "resident": after.resident,
         "peak": after.peak,
     }))
+}
+
+/// Reads the first transaction of complete segments, in random order.
+fn visit(folder: &Path) -> Result<Value> {
+    let view = BenchFolder::at(folder).view()?;
+    let before = memory()?.resident;
+    let segments = view.manifest().segments();
+    let mut reader = Reader::new()?;
+    for index in 0..VISITS {
+        let pick = usize::try_from(SplitMix64::at(index))?.checked_rem(segments.len());
+        let entry = segments.get(pick.context("no segment")?).context("a segment")?;
+        // The first block of a chain has no transactions.
+        for number in entry.range.first().. {
+            let found = view.read_transaction(&mut reader, number, 0, Wanted::Transaction);
+            if block_on(found).with_context(|| format!("block {number}"))?.is_some() {
+                break;
+            }
+        }
+    }
+    let after = memory()?;
+    Ok(json!({ "before": before, "resident": after.resident, "peak": after.peak }))
 }
 
 fn this_program(mode: &str) -> Result<Command> {

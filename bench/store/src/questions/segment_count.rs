@@ -2,8 +2,11 @@
 //!
 //! The small store is 20 complete slots of a sample chain; the large one has the same blocks, and
 //! 3,000 slots in all ([`crate::mainnet_size`]). Every question is asked of both by turns, through the
-//! JSON-RPC service without its cache, and takes CPU time of the thread. What a hash costs beyond the
-//! probe of its lookup run is told by probing that run alone.
+//! JSON-RPC service without its cache, and takes CPU time of the thread.
+//!
+//! What the probe of a lookup run costs is measured where it is done, between the work of requests: the
+//! small store is asked with a bare probe of that run before every request, and without. In a loop of
+//! its own a probe has the processor's caches to itself, and takes them from nobody.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -31,24 +34,27 @@ use store::{
 use tokio::runtime::Runtime;
 
 use crate::archives::ArchiveFile;
-use crate::clock::{least_cpu, median, thread_cpu};
+use crate::clock::{median, thread_cpu};
 use crate::era::read_proven;
 use crate::figure::{Figure, FigureUnit, Goal};
 use crate::folder::BenchFolder;
 use crate::keys::{Key, read_keys};
 use crate::mainnet_size::{Size, grow};
+use crate::questions::memory::memory_of_segments;
 use crate::random::Random;
 
 /// Complete slots of the small store.
 const REAL_SLOTS: u64 = 20;
 /// Mainnet's size: slots, and transactions in each, as they are on average.
-const SIZE: Size = Size { slot_count: 3000, gap_slots: 0, keys_per_slot: 1_000_000 };
-/// The same for commits, with room for new blocks: they do not touch the runs of other slots, which
-/// are small therefore.
-const COMMIT_SIZE: Size = Size { slot_count: 3000, gap_slots: 1, keys_per_slot: 1000 };
+const SIZE: Size =
+    Size { slot_count: 3000, gap_slots: 0, keys_per_slot: 1_000_000, is_openable: false };
+/// The same for memory and for commits, with room for new blocks: they do not touch the runs of other
+/// slots, which are small therefore.
+const COMMIT_SIZE: Size =
+    Size { slot_count: 3000, gap_slots: 1, keys_per_slot: 1000, is_openable: true };
 const TXS_PER_BLOCK: u32 = 4;
 const READS: u32 = 5_000;
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 31;
 /// A round is no shorter.
 const ROUND_TIME: Duration = Duration::from_millis(30);
 const OPENINGS: usize = 5;
@@ -83,6 +89,7 @@ pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Fi
     small.import(last, Some(young), threads_default())?;
     let large = BenchFolder::at(work.join("large-to-commit"));
     grow(&small, large.path(), COMMIT_SIZE)?;
+    figures.push(memory_of_segments(&large, &of_both())?);
     figures.extend(commits(&[&small, &large], last, young.end())?);
     Ok(figures)
 }
@@ -125,16 +132,18 @@ impl AskedStore {
     }
 
     /// CPU time of a request, in millionths of a second, by a round that is long enough to be timed.
-    fn ask(&self, bodies: &[Vec<u8>]) -> Result<f64> {
+    /// `before` is done before each of them, and told which it is.
+    fn ask(&self, bodies: &[Vec<u8>], mut before: impl FnMut(usize) -> Result<()>) -> Result<f64> {
         self.runtime.block_on(async {
             let begun = thread_cpu();
             let mut count = 0_u32;
-            for body in bodies.iter().cycle() {
+            for (index, body) in bodies.iter().enumerate().cycle() {
                 let is_whole = count.is_multiple_of(READS) && count > 0;
                 if is_whole && thread_cpu().saturating_sub(begun) >= ROUND_TIME {
                     break;
                 }
                 count = count.saturating_add(1);
+                before(index)?;
                 let answer = self.service.respond(body, ANSWER_TIME).await;
                 let answer = answer.context("no answer")?;
                 let has_result = answer.windows(9).take(64).any(|it| it == b"\"result\":");
@@ -266,27 +275,37 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
 
 /// Asks both stores by turns, and compares the least times.
 fn compare(stores: &[AskedStore; 2], question: &StoreQuestion<'_>) -> Result<Figure> {
-    let mut least = [f64::MAX; 2];
+    let mut probes = Vec::new();
+    if let Some((subject, _)) = question.probes {
+        for store in stores {
+            probes.push(RunProbe::open(store, subject)?);
+        }
+    }
+    let hashes = question.probes.map_or(&[][..], |(_, hashes)| hashes);
+    let [small_store, _] = stores;
+    // Both stores, and the small one with a probe of either's run before every request.
+    let (mut least, mut least_probed) = ([f64::MAX; 2], [f64::MAX; 2]);
     for round in 0..=ROUNDS {
-        for (store, least) in stores.iter().zip(&mut least) {
-            let time = store.ask(&question.bodies)?;
-            // The first round fills caches.
-            if round > 0 {
-                *least = (*least).min(time);
+        let mut times = Vec::new();
+        for store in stores {
+            times.push(store.ask(&question.bodies, |_| Ok(()))?);
+        }
+        for probe in &mut probes {
+            times.push(small_store.ask(&question.bodies, |index| probe.of(hashes.get(index)))?);
+        }
+        // The first round fills caches.
+        if round > 0 {
+            for (least, time) in least.iter_mut().chain(&mut least_probed).zip(times) {
+                *least = least.min(time);
             }
         }
     }
-    let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(READS);
     let [small, large] = least;
     let mut note = format!("{large:.2} us against {small:.2} us");
     let mut value = large / small;
     let goal = if question.is_promised { Goal::at_most(1.05, 1.0) } else { None };
-    if let Some((subject, hashes)) = question.probes {
-        let mut probes = [0.0; 2];
-        for (store, probe) in stores.iter().zip(&mut probes) {
-            *probe = micros(probe_first_run(store, subject, hashes)?);
-        }
-        let [small_probe, large_probe] = probes;
+    if !probes.is_empty() {
+        let [small_probe, large_probe] = least_probed.map(|probed| probed - small);
         value = (large - large_probe) / (small - small_probe);
         note = format!("{note}; of that the probe {large_probe:.2} us against {small_probe:.2} us");
     }
@@ -301,40 +320,54 @@ fn compare(stores: &[AskedStore; 2], question: &StoreQuestion<'_>) -> Result<Fig
     })
 }
 
-/// What probing the lowest run of a store takes, as the store does it: in memory if it fits there.
-fn probe_first_run(store: &AskedStore, subject: Subject, hashes: &[B256]) -> Result<Duration> {
-    let mut runs = store.view.manifest().runs().iter();
-    let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
-    let file = File::open(store.folder.path().join(&listed.file_name))?;
-    let mut buffer = Vec::new();
-    let read = |range: Range<u64>, buffer: &mut Vec<u8>| -> Result<()> {
-        buffer.resize(usize::try_from(range.end.saturating_sub(range.start))?, 0);
-        Ok(file.read_exact_at(buffer, range.start)?)
-    };
-    read(listed.bytes.saturating_sub(segment::lookup::FOOTER_BYTES)..listed.bytes, &mut buffer)?;
-    let footer = RunFooter::parse(&buffer, listed.bytes)?;
-    read(footer.tail(), &mut buffer)?;
-    let run = Run::parse(&buffer, listed.bytes)?;
-    if listed.bytes > Limits::default().run_bytes_max {
-        return least_cpu(ROUNDS, || {
-            for hash in hashes {
-                read(run.bucket_range(hash), &mut buffer)?;
-                black_box(run.probe(hash, &buffer)?);
-            }
-            Ok(())
-        });
-    }
-    read(0..listed.bytes, &mut buffer)?;
-    let verified = VerifiedBuckets::none_of(run.bucket_count());
-    least_cpu(ROUNDS, || {
-        for hash in hashes {
-            let range = run.bucket_range(hash);
-            let range = usize::try_from(range.start)?..usize::try_from(range.end)?;
-            let bucket = buffer.get(range).context("a bucket outside of the file")?;
-            black_box(run.probe_kept(hash, bucket, &verified)?);
+/// The lowest run of a store, probed as the store does it: in memory if it fits there.
+struct RunProbe {
+    run: Run,
+    file: File,
+    /// The whole run with the buckets that were found right, if it fits.
+    kept: Option<(Vec<u8>, VerifiedBuckets)>,
+    buffer: Vec<u8>,
+}
+
+impl RunProbe {
+    fn open(store: &AskedStore, subject: Subject) -> Result<Self> {
+        let mut runs = store.view.manifest().runs().iter();
+        let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
+        let file = File::open(store.folder.path().join(&listed.file_name))?;
+        let mut buffer = Vec::new();
+        let footer = listed.bytes.saturating_sub(segment::lookup::FOOTER_BYTES)..listed.bytes;
+        read_range(&file, footer, &mut buffer)?;
+        let footer = RunFooter::parse(&buffer, listed.bytes)?;
+        read_range(&file, footer.tail(), &mut buffer)?;
+        let run = Run::parse(&buffer, listed.bytes)?;
+        let mut kept = None;
+        if listed.bytes <= Limits::default().run_bytes_max {
+            let mut whole = Vec::new();
+            read_range(&file, 0..listed.bytes, &mut whole)?;
+            kept = Some((whole, VerifiedBuckets::none_of(run.bucket_count())));
         }
+        Ok(Self { run, file, kept, buffer })
+    }
+
+    fn of(&mut self, hash: Option<&B256>) -> Result<()> {
+        let hash = hash.context("fewer hashes than requests")?;
+        let range = self.run.bucket_range(hash);
+        let found = if let Some((whole, verified)) = &self.kept {
+            let range = usize::try_from(range.start)?..usize::try_from(range.end)?;
+            let bucket = whole.get(range).context("a bucket outside of the file")?;
+            self.run.probe_kept(hash, bucket, verified)?
+        } else {
+            read_range(&self.file, range, &mut self.buffer)?;
+            self.run.probe(hash, &self.buffer)?
+        };
+        black_box(found);
         Ok(())
-    })
+    }
+}
+
+fn read_range(file: &File, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+    buffer.resize(usize::try_from(range.end.saturating_sub(range.start))?, 0);
+    Ok(file.read_exact_at(buffer, range.start)?)
 }
 
 /// A young segment is committed to each store, and another process looks at the folder again.

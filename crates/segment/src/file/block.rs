@@ -11,7 +11,6 @@ use super::PageKind;
 use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
-use crate::late::Late;
 use crate::page::{Inflater, RowsRoom};
 use crate::row::{Senders, Wanted};
 use crate::row_set::RowSet;
@@ -93,7 +92,6 @@ impl Segment {
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };
-            let mut late = Late::default();
             for row in (0..rows.len()).skip(first).take(wanted_count) {
                 place.row = row;
                 let payloads = self.find_payloads(&place, &rows);
@@ -102,10 +100,8 @@ impl Segment {
                 } else {
                     part(bytes, offset, &payloads).map_err(|fault| corrupt(&place.page, fault))?
                 };
-                let slot = set.add(&mut late);
-                self.read_into(inflater, &place, &rows, payloads, slot)?;
+                self.read_into(inflater, &place, &rows, payloads, set.add())?;
             }
-            set.fill(&mut late);
         }
         Ok(set)
     }

@@ -62,7 +62,9 @@ pub struct Footer {
 }
 
 impl Footer {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// The last bytes of a file.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let Self { facts, digest, tail_bytes } = self;
         let flags = if facts.has_receipts { HAS_RECEIPTS } else { 0 };
         let mut out = MAGIC.to_vec();

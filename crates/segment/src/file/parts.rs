@@ -3,6 +3,8 @@
 //! Knows: pages of one kind, and how many consecutive blocks each holds a part of.
 //! Never knows: what the parts are, or where a page lies.
 
+use crate::bytes::allocated;
+
 /// The pages of one kind, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartPages(Vec<PartPage>);
@@ -38,7 +40,7 @@ impl PartPages {
 
     /// Bytes in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.0)
+        allocated(&self.0)
     }
 }
 

@@ -12,7 +12,7 @@ use super::parts::PartPages;
 use super::row_pages::{RowPageEntry, RowPages};
 use super::shape::GROUP_BLOCKS;
 use super::{BlockEntry, PageEntry, PageKind, SegmentTail};
-use crate::bytes::{Cursor, wide};
+use crate::bytes::{Cursor, allocated, wide};
 use crate::corrupt::{Corrupt, PageFault, RowFault};
 use crate::page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
 use crate::row::Wanted;
@@ -120,16 +120,22 @@ impl Segment {
         let opened = inflater.open(tail).map_err(Corrupt::Tail)?;
         let tail = SegmentTail::decode(&opened, facts.range.count())
             .map_err(|fault| Corrupt::Tail(fault.into()))?;
+        // One more than there are, for the first; grown by and by, half of the room would be empty.
+        let room = |count: usize| {
+            let mut numbers = Vec::with_capacity(count.saturating_add(1));
+            numbers.push(0);
+            numbers
+        };
         let mut segment = Self {
             footer,
             tables: tail.tables,
-            offsets: vec![0],
+            offsets: room(tail.pages.len()),
             kinds: Vec::with_capacity(tail.pages.len()),
             row_pages: RowPages::default(),
             header_pages: PartPages::default(),
             other_pages: PartPages::default(),
+            first_ordinals: room(tail.blocks.len()),
             blocks: tail.blocks,
-            first_ordinals: vec![0],
         };
         let mut ordinal = 0_u64;
         for block in &segment.blocks {
@@ -137,6 +143,7 @@ impl Segment {
             segment.first_ordinals.push(ordinal);
         }
         segment.add_pages(&tail.pages)?;
+        segment.row_pages.shrink();
         for (what, found, expected) in [
             ("rows", segment.row_pages.row_count(), facts.transaction_count),
             ("transactions", ordinal, facts.transaction_count),
@@ -245,13 +252,13 @@ impl Segment {
     /// About how much memory it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let bytes = size_of_val(&*self.offsets)
-            .saturating_add(size_of_val(&*self.kinds))
+        let bytes = allocated(&self.offsets)
+            .saturating_add(allocated(&self.kinds))
             .saturating_add(self.row_pages.memory_bytes())
             .saturating_add(self.header_pages.memory_bytes())
             .saturating_add(self.other_pages.memory_bytes())
-            .saturating_add(size_of_val(&*self.blocks))
-            .saturating_add(size_of_val(&*self.first_ordinals))
+            .saturating_add(allocated(&self.blocks))
+            .saturating_add(allocated(&self.first_ordinals))
             .saturating_add(self.tables.memory_bytes());
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
@@ -380,13 +387,13 @@ impl Segment {
     }
 
     /// Reads one row to where it goes.
-    pub(super) fn read_into<'a>(
-        &'a self,
+    pub(super) fn read_into(
+        &self,
         inflater: &mut Inflater,
         place: &RowPlace,
-        rows: &Rows<'a>,
+        rows: &Rows<'_>,
         payloads: &[u8],
-        slot: RowSlot<'_, 'a>,
+        slot: RowSlot<'_>,
     ) -> Result<(), Corrupt> {
         let faulty = |fault: RowFault| corrupt(&place.page, fault.into());
         if rows.payloads_of(place.row).is_empty() {

@@ -6,6 +6,8 @@
 //! Every read by hash comes here for a row that nobody asked for lately, and waits for the memory
 //! that it touches first: entries are small, so that a search touches one line or two.
 
+use crate::bytes::allocated;
+
 /// One of so many ordinals is kept with its page: a search over all pages of a full segment would
 /// touch a dozen lines.
 const NEAR_ORDINALS: u32 = 64;
@@ -101,15 +103,34 @@ impl RowPages {
         next.map_or(self.row_count, |entry| entry.first_ordinal).into()
     }
 
+    /// No page is added any more: gives back what room is left.
+    pub(super) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+        self.near.shrink_to_fit();
+    }
+
     /// How much memory they take.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.entries).saturating_add(size_of_val(&*self.near))
+        allocated(&self.entries).saturating_add(allocated(&self.near))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Seen: a list that grew entry by entry was counted by its entries, and took up to twice as much.
+    #[test]
+    fn memory_is_counted_with_the_room_that_is_left_and_none_is_when_all_pages_are_there() {
+        let mut pages = RowPages::default();
+        for number in 0..1000 {
+            pages.push(number, wide(number), 0, 20).unwrap();
+        }
+        let exact = size_of_val(&*pages.entries) + size_of_val(&*pages.near);
+        assert!(pages.memory_bytes() > exact, "1000 is no power of two");
+        pages.shrink();
+        assert_eq!(pages.memory_bytes(), exact);
+    }
 
     #[test]
     fn every_row_is_found_however_many_are_in_a_page() {

@@ -7,7 +7,6 @@
 //! bits never falls from key to key, so it is written in unary, as zeros counted up before each
 //! key's one; then come all low bits, then all values.
 
-use std::hint::black_box;
 use std::ops::Range;
 
 use super::bits::{Packer, find_zero, mask, read, words};
@@ -118,7 +117,6 @@ impl<'a> Bucket<'a> {
         let distance = prefix.saturating_sub(self.prefix_min);
         let low_sought = distance & mask(self.geometry.low_bits());
         let quotient = distance.checked_shr(self.geometry.low_bits()).unwrap_or(0);
-        self.expect(quotient);
         let mut at = match quotient.checked_sub(1) {
             None => 0,
             Some(rank) => match find_zero(self.bytes, rank) {
@@ -140,15 +138,6 @@ impl<'a> Bucket<'a> {
             index = index.saturating_add(1);
         }
         Ok(first.unwrap_or(index)..index)
-    }
-
-    /// Asks for the memory where a key with this quotient probably lies, while its place is still
-    /// being counted: keys are spread evenly.
-    #[inline]
-    fn expect(&self, quotient: u64) {
-        let index = quotient.saturating_mul(self.key_count).checked_div(self.geometry.zero_count());
-        let index = index.unwrap_or(0).min(self.key_count.saturating_sub(1));
-        let _ = black_box((self.low(index), self.value(index)));
     }
 
     /// The value of a key.

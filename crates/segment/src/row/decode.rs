@@ -15,9 +15,7 @@ use super::{
     BYTES_KINDS, BYTES_OUTSIDE, BYTES_PLAIN, BytesKind, CHAIN_OR_ACCESS, CREATION, ODD_PARITY,
     PAYLOAD_BYTES_MIN, POST_STATE, ReceiptHead, SUCCESS, Senders, TYPE_MASK, TYPE_RAW,
 };
-use crate::bytes::put_array;
 use crate::corrupt::RowFault;
-use crate::late::Late;
 use crate::rlp::{
     HEAD_BYTES_MAX, fill_list_head, list_head_bytes, put_list_head, put_number, put_string_head,
     put_u64, put_u128, put_word,
@@ -43,24 +41,24 @@ pub(crate) struct RowContext<'a> {
 pub(crate) type Payloads<'a> = dyn FnMut() -> Option<Bytes> + 'a;
 
 /// Reads a row.
-pub(crate) fn decode_row<'a>(
-    row: &'a [u8],
-    context: RowContext<'a>,
+pub(crate) fn decode_row(
+    row: &[u8],
+    context: RowContext<'_>,
     payload: &mut Payloads<'_>,
-    slot: RowSlot<'_, 'a>,
+    slot: RowSlot<'_>,
 ) -> Result<(), RowFault> {
-    let RowSlot { buffers, late, entry } = slot;
-    let mut reader = RowReader::new(row, context.tables, late);
+    let RowSlot { buffers, entry } = slot;
+    let mut reader = RowReader::new(row, context.tables);
     let flags = reader.cursor.byte("flags")?;
     let sender = reader.address("sender")?;
     let out = &mut buffers.bytes;
     if context.senders == Senders::Told {
-        entry.sender = reader.late.put_address(out, sender);
+        entry.sender = out.len();
+        out.extend_from_slice(sender);
     }
     let begin = if flags & TYPE_MASK == TYPE_RAW {
         let begin = out.len();
         read_bytes(&mut reader, BytesKind::Plain, payload, out, BytesForm::Bare)?;
-        reader.late.fill(out);
         let encoded = out.get(begin..).unwrap_or_default();
         TxFields::read(encoded).map_err(|_| RowFault::Raw)?;
         begin
@@ -80,7 +78,7 @@ pub(crate) fn decode_row<'a>(
 
 /// Appends the transaction; gives back where it begins.
 fn read_transaction(
-    reader: &mut RowReader<'_, '_>,
+    reader: &mut RowReader<'_>,
     flags: u8,
     context: RowContext<'_>,
     payload: &mut Payloads<'_>,
@@ -109,7 +107,7 @@ fn read_transaction(
     put_u128(out, fee);
     put_u64(out, gas_limit);
     match to {
-        Some(to) => put_address(out, to, reader.late),
+        Some(to) => put_address(out, to),
         None => put_string_head(out, 0),
     }
     reader.amount_rlp("value", out)?;
@@ -122,7 +120,7 @@ fn read_transaction(
         read_lists(reader, tx_type, has_access_list, out)?;
         let middle = out.len();
         read_bytes(reader, part, payload, out, BytesForm::Rlp)?;
-        swap(out, begin, middle, reader.late);
+        swap(out, begin, middle);
     } else {
         read_bytes(reader, part, payload, out, BytesForm::Rlp)?;
         if tx_type > 0 {
@@ -146,7 +144,7 @@ fn read_transaction(
 
 /// What typed transactions have between call data and signature.
 fn read_lists(
-    reader: &mut RowReader<'_, '_>,
+    reader: &mut RowReader<'_>,
     tx_type: u8,
     has_access_list: bool,
     out: &mut Vec<u8>,
@@ -170,7 +168,7 @@ const KEY_BYTES: usize = 33;
 /// An address with its head.
 const ADDRESS_BYTES: usize = 21;
 
-fn read_access_list(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_access_list(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let count = reader.cursor.count("access list")?;
     let list = begin_list(out);
     for _ in 0..count {
@@ -178,29 +176,29 @@ fn read_access_list(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result
         let key_count = reader.cursor.count("storage keys")?;
         let keys_bytes = key_count.saturating_mul(KEY_BYTES);
         put_list_head(out, keys_bytes.saturating_add(ADDRESS_BYTES + list_head_bytes(keys_bytes)));
-        put_address(out, address, reader.late);
+        put_address(out, address);
         put_list_head(out, keys_bytes);
         for _ in 0..key_count {
             out.push(0x80 + 32);
             reader.single_word(out)?;
         }
     }
-    end_list(out, list, reader.late);
+    end_list(out, list);
     Ok(())
 }
 
-fn read_blobs(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_blobs(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     put_u128(out, reader.amount_u128("blob fee")?);
     let count = reader.cursor.count("blob hashes")?;
     put_list_head(out, count.saturating_mul(KEY_BYTES));
     for _ in 0..count {
         out.push(0x80 + 32);
-        put_array(out, reader.cursor.array::<32>("blob hash")?);
+        out.extend_from_slice(reader.cursor.array_ref::<32>("blob hash")?);
     }
     Ok(())
 }
 
-fn read_authorizations(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
+fn read_authorizations(reader: &mut RowReader<'_>, out: &mut Vec<u8>) -> Result<(), RowFault> {
     let what = "authorization";
     let count = reader.cursor.count("authorizations")?;
     let list = begin_list(out);
@@ -208,49 +206,47 @@ fn read_authorizations(reader: &mut RowReader<'_, '_>, out: &mut Vec<u8>) -> Res
         let item = begin_list(out);
         reader.amount_rlp(what, out)?;
         let address = reader.address(what)?;
-        put_address(out, address, reader.late);
+        put_address(out, address);
         put_u64(out, reader.cursor.varint(what)?);
         put_number(out, &[reader.cursor.byte(what)?]);
         put_word(out, &reader.cursor.array(what)?);
         put_word(out, &reader.cursor.array(what)?);
-        end_list(out, item, reader.late);
+        end_list(out, item);
     }
-    end_list(out, list, reader.late);
+    end_list(out, list);
     Ok(())
 }
 
 /// Leaves room for the head of a list whose length is not known yet.
 fn begin_list(out: &mut Vec<u8>) -> usize {
-    put_array(out, [0; HEAD_BYTES_MAX]);
+    out.extend_from_slice(&[0; HEAD_BYTES_MAX]);
     out.len()
 }
 
 /// Puts the head before a list that began there, and closes the gap.
-fn end_list(out: &mut Vec<u8>, begin: usize, late: &mut Late<'_>) {
+fn end_list(out: &mut Vec<u8>, begin: usize) {
     let head = fill_list_head(out, begin, None);
     let room = begin.saturating_sub(HEAD_BYTES_MAX);
-    swap(out, room, head, late);
+    swap(out, room, head);
     out.truncate(out.len().saturating_sub(head.saturating_sub(room)));
 }
 
 /// Changes the places of what lies between `begin` and `middle` and what comes after.
-fn swap(out: &mut [u8], begin: usize, middle: usize, late: &mut Late<'_>) {
-    let end = out.len();
+fn swap(out: &mut [u8], begin: usize, middle: usize) {
     if let Some(both) = out.get_mut(begin..) {
         both.rotate_left(middle.saturating_sub(begin).min(both.len()));
     }
-    late.swap(begin, middle, end);
 }
 
 /// Appends an address with its head.
 #[inline]
-fn put_address<'a>(out: &mut Vec<u8>, address: &'a [u8; 20], late: &mut Late<'a>) {
+fn put_address(out: &mut Vec<u8>, address: &[u8; 20]) {
     put_string_head(out, address.len());
-    late.put_address(out, address);
+    out.extend_from_slice(address);
 }
 
 fn read_receipt(
-    reader: &mut RowReader<'_, '_>,
+    reader: &mut RowReader<'_>,
     flags: u8,
     head: ReceiptHead,
     payload: &mut Payloads<'_>,
@@ -272,7 +268,8 @@ fn read_receipt(
     logs.reserve(log_count);
     for _ in 0..log_count {
         let address = reader.address("log")?;
-        let address = reader.late.put_address(bytes, address);
+        let address_at = bytes.len();
+        bytes.extend_from_slice(address);
         let topic_count = reader.cursor.count("topics")?;
         let begin = bytes.len();
         for _ in 0..topic_count {
@@ -280,7 +277,11 @@ fn read_receipt(
         }
         let topics_end = bytes.len();
         read_bytes(reader, BytesKind::Words, payload, bytes, BytesForm::Bare)?;
-        logs.push(LogEntry { address, topics: begin..topics_end, data: topics_end..bytes.len() });
+        logs.push(LogEntry {
+            address: address_at,
+            topics: begin..topics_end,
+            data: topics_end..bytes.len(),
+        });
     }
     Ok(ReceiptEntry { outcome, gas_used, logs: first_log..logs.len() })
 }
@@ -294,7 +295,7 @@ enum BytesForm {
 }
 
 fn read_bytes(
-    reader: &mut RowReader<'_, '_>,
+    reader: &mut RowReader<'_>,
     part: BytesKind,
     payload: &mut Payloads<'_>,
     out: &mut Vec<u8>,
@@ -318,7 +319,7 @@ fn read_bytes(
         _ => {
             let mut rest = length;
             if part == BytesKind::Call && length >= 4 {
-                put_array(out, reader.selector()?);
+                out.extend_from_slice(&reader.selector()?);
                 rest = rest.saturating_sub(4);
             }
             reader.words(rest / 32 * 32, out)?;

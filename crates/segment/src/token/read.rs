@@ -19,9 +19,8 @@ use super::{
     Recent, SELECTOR_LITERAL, WORD_ADDRESS, WORD_BYTES_MIN, WORD_DECIMAL, WORD_FULL, WORD_LEFT,
     WORD_NEGATIVE, WORD_RECENT, WORD_SMALL, WORD_TABLE, WORD_ZEROS,
 };
-use crate::bytes::{Cursor, put_array, wide};
+use crate::bytes::{Cursor, wide};
 use crate::corrupt::RowFault;
-use crate::late::Late;
 use crate::rlp::{put_number, put_u128};
 use crate::tables::Tables;
 
@@ -29,11 +28,9 @@ const WORD_BYTES: usize = 32;
 
 /// Reads one row.
 #[derive(Debug)]
-pub(crate) struct RowReader<'a, 'l> {
+pub(crate) struct RowReader<'a> {
     pub(crate) cursor: Cursor<'a>,
     pub(super) tables: &'a Tables,
-    /// What is written to where it goes, but not yet.
-    pub(crate) late: &'l mut Late<'a>,
     recent_addresses: Recent<&'a [u8; 20], RECENT_ADDRESSES_MAX>,
     recent_words: Recent<B256, RECENT_WORDS_MAX>,
 }
@@ -50,11 +47,11 @@ impl Amount {
     }
 }
 
-impl<'a, 'l> RowReader<'a, 'l> {
-    pub(crate) fn new(row: &'a [u8], tables: &'a Tables, late: &'l mut Late<'a>) -> Self {
+impl<'a> RowReader<'a> {
+    pub(crate) fn new(row: &'a [u8], tables: &'a Tables) -> Self {
         let cursor = Cursor::new(row);
         let (recent_addresses, recent_words) = (Recent::new(), Recent::new());
-        Self { cursor, tables, late, recent_addresses, recent_words }
+        Self { cursor, tables, recent_addresses, recent_words }
     }
 
     #[inline(always)]
@@ -155,7 +152,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
         }
     }
 
-    /// Appends words, some of them late, until `out` has grown by `length` bytes.
+    /// Appends words until `out` has grown by `length` bytes.
     pub(crate) fn words(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), RowFault> {
         let end = out.len().saturating_add(length);
         while out.len() < end {
@@ -174,7 +171,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
         Ok(())
     }
 
-    /// Appends one word, or late.
+    /// Appends one word.
     pub(crate) fn single_word(&mut self, out: &mut Vec<u8>) -> Result<(), RowFault> {
         let tag = self.cursor.byte("word")?;
         self.put_word(tag, out)
@@ -184,19 +181,18 @@ impl<'a, 'l> RowReader<'a, 'l> {
         let what = "word";
         let significant_bytes = match tag {
             WORD_SMALL..=0xff => {
-                put_array(out, [0; WORD_BYTES - 1]);
+                out.extend_from_slice(&[0; WORD_BYTES - 1]);
                 out.push(tag - WORD_SMALL);
                 return Ok(());
             }
             WORD_ADDRESS => {
-                put_array(out, [0; WORD_BYTES - 20]);
-                let address = self.address(what)?;
-                self.late.put_address(out, address);
+                out.extend_from_slice(&[0; WORD_BYTES - 20]);
+                out.extend_from_slice(self.address(what)?);
                 return Ok(());
             }
             WORD_TABLE => {
                 let entry = self.cursor.varint(what)?;
-                self.late.put_word(out, &find(&self.tables.words, entry, what)?.0);
+                out.extend_from_slice(find(&self.tables.words, entry, what)?.as_slice());
                 return Ok(());
             }
             WORD_RECENT..WORD_SMALL => {
@@ -206,7 +202,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                     found: wide(position),
                     count: self.recent_words.len(),
                 })?;
-                put_array(out, word.0);
+                out.extend_from_slice(word.as_slice());
                 self.recent_words.renew(position);
                 return Ok(());
             }
@@ -214,7 +210,7 @@ impl<'a, 'l> RowReader<'a, 'l> {
                 let exponent = self.cursor.byte(what)?;
                 match self.scaled(exponent, what)? {
                     Amount::Narrow(number) => put_narrow(out, number),
-                    Amount::Wide(number) => put_array(out, number.to_be_bytes::<32>()),
+                    Amount::Wide(number) => out.extend_from_slice(&number.to_be_bytes::<32>()),
                 }
                 WORD_BYTES
             }
@@ -257,8 +253,8 @@ impl<'a, 'l> RowReader<'a, 'l> {
 /// Appends a number as a word.
 #[inline(always)]
 fn put_narrow(out: &mut Vec<u8>, number: u128) {
-    put_array(out, [0; 16]);
-    put_array(out, number.to_be_bytes());
+    out.extend_from_slice(&[0; 16]);
+    out.extend_from_slice(&number.to_be_bytes());
 }
 
 /// What fills a word up.

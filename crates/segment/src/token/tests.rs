@@ -4,27 +4,24 @@ use alloy_primitives::{address, hex};
 
 use super::*;
 use crate::corrupt::RowFault;
-use crate::late::Late;
 use crate::tables::Tables;
 
 /// An amount through RLP, which is how it is read.
-fn read_amount(row: &mut RowReader<'_, '_>) -> Result<U256, RowFault> {
+fn read_amount(row: &mut RowReader<'_>) -> Result<U256, RowFault> {
     let (mut out, copy) = (Vec::new(), row.cursor);
     row.amount_rlp("amount", &mut out)?;
     let amount: U256 = alloy_rlp::decode_exact(&out).unwrap();
-    let mut late = Late::default();
     // Those of 128 bits and of 64 are read as numbers too.
-    let mut again = RowReader::new(copy.rest(), row.tables, &mut late);
+    let mut again = RowReader::new(copy.rest(), row.tables);
     assert_eq!(again.amount_u128("amount").ok(), u128::try_from(amount).ok());
-    let mut again = RowReader::new(copy.rest(), row.tables, &mut late);
+    let mut again = RowReader::new(copy.rest(), row.tables);
     assert_eq!(again.amount_u64("amount").ok(), u64::try_from(amount).ok());
     Ok(amount)
 }
 
-fn read_word(row: &mut RowReader<'_, '_>) -> Result<[u8; 32], RowFault> {
+fn read_word(row: &mut RowReader<'_>) -> Result<[u8; 32], RowFault> {
     let mut out = Vec::new();
     row.single_word(&mut out)?;
-    row.late.fill(&mut out);
     Ok(out.try_into().unwrap())
 }
 
@@ -45,7 +42,7 @@ const UNLISTED: Address = address!("2222222222222222222222222222222222222222");
 fn check<T: PartialEq + std::fmt::Debug>(
     write: impl Fn(&mut RowWriter<'_>),
     expected: &str,
-    read: impl Fn(&mut RowReader<'_, '_>) -> Result<T, RowFault>,
+    read: impl Fn(&mut RowReader<'_>) -> Result<T, RowFault>,
     value: &T,
 ) {
     let tables = tables();
@@ -53,18 +50,13 @@ fn check<T: PartialEq + std::fmt::Debug>(
     let mut out = Vec::new();
     write(&mut RowWriter::new(&mut out, &codebook));
     assert_eq!(hex::encode(&out), expected.replace(' ', ""));
-    let mut late = Late::default();
-    let mut reader = RowReader::new(&out, &tables, &mut late);
+    let mut reader = RowReader::new(&out, &tables);
     assert_eq!(&read(&mut reader).unwrap(), value);
     assert!(reader.cursor.is_empty());
     // Cut anywhere, it is refused.
     for length in 0..out.len() {
         let cut = out.get(..length).unwrap();
-        let mut late = Late::default();
-        assert!(
-            read(&mut RowReader::new(cut, &tables, &mut late)).is_err(),
-            "cut to {length} bytes"
-        );
+        assert!(read(&mut RowReader::new(cut, &tables)).is_err(), "cut to {length} bytes");
     }
 }
 
@@ -173,8 +165,7 @@ fn rows_of_zero_words_are_counted() {
 #[test]
 fn more_zero_words_than_asked_for_are_refused() {
     let tables = tables();
-    let mut late = Late::default();
-    let mut reader = RowReader::new(&[WORD_ZEROS, 0xff, 0xff, 0x7f], &tables, &mut late);
+    let mut reader = RowReader::new(&[WORD_ZEROS, 0xff, 0xff, 0x7f], &tables);
     let mut out = Vec::new();
     assert_eq!(reader.words(64, &mut out), Err(RowFault::TooLarge { what: "zero words" }));
     assert!(out.is_empty());
@@ -195,12 +186,10 @@ fn selectors_are_entries_or_bytes() {
 fn references_to_nothing_are_refused() {
     let tables = tables();
     for (bytes, what) in [(&[0xff, 0x7f][..], "address"), (&[5], "address")] {
-        let mut late = Late::default();
-        let mut reader = RowReader::new(bytes, &tables, &mut late);
+        let mut reader = RowReader::new(bytes, &tables);
         let fault = reader.address("address").unwrap_err();
         assert!(matches!(fault, RowFault::NoEntry { what: found, .. } if found == what), "{fault}");
     }
-    let mut late = Late::default();
-    let mut reader = RowReader::new(&[99], &tables, &mut late);
+    let mut reader = RowReader::new(&[99], &tables);
     assert_eq!(read_word(&mut reader), Err(RowFault::Tag { what: "word", found: 99 }));
 }
