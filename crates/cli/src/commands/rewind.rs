@@ -9,12 +9,11 @@ use crate::Failure;
 use crate::args::RewindArgs;
 use crate::commands::import::{open_writer, told};
 use crate::data_folder::DataFolder;
-use crate::folder_chain::spec_of;
 use crate::output::{counted, print_lines};
 
 pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
-    let spec = spec_of(&folder)?;
+    let spec = folder.spec()?;
     let mut writer = open_writer(&folder, spec.clone())?;
     writer.open_head(&Anchors::of(&spec), HeadLimits::default()).map_err(|error| told(&error))?;
     let before = writer.view().tip();
