@@ -8,21 +8,22 @@ mod drafting;
 mod head;
 mod rewind;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Anchors, Epoch};
 use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
-use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
+use segment::{count_block, counted_blocks, groups};
 
-use crate::draft::{Draft, NewSegment};
+use crate::draft::NewSegment;
 use crate::error::StoreError;
 use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{Held, cut, overlap, plan_unmerged};
+use crate::layout::{Held, overlap, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
@@ -164,11 +165,6 @@ impl Writer {
         self.drafting.plan(arriving)
     }
 
-    /// Begins a segment with the tables that its counted blocks gave.
-    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
-        self.drafting.begin(held, tables)
-    }
-
     /// Builds a segment on this thread. `block` gives the blocks that arrive; all others are read
     /// from the folder and proven again, and so are those that arrive without receipts where the
     /// folder has them.
@@ -178,27 +174,29 @@ impl Writer {
         block: &dyn Fn(u64) -> Option<Verified<Block>>,
     ) -> Result<NewSegment, StoreError> {
         let view = self.view();
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let reader = RefCell::new(Reader::new().map_err(StoreError::Reader)?);
         let is_enough = |block: &Verified<Block>| block.receipts.is_some() || !held.has_receipts;
-        let mut get = |number| match block(number).filter(is_enough) {
+        let get = |number| match block(number).filter(is_enough) {
             Some(block) => Ok(block),
-            None => self.read_proven(&view, &mut reader, number, held.has_receipts),
+            None => self.read_proven(&view, &mut reader.borrow_mut(), number, held.has_receipts),
         };
-        let mut census = Census::default();
-        for number in held.range.first()..held.range.end() {
-            if is_counted(held.range, number) {
-                let block = get(number)?;
-                count_block(&mut census, &block);
-            }
-        }
-        let mut draft = self.begin(held, census.into_tables())?;
-        for group in cut(held.range, GROUP_BLOCKS) {
-            let blocks = (group.first()..group.end()).map(&mut get);
-            let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
-            let group = draft.encoder().encode(&blocks)?;
-            draft.push(group)?;
-        }
-        draft.finish()
+        self.drafting.build(
+            held,
+            |census| {
+                counted_blocks(held.range).try_for_each(|number| {
+                    let block = get(number)?;
+                    count_block(census, &block);
+                    Ok(())
+                })
+            },
+            |draft| {
+                groups(held.range).try_for_each(|group| {
+                    let blocks = (group.first()..group.end()).map(&get);
+                    let group = draft.encoder().encode(&blocks.collect::<Result<Vec<_>, _>>()?)?;
+                    draft.push(group)
+                })
+            },
+        )
     }
 
     /// A block of the folder, proven by itself.
