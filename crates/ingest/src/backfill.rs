@@ -17,17 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::trust::{Anchor, Anchors, ProvenRun, TrustStatus};
+use chain::trust::{Anchors, ProvenRun, TrustStatus};
 use chain::{BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
-use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError};
+use store::{Drafting, Reader, StoreError};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::import::{ImportError, Imported, Intake, Trust, network_of};
+use crate::import::{Arrival, Commit, ImportError, Imported, Intake, Judge, Trust};
 use crate::prove::{Facts, Progress, Prover};
 use crate::stop::until_stopped;
 use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
@@ -56,9 +56,6 @@ pub enum BackfillError {
     #[error(transparent)]
     Upstreams(#[from] UpstreamsError),
 }
-
-/// Whoever makes new segments live.
-pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, CommitFacts) -> Result<(), StoreError> + 'a;
 
 /// Takes blocks of nodes into one data folder.
 pub struct Backfiller<'a> {
@@ -170,26 +167,18 @@ impl Backfiller<'_> {
             let transaction_count = gathered.transaction_count;
             Ok::<_, ImportError>((segments, gathered.finish(above)?, transaction_count))
         })?;
-        let statuses = trust.judge(&name, "the upstream", &run, self.anchors)?;
-        let is_unanchored =
-            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
-        if let Some((range, _)) = statuses.iter().find(is_unanchored)
-            && !self.settings.is_unanchored_allowed
-            && !is_linked
-        {
-            return Err(ImportError::Unanchored { file: name, range: *range });
-        }
-        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
-        let segment_count = segments.len();
-        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = CommitFacts {
-            network: network_of(self.spec),
-            anchors: anchors.chain(trust.anchors).collect::<Vec<Anchor>>(),
-            ..CommitFacts::default()
+        let judge = Judge {
+            source: &name,
+            called: "the upstream",
+            spec: self.spec,
+            anchors: self.anchors,
+            trust,
+            is_unanchored_allowed: self.settings.is_unanchored_allowed || is_linked,
         };
-        commit(segments, told)?;
+        let arrival = Arrival { run, segments, transaction_count, difficulty: None };
+        let imported = judge.commit(arrival, commit)?;
         info!(blocks = %part, transactions = transaction_count, "taken from upstream");
-        Ok(Imported { range: part, transaction_count, segment_count, bytes, statuses })
+        Ok(imported)
     }
 }
 

@@ -11,6 +11,7 @@ mod blocks;
 mod build;
 mod error;
 mod intake;
+mod judge;
 mod merge;
 mod order;
 mod trust;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use chain::trust::{Anchors, ProvenRun, TrustStatus};
+use chain::trust::{Anchors, ProvenRun};
 use chain::{BlockRange, ChainSpec, decode_header};
 use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
@@ -33,9 +34,11 @@ use crate::survey::{check_checksum, check_network};
 
 pub(crate) use intake::Intake;
 pub use intake::network_of;
+pub(crate) use judge::{Arrival, Judge};
 pub(crate) use trust::Trust;
 
 pub use error::ImportError;
+pub use judge::{Commit, Imported};
 pub use merge::{Merger, merge_pending};
 pub use order::order_files;
 
@@ -94,21 +97,6 @@ pub enum Outcome {
     Outside,
 }
 
-/// A file whose blocks are held now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// The blocks that were taken.
-    pub range: BlockRange,
-    /// Transactions in them.
-    pub transaction_count: u64,
-    /// Segments that were built.
-    pub segment_count: usize,
-    /// Bytes of these segments.
-    pub bytes: u64,
-    /// How far the blocks can be trusted to be canonical.
-    pub statuses: Vec<(BlockRange, TrustStatus)>,
-}
-
 impl Importer<'_> {
     /// Proves a file, builds the segments that its blocks make, and commits them.
     pub fn import_file(&mut self, path: &Path) -> Result<Outcome, ImportError> {
@@ -133,33 +121,22 @@ impl Importer<'_> {
         if part == archive.range() {
             check_name(&archive, &report)?;
         }
-        let statuses = trust.judge(archive.file(), "this file", &report.run, self.anchors)?;
-        let is_unanchored =
-            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
-        if let Some((range, _)) = statuses.iter().find(is_unanchored)
-            && !self.settings.is_unanchored_allowed
-        {
-            let (file, range) = (archive.file().to_owned(), *range);
-            return Err(ImportError::Unanchored { file, range });
-        }
-        let difficulty = self.difficulty_told(&report.run, &segments)?;
-        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
-        let imported = Imported {
-            range: part,
+        let arrival = Arrival {
+            difficulty: self.difficulty_told(&report.run, &segments)?,
+            run: report.run,
             transaction_count: report.transaction_count,
-            segment_count: segments.len(),
-            bytes,
-            statuses,
+            segments,
         };
-        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = CommitFacts {
-            network: network_of(self.spec),
-            anchors: anchors.chain(trust.anchors).collect(),
-            epochs: report.run.epoch.into_iter().collect(),
-            difficulty,
+        let judge = Judge {
+            source: archive.file(),
+            called: "this file",
+            spec: self.spec,
+            anchors: self.anchors,
+            trust,
+            is_unanchored_allowed: self.settings.is_unanchored_allowed,
         };
-        self.writer.commit(segments, told)?;
-        Ok(Outcome::Imported(imported))
+        let mut commit = |segments, facts| self.writer.commit(segments, facts);
+        judge.commit(arrival, &mut commit).map(Outcome::Imported)
     }
 
     /// Nothing of the file is missing: its last hash must be the one that is held, and the segments must
