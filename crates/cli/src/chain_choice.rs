@@ -23,7 +23,7 @@ const GENESIS_REMEDY: &str = "`quipu repair --genesis FILE` puts the right one i
 /// What the flags say of the chain; `None` leaves it to others.
 pub(crate) fn named_chain(args: &ChainArgs) -> Result<Option<NamedChain>, Failure> {
     if let Some(name) = &args.network {
-        return Ok(ChainSpec::known(name).map(NamedChain::Known));
+        return Ok(ChainSpec::known(name).map(Box::new).map(NamedChain::Known));
     }
     if let Some(path) = &args.genesis {
         let text = read_genesis(path).map_err(Failure::Usage)?;
@@ -39,8 +39,8 @@ pub(crate) fn spec_by_flags(
     args: &ChainArgs,
     name: Option<&str>,
 ) -> Result<Option<ChainSpec>, Failure> {
-    let named = named_chain(args)?;
-    named.map(|named| named.spec(name)).transpose().map_err(chain_failure)
+    let Some(named) = named_chain(args)? else { return Ok(None) };
+    named.spec(name).map(Some).map_err(chain_failure)
 }
 
 /// The chain of an import of `files`: by the flags, by the folder if it is there, by the names of the

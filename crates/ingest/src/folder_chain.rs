@@ -51,16 +51,12 @@ pub enum FolderChainError {
         cause: GenesisTextError,
     },
     /// The genesis.json that the folder keeps is another chain's.
-    #[error("{place}: has {what} {found}, the manifest says {held}")]
+    #[error("{place}: has {} {}, the manifest says {}", .difference.what, .difference.found, .difference.held)]
     GenesisOfOther {
         /// The file.
         place: String,
-        /// What differs.
-        what: &'static str,
-        /// By the manifest.
-        held: String,
-        /// By the file.
-        found: String,
+        /// From what the manifest says.
+        difference: Box<ChainDifference>,
     },
     /// Archives of more than one network.
     #[error("archives of several networks: {networks}")]
@@ -82,31 +78,43 @@ pub enum FolderChainError {
     #[error("no archive's name says its network")]
     NoNetworkName,
     /// The user names another chain than the one that is held.
-    #[error("{folder} holds {name} with {what} {held}, the flags name {named} with {what} {found}")]
+    #[error(
+        "{folder} holds {name} with {what} {}, the flags name {named} with {what} {}",
+        .difference.held,
+        .difference.found,
+        what = .difference.what
+    )]
     OtherChain {
         /// The folder.
         folder: String,
         /// What its chain is called.
         name: String,
-        /// What differs.
-        what: &'static str,
-        /// By the folder.
-        held: String,
         /// What the named chain is called.
         named: String,
-        /// By the user.
-        found: String,
+        /// From what the folder holds.
+        difference: Box<ChainDifference>,
     },
     /// The folder failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
+/// Where two chains cannot be the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainDifference {
+    /// What differs.
+    pub what: &'static str,
+    /// By the data folder.
+    pub held: String,
+    /// By the other side.
+    pub found: String,
+}
+
 /// What the user says of the chain.
 #[derive(Clone, Debug)]
 pub enum NamedChain {
     /// A network that is compiled in.
-    Known(ChainSpec),
+    Known(Box<ChainSpec>),
     /// A genesis.json, which the folder is to keep.
     Genesis {
         /// Its content.
@@ -127,7 +135,7 @@ impl NamedChain {
     /// The chain. `name` is what one without a name of its own is called, if it is called anything.
     pub fn spec(&self, name: Option<&str>) -> Result<ChainSpec, FolderChainError> {
         match self {
-            Self::Known(spec) => Ok(spec.clone()),
+            Self::Known(spec) => Ok(ChainSpec::clone(spec)),
             Self::Genesis { text, place } => {
                 let named = |cause| FolderChainError::NamedGenesis { place: place.clone(), cause };
                 parse_genesis(text, name).map_err(named)
@@ -215,8 +223,10 @@ impl FolderChain {
         let is_bare = matches!(named, NamedChain::Id { .. }) && spec.genesis_hash().is_none();
         let genesis = match named {
             NamedChain::Genesis { text, .. } => GenesisChange::Kept(text),
-            _ if held.is_empty => GenesisChange::Forgotten,
-            _ => GenesisChange::Stays,
+            NamedChain::Known(_) | NamedChain::Id { .. } if held.is_empty => {
+                GenesisChange::Forgotten
+            }
+            NamedChain::Known(_) | NamedChain::Id { .. } => GenesisChange::Stays,
         };
         if held.is_empty {
             return Ok(Self { spec, genesis });
@@ -352,10 +362,10 @@ impl FolderFacts {
             chain_id: own.and_then(ChainSpec::chain_id).or(self.network.chain_id),
             genesis_hash: self.first_hash.or_else(|| own.and_then(ChainSpec::genesis_hash)),
         };
-        let Some((what, held, found)) = difference(&known, named) else { return Ok(()) };
+        let Some(difference) = difference(&known, named) else { return Ok(()) };
         let name = self.network.name.clone().unwrap_or_else(|| "a chain".to_owned());
         let (folder, named) = (self.folder.clone(), named.name().to_owned());
-        Err(FolderChainError::OtherChain { folder, name, what, held, named, found })
+        Err(FolderChainError::OtherChain { folder, name, named, difference })
     }
 }
 
@@ -368,20 +378,23 @@ fn check_kept(
     match parsed {
         Err(cause) => Err(FolderChainError::KeptGenesis { place, cause }),
         Ok(spec) => match difference(network, &spec) {
-            Some((what, held, found)) => {
-                Err(FolderChainError::GenesisOfOther { place, what, held, found })
-            }
+            Some(difference) => Err(FolderChainError::GenesisOfOther { place, difference }),
             None => Ok(spec),
         },
     }
 }
 
 /// Where two chains cannot be the same: what differs, and both values.
-fn difference(held: &Network, found: &ChainSpec) -> Option<(&'static str, String, String)> {
+fn difference(held: &Network, found: &ChainSpec) -> Option<Box<ChainDifference>> {
+    let text = |value: &dyn ToString| value.to_string();
     let chain_ids = held.chain_id.zip(found.chain_id()).filter(|(held, found)| held != found);
     let hashes = held.genesis_hash.zip(found.genesis_hash()).filter(|(held, found)| held != found);
-    let chain_ids = chain_ids.map(|it| ("chain id", it.0.to_string(), it.1.to_string()));
-    chain_ids.or_else(|| hashes.map(|it| ("genesis hash", it.0.to_string(), it.1.to_string())))
+    let (what, held, found) = match (chain_ids, hashes) {
+        (Some((held, found)), _) => ("chain id", text(&held), text(&found)),
+        (None, Some((held, found))) => ("genesis hash", text(&held), text(&found)),
+        (None, None) => return None,
+    };
+    Some(Box::new(ChainDifference { what, held, found }))
 }
 
 /// The chain that a manifest names. A known network's name alone is not enough: what the manifest

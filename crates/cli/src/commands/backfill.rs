@@ -34,12 +34,11 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;
     let held = found.as_ref().map(DataFolder::store);
-    let chain = match chain_choice::folder_chain(&args.chain, held)? {
-        Some(chain) => chain,
-        None => {
-            let nodes = args.upstream.unknown_nodes()?;
-            FolderChain::of(runtime.block_on(args.upstream.ask_spec(&nodes))?)
-        }
+    let chain = if let Some(chain) = chain_choice::folder_chain(&args.chain, held)? {
+        chain
+    } else {
+        let nodes = args.upstream.unknown_nodes()?;
+        FolderChain::of(runtime.block_on(args.upstream.ask_spec(&nodes))?)
     };
     let nodes = args.upstream.nodes(chain.spec())?;
     // Before any node is asked: whoever else writes to the folder is told at once.
