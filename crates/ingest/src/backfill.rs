@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::trust::{Anchors, ProvenRun, TrustStatus};
-use chain::{BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
+use chain::{BlockNumber, BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
 use store::{Drafting, Reader, StoreError};
@@ -186,13 +186,13 @@ impl Backfiller<'_> {
 fn hash_below(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
     let Some(number) = part.first().checked_sub(1) else { return Ok(None) };
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    block_on(view.read_hash(&mut reader, number))
+    block_on(view.read_hash(&mut reader, BlockNumber(number)))
 }
 
 /// The hash that the block after a range says its parent has, if that block is held.
 fn parent_above(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    let header = block_on(view.read_header(&mut reader, part.end()))?;
+    let header = block_on(view.read_header(&mut reader, BlockNumber(part.end())))?;
     let header = header.and_then(|header| decode_header(&header.rlp).ok());
     Ok(header.map(|header| header.parent_hash))
 }

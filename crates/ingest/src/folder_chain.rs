@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use alloy_genesis::Genesis;
 use alloy_primitives::B256;
-use chain::{ChainSpec, GenesisError};
+use chain::{BlockNumber, ChainSpec, GenesisError};
 use store::manifest::Network;
 use store::names::GENESIS_NAME;
 use store::read::block_on;
@@ -327,7 +327,7 @@ impl FolderFacts {
             None => spec_of_network(&network),
         };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let first_hash = block_on(view.read_hash(&mut reader, 0))?;
+        let first_hash = block_on(view.read_hash(&mut reader, BlockNumber(0)))?;
         let is_empty = view.coverage().is_empty() && !store.has_head_log()?;
         Ok(Self { folder, network, spec, first_hash, is_empty })
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use chain::trust::{Anchors, ProvenRun};
-use chain::{BlockRange, ChainSpec, decode_header};
+use chain::{BlockNumber, BlockRange, ChainSpec, decode_header};
 use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
@@ -151,7 +151,7 @@ impl Importer<'_> {
         let number = part.last();
         let found = chain::hash_header(&archive.read_header(number)?);
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(view.read_hash(&mut reader, number))?;
+        let held = block_on(view.read_hash(&mut reader, BlockNumber(number)))?;
         if let Some(held) = held.filter(|held| *held != found) {
             let said = format!(
                 "hash of block {number} is {found} by this file, {held} by the data folder"
@@ -180,7 +180,9 @@ impl Importer<'_> {
         points: &BTreeSet<u64>,
     ) -> Result<Option<(u64, U256)>, ImportError> {
         let view = self.writer.view();
-        let Some((_, entry)) = view.manifest().find_segment(part.first()) else { return Ok(None) };
+        let Some((_, entry)) = view.manifest().find_segment(BlockNumber(part.first())) else {
+            return Ok(None);
+        };
         let is_known = view.manifest().difficulty_before(entry).is_some();
         let is_told = archive.read_total_difficulty(part.first())?.is_some();
         if is_known || entry.difficulty.is_zero() || !is_told {
@@ -200,13 +202,13 @@ impl Importer<'_> {
         let view = self.writer.view();
         let first = run.range.first();
         let new = segments.iter().map(NewSegment::entry).find(|it| it.range.contains(first));
-        let held = view.manifest().find_segment(first).map(|(_, entry)| entry);
+        let held = view.manifest().find_segment(BlockNumber(first)).map(|(_, entry)| entry);
         // The segment may begin before the file: what lies between is held.
         let begins = new.or(held).map_or(first, |entry| entry.range.first());
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut total = Some(before);
         for number in begins..first {
-            let header = block_on(view.read_header(&mut reader, number))?;
+            let header = block_on(view.read_header(&mut reader, BlockNumber(number)))?;
             let header = header.and_then(|header| decode_header(&header.rlp).ok());
             total = total.zip(header).and_then(|(sum, it)| sum.checked_sub(it.difficulty));
         }

@@ -60,7 +60,7 @@ pub use segment::{
 };
 // What reads ask for and give back.
 pub use segment::{
-    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, Wanted,
+    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, TxIndex, Wanted,
 };
 
 pub use block_id::BlockId;

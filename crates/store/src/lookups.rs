@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use chain::BlockNumber;
 use segment::SLOT_BLOCKS;
 use segment::lookup::{
     Entry, HashPrefix, Merge, MergeStep, Position, RunBuilder, RunSpan, Side, Subject,
@@ -184,7 +185,8 @@ impl<'a> Task<'a> {
                 }
             } else {
                 let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
-                let (.., to) = own.ok_or(StoreError::NotHeld { number: entry.range.first() })?;
+                let (.., to) =
+                    own.ok_or(StoreError::NotHeld { number: BlockNumber(entry.range.first()) })?;
                 *to = Some(first);
             }
             ordinal = ordinal.saturating_add(entry.transaction_count);
@@ -233,7 +235,7 @@ impl<'a> Task<'a> {
         let held = held.find(|entry| entry.subject == self.subject && entry.span == span);
         let Some(held) = held else {
             let number = span.first_slot().saturating_mul(SLOT_BLOCKS);
-            return Err(StoreError::NotHeld { number });
+            return Err(StoreError::NotHeld { number: BlockNumber(number) });
         };
         let disk = &**self.workshop.disk();
         let run = open_run_on(disk, held)?;

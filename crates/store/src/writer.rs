@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Anchors, Epoch};
-use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
 use segment::{count_block, counted_blocks, groups};
 
 use crate::draft::NewSegment;
@@ -171,7 +171,7 @@ impl Writer {
     pub fn build(
         &self,
         held: Held,
-        block: &dyn Fn(u64) -> Option<Verified<Block>>,
+        block: &dyn Fn(BlockNumber) -> Option<Verified<Block>>,
     ) -> Result<NewSegment, StoreError> {
         let view = self.view();
         let reader = RefCell::new(Reader::new().map_err(StoreError::Reader)?);
@@ -191,7 +191,7 @@ impl Writer {
             },
             |draft| {
                 groups(held.range).try_for_each(|group| {
-                    let blocks = (group.first()..group.end()).map(&get);
+                    let blocks = group.numbers().map(&get);
                     let group = draft.encoder().encode(&blocks.collect::<Result<Vec<_>, _>>()?)?;
                     draft.push(group)
                 })
@@ -204,7 +204,7 @@ impl Writer {
         &self,
         view: &View,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
         has_receipts: bool,
     ) -> Result<Verified<Block>, StoreError> {
         let mut candidate =
@@ -212,7 +212,7 @@ impl Writer {
         if !has_receipts {
             candidate.receipts = None;
         }
-        Verifier::new(&self.spec, &Anchors::none(), Start::At(number))
+        Verifier::new(&self.spec, &Anchors::none(), Start::At(number.get()))
             .verify(candidate)
             .map_err(|mismatch| StoreError::Block { file: view.file_of(number), mismatch })
     }
@@ -237,7 +237,7 @@ impl Writer {
         &mut self,
         new: Vec<NewSegment>,
         told: CommitFacts,
-        cut: Option<u64>,
+        cut: Option<BlockNumber>,
         prepared: Vec<PreparedRun>,
     ) -> Result<(), StoreError> {
         let view = self.view();

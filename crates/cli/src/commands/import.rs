@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
@@ -88,7 +88,7 @@ pub(crate) fn resume_merges(writer: &mut Writer, spec: &ChainSpec, threads: NonZ
 pub(crate) fn refuse_false_anchors(view: &View, anchors: &Anchors) -> anyhow::Result<()> {
     let mut reader = Reader::new()?;
     for anchor in anchors.operator() {
-        let held = block_on(view.read_hash(&mut reader, anchor.number))?;
+        let held = block_on(view.read_hash(&mut reader, BlockNumber(anchor.number)))?;
         if let Some(held) = held.filter(|held| *held != anchor.hash) {
             bail!(
                 "anchor {anchor} contradicts the data folder, where block {} is {held}\n  hint: see \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use anyhow::{Context, anyhow};
-use chain::ChainSpec;
+use chain::{BlockNumber, ChainSpec};
 use ingest::folder_chain::{parse_genesis, proving_spec};
 use ingest::import::network_of;
 use ingest::pool::threads_default;
@@ -136,7 +136,7 @@ fn refuse_unrecognised(chain_id: Option<u64>) -> Result<(), Failure> {
 fn first_hash(repair: &Repair) -> Result<Option<B256>, Failure> {
     let mut reader = Reader::new()?;
     // A segment that cannot be read is told when it is to be proven.
-    Ok(block_on(repair.view().read_hash(&mut reader, 0)).ok().flatten())
+    Ok(block_on(repair.view().read_hash(&mut reader, BlockNumber(0))).ok().flatten())
 }
 
 /// The chain: by flags, by the folder's genesis.json, by the manifest if it can be read, or because
@@ -240,7 +240,7 @@ fn unknown_difficulties(manifest: &Manifest) -> Vec<String> {
     let segments = manifest.segments().iter();
     let begins = segments.filter(|entry| {
         let below = entry.range.first().checked_sub(1);
-        below.is_some_and(|below| manifest.find_segment(below).is_none())
+        below.is_some_and(|below| manifest.find_segment(BlockNumber(below)).is_none())
     });
     let unknown = begins
         .filter(|entry| !entry.difficulty.is_zero() && manifest.difficulty_before(entry).is_none());

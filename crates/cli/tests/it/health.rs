@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use chain::trust::Anchors;
-use chain::{ChainSpec, Start, Verifier};
+use chain::{BlockNumber, ChainSpec, Start, Verifier};
 use ingest::archive::Archive;
 use rpc::http::HttpSettings;
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
@@ -160,5 +160,5 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
     };
     assert_eq!(shown(&stat.gaps), "40..59 100..199");
     assert_eq!(shown(&stat.coverage_receipts), "0..39 60..99 200..209");
-    assert_eq!((stat.tip.unwrap().number, stat.block_count), (209, 90));
+    assert_eq!((stat.tip.unwrap().number, stat.block_count), (BlockNumber(209), 90));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ impl Node {
 
     fn finalize(&mut self, number: u64) {
         let (number, hash) = self.live.chain()[usize::try_from(number).unwrap()];
-        let finalized = Some(BlockId { number, hash });
+        let finalized = Some(BlockId { number: BlockNumber(number), hash });
         self.live.writer.set_finality(Finality { safe: finalized, finalized }).unwrap();
     }
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::{Block, BlockRange, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, BlockRange, Start, Verified, Verifier};
 
 use super::error::FinalityConflict;
 use super::{BlockNumberAndHash, FollowError, Follower};
@@ -162,9 +162,9 @@ impl Follower {
     pub(super) fn floor(&self) -> u64 {
         let view = self.writer.view();
         let base = view.head().base().map(|(number, _)| number);
-        let sealed = view.manifest().segments().last().map(|entry| entry.range.last());
+        let sealed = view.manifest().segments().last().map(|entry| BlockNumber(entry.range.last()));
         let first = view.head().blocks().first().map(|block| block.number());
-        view.finalized().max(base).max(sealed).or(first).unwrap_or(0)
+        view.finalized().max(base).max(sealed).or(first).map_or(0, BlockNumber::get)
     }
 
     /// Why a tip that is not above what is final here, and not ours, is not followed: it contradicts a

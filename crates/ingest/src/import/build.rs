@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 use store::layout::Held;
 use store::{Census, Draft, Drafting, NewSegment, count_block, counted_blocks, groups};
 
@@ -107,7 +107,7 @@ const COUNTED_PIECE_BLOCKS: u64 = 4;
 
 /// The counted blocks, a few of those that follow each other together.
 fn counted_pieces(range: BlockRange) -> Vec<BlockRange> {
-    let counted: Vec<u64> = counted_blocks(range).collect();
+    let counted: Vec<u64> = counted_blocks(range).map(BlockNumber::get).collect();
     let piece_of = |number: u64| number / COUNTED_PIECE_BLOCKS;
     let is_same =
         |one: &u64, next: &u64| one.saturating_add(1) == *next && piece_of(*one) == piece_of(*next);

@@ -5,7 +5,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable as _;
 use chain::decode_header;
-use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader};
+use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader, TxIndex};
 
 use super::transaction::{TransactionLocation, put_transaction};
 use super::{NotABlock, Object, put_data, put_list, try_put_list};
@@ -39,7 +39,11 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
         let facts = facts_of(header, decoded);
         let rows = rows.iter().zip(rows.hashes()).zip(0..);
         try_put_list(out, rows, |out, ((row, hash), index)| {
-            put_transaction(out, row, TransactionLocation { block: &facts, index, hash })
+            put_transaction(
+                out,
+                row,
+                TransactionLocation { block: &facts, index: TxIndex(index), hash },
+            )
         })
     })
 }
@@ -170,6 +174,7 @@ fn put_withdrawal(out: &mut Vec<u8>, withdrawal: &Withdrawal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chain::BlockNumber;
 
     #[test]
     fn a_header_of_the_next_fork_shows_its_fields_and_none_of_others() {
@@ -177,7 +182,7 @@ mod tests {
             let rlp = alloy_rlp::encode(header);
             let hash = keccak256(&rlp);
             let stored = StoredHeader {
-                number: header.number,
+                number: BlockNumber(header.number),
                 hash,
                 rlp: rlp.into(),
                 transaction_count: 0,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use alloy_primitives::B256;
-use chain::BlockRange;
 use chain::trust::Anchor;
+use chain::{BlockNumber, BlockRange};
 
 use super::blocks::{Place, first_place, get, make};
 use super::dice::Dice;
@@ -43,7 +43,7 @@ pub(super) enum Act {
         block: BlockId,
     },
     Seal {
-        finalized: u64,
+        finalized: BlockNumber,
         told: Learned,
     },
     /// Ranges of final blocks arrive, as an import brings them.
@@ -131,7 +131,7 @@ impl Act {
                 head.finalized = before.or(Some(*block));
             }
             Self::Seal { finalized, told } => {
-                let due = head.due(*finalized);
+                let due = head.due(finalized.get());
                 let canonical = head.canonical();
                 for number in &due {
                     let (hash, has_receipts) = canonical[number];
@@ -177,10 +177,10 @@ pub(super) fn import(
     truth: &Truth,
     told: CommitFacts,
 ) -> Result<(), StoreError> {
-    let arriving = |number| {
+    let arriving = |number: BlockNumber| {
         let mut ranges = held.iter().filter(|held| held.range.contains(number)).peekable();
         ranges.peek()?;
-        Some(get(truth[&number], ranges.any(|held| held.has_receipts)))
+        Some(get(truth[&number.get()], ranges.any(|held| held.has_receipts)))
     };
     let mut segments = Vec::new();
     for target in writer.plan(held) {
@@ -296,7 +296,7 @@ impl Situation<'_> {
         let canonical: Vec<_> = self.head.canonical().into_iter().collect();
         match dice.pick(&canonical) {
             Some((number, (hash, _))) => {
-                Act::Finalize { block: BlockId { number: *number, hash: *hash } }
+                Act::Finalize { block: BlockId { number: BlockNumber(*number), hash: *hash } }
             }
             None => self.seal(dice),
         }
@@ -313,7 +313,10 @@ impl Situation<'_> {
         let canonical = self.head.canonical();
         let anchor = dice.pick(&due).filter(|_| dice.one_in(4));
         let anchor = anchor.map(|number| Anchor { number: *number, hash: canonical[number].0 });
-        Act::Seal { finalized, told: Learned { anchor, genesis_hash: None } }
+        Act::Seal {
+            finalized: BlockNumber(finalized),
+            told: Learned { anchor, genesis_hash: None },
+        }
     }
 
     fn import(&self, dice: &mut Dice) -> Act {

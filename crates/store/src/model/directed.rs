@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
+use chain::BlockNumber;
 use chain::trust::Anchors;
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
-use segment::Wanted;
+use segment::{TxIndex, Wanted};
 
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
@@ -105,7 +106,7 @@ fn blocks_that_arrive_without_receipts_leave_those_that_are_held() {
 #[test]
 fn a_segment_that_was_built_before_others_came_is_refused() {
     let mut shelf = Shelf::new(range(0, 300));
-    let block = |number: u64| Some(get(shelf.truth[&number], true));
+    let block = |number: BlockNumber| Some(get(shelf.truth[&number.get()], true));
     let stale = shelf.writer.build(whole(100, 200), &block).unwrap();
     shelf.bring(&[whole(201, 255)]).unwrap();
     let before = shelf.files();
@@ -195,7 +196,7 @@ fn another_process_sees_files_gone_and_then_the_new_ones() {
     let mut buffers = Reader::new().unwrap();
     let hash = shelf.truth[&20];
     for outcome in [
-        block_on(before.0.read_block(&mut buffers, 20, Wanted::Receipt)).map(|_| ()),
+        block_on(before.0.read_block(&mut buffers, BlockNumber(20), Wanted::Receipt)).map(|_| ()),
         block_on(before.0.find_block(&mut buffers, hash)).map(|_| ()),
     ] {
         assert!(matches!(outcome, Err(StoreError::Disk(error)) if error.is_missing()));
@@ -411,9 +412,12 @@ fn a_seal_takes_what_is_held_when_finality_is_ahead_of_it() {
     with_head(&mut shelf);
     let blocks = blocks(&shelf, 0, 300, true);
     shelf.writer.extend(blocks).unwrap();
-    assert_eq!(shelf.writer.seal(254, CommitFacts::default()).unwrap(), None);
-    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), Some(range(0, 255)));
-    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), None);
+    assert_eq!(shelf.writer.seal(BlockNumber(254), CommitFacts::default()).unwrap(), None);
+    assert_eq!(
+        shelf.writer.seal(BlockNumber(600), CommitFacts::default()).unwrap(),
+        Some(range(0, 255))
+    );
+    assert_eq!(shelf.writer.seal(BlockNumber(600), CommitFacts::default()).unwrap(), None);
     assert_eq!(shelf.view().coverage(), [range(0, 300)]);
     assert_eq!(shelf.view().head().blocks().len(), 45);
 }
@@ -429,20 +433,29 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
     assert_eq!(view.coverage_receipts(), [range(100, 120)]);
     let mut reader = Reader::new().unwrap();
     for (number, has_receipts) in [(98, false), (100, true), (119, true), (121, false)] {
-        let found = block_on(view.read_transaction(&mut reader, number, 0, Wanted::Receipt))
-            .unwrap()
-            .unwrap();
+        let found = block_on(view.read_transaction(
+            &mut reader,
+            BlockNumber(number),
+            TxIndex(0),
+            Wanted::Receipt,
+        ))
+        .unwrap()
+        .unwrap();
         assert_eq!(found.row.view().receipt.is_some(), has_receipts, "block {number}");
         let hash = keccak256(found.row.view().encoded);
         let by_hash = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap();
         assert_eq!(by_hash, Some(found));
-        let candidate = block_on(view.read_candidate(&mut reader, number)).unwrap().unwrap();
+        let candidate =
+            block_on(view.read_candidate(&mut reader, BlockNumber(number))).unwrap().unwrap();
         assert_eq!(candidate.receipts.is_some(), has_receipts, "block {number}");
     }
     // And they stay when the rest is sealed beside them, some of it with receipts.
     let again = blocks(&shelf, 121, 299, true);
     shelf.writer.reorg(shelf.truth[&120], again).unwrap();
-    assert_eq!(shelf.writer.seal(255, CommitFacts::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(
+        shelf.writer.seal(BlockNumber(255), CommitFacts::default()).unwrap(),
+        Some(range(0, 255))
+    );
     assert_eq!(shelf.view().coverage_receipts(), [range(100, 299)]);
 }
 
@@ -467,12 +480,12 @@ fn after_a_failed_reorg() -> Shelf {
 fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
     let mut shelf = after_a_failed_reorg();
     let begun = shelf.disk.operation_count();
-    shelf.writer.seal(300, CommitFacts::default()).unwrap();
+    shelf.writer.seal(BlockNumber(300), CommitFacts::default()).unwrap();
     let operations = shelf.disk.operation_count() - begun;
     for at in 0..=operations {
         let mut shelf = after_a_failed_reorg();
         shelf.disk.stop_after(at);
-        let is_done = shelf.writer.seal(300, CommitFacts::default()).is_ok();
+        let is_done = shelf.writer.seal(BlockNumber(300), CommitFacts::default()).is_ok();
         let mut shelf = shelf.crashed(Crash { may_tear_writes: true, may_keep_names: true });
         with_head(&mut shelf);
         let view = shelf.view();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::YOUNG_SLOT_BLOCKS;
 
 use alloy_primitives::B256;
@@ -100,7 +100,7 @@ impl Writer {
 
     /// Lets a head that holds no block go on above another block than before: the next one to come
     /// must be its child.
-    pub fn begin_head(&mut self, number: u64, hash: B256) -> Result<(), StoreError> {
+    pub fn begin_head(&mut self, number: BlockNumber, hash: B256) -> Result<(), StoreError> {
         self.check_sealed(number, hash)?;
         if self.view().head().tip().is_some() {
             return Err(StoreError::HeadInUse);
@@ -214,19 +214,20 @@ impl Writer {
     /// merge ([`Manifest::pending_merges`](crate::manifest::Manifest::pending_merges)).
     pub fn seal(
         &mut self,
-        finalized: u64,
+        finalized: BlockNumber,
         told: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         // What is final may be ahead of what is held.
         let Some(tip) = self.view().head().tip().map(|tip| tip.number()) else { return Ok(None) };
-        let end = finalized.min(tip).saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
-        self.seal_until(end, told)
+        let end =
+            finalized.min(tip).get().saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        self.seal_until(BlockNumber(end), told)
     }
 
     /// The same with the final blocks that are no whole run of 256: for a head that is given up.
     pub fn seal_all(
         &mut self,
-        finalized: u64,
+        finalized: BlockNumber,
         told: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         self.seal_until(finalized.saturating_add(1), told)
@@ -234,7 +235,7 @@ impl Writer {
 
     fn seal_until(
         &mut self,
-        end: u64,
+        end: BlockNumber,
         told: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
@@ -292,15 +293,15 @@ impl Writer {
     fn check_first(&self, first: Option<&Verified<Block>>) -> Result<(), StoreError> {
         let is_fresh = self.head.as_ref().is_some_and(|head| head.next_of_base().is_none());
         let Some(block) = first.filter(|_| is_fresh) else { return Ok(()) };
-        self.check_sealed(block.header.number, block.hash)?;
+        self.check_sealed(BlockNumber(block.header.number), block.hash)?;
         match block.header.number.checked_sub(1) {
-            Some(number) => self.check_sealed(number, block.header.parent_hash),
+            Some(number) => self.check_sealed(BlockNumber(number), block.header.parent_hash),
             None => Ok(()),
         }
     }
 
     /// What is sealed under a number must be the block that is claimed to be there.
-    fn check_sealed(&self, number: u64, found: B256) -> Result<(), StoreError> {
+    fn check_sealed(&self, number: BlockNumber, found: B256) -> Result<(), StoreError> {
         let view = self.view();
         if view.manifest().find_segment(number).is_none() {
             return Ok(());

@@ -180,7 +180,7 @@ impl OpenedFolder {
         chain.remember(&mut writer)?;
         let recovery = writer.open_head(&anchors, HeadLimits::default());
         tell(&recovery.map_err(|error| told(&error))?);
-        parts.health.starts_at(parts.store.view().tip().unwrap_or_default());
+        parts.health.starts_at(parts.store.view().tip().unwrap_or_default().get());
         let settings = FollowSettings {
             poll_every: Duration::from_millis(args.poll_every.get()),
             gap_max: args.gap_max,
@@ -311,7 +311,7 @@ fn tell(recovery: &Recovery) {
         warn!(hash = %refused.hash, reason = refused.reason, "a block of the head is not true");
     }
     if let Some(it) = recovery.superseded {
-        let (number, found, sealed) = (it.number, it.found, it.sealed);
+        let (number, found, sealed) = (it.number.get(), it.found, it.sealed);
         warn!(number, %found, %sealed, "the head is dropped: another chain was sealed since");
     }
 }

@@ -2,6 +2,7 @@
 //! believed nor called a lie.
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use ingest::archive::{Archive, Format};
 use ingest::backfill::BackfillError;
 use ingest::follow::FollowStatus;
@@ -125,7 +126,10 @@ fn raw_headers_of_an_unknown_fork_are_followed_sealed_and_kept_to_the_byte() {
     // The head's log gives them back,
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     let recovery = writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
-    assert!(!recovery.has_damage() && writer.view().tip() == Some(299), "{recovery:?}");
+    assert!(
+        !recovery.has_damage() && writer.view().tip() == Some(BlockNumber(299)),
+        "{recovery:?}"
+    );
     drop(writer);
     // and so does a segment.
     node.switch(chain.clone(), 290);

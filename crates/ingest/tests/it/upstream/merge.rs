@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use chain::BlockNumber;
 use ingest::import::merge_pending;
 use ingest::prove::Unwatched;
 use store::head::HeadLimits;
@@ -35,7 +36,10 @@ fn sealed_up_to(chain: &Chain, end: usize) -> DataFolder {
         writer.extend(piece.iter().map(|told| told.verified.clone()).collect()).unwrap();
         let last = piece.last().unwrap().number();
         writer
-            .seal(last, CommitFacts { network: network.clone(), ..CommitFacts::default() })
+            .seal(
+                BlockNumber(last),
+                CommitFacts { network: network.clone(), ..CommitFacts::default() },
+            )
             .unwrap();
     }
     data

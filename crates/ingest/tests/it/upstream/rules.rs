@@ -1,5 +1,6 @@
 //! Nodes that invent blocks: what breaks a rule of its chain is neither followed nor stored.
 
+use chain::BlockNumber;
 use ingest::upstream::MemberHealth;
 
 use super::backfill::{fill, upstreams, verified};
@@ -73,7 +74,7 @@ fn check_later_fork(said: &str, change: fn(&mut alloy_consensus::Header)) {
     assert_eq!((status.health, status.lie_count), (MemberHealth::Well, 0), "{status:?}");
     let error = followed.board.status().last_error.unwrap();
     assert!(error.contains(said) && error.contains("does not know; then upgrade"), "{error}");
-    assert_eq!(followed.view().tip(), Some(144));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(144)));
     followed.end();
 }
 

@@ -95,7 +95,7 @@ fn check_is_one_of(followed: &Followed, chains: &[Chain]) {
     let view = followed.view();
     let Some(tip) = view.head().tip() else { return };
     let chain = chains.iter().find(|chain| {
-        chain.get(tip.number() as usize).is_some_and(|told| told.hash() == tip.hash())
+        chain.get(tip.number().get() as usize).is_some_and(|told| told.hash() == tip.hash())
     });
     let chain = chain.unwrap_or_else(|| panic!("{} is nobody's", tip.hash()));
     let held = view.coverage();
