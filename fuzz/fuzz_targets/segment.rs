@@ -42,8 +42,8 @@ fuzz_target!(|data: &[u8]| {
         if let Some(place) = segment.find_header(number) {
             let _ = segment.read_header(inflater, &place, slice(data, &place.range), number);
         }
-        if let Some(place) = segment.find_others(number) {
-            let _ = segment.read_others(inflater, &place, slice(data, &place.range), number);
+        if let Some(place) = segment.find_extras(number) {
+            let _ = segment.read_extras(inflater, &place, slice(data, &place.range), number);
         }
     }
 });

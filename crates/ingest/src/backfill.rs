@@ -99,17 +99,19 @@ impl Backfiller<'_> {
             match error {
                 // The tip was sealed meanwhile, and made the plan an old one.
                 ImportError::Store(StoreError::Outdated { .. }) => {}
-                ImportError::Upstream(SourceFault::False { place, ref mismatch, .. }) => {
-                    match self.find_unknown_fork(place, mismatch) {
-                        Some(cause) => self.upstreams.blame(place, &cause),
-                        None => self.upstreams.lied(place, &error.to_string()),
-                    }
+                ImportError::Upstream(SourceFault::False {
+                    member_index, ref mismatch, ..
+                }) => match self.find_unknown_fork(member_index, mismatch) {
+                    Some(cause) => self.upstreams.blame(member_index, &cause),
+                    None => self.upstreams.lied(member_index, &error.to_string()),
+                },
+                ImportError::Upstream(SourceFault::Fetch { member_index, cause, .. }) => {
+                    self.upstreams.blame(member_index, &cause);
                 }
-                ImportError::Upstream(SourceFault::Fetch { place, cause, .. }) => {
-                    self.upstreams.blame(place, &cause);
-                }
-                ImportError::Upstream(SourceFault::Differs { place, against, said, .. }) => {
-                    self.upstreams.differs(place, against, &said);
+                ImportError::Upstream(SourceFault::Differs {
+                    member_index, against, said, ..
+                }) => {
+                    self.upstreams.differs(member_index, against, &said);
                 }
                 ImportError::Upstream(SourceFault::Upstreams(cause)) => return Err(cause.into()),
                 ImportError::Archive(_)
@@ -123,7 +125,7 @@ impl Backfiller<'_> {
 
     /// Why a block that does not prove itself is no lie, if it is of a fork that this build does not
     /// know. What its node said of it is gone by then, so the node is asked once more.
-    fn find_unknown_fork(&self, place: usize, mismatch: &Mismatch) -> Option<FetchError> {
+    fn find_unknown_fork(&self, member_index: usize, mismatch: &Mismatch) -> Option<FetchError> {
         let number = mismatch.number;
         if let Fault::Rule(rule) = &*mismatch.fault
             && rule.may_be_later_fork()
@@ -133,7 +135,7 @@ impl Backfiller<'_> {
         let wanted = [WantedBlock::Number(number)];
         let again = self.runtime.block_on(async {
             tokio::select! {
-                again = self.upstreams.fetch_blocks_of(place, &wanted) => again.ok(),
+                again = self.upstreams.fetch_blocks_of(member_index, &wanted) => again.ok(),
                 () = until_stopped(self.stop.clone()) => None,
             }
         });

@@ -71,7 +71,7 @@ pub struct FollowSettings {
 #[derive(Debug)]
 pub(crate) struct CommitRequest {
     segments: PreparedSegments,
-    told: CommitFacts,
+    facts: CommitFacts,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -96,7 +96,7 @@ pub struct Follower {
     notice_error: Option<String>,
     /// Whose tip ours is, by that node's place in the order of preference. After a restart that is
     /// not known, and it is taken to be the preferred node's.
-    tip_place: usize,
+    tip_member: usize,
     /// The largest block of the last answer, as JSON; `None` before there was one.
     block_bytes: Option<u64>,
     /// Says when to stop; `None` before it began.
@@ -147,7 +147,7 @@ impl Follower {
             standstill: None,
             notice,
             notice_error: None,
-            tip_place: 0,
+            tip_member: 0,
             block_bytes: None,
             stop: None,
             commits,
@@ -273,7 +273,7 @@ impl Follower {
     }
 
     fn commit(&mut self, request: CommitRequest) {
-        let committed = self.writer.commit_prepared(request.segments, request.told);
+        let committed = self.writer.commit_prepared(request.segments, request.facts);
         // Whoever asked may be gone: what is committed stays.
         let _ = request.done.send(committed);
     }
@@ -319,12 +319,12 @@ impl Follower {
             let followed = self.follow_branch(goal).await;
             // Some of a branch may be ours though the rest could not be had.
             if self.tip()? != Some(ours) {
-                self.tip_place = tip.place;
+                self.tip_member = tip.member_index;
             }
             followed?;
-        } else if goal == target && tip.place < self.tip_place {
+        } else if goal == target && tip.member_index < self.tip_member {
             self.drop_above(goal)?;
-            self.tip_place = tip.place;
+            self.tip_member = tip.member_index;
         }
         let is_there = goal == target;
         let has_more = self.refresh_finality(!is_there).await?;

@@ -161,13 +161,13 @@ impl Importer<'_> {
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
         let difficulty = self.difficulty_missing(archive, part, &trust.points)?;
-        let told = CommitFacts {
+        let facts = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
             difficulty,
             ..CommitFacts::default()
         };
-        self.writer.commit(Vec::new(), told)?;
+        self.writer.commit(Vec::new(), facts)?;
         Ok(Outcome::Held { range: part })
     }
 

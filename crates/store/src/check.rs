@@ -190,13 +190,13 @@ impl<'a> SegmentCheck<'a> {
     /// Proves the blocks of a group and finds all their hashes.
     pub fn examine(&self, group: BlockRange) -> Result<Examined, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let before = group.first().checked_sub(1);
+        let before = BlockNumber(group.first()).parent();
         let hash = match before {
-            Some(number) => block_on(self.view.read_hash(&mut reader, BlockNumber(number)))?,
+            Some(number) => block_on(self.view.read_hash(&mut reader, number))?,
             None => None,
         };
         let start = match before.zip(hash) {
-            Some((number, hash)) => Start::After { number, hash },
+            Some((number, hash)) => Start::After { number: number.get(), hash },
             None => Start::At(group.first()),
         };
         let trusted = self.view.manifest().trusted();

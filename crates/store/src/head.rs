@@ -171,9 +171,9 @@ pub enum HeadError {
         /// The file.
         name: String,
         /// How long it is.
-        found: BlockNumber,
+        found: u64,
         /// How long it was at least.
-        expected: BlockNumber,
+        expected: u64,
     },
     /// A log that is not the one that this process wrote: somebody cut, replaced or removed it.
     #[error(
@@ -186,7 +186,7 @@ pub enum HeadError {
         /// What is there.
         found: String,
         /// How long it was.
-        expected: BlockNumber,
+        expected: u64,
     },
     /// Another block in the place of one that was recorded as final.
     #[error(
@@ -394,7 +394,7 @@ impl Head {
 
     /// Drops every block; the first of the next ones is the child of this block.
     pub fn stand_on(&mut self, number: BlockNumber, hash: B256) -> Result<(), HeadError> {
-        let base = Base { next: BlockNumber(number.saturating_add(1).get()), parent_hash: hash };
+        let base = Base { next: number.saturating_add(1), parent_hash: hash };
         self.change(Tree::on(base), &[])
     }
 

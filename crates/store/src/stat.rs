@@ -128,7 +128,7 @@ impl Stat {
             lost: view.lost(),
             tip,
             finalized,
-            head: view.head_run(BlockNumber(u64::MAX)).map(|run| run.range),
+            head: view.head_run(BlockNumber::MAX).map(|run| run.range),
             block_count: sum(coverage.iter().map(BlockRange::count)),
             transaction_count: sum(manifest.segments().iter().map(|it| it.transaction_count))
                 .saturating_add(head_transactions(view)),

@@ -58,7 +58,7 @@ pub struct View {
 /// A block of a segment whose rows are still to be read.
 struct FetchedBlock {
     header: StoredHeader,
-    others: BlockExtras,
+    extras: BlockExtras,
     file: Arc<SegmentFile>,
     open: Arc<OpenSegment>,
     rows: BlockPlace,
@@ -292,11 +292,11 @@ impl View {
             return Ok(Some(StoredBlock::of_head(block)));
         }
         let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
-        let FetchedBlock { header, others, file, open, rows } = block;
+        let FetchedBlock { header, extras, file, open, rows } = block;
         let Reader { inflater, page, .. } = reader;
         let rows = open.segment.read_block(inflater, &rows, page, wanted);
         let rows = rows.map_err(|cause| file.corrupt(cause))?;
-        Ok(Some(StoredBlock { header, others, rows }))
+        Ok(Some(StoredBlock { header, extras, rows }))
     }
 
     /// A whole block with the hashes of its transactions.
@@ -309,11 +309,11 @@ impl View {
             return Ok(Some(HashedBlock::of_head(block)));
         }
         let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
-        let FetchedBlock { header, others, file, open, rows } = block;
+        let FetchedBlock { header, extras, file, open, rows } = block;
         let Reader { inflater, page, .. } = reader;
         let hashes = open.segment.read_hashes(inflater, &rows, page);
         let hashes = hashes.map_err(|cause| file.corrupt(cause))?;
-        Ok(Some(HashedBlock { header, others, hashes }))
+        Ok(Some(HashedBlock { header, extras, hashes }))
     }
 
     /// A block of a segment, but for its rows, whose bytes are then the reader's page.
@@ -326,18 +326,18 @@ impl View {
         let Some(header) = self.header_in(reader, &file, &open, number).await? else {
             return Ok(None);
         };
-        let (Some(others), Some(rows)) =
-            (open.segment.find_others(number), open.segment.find_block(number))
+        let (Some(extras), Some(rows)) =
+            (open.segment.find_extras(number), open.segment.find_block(number))
         else {
             return Ok(None);
         };
-        self.fetch(reader, &open, others.range.clone()).await?;
-        let others = open
+        self.fetch(reader, &open, extras.range.clone()).await?;
+        let extras = open
             .segment
-            .read_others(&mut reader.inflater, &others, &reader.page, number)
+            .read_extras(&mut reader.inflater, &extras, &reader.page, number)
             .map_err(|cause| file.corrupt(cause))?;
         self.fetch(reader, &open, rows.range.clone()).await?;
-        Ok(Some(FetchedBlock { header, others, file, open, rows }))
+        Ok(Some(FetchedBlock { header, extras, file, open, rows }))
     }
 
     /// A block as a source would give it, to be proven again or handed on.

@@ -219,24 +219,24 @@ impl Writer {
 
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
-    pub fn commit(&mut self, new: Vec<NewSegment>, told: CommitFacts) -> Result<(), StoreError> {
-        self.commit_cut(new, told, None, Vec::new())
+    pub fn commit(&mut self, new: Vec<NewSegment>, facts: CommitFacts) -> Result<(), StoreError> {
+        self.commit_cut(new, facts, None, Vec::new())
     }
 
     /// The same with lookup runs that were built beforehand: little is left to do here.
     pub fn commit_prepared(
         &mut self,
         prepared: PreparedSegments,
-        told: CommitFacts,
+        facts: CommitFacts,
     ) -> Result<(), StoreError> {
-        self.commit_cut(prepared.segments, told, None, prepared.runs)
+        self.commit_cut(prepared.segments, facts, None, prepared.runs)
     }
 
     /// The same, and all that is above a number goes.
     fn commit_cut(
         &mut self,
         new: Vec<NewSegment>,
-        told: CommitFacts,
+        facts: CommitFacts,
         cut: Option<BlockNumber>,
         prepared: Vec<PreparedRun>,
     ) -> Result<(), StoreError> {
@@ -257,7 +257,7 @@ impl Writer {
         let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
             before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
         let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();
-        let mut network = told.network;
+        let mut network = facts.network;
         network.chain_id = network.chain_id.or(new.iter().find_map(|segment| segment.chain_id));
         let mut keys: BTreeMap<String, SegmentKeys> = BTreeMap::new();
         let (mut segments, mut parts) = (Vec::new(), Vec::new());
@@ -290,9 +290,9 @@ impl Writer {
         drop(unused);
         let edit = Edit {
             network,
-            anchors: told.anchors,
-            epochs: told.epochs,
-            difficulties: told.difficulty.into_iter().collect(),
+            anchors: facts.anchors,
+            epochs: facts.epochs,
+            difficulties: facts.difficulty.into_iter().collect(),
             segments,
             runs: runs.built,
             gone,

@@ -167,7 +167,7 @@ impl Filled {
 fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch: &Watch) -> Filled {
     let mut filled = Filled::default();
     for unit in units {
-        let taken = backfiller.take(unit, &mut |segments, told| writer.commit(segments, told));
+        let taken = backfiller.take(unit, &mut |segments, facts| writer.commit(segments, facts));
         match taken {
             Ok(imported) => {
                 filled.block_count += imported.range.count();

@@ -101,8 +101,8 @@ impl Follower {
         if own_end > end {
             return Ok(false);
         }
-        let told = self.told(last);
-        if let Some(blocks) = self.writer.seal(BlockNumber(last), told)? {
+        let facts = self.commit_facts(last);
+        if let Some(blocks) = self.writer.seal(BlockNumber(last), facts)? {
             info!(%blocks, "sealed");
         }
         Ok(own_end < end)
@@ -110,7 +110,7 @@ impl Follower {
 
     /// What a manifest is told when blocks up to this one are sealed. Where several nodes must agree on
     /// what is final, the last block that is sealed is trusted as an anchor is.
-    pub(super) fn told(&self, finalized: u64) -> CommitFacts {
+    pub(super) fn commit_facts(&self, finalized: u64) -> CommitFacts {
         let view = self.writer.view();
         let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         let last =

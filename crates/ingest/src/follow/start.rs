@@ -94,8 +94,8 @@ impl Follower {
             let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
             let last = if is_shared { Some(tip.number()) } else { view.finalized() };
             if let Some(last) = last {
-                let told = self.told(last.get());
-                self.writer.seal_all(last, told)?;
+                let facts = self.commit_facts(last.get());
+                self.writer.seal_all(last, facts)?;
             }
             if let Some((_, hash)) = self.writer.view().head().base() {
                 self.writer.rewind(hash)?;
@@ -117,8 +117,9 @@ impl Follower {
     async fn fetch_first(&self, first: HeaderClaim) -> Result<Vec<Verified<Block>>, FollowError> {
         let wanted = [WantedBlock::Hash { number: first.number, hash: first.hash }];
         loop {
-            let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
-            let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
+            let (member_index, blocks) =
+                self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
+            let fetched = blocks.into_iter().map(|block| (member_index, block, first)).collect();
             match self.prove(fetched) {
                 // Its node is passed over from now on.
                 Err(error) if error.is_unknown_here() => {}

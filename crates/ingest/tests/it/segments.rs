@@ -78,8 +78,8 @@ fn read_block(
     let header = segment.read_header(inflater, &place, slice(bytes, &place.range), number)?;
     said.push(header.rlp.to_vec());
     said.push(header.block_bytes.to_string().into_bytes());
-    let place = segment.find_others(number).unwrap();
-    let others = segment.read_others(inflater, &place, slice(bytes, &place.range), number)?;
+    let place = segment.find_extras(number).unwrap();
+    let others = segment.read_extras(inflater, &place, slice(bytes, &place.range), number)?;
     said.push(others.ommers.to_vec());
     said.extend(others.withdrawals.map(|list| list.to_vec()));
     let ordinals = segment.find_ordinals(number).unwrap();
@@ -206,8 +206,8 @@ fn headers_share_a_page_until_their_blocks_have_512_transactions() {
                     segment.find_header(BlockNumber(first))
                 );
                 assert_ne!(
-                    before.and_then(|it| segment.find_others(BlockNumber(it))),
-                    segment.find_others(BlockNumber(first))
+                    before.and_then(|it| segment.find_extras(BlockNumber(it))),
+                    segment.find_extras(BlockNumber(first))
                 );
             }
             sum += block.transactions.len();
@@ -216,8 +216,8 @@ fn headers_share_a_page_until_their_blocks_have_512_transactions() {
                 segment.find_header(BlockNumber(first))
             );
             assert_eq!(
-                segment.find_others(BlockNumber(number)),
-                segment.find_others(BlockNumber(first))
+                segment.find_extras(BlockNumber(number)),
+                segment.find_extras(BlockNumber(first))
             );
         }
         println!("{txs_per_block} transactions a block: {page_count} pages of headers");

@@ -20,8 +20,8 @@ const REST_BYTES: usize = 3072;
 
 /// Appends a block with the hashes of its transactions.
 pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result<(), NotABlock> {
-    let HashedBlock { header, others, hashes } = block;
-    put_block(out, header, others, |out, _| {
+    let HashedBlock { header, extras, hashes } = block;
+    put_block(out, header, extras, |out, _| {
         out.reserve(hashes.len().saturating_mul(HASH_BYTES).saturating_add(REST_BYTES));
         put_list(out, hashes, |out, hash| put_data(out, hash.as_slice()));
         Ok(())
@@ -30,8 +30,8 @@ pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result
 
 /// Appends a block with its transactions.
 pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(), NotABlock> {
-    let StoredBlock { header, others, rows } = block;
-    put_block(out, header, others, |out, decoded| {
+    let StoredBlock { header, extras, rows } = block;
+    put_block(out, header, extras, |out, decoded| {
         // Two digits a byte, and the names of members.
         let names = rows.len().saturating_mul(TRANSACTION_NAMES_BYTES);
         let bytes = usize::try_from(header.block_bytes).unwrap_or_default();
@@ -52,19 +52,19 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
 fn put_block(
     out: &mut Vec<u8>,
     stored: &StoredHeader,
-    others: &BlockExtras,
+    extras: &BlockExtras,
     put_transactions: impl FnOnce(&mut Vec<u8>, &Header) -> Result<(), NotABlock>,
 ) -> Result<(), NotABlock> {
     let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
     put_header_members(&mut object, &header, stored.hash);
     object.quantity("size", stored.block_bytes);
-    let uncles = list_items(&others.ommers)?;
+    let uncles = list_items(&extras.ommers)?;
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
     put_transactions(object.member("transactions"), &header)?;
-    if let Some(withdrawals) = &others.withdrawals {
+    if let Some(withdrawals) = &extras.withdrawals {
         let list = Vec::<Withdrawal>::decode(&mut withdrawals.as_ref()).map_err(|_| NotABlock)?;
         put_list(object.member("withdrawals"), &list, put_withdrawal);
     }

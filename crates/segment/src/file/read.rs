@@ -439,12 +439,12 @@ impl Segment {
 
     /// Where a block's ommers and withdrawals lie.
     #[must_use]
-    pub fn find_others(&self, number: BlockNumber) -> Option<PagePlace> {
+    pub fn find_extras(&self, number: BlockNumber) -> Option<PagePlace> {
         self.find_part(&self.other_pages, number)
     }
 
     /// Reads a block's ommers and withdrawals out of their page.
-    pub fn read_others(
+    pub fn read_extras(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,

@@ -17,7 +17,6 @@ use super::{HeadBlock, HeadError};
 use crate::disk::Disk;
 use crate::finality::Finality;
 use crate::names::HEAD_STAGED;
-use chain::BlockNumber;
 
 /// Records are written when so many bytes have come together.
 const WRITE_BYTES: usize = 4 << 20;
@@ -73,7 +72,7 @@ impl WrittenLog {
         let changed = |found: String| HeadError::LogChanged {
             place: format!("{}/{name}", disk.place()),
             found,
-            expected: BlockNumber(self.file_bytes),
+            expected: self.file_bytes,
         };
         let file_bytes = match disk.file_bytes(name) {
             Err(error) if error.is_missing() => return Err(changed("is not there".to_owned())),

@@ -7,8 +7,8 @@
 //! generation is read from its beginning, but no block in it is proven twice. What is not whole at the
 //! end is a batch that is being written, and is looked at again when the file has changed.
 
+use chain::ChainSpec;
 use chain::trust::Anchors;
-use chain::{BlockNumber, ChainSpec};
 
 use super::record::LogStart;
 use super::recover::{Cut, LogReader, Proof, Recovery, Replay, list_logs};
@@ -109,11 +109,7 @@ impl LogTail {
         }
         let expected = log.replay.kept_bytes;
         if start == known && file_bytes < expected {
-            return Err(HeadError::LogShrunk {
-                name,
-                found: BlockNumber(file_bytes),
-                expected: BlockNumber(expected),
-            });
+            return Err(HeadError::LogShrunk { name, found: file_bytes, expected });
         }
         Ok(())
     }

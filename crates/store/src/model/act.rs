@@ -97,8 +97,8 @@ impl Act {
             Self::Finalize { block } => {
                 writer.set_finality(Finality { safe: None, finalized: Some(*block) })
             }
-            Self::Seal { finalized, told } => return writer.seal(*finalized, told.told()),
-            Self::Import { held, told } => import(writer, held, truth, told.told()),
+            Self::Seal { finalized, told } => return writer.seal(*finalized, told.facts()),
+            Self::Import { held, told } => import(writer, held, truth, told.facts()),
         }?;
         Ok(None)
     }
@@ -156,7 +156,7 @@ impl Act {
 }
 
 impl Learned {
-    fn told(self) -> CommitFacts {
+    fn facts(self) -> CommitFacts {
         CommitFacts {
             network: Network { genesis_hash: self.genesis_hash, ..Network::default() },
             anchors: self.anchor.into_iter().collect(),
@@ -175,7 +175,7 @@ pub(super) fn import(
     writer: &mut Writer,
     held: &[Held],
     truth: &Truth,
-    told: CommitFacts,
+    facts: CommitFacts,
 ) -> Result<(), StoreError> {
     let arriving = |number: BlockNumber| {
         let mut ranges = held.iter().filter(|held| held.range.contains(number)).peekable();
@@ -186,7 +186,7 @@ pub(super) fn import(
     for target in writer.plan(held) {
         segments.push(writer.build(target, &arriving)?);
     }
-    writer.commit(segments, told)
+    writer.commit(segments, facts)
 }
 
 /// What the choice of the next change depends on.

@@ -174,8 +174,8 @@ fn compare_number(
         brief(&expected)
     );
     let hashes = block.transactions.iter().map(|it| keccak256(&it.encoded)).collect();
-    let StoredBlock { header, others, .. } = expected;
-    let expected = HashedBlock { header, others, hashes };
+    let StoredBlock { header, extras, .. } = expected;
+    let expected = HashedBlock { header, extras, hashes };
     ensure!(with_hashes == Some(expected), "with hashes: {with_hashes:?}");
     let has_receipts = candidate.as_ref().is_some_and(|it| it.receipts.is_some());
     ensure!(has_receipts == block.receipts.is_some(), "receipts are told to be {has_receipts}");
@@ -273,7 +273,7 @@ fn stored_block(block: &Block) -> StoredBlock {
             block_bytes: block.rlp_bytes(),
             transaction_count: count,
         },
-        others: BlockExtras {
+        extras: BlockExtras {
             ommers: block.ommers_rlp.clone(),
             withdrawals: block.withdrawals_rlp.clone(),
         },

@@ -32,7 +32,7 @@ pub struct StoredBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: BlockExtras,
+    pub extras: BlockExtras,
     /// Its transactions, senders and receipts in order.
     pub rows: RowSet,
 }
@@ -43,7 +43,7 @@ pub struct HashedBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: BlockExtras,
+    pub extras: BlockExtras,
     /// The hashes of its transactions in order.
     pub hashes: Vec<B256>,
 }
@@ -101,7 +101,7 @@ impl StoredBlock {
         let transactions =
             self.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect();
         let receipts = has_receipts.then(|| self.receipts());
-        let BlockExtras { ommers, withdrawals } = self.others;
+        let BlockExtras { ommers, withdrawals } = self.extras;
         Candidate {
             header: self.header.rlp,
             body: Body { transactions, ommers, withdrawals },
@@ -129,7 +129,7 @@ impl StoredBlock {
         for transaction in indices.filter_map(|index| StoredTransaction::of_head(head, index)) {
             rows.push(&transaction.row);
         }
-        Self { header: StoredHeader::of_head(head), others: others_of_head(head), rows }
+        Self { header: StoredHeader::of_head(head), extras: extras_of_head(head), rows }
     }
 }
 
@@ -137,11 +137,11 @@ impl HashedBlock {
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let transactions = &head.block().transactions;
         let hashes = transactions.iter().map(|it| *it.envelope.tx_hash()).collect();
-        Self { header: StoredHeader::of_head(head), others: others_of_head(head), hashes }
+        Self { header: StoredHeader::of_head(head), extras: extras_of_head(head), hashes }
     }
 }
 
-fn others_of_head(head: &HeadBlock) -> BlockExtras {
+fn extras_of_head(head: &HeadBlock) -> BlockExtras {
     let block = head.block();
     BlockExtras { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
 }

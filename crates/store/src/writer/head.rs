@@ -215,28 +215,28 @@ impl Writer {
     pub fn seal(
         &mut self,
         finalized: BlockNumber,
-        told: CommitFacts,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         // What is final may be ahead of what is held.
         let Some(tip) = self.view().head().tip().map(|tip| tip.number()) else { return Ok(None) };
         let end =
             finalized.min(tip).get().saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
-        self.seal_until(BlockNumber(end), told)
+        self.seal_until(BlockNumber(end), facts)
     }
 
     /// The same with the final blocks that are no whole run of 256: for a head that is given up.
     pub fn seal_all(
         &mut self,
         finalized: BlockNumber,
-        told: CommitFacts,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
-        self.seal_until(finalized.saturating_add(1), told)
+        self.seal_until(finalized.saturating_add(1), facts)
     }
 
     fn seal_until(
         &mut self,
         end: BlockNumber,
-        told: CommitFacts,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
@@ -254,7 +254,7 @@ impl Writer {
         for target in self.drafting.plan_unmerged(&arriving) {
             segments.push(self.build(target, &from_head)?);
         }
-        self.commit(segments, told)?;
+        self.commit(segments, facts)?;
         let (number, hash) = (last.number(), last.hash());
         self.change_head(|head| head.seal_below(number, hash))?;
         Ok(range)
@@ -293,9 +293,10 @@ impl Writer {
     fn check_first(&self, first: Option<&Verified<Block>>) -> Result<(), StoreError> {
         let is_fresh = self.head.as_ref().is_some_and(|head| head.next_of_base().is_none());
         let Some(block) = first.filter(|_| is_fresh) else { return Ok(()) };
-        self.check_sealed(BlockNumber(block.header.number), block.hash)?;
-        match block.header.number.checked_sub(1) {
-            Some(number) => self.check_sealed(BlockNumber(number), block.header.parent_hash),
+        let number = BlockNumber(block.header.number);
+        self.check_sealed(number, block.hash)?;
+        match number.parent() {
+            Some(parent) => self.check_sealed(parent, block.header.parent_hash),
             None => Ok(()),
         }
     }

@@ -35,7 +35,7 @@ impl Writer {
             return Err(HeadError::NotCanonical { hash, number, canonical }.into());
         }
         let tip = view.manifest().segments().last().map(|entry| entry.range.last());
-        let gone = tip.and_then(|tip| BlockRange::from_ends(number.next()?.get(), tip));
+        let gone = tip.and_then(|tip| BlockRange::from_ends(number.next()?, tip));
         let to = BlockId { number, hash };
         self.lower_record(to)?;
         if view.head().find_block(number).is_some() && gone.is_none() {
