@@ -15,11 +15,11 @@ use store::disk::faulty::FaultyDisk;
 use store::read::{Inline, block_on};
 use store::stat::Stat;
 
-use crate::data::files;
-use crate::hosted::{Hosted, respond};
-use crate::live::{FIRST, Live};
-use crate::run::archive;
-use crate::stores::data_folder;
+use crate::harness::data::files;
+use crate::harness::hosted::{Hosted, respond};
+use crate::harness::live::{FIRST, Live};
+use crate::harness::run::archive;
+use crate::harness::stores::data_folder;
 
 /// What a part that brings blocks would say.
 #[derive(Debug)]

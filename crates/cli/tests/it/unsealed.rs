@@ -14,11 +14,11 @@ use store::Finality;
 use store::disk::faulty::FaultyDisk;
 use tempfile::TempDir;
 
-use crate::data::files;
-use crate::hosted::Hosted;
-use crate::live::{Live, block, branch, spec};
-use crate::run::{Ran, quipu, text};
-use crate::served::Served;
+use crate::harness::data::files;
+use crate::harness::hosted::Hosted;
+use crate::harness::live::{Live, block, branch, spec};
+use crate::harness::run::{Ran, quipu, text};
+use crate::harness::served::Served;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);

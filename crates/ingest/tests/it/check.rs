@@ -11,8 +11,8 @@ use store::check::Found;
 use store::read::block_on;
 use store::{Reader, StoreError};
 
-use crate::folder::{DataFolder, settings};
-use crate::made::{blocks, spec, threads, write};
+use crate::harness::folder::{DataFolder, settings};
+use crate::harness::made::{blocks, spec, threads, write};
 
 fn chain(block_count: u64) -> SampleSettings {
     SampleSettings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }

@@ -10,9 +10,9 @@ use store::read::block_on;
 use store::{Reader, Wanted};
 
 use crate::check::check;
-use crate::folder::{DataFolder, settings};
-use crate::made::{blocks, proven_blocks, spec, threads, write};
-use crate::shared_data::shared_data;
+use crate::harness::folder::{DataFolder, settings};
+use crate::harness::made::{blocks, proven_blocks, spec, threads, write};
+use crate::harness::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
 fn chain() -> SampleSettings {

@@ -12,8 +12,8 @@ use segment::{
     Tables, TxIndex, TxOrdinal, Wanted, WriteFault, count_block, groups, is_counted,
 };
 
-use crate::made::{blocks, proven_blocks, spec};
-use crate::shared_data::shared_data;
+use crate::harness::made::{blocks, proven_blocks, spec};
+use crate::harness::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
 fn verified(settings: &SampleSettings) -> Vec<Verified<Block>> {

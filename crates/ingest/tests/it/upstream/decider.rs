@@ -8,16 +8,16 @@ use ingest::follow::FollowSettings;
 use ingest::upstream::{MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::notice::read_notice;
 
-use super::backfill::{self, upstreams};
-use super::chains::{chain, forked, future, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, future, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::{self, upstreams};
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// Nodes that rest for other times than a test's.
 fn resting(urls: Vec<UpstreamUrl>, rest: RestLimits) -> Arc<Upstreams> {
-    let (ask, _) = backfill::quick();
+    let (ask, _) = fill::quick();
     Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap())
 }
 
@@ -65,7 +65,7 @@ fn a_preferred_node_that_is_gone_for_long_leaves_its_say_to_the_next_one() {
     let (runtime, trunk) = (runtime(), chain(130));
     let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
-    let (_, rest) = backfill::quick();
+    let (_, rest) = fill::quick();
     let rest = RestLimits { stand_in_after: Duration::from_millis(300), ..rest };
     let nodes = resting(vec![preferred.url(), other.url()], rest);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -432,7 +432,7 @@ fn the_chain_is_named_by_the_node_that_decides_or_by_a_quorum() {
     let unknown = ChainSpec::bare("unknown", None, None);
     let [one, two, foreign] = alike(runtime.handle(), &trunk, 4);
     foreign.set_chain_id(5);
-    let (ask, rest) = backfill::quick();
+    let (ask, rest) = fill::quick();
     let nodes = |nodes: &[&Node], quorum, rest| {
         let urls = nodes.iter().map(|node| node.url()).collect();
         Upstreams::new(urls, &unknown, quorum, ask, rest).unwrap()

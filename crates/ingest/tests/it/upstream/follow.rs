@@ -12,12 +12,12 @@ use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
 
-use super::backfill::upstreams;
-use super::chains::{chain, forked, sample_spec};
-use super::faults::{Fault, LIES};
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::faults::{Fault, LIES};
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 fn range(first: u64, last: u64) -> BlockRange {
     BlockRange::from_ends(first, last).unwrap()

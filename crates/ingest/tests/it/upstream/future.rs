@@ -12,14 +12,14 @@ use store::Writer;
 use store::head::HeadLimits;
 use store::notice::read_notice;
 
-use super::backfill::{fill, upstreams, verified};
-use super::chains::{Chain, chain, changed, future, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
 use crate::check::check;
-use crate::folder::DataFolder;
-use crate::made::{read_all, write};
+use crate::harness::folder::DataFolder;
+use crate::harness::made::{read_all, write};
+use crate::harness::upstream::chains::{Chain, chain, changed, future, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::{fill, upstreams, verified};
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 const SAID: &str = "this node is on a fork that this build does not know: upgrade";
 
@@ -56,7 +56,7 @@ fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> FollowStatus {
     assert_eq!(read_notice(&disk).unwrap(), Some(error));
     followed.check(&chain[..150].to_vec());
     // Another block in that place is followed, and the notice goes.
-    let known = super::chains::chain(170);
+    let known = crate::harness::upstream::chains::chain(170);
     node.switch(known.clone(), 132);
     followed.wait_tip(known[169].hash());
     followed.check(&known);

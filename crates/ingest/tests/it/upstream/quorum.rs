@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use chain::{BlockNumber, BlockRange};
 use ingest::upstream::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
 
-use super::backfill::upstreams;
-use super::chains::{chain, forked, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// Seen: one node that still had our block made liars of the two that had agreed on another.
 #[test]

@@ -3,11 +3,11 @@
 use chain::BlockNumber;
 use ingest::upstream::MemberHealth;
 
-use super::backfill::{fill, upstreams, verified};
-use super::chains::{chain, invented, sample_spec};
-use super::followed::{Followed, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, invented, sample_spec};
+use crate::harness::upstream::fill::{fill, upstreams, verified};
+use crate::harness::upstream::followed::{Followed, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// A change of a header, and what is said of it.
 type Invention = (&'static str, fn(&mut alloy_consensus::Header));

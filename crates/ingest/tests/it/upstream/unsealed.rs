@@ -7,9 +7,11 @@ use store::BlockId;
 use store::head::{HeadLimits, Recovery};
 use store::{Finality, Store, Writer};
 
-use super::chains::{Chain, chain, forked, sample_spec, settings as chain_settings};
-use crate::folder::{DataFolder, check_view, settings};
-use crate::made::{blocks, write};
+use crate::harness::folder::{DataFolder, check_view, settings};
+use crate::harness::made::{blocks, write};
+use crate::harness::upstream::chains::{
+    Chain, chain, forked, sample_spec, settings as chain_settings,
+};
 
 /// A folder whose head holds blocks 0..120 of a chain, final up to one of them.
 fn followed(chain: &Chain, finalized: usize) -> DataFolder {

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use super::chains::Chain;
 use super::node::Node;
 use super::told::Told;
-use crate::folder::{DataFolder, check_view};
-use crate::made::threads;
+use crate::harness::folder::{DataFolder, check_view};
+use crate::harness::made::threads;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);

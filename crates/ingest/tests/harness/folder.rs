@@ -14,7 +14,7 @@ use store::read::{Inline, block_on};
 use store::{GasAndLogsBefore, Limits, Reader, Store, TxIndex, View, Wanted, Writer};
 use tempfile::TempDir;
 
-use crate::made::threads;
+use crate::harness::made::threads;
 
 /// How the tests import unless they say otherwise.
 pub(crate) fn settings() -> ImportSettings {
