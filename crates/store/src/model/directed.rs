@@ -10,6 +10,7 @@ use chain::trust::Anchors;
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
+use segment::lookup::Subject;
 use segment::{TxIndex, Wanted};
 
 use crate::disk::Disk as _;
@@ -555,6 +556,29 @@ fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
     }
     assert_eq!(runs_of(&[0, 1]).0.len(), 2);
     assert_eq!(runs_of(&[1, 2]).0.len(), 4);
+}
+
+#[test]
+fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
+    let disk = FaultyDisk::new(1);
+    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let empty = Manifest::new(Network::default());
+    let (first, keys) = slot_segment(0);
+    let keys = BTreeMap::from([(first.file_name.clone(), keys)]);
+    let built = build_runs(&workshop, &empty, &[first.clone()], &keys, &[]).unwrap().built;
+    let of = |subject| built.iter().find(|run| run.subject == subject).unwrap().clone();
+    let (transactions, blocks) = (of(Subject::Transactions), of(Subject::Blocks));
+    // The run of blocks lies under the name of the other, with its length.
+    disk.write(&transactions.file_name, &disk.read(&blocks.file_name, 1 << 20).unwrap()).unwrap();
+    let swapped = RunEntry { bytes: blocks.bytes, ..transactions.clone() };
+    let listed =
+        Edit { segments: vec![first.clone()], runs: vec![swapped, blocks], ..Edit::default() };
+    let manifest = empty.edited(listed).unwrap();
+    let (second, keys) = slot_segment(1);
+    let keys = BTreeMap::from([(second.file_name.clone(), keys)]);
+    let refused = build_runs(&workshop, &manifest, &[first, second], &keys, &[]).unwrap_err();
+    let StoreError::NotListed { file, what, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!((file, what), (transactions.file_name, "content"));
 }
 
 #[test]
