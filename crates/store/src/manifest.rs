@@ -227,9 +227,7 @@ impl Manifest {
     /// The hashes of lost blocks, as far as they are known, lowest number first.
     #[must_use]
     pub fn lost_hashes(&self) -> impl DoubleEndedIterator<Item = BlockId> {
-        self.lost_hashes
-            .iter()
-            .map(|(number, hash)| BlockId { number: BlockNumber(*number), hash: *hash })
+        self.lost_hashes.iter().map(|(it, hash)| BlockId { number: BlockNumber(*it), hash: *hash })
     }
 
     /// The same manifest, which knows the hashes of these blocks too, as far as they are lost.

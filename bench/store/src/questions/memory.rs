@@ -13,7 +13,7 @@ use chain::{BlockNumber, BlockRange, SplitMix64};
 use ingest::pool::threads_default;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Limits, Reader, Wanted};
+use store::{Limits, Reader, TxIndex, Wanted};
 
 use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, FigureUnit, Goal, ratio};
@@ -184,8 +184,8 @@ fn visit(folder: &Path) -> Result<Value> {
         let pick = usize::try_from(SplitMix64::at(index))?.checked_rem(segments.len());
         let entry = segments.get(pick.context("no segment")?).context("a segment")?;
         // The first block of a chain has no transactions.
-        for number in entry.range.first().. {
-            let found = view.read_transaction(&mut reader, number, 0, Wanted::Transaction);
+        for number in (entry.range.first()..).map(BlockNumber) {
+            let found = view.read_transaction(&mut reader, number, TxIndex(0), Wanted::Transaction);
             if block_on(found).with_context(|| format!("block {number}"))?.is_some() {
                 break;
             }
