@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, Wanted};
+use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, TxOrdinal, Wanted};
 
 fuzz_target!(|data: &[u8]| {
     let Some(start) = data.len().checked_sub(FOOTER_BYTES) else { return };
@@ -15,12 +15,12 @@ fuzz_target!(|data: &[u8]| {
     let inflater = &mut inflater;
     let Ok(segment) = Segment::open(footer, inflater, slice(data, &tail)) else { return };
     let facts = *segment.facts();
-    for ordinal in 0..facts.transaction_count.min(64) {
+    for ordinal in (0..facts.transaction_count.min(64)).map(TxOrdinal) {
         let Some(place) = segment.find_row(ordinal) else { continue };
         let page = slice(data, &place.page.range);
         let room = &mut RowsRoom::default();
         // Receipts of every other row are passed over.
-        let wanted = if ordinal % 2 == 0 { Wanted::Receipt } else { Wanted::Transaction };
+        let wanted = if ordinal.get() % 2 == 0 { Wanted::Receipt } else { Wanted::Transaction };
         let opened = segment.open_rows(inflater, &place.page, page, room, wanted);
         let Ok(rows) = opened else { continue };
         let _ = segment.position_of(&place, &rows);
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let _ = segment.part_bytes();
-    for number in (facts.range.first()..facts.range.end()).take(64) {
+    for number in facts.range.numbers().take(64) {
         if let Some(place) = segment.find_block(number) {
             let bytes = slice(data, &place.range);
             let hashes = segment.read_hashes(inflater, &place, bytes);
@@ -42,8 +42,8 @@ fuzz_target!(|data: &[u8]| {
         if let Some(place) = segment.find_header(number) {
             let _ = segment.read_header(inflater, &place, slice(data, &place.range), number);
         }
-        if let Some(place) = segment.find_others(number) {
-            let _ = segment.read_others(inflater, &place, slice(data, &place.range), number);
+        if let Some(place) = segment.find_extras(number) {
+            let _ = segment.read_extras(inflater, &place, slice(data, &place.range), number);
         }
     }
 });

@@ -37,7 +37,7 @@ impl Contents {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         let mut reader = Reader::new()?;
         for range in view.coverage() {
-            for number in range.first()..range.end() {
+            for number in range.numbers() {
                 let block = block_on(view.read_block(&mut reader, number, Wanted::Receipt))?;
                 let block = block.with_context(|| format!("block {number} is not there"))?;
                 for row in plain_rows(&block) {

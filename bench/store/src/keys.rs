@@ -5,8 +5,9 @@
 
 use alloy_primitives::B256;
 use anyhow::Result;
-use chain::{BlockRange, keccak256_each};
+use chain::{BlockNumber, BlockRange, keccak256_each};
 use ingest::archive::Archive;
+use store::TxIndex;
 
 use crate::archives::ArchiveFile;
 
@@ -16,9 +17,9 @@ pub struct Key {
     /// Its hash.
     pub hash: B256,
     /// Its block.
-    pub number: u64,
+    pub number: BlockNumber,
     /// Its position there.
-    pub index: u64,
+    pub index: TxIndex,
 }
 
 /// The keys of all transactions of the first blocks of an archive, in order: as many blocks as it
@@ -27,10 +28,14 @@ pub fn read_keys(file: &ArchiveFile, count_min: u64) -> Result<(BlockRange, Vec<
     let archive = Archive::open(&file.path)?;
     let all = archive.range();
     let mut keys: Vec<Key> = Vec::new();
-    for number in all.first()..all.end() {
-        let block = archive.read_block(number)?;
+    for number in all.numbers() {
+        let block = archive.read_block(number.get())?;
         let hashes = keccak256_each(&block.body.transactions);
-        keys.extend((0..).zip(hashes).map(|(index, hash)| Key { hash, number, index }));
+        keys.extend((0..).map(TxIndex).zip(hashes).map(|(index, hash)| Key {
+            hash,
+            number,
+            index,
+        }));
         if crate::figure::count(&keys) >= count_min {
             let range = BlockRange::from_ends(all.first(), number).unwrap_or(all);
             return Ok((range, keys));
@@ -57,11 +62,13 @@ mod tests {
     fn the_nearest_blocks_are_all_at_the_same_distance() {
         let mut keys = Vec::new();
         for (number, size) in [(7, 3), (8, 5), (9, 9), (10, 5), (11, 7)] {
-            keys.extend((0..size).map(|index| Key { hash: B256::ZERO, number, index }));
+            let number = BlockNumber(number);
+            let key = |index| Key { hash: B256::ZERO, number, index: TxIndex(index) };
+            keys.extend((0..size).map(key));
         }
         let numbers = |wanted, blocks_max| -> Vec<u64> {
             let nearest = nearest_blocks(&keys, wanted, blocks_max);
-            nearest.iter().filter_map(|block| Some(block.first()?.number)).collect()
+            nearest.iter().filter_map(|block| Some(block.first()?.number.get())).collect()
         };
         assert_eq!(numbers(6, 9), [8, 10, 11]);
         assert_eq!(numbers(6, 2), [8, 10]);

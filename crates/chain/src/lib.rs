@@ -40,6 +40,7 @@ mod genesis;
 mod header;
 mod keccak;
 mod networks;
+mod number;
 mod range;
 mod receipt;
 mod rlp;
@@ -58,6 +59,7 @@ pub use fork_config::{ForkConfig, ForkConfigs};
 pub use genesis::{GenesisError, genesis_header};
 pub use header::{HeaderError, decode_header, hash_header};
 pub use keccak::keccak256_each;
+pub use number::BlockNumber;
 pub use range::BlockRange;
 pub use receipt::{
     Receipt, ReceiptError, bloom_each, bloom_of, decode_receipts, encode_receipts, logs_bloom,

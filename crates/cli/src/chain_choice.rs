@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alloy_genesis::Genesis;
 use anyhow::{Context, anyhow};
 use chain::ChainSpec;
 use chain::accumulator::EpochRoots;
 use chain::trust::{Anchor, Anchors};
+use ingest::folder_chain::{FolderChain, FolderChainError, NamedChain};
+use store::Store;
 
 use crate::Failure;
 use crate::args::ChainArgs;
@@ -16,29 +17,73 @@ use crate::args::ChainArgs;
 /// Names under which the list of epoch roots is found beside archives.
 const EPOCH_ROOTS_FILES: [&str; 2] = ["mainnet-accumulators.bin", "accumulators.bin"];
 
+/// What to do about a genesis.json that is damaged.
+const GENESIS_REMEDY: &str = "`quipu repair --genesis FILE` puts the right one in its place";
+
+/// What the flags say of the chain; `None` leaves it to others.
+pub(crate) fn named_chain(args: &ChainArgs) -> Result<Option<NamedChain>, Failure> {
+    if let Some(name) = &args.network {
+        return Ok(ChainSpec::known(name).map(Box::new).map(NamedChain::Known));
+    }
+    if let Some(path) = &args.genesis {
+        let text = read_genesis(path).map_err(Failure::Usage)?;
+        return Ok(Some(NamedChain::Genesis { text, place: flag_text(path) }));
+    }
+    let genesis_hash = args.genesis_hash;
+    Ok(args.chain_id.map(|chain_id| NamedChain::Id { chain_id, genesis_hash }))
+}
+
 /// The chain that the flags name; `None` leaves it to others. `name` is what a chain without a name
 /// of its own is called, if it is called anything.
 pub(crate) fn spec_by_flags(
     args: &ChainArgs,
     name: Option<&str>,
 ) -> Result<Option<ChainSpec>, Failure> {
-    if let Some(name) = &args.network {
-        return Ok(ChainSpec::known(name));
-    }
-    if let Some(path) = &args.genesis {
-        let text = read_genesis(path).map_err(Failure::Usage)?;
-        let spec = parse_genesis(&text, name).with_context(|| flag_text(path));
-        return spec.map(Some).map_err(Failure::Usage);
-    }
-    Ok(args.chain_id.map(|chain_id| {
-        let name = name.map_or_else(|| unnamed(chain_id), str::to_owned);
-        ChainSpec::bare(&name, Some(chain_id), args.genesis_hash)
-    }))
+    let Some(named) = named_chain(args)? else { return Ok(None) };
+    named.spec(name).map(Some).map_err(chain_failure)
 }
 
-/// The chain that a file's name says, or one of which nothing is known.
-pub(crate) fn spec_by_name(network: &str) -> ChainSpec {
-    ChainSpec::known(network).unwrap_or_else(|| ChainSpec::bare(network, None, None))
+/// The chain of an import of `files`: by the flags, by the folder if it is there, by the names of the
+/// files.
+pub(crate) fn folder_chain_of_files(
+    args: &ChainArgs,
+    store: Option<&Store>,
+    files: &[PathBuf],
+) -> Result<FolderChain, Failure> {
+    FolderChain::of_archives(named_chain(args)?, store, files).map_err(chain_failure)
+}
+
+/// The chain by the flags or by the folder, if it is there; `None` if neither says it.
+pub(crate) fn folder_chain(
+    args: &ChainArgs,
+    store: Option<&Store>,
+) -> Result<Option<FolderChain>, Failure> {
+    FolderChain::find(named_chain(args)?, store).map_err(chain_failure)
+}
+
+/// Why a chain was refused, with the flags that mend it.
+pub(crate) fn chain_failure(error: FolderChainError) -> Failure {
+    match error {
+        FolderChainError::NamedGenesis { .. } => Failure::Usage(error.into()),
+        FolderChainError::KeptGenesis { .. } | FolderChainError::GenesisOfOther { .. } => {
+            Failure::Work(anyhow!("{error}: {GENESIS_REMEDY}"))
+        }
+        FolderChainError::SeveralNetworks { .. } => Failure::Usage(anyhow!(
+            "{error}; import each network into a data folder of its own, or name one with --network, \
+             --genesis or --chain-id"
+        )),
+        FolderChainError::ArchivesOfOther { .. } => Failure::Usage(anyhow!(
+            "{error}: give another --data-dir, or name the chain with --network, --genesis or \
+             --chain-id"
+        )),
+        FolderChainError::NoNetworkName => {
+            Failure::Usage(anyhow!("{error}: name it with --network, --genesis or --chain-id"))
+        }
+        FolderChainError::OtherChain { .. } => {
+            Failure::Usage(anyhow!("{error}: give another --data-dir"))
+        }
+        FolderChainError::Store(error) => error.into(),
+    }
 }
 
 /// What is trusted of a chain: its genesis, the operator's anchors, the epoch roots.
@@ -75,13 +120,6 @@ pub(crate) fn read_genesis(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).with_context(|| flag_text(path))
 }
 
-/// The chain of a genesis.json.
-pub(crate) fn parse_genesis(text: &[u8], name: Option<&str>) -> anyhow::Result<ChainSpec> {
-    let genesis: Genesis = serde_json::from_slice(text)?;
-    let name = name.map_or_else(|| unnamed(genesis.config.chain_id), str::to_owned);
-    Ok(ChainSpec::from_genesis(&name, &genesis)?)
-}
-
 /// Mainnet's epoch roots: from the flag, or from beside the archives. There is only one such list,
 /// so the first that is found will do for all.
 pub(crate) fn find_roots(
@@ -111,10 +149,6 @@ pub(crate) fn warn_of_unused_roots(args: &ChainArgs) {
             "warning: --accumulators is mainnet's list, and no file here is mainnet's by name or --network"
         );
     }
-}
-
-fn unnamed(chain_id: u64) -> String {
-    format!("chain-{chain_id}")
 }
 
 fn flag_text(path: &Path) -> String {

@@ -11,18 +11,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use chain::ChainSpec;
 use ingest::archive::ArchiveName;
+use ingest::folder_chain::{held_spec, proving_spec};
 use store::disk::{Disk, DiskError, Folder};
+use store::head::Recovery;
 use store::lock::LOCK_NAME;
 use store::manifest::MANIFEST_NAME;
 use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
 use store::repair::{DAMAGED_NAME, is_data_folder};
-use store::{FileSource, LocalFiles, Store};
+use store::{FileSource, LocalFiles, Store, StoreError};
 
 use crate::Failure;
 use crate::args::DataArgs;
+use crate::chain_choice::chain_failure;
 use crate::descriptors::store_limits;
 
 /// A data folder, open.
@@ -63,6 +67,35 @@ impl DataFolder {
         }
     }
 
+    /// Opens a folder that must be there, with its head: commands that only read make nothing.
+    pub(crate) fn open(args: &DataArgs) -> Result<Self, Failure> {
+        let (folder, head) = Self::open_without_head(args)?;
+        head?;
+        Ok(folder)
+    }
+
+    /// The same, also if its head cannot be shown: the error is returned beside it.
+    pub(crate) fn open_without_head(
+        args: &DataArgs,
+    ) -> Result<(Self, Result<Recovery, StoreError>), Failure> {
+        let path = locate(args)?;
+        match Self::find(&path)? {
+            Some(folder) => {
+                let head = folder.store.read_head(proving_spec(&folder.store));
+                Ok((folder, head))
+            }
+            None => Err(Failure::Work(anyhow!(
+                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The chain that the folder holds, as far as the folder knows it.
+    pub(crate) fn spec(&self) -> Result<ChainSpec, Failure> {
+        held_spec(&self.store).map_err(chain_failure)
+    }
+
     /// Opens a folder to write to it; it is made if it is not there.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         refuse_foreign(path)?;
@@ -74,6 +107,11 @@ impl DataFolder {
         let disk: Arc<dyn Disk> = Arc::new(folder);
         let store = Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits())?;
         Ok(Self { path, disk, store: Arc::new(store) })
+    }
+
+    /// What readers ask.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Opens the files that the folder lists.

@@ -8,7 +8,6 @@ mod chain_choice;
 mod commands;
 mod data_folder;
 mod descriptors;
-mod folder_chain;
 mod folder_text;
 mod head_text;
 mod node;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use alloy_consensus::transaction::SignerRecoverable;
 use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, ChainSpec, Verified, keccak256_each};
+use chain::{Block, BlockNumber, BlockRange, ChainSpec, Verified, keccak256_each};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, Prover, Unwatched};
@@ -23,7 +23,7 @@ use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, RowsRoom, Segment,
-    SegmentWriter, Tables, Wanted, count_block, groups, is_counted,
+    SegmentWriter, Tables, TxOrdinal, Wanted, count_block, groups, is_counted,
 };
 
 /// Long beside the steps in which CPU time is told.
@@ -107,7 +107,7 @@ fn range_of(blocks: &[Verified<Block>]) -> BlockRange {
 
 fn count(blocks: &[Verified<Block>]) -> Tables {
     let (range, mut census) = (range_of(blocks), Census::default());
-    for block in blocks.iter().filter(|block| is_counted(range, block.header.number)) {
+    for block in blocks.iter().filter(|block| is_counted(range, BlockNumber(block.header.number))) {
         count_block(&mut census, block);
     }
     census.into_tables()
@@ -181,7 +181,7 @@ impl Stored {
     }
 
     fn place(&self, ordinal: u64) -> RowPlace {
-        self.segment.find_row(ordinal).expect("an ordinal")
+        self.segment.find_row(TxOrdinal(ordinal)).expect("an ordinal")
     }
 }
 
@@ -252,7 +252,7 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
     let largest = blocks.iter().max_by_key(|block| block.transactions.len()).expect("blocks");
     let number = largest.header.number;
     let mut read = |has_blooms: bool| {
-        let place = stored.segment.find_block(number).expect("a block");
+        let place = stored.segment.find_block(BlockNumber(number)).expect("a block");
         let bytes = slice(&stored.bytes, &place.range);
         let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
         let rows = stored.segment.read_block(inflater, &place, bytes, wanted).expect("sound pages");

@@ -17,17 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::trust::{Anchor, Anchors, ProvenRun, TrustStatus};
-use chain::{BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
+use chain::trust::{Anchors, ProvenRun, TrustStatus};
+use chain::{BlockNumber, BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
 use store::layout::Held;
 use store::read::block_on;
-use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError};
+use store::{Drafting, Reader, StoreError};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::import::{ImportError, Imported, Intake, Trust, network_of};
+use crate::import::{Arrival, Commit, ImportError, Imported, Intake, Judge, Trust};
 use crate::prove::{Facts, Progress, Prover};
 use crate::stop::until_stopped;
 use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
@@ -56,9 +56,6 @@ pub enum BackfillError {
     #[error(transparent)]
     Upstreams(#[from] UpstreamsError),
 }
-
-/// Whoever makes new segments live.
-pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, CommitFacts) -> Result<(), StoreError> + 'a;
 
 /// Takes blocks of nodes into one data folder.
 pub struct Backfiller<'a> {
@@ -102,17 +99,19 @@ impl Backfiller<'_> {
             match error {
                 // The tip was sealed meanwhile, and made the plan an old one.
                 ImportError::Store(StoreError::Outdated { .. }) => {}
-                ImportError::Upstream(SourceFault::False { place, ref mismatch, .. }) => {
-                    match self.find_unknown_fork(place, mismatch) {
-                        Some(cause) => self.upstreams.blame(place, &cause),
-                        None => self.upstreams.lied(place, &error.to_string()),
-                    }
+                ImportError::Upstream(SourceFault::False {
+                    member_index, ref mismatch, ..
+                }) => match self.find_unknown_fork(member_index, mismatch) {
+                    Some(cause) => self.upstreams.blame(member_index, &cause),
+                    None => self.upstreams.lied(member_index, &error.to_string()),
+                },
+                ImportError::Upstream(SourceFault::Fetch { member_index, cause, .. }) => {
+                    self.upstreams.blame(member_index, &cause);
                 }
-                ImportError::Upstream(SourceFault::Fetch { place, cause, .. }) => {
-                    self.upstreams.blame(place, &cause);
-                }
-                ImportError::Upstream(SourceFault::Differs { place, against, said, .. }) => {
-                    self.upstreams.differs(place, against, &said);
+                ImportError::Upstream(SourceFault::Differs {
+                    member_index, against, said, ..
+                }) => {
+                    self.upstreams.differs(member_index, against, &said);
                 }
                 ImportError::Upstream(SourceFault::Upstreams(cause)) => return Err(cause.into()),
                 ImportError::Archive(_)
@@ -126,7 +125,7 @@ impl Backfiller<'_> {
 
     /// Why a block that does not prove itself is no lie, if it is of a fork that this build does not
     /// know. What its node said of it is gone by then, so the node is asked once more.
-    fn find_unknown_fork(&self, place: usize, mismatch: &Mismatch) -> Option<FetchError> {
+    fn find_unknown_fork(&self, member_index: usize, mismatch: &Mismatch) -> Option<FetchError> {
         let number = mismatch.number;
         if let Fault::Rule(rule) = &*mismatch.fault
             && rule.may_be_later_fork()
@@ -136,7 +135,7 @@ impl Backfiller<'_> {
         let wanted = [WantedBlock::Number(number)];
         let again = self.runtime.block_on(async {
             tokio::select! {
-                again = self.upstreams.fetch_blocks_of(place, &wanted) => again.ok(),
+                again = self.upstreams.fetch_blocks_of(member_index, &wanted) => again.ok(),
                 () = until_stopped(self.stop.clone()) => None,
             }
         });
@@ -170,26 +169,18 @@ impl Backfiller<'_> {
             let transaction_count = gathered.transaction_count;
             Ok::<_, ImportError>((segments, gathered.finish(above)?, transaction_count))
         })?;
-        let statuses = trust.judge(&name, "the upstream", &run, self.anchors)?;
-        let is_unanchored =
-            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
-        if let Some((range, _)) = statuses.iter().find(is_unanchored)
-            && !self.settings.is_unanchored_allowed
-            && !is_linked
-        {
-            return Err(ImportError::Unanchored { file: name, range: *range });
-        }
-        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
-        let segment_count = segments.len();
-        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = CommitFacts {
-            network: network_of(self.spec),
-            anchors: anchors.chain(trust.anchors).collect::<Vec<Anchor>>(),
-            ..CommitFacts::default()
+        let judge = Judge {
+            source: &name,
+            called: "the upstream",
+            spec: self.spec,
+            anchors: self.anchors,
+            trust,
+            is_unanchored_allowed: self.settings.is_unanchored_allowed || is_linked,
         };
-        commit(segments, told)?;
+        let arrival = Arrival { run, segments, transaction_count, difficulty: None };
+        let imported = judge.commit(arrival, commit)?;
         info!(blocks = %part, transactions = transaction_count, "taken from upstream");
-        Ok(Imported { range: part, transaction_count, segment_count, bytes, statuses })
+        Ok(imported)
     }
 }
 
@@ -197,13 +188,13 @@ impl Backfiller<'_> {
 fn hash_below(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
     let Some(number) = part.first().checked_sub(1) else { return Ok(None) };
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    block_on(view.read_hash(&mut reader, number))
+    block_on(view.read_hash(&mut reader, BlockNumber(number)))
 }
 
 /// The hash that the block after a range says its parent has, if that block is held.
 fn parent_above(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    let header = block_on(view.read_header(&mut reader, part.end()))?;
+    let header = block_on(view.read_header(&mut reader, BlockNumber(part.end())))?;
     let header = header.and_then(|header| decode_header(&header.rlp).ok());
     Ok(header.map(|header| header.parent_hash))
 }

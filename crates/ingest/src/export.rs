@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, U256};
-use chain::{BlockRange, Candidate, accumulator, decode_header};
+use chain::{BlockNumber, BlockRange, Candidate, accumulator, decode_header};
 use store::layout::{Held, cut};
 use store::read::block_on;
 use store::{Reader, Store, StoreError, View, Wanted};
@@ -133,15 +133,15 @@ impl Exporter<'_> {
             return Err(ExportError::NoReceipts { range: held.range });
         }
         let difficulty_before = self
-            .read(|view| block_on(view.difficulty_before(&mut reader, first)))?
+            .read(|view| block_on(view.difficulty_before(&mut reader, BlockNumber(first))))?
             .ok_or(ExportError::NoDifficulty { number: first })?;
         Ok(Some(ExportRun { held, difficulty_before }))
     }
 
     /// The hash and the difficulty of a block.
     fn difficulty(&self, reader: &mut Reader, number: u64) -> Result<(B256, U256), ExportError> {
-        let header = self.read(|view| block_on(view.read_header(reader, number)))?;
-        let header = header.ok_or(StoreError::NotHeld { number })?;
+        let header = self.read(|view| block_on(view.read_header(reader, BlockNumber(number))))?;
+        let header = header.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?;
         let decoded =
             decode_header(&header.rlp).map_err(|source| ExportError::Header { number, source })?;
         Ok((header.hash, decoded.difficulty))
@@ -186,8 +186,9 @@ impl Exporter<'_> {
         let outcome = self.read_in_order(
             part,
             |reader, number| {
-                let read = self.read(|view| block_on(view.read_candidate(reader, number)))?;
-                Ok(read.ok_or(StoreError::NotHeld { number })?)
+                let read =
+                    self.read(|view| block_on(view.read_candidate(reader, BlockNumber(number))))?;
+                Ok(read.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?)
             },
             |number, candidate: Candidate| {
                 let header = decode_header(&candidate.header)
@@ -217,8 +218,9 @@ impl Exporter<'_> {
         let mut reader = reader()?;
         let hash = match format {
             Format::Ere => {
-                let hash = self.read(|view| block_on(view.read_hash(&mut reader, part.last())))?;
-                hash.ok_or(StoreError::NotHeld { number: part.last() })?
+                let number = BlockNumber(part.last());
+                let hash = self.read(|view| block_on(view.read_hash(&mut reader, number)))?;
+                hash.ok_or(StoreError::NotHeld { number })?
             }
             Format::Era1 => {
                 let mut records = Vec::new();
@@ -254,10 +256,11 @@ impl Exporter<'_> {
             self.read_in_order(
                 part,
                 |reader, number| {
-                    let read =
-                        |view: &View| block_on(view.read_block(reader, number, Wanted::Receipt));
+                    let read = |view: &View| {
+                        block_on(view.read_block(reader, BlockNumber(number), Wanted::Receipt))
+                    };
                     let block = self.read(read)?;
-                    let block = block.ok_or(StoreError::NotHeld { number })?;
+                    let block = block.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?;
                     let count = block.header.transaction_count;
                     Ok((ndjson::line(block, held.has_receipts), count))
                 },

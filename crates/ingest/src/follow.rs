@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use chain::trust::Anchors;
-use chain::{ChainSpec, decode_header};
+use chain::{BlockNumber, ChainSpec, decode_header};
 use store::read::block_on;
 use store::{BlockId, CommitFacts, PreparedSegments, Reader, StoreError, Writer};
 use tokio::runtime::Handle;
@@ -71,7 +71,7 @@ pub struct FollowSettings {
 #[derive(Debug)]
 pub(crate) struct CommitRequest {
     segments: PreparedSegments,
-    told: CommitFacts,
+    facts: CommitFacts,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -96,7 +96,7 @@ pub struct Follower {
     notice_error: Option<String>,
     /// Whose tip ours is, by that node's place in the order of preference. After a restart that is
     /// not known, and it is taken to be the preferred node's.
-    tip_place: usize,
+    tip_member: usize,
     /// The largest block of the last answer, as JSON; `None` before there was one.
     block_bytes: Option<u64>,
     /// Says when to stop; `None` before it began.
@@ -147,7 +147,7 @@ impl Follower {
             standstill: None,
             notice,
             notice_error: None,
-            tip_place: 0,
+            tip_member: 0,
             block_bytes: None,
             stop: None,
             commits,
@@ -273,7 +273,7 @@ impl Follower {
     }
 
     fn commit(&mut self, request: CommitRequest) {
-        let committed = self.writer.commit_prepared(request.segments, request.told);
+        let committed = self.writer.commit_prepared(request.segments, request.facts);
         // Whoever asked may be gone: what is committed stays.
         let _ = request.done.send(committed);
     }
@@ -319,12 +319,12 @@ impl Follower {
             let followed = self.follow_branch(goal).await;
             // Some of a branch may be ours though the rest could not be had.
             if self.tip()? != Some(ours) {
-                self.tip_place = tip.place;
+                self.tip_member = tip.member_index;
             }
             followed?;
-        } else if goal == target && tip.place < self.tip_place {
+        } else if goal == target && tip.member_index < self.tip_member {
             self.drop_above(goal)?;
-            self.tip_place = tip.place;
+            self.tip_member = tip.member_index;
         }
         let is_there = goal == target;
         let has_more = self.refresh_finality(!is_there).await?;
@@ -339,9 +339,11 @@ impl Follower {
         let Some(ours) = self.writer.view().head().tip().map(|block| block.number()) else {
             return Ok(());
         };
-        let Some(hash) = self.hash_at(number)?.filter(|_| number < ours) else { return Ok(()) };
+        let Some(hash) = self.hash_at(number)?.filter(|_| number < ours.get()) else {
+            return Ok(());
+        };
         self.writer.rewind(hash)?;
-        self.tell_reorg((number, hash), ours.saturating_sub(number), 0);
+        self.tell_reorg((number, hash), ours.get().saturating_sub(number), 0);
         Ok(())
     }
 
@@ -363,20 +365,21 @@ impl Follower {
     fn tip(&self) -> Result<Option<BlockNumberAndHash>, StoreError> {
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
-            return Ok(Some((tip.number(), tip.hash())));
+            return Ok(Some((tip.number().get(), tip.hash())));
         }
         let Some(number) = view.tip() else { return Ok(None) };
-        Ok(self.hash_at(number)?.map(|hash| (number, hash)))
+        Ok(self.hash_at(number.get())?.map(|hash| (number.get(), hash)))
     }
 
     /// The hash of our block of this number, or of the one that the head stands on.
     fn hash_at(&self, number: u64) -> Result<Option<B256>, StoreError> {
         let view = self.writer.view();
-        if let Some((_, hash)) = view.head().base().filter(|(base, _)| *base == number) {
+        if let Some((_, hash)) = view.head().base().filter(|(base, _)| *base == BlockNumber(number))
+        {
             return Ok(Some(hash));
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        block_on(view.read_hash(&mut reader, number))
+        block_on(view.read_hash(&mut reader, BlockNumber(number)))
     }
 
     /// The time between two blocks, by the newest headers that are held.
@@ -384,12 +387,12 @@ impl Follower {
         let view = self.writer.view();
         let last = view.tip()?;
         let mut reader = Reader::new().ok()?;
-        let mut timestamp = |number: u64| {
+        let mut timestamp = |number: BlockNumber| {
             let header = block_on(view.read_header(&mut reader, number)).ok()??;
             Some(decode_header(&header.rlp).ok()?.timestamp)
         };
         let end = timestamp(last)?;
-        let over = |blocks: u64| Some((blocks, last.checked_sub(blocks)?));
+        let over = |blocks: u64| Some((blocks, BlockNumber(last.get().checked_sub(blocks)?)));
         let (blocks, begin) = [over(BLOCK_TIME_SPAN), over(1)]
             .into_iter()
             .flatten()

@@ -11,6 +11,7 @@ mod blocks;
 mod build;
 mod error;
 mod intake;
+mod judge;
 mod merge;
 mod order;
 mod trust;
@@ -21,8 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use chain::trust::{Anchors, ProvenRun, TrustStatus};
-use chain::{BlockRange, ChainSpec, decode_header};
+use chain::trust::{Anchors, ProvenRun};
+use chain::{BlockNumber, BlockRange, ChainSpec, decode_header};
 use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
@@ -33,9 +34,11 @@ use crate::survey::{check_checksum, check_network};
 
 pub(crate) use intake::Intake;
 pub use intake::network_of;
+pub(crate) use judge::{Arrival, Judge};
 pub(crate) use trust::Trust;
 
 pub use error::ImportError;
+pub use judge::{Commit, Imported};
 pub use merge::{Merger, merge_pending};
 pub use order::order_files;
 
@@ -94,21 +97,6 @@ pub enum Outcome {
     Outside,
 }
 
-/// A file whose blocks are held now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// The blocks that were taken.
-    pub range: BlockRange,
-    /// Transactions in them.
-    pub transaction_count: u64,
-    /// Segments that were built.
-    pub segment_count: usize,
-    /// Bytes of these segments.
-    pub bytes: u64,
-    /// How far the blocks can be trusted to be canonical.
-    pub statuses: Vec<(BlockRange, TrustStatus)>,
-}
-
 impl Importer<'_> {
     /// Proves a file, builds the segments that its blocks make, and commits them.
     pub fn import_file(&mut self, path: &Path) -> Result<Outcome, ImportError> {
@@ -133,33 +121,22 @@ impl Importer<'_> {
         if part == archive.range() {
             check_name(&archive, &report)?;
         }
-        let statuses = trust.judge(archive.file(), "this file", &report.run, self.anchors)?;
-        let is_unanchored =
-            |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
-        if let Some((range, _)) = statuses.iter().find(is_unanchored)
-            && !self.settings.is_unanchored_allowed
-        {
-            let (file, range) = (archive.file().to_owned(), *range);
-            return Err(ImportError::Unanchored { file, range });
-        }
-        let difficulty = self.difficulty_told(&report.run, &segments)?;
-        let bytes = segments.iter().map(|segment| segment.entry().bytes).sum();
-        let imported = Imported {
-            range: part,
+        let arrival = Arrival {
+            difficulty: self.difficulty_told(&report.run, &segments)?,
+            run: report.run,
             transaction_count: report.transaction_count,
-            segment_count: segments.len(),
-            bytes,
-            statuses,
+            segments,
         };
-        let anchors = self.anchors.operator().filter(|anchor| part.contains(anchor.number));
-        let told = CommitFacts {
-            network: network_of(self.spec),
-            anchors: anchors.chain(trust.anchors).collect(),
-            epochs: report.run.epoch.into_iter().collect(),
-            difficulty,
+        let judge = Judge {
+            source: archive.file(),
+            called: "this file",
+            spec: self.spec,
+            anchors: self.anchors,
+            trust,
+            is_unanchored_allowed: self.settings.is_unanchored_allowed,
         };
-        self.writer.commit(segments, told)?;
-        Ok(Outcome::Imported(imported))
+        let mut commit = |segments, facts| self.writer.commit(segments, facts);
+        judge.commit(arrival, &mut commit).map(Outcome::Imported)
     }
 
     /// Nothing of the file is missing: its last hash must be the one that is held, and the segments must
@@ -174,7 +151,7 @@ impl Importer<'_> {
         let number = part.last();
         let found = chain::hash_header(&archive.read_header(number)?);
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(view.read_hash(&mut reader, number))?;
+        let held = block_on(view.read_hash(&mut reader, BlockNumber(number)))?;
         if let Some(held) = held.filter(|held| *held != found) {
             let said = format!(
                 "hash of block {number} is {found} by this file, {held} by the data folder"
@@ -184,13 +161,13 @@ impl Importer<'_> {
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
         let difficulty = self.difficulty_missing(archive, part, &trust.points)?;
-        let told = CommitFacts {
+        let facts = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
             difficulty,
             ..CommitFacts::default()
         };
-        self.writer.commit(Vec::new(), told)?;
+        self.writer.commit(Vec::new(), facts)?;
         Ok(Outcome::Held { range: part })
     }
 
@@ -203,7 +180,9 @@ impl Importer<'_> {
         points: &BTreeSet<u64>,
     ) -> Result<Option<(u64, U256)>, ImportError> {
         let view = self.writer.view();
-        let Some((_, entry)) = view.manifest().find_segment(part.first()) else { return Ok(None) };
+        let Some((_, entry)) = view.manifest().find_segment(BlockNumber(part.first())) else {
+            return Ok(None);
+        };
         let is_known = view.manifest().difficulty_before(entry).is_some();
         let is_told = archive.read_total_difficulty(part.first())?.is_some();
         if is_known || entry.difficulty.is_zero() || !is_told {
@@ -223,13 +202,13 @@ impl Importer<'_> {
         let view = self.writer.view();
         let first = run.range.first();
         let new = segments.iter().map(NewSegment::entry).find(|it| it.range.contains(first));
-        let held = view.manifest().find_segment(first).map(|(_, entry)| entry);
+        let held = view.manifest().find_segment(BlockNumber(first)).map(|(_, entry)| entry);
         // The segment may begin before the file: what lies between is held.
         let begins = new.or(held).map_or(first, |entry| entry.range.first());
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut total = Some(before);
         for number in begins..first {
-            let header = block_on(view.read_header(&mut reader, number))?;
+            let header = block_on(view.read_header(&mut reader, BlockNumber(number)))?;
             let header = header.and_then(|header| decode_header(&header.rlp).ok());
             total = total.zip(header).and_then(|(sum, it)| sum.checked_sub(it.difficulty));
         }

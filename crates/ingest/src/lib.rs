@@ -25,6 +25,7 @@ pub mod archive;
 pub mod backfill;
 pub mod check;
 pub mod export;
+pub mod folder_chain;
 pub mod follow;
 pub mod import;
 mod log_limit;

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use alloy_primitives::U256;
 use chain::accumulator::{EPOCH_BLOCKS, epoch_root, mainnet_epoch_blocks};
 use chain::trust::{Anchors, Epoch};
-use chain::{ChainSpec, decode_header};
+use chain::{BlockNumber, ChainSpec, decode_header};
 use store::read::block_on;
 use store::repair::{ProvenSegment, Repair, SegmentProof};
 use store::{Reader, StoreError, View};
@@ -66,8 +66,8 @@ pub fn find_epochs(view: &View, anchors: &Anchors) -> Result<Vec<Epoch>, StoreEr
         }
         let mut records = Vec::new();
         for number in first..after {
-            let header = block_on(view.read_header(&mut reader, number))?;
-            let header = header.ok_or(StoreError::NotHeld { number })?;
+            let header = block_on(view.read_header(&mut reader, BlockNumber(number)))?;
+            let header = header.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?;
             let difficulty = decode_header(&header.rlp).map_or(U256::ZERO, |it| it.difficulty);
             total = total.saturating_add(difficulty);
             records.push((header.hash, total));

@@ -22,6 +22,7 @@ mod identity;
 mod keep_alive;
 mod pace;
 mod rebuild;
+mod retry;
 mod source_fault;
 mod subscription;
 mod tip_doubt;

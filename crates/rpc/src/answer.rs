@@ -12,7 +12,7 @@ mod transactions;
 
 use std::sync::Arc;
 
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::{Reader, StoreError, View};
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
@@ -161,11 +161,11 @@ impl Context<'_> {
         block: BlockRef,
     ) -> Result<RequestedBlock, CallFailure> {
         let number = match block {
-            BlockRef::Number(number) => Some(number),
+            BlockRef::Number(number) => Some(BlockNumber(number)),
             BlockRef::Tag(tag) => self.tagged(tag),
             BlockRef::Hash(hash) => {
                 return match self.view.find_block(reader, hash).await? {
-                    Some(number) => Ok(RequestedBlock::Held(number)),
+                    Some(number) => Ok(RequestedBlock::Held(BlockNumber(number.get()))),
                     None => self.unknown_hash(),
                 };
             }
@@ -173,28 +173,33 @@ impl Context<'_> {
         Ok(number.map_or(RequestedBlock::Absent, |number| self.numbered(number)))
     }
 
-    fn tagged(&self, tag: BlockTagName) -> Option<u64> {
+    fn tagged(&self, tag: BlockTagName) -> Option<BlockNumber> {
         match tag {
             BlockTagName::Latest => self.view.tip(),
-            BlockTagName::Earliest => self.view.coverage().first().map(BlockRange::first),
+            BlockTagName::Earliest => {
+                self.view.coverage().first().map(|range| BlockNumber(range.first()))
+            }
             BlockTagName::Safe => self.view.safe(),
             BlockTagName::Finalized => self.view.finalized(),
             BlockTagName::Pending => None,
         }
     }
 
-    fn numbered(&self, number: u64) -> RequestedBlock {
+    fn numbered(&self, number: BlockNumber) -> RequestedBlock {
         let coverage = self.view.coverage();
         let highest = coverage.last();
         if coverage.iter().any(|range| range.contains(number)) {
             RequestedBlock::Held(number)
-        } else if highest.is_none_or(|range| number > range.last())
-            && self.view.lost().last().is_none_or(|range| number > range.last())
+        } else if highest.is_none_or(|range| number.get() > range.last())
+            && self.view.lost().last().is_none_or(|range| number.get() > range.last())
             && self.horizon(coverage).above_tip() == Absence::Absent
         {
             RequestedBlock::Absent
         } else {
-            RequestedBlock::Refused(Refusal::BlockNotHeld { number, held: coverage.to_vec() })
+            RequestedBlock::Refused(Refusal::BlockNotHeld {
+                number: number.get(),
+                held: coverage.to_vec(),
+            })
         }
     }
 
@@ -222,21 +227,21 @@ impl Context<'_> {
         })
     }
 
-    fn receipts_not_held(&self, number: u64) -> CallFailure {
+    fn receipts_not_held(&self, number: BlockNumber) -> CallFailure {
         let held = self.view.coverage_receipts().to_vec();
-        CallFailure::Refused(Refusal::ReceiptsNotHeld { number, held })
+        CallFailure::Refused(Refusal::ReceiptsNotHeld { number: number.get(), held })
     }
 }
 
 /// What became of the block that was asked for.
 enum RequestedBlock {
-    Held(u64),
+    Held(BlockNumber),
     Absent,
     Refused(Refusal),
 }
 
 impl RequestedBlock {
-    fn found(self) -> Result<Option<u64>, Refusal> {
+    fn found(self) -> Result<Option<BlockNumber>, Refusal> {
         match self {
             Self::Held(number) => Ok(Some(number)),
             Self::Absent => Ok(None),

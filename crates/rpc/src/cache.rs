@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
 use alloy_primitives::map::HashMap;
+use chain::BlockNumber;
 use hyper::body::Bytes;
 
 /// Parts with a lock of their own: threads seldom meet in one.
@@ -61,7 +62,7 @@ pub(crate) struct CacheKey {
 /// A result, and the block that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheEntry {
-    pub(crate) number: u64,
+    pub(crate) number: BlockNumber,
     pub(crate) block_hash: B256,
     pub(crate) result: Bytes,
 }
@@ -119,7 +120,13 @@ impl AnswerCache {
     }
 
     /// Tells of a result that was made, and keeps it if it was made lately.
-    pub(crate) fn offer(&self, key: CacheKey, number: u64, block_hash: B256, result: &[u8]) {
+    pub(crate) fn offer(
+        &self,
+        key: CacheKey,
+        number: BlockNumber,
+        block_hash: B256,
+        result: &[u8],
+    ) {
         if self.has_room(result.len()) && self.was_recent(key) {
             let result = Bytes::copy_from_slice(result);
             self.keep(key, CacheEntry { number, block_hash, result });
@@ -269,7 +276,7 @@ mod tests {
     }
 
     fn offer(cache: &AnswerCache, key: CacheKey, bytes: usize) {
-        cache.offer(key, 7, B256::ZERO, &vec![b'x'; bytes]);
+        cache.offer(key, BlockNumber(7), B256::ZERO, &vec![b'x'; bytes]);
     }
 
     #[test]
@@ -279,7 +286,7 @@ mod tests {
         assert_eq!(cache.find(key(1)), None);
         offer(&cache, key(1), 10);
         let kept = cache.find(key(1)).unwrap();
-        assert_eq!((kept.number, kept.result.len()), (7, 10));
+        assert_eq!((kept.number, kept.result.len()), (BlockNumber(7), 10));
         // The same hash asked for something else.
         assert_eq!(cache.find(CacheKey::new(CacheSubject::Receipt, key(1).hash)), None);
         // Another form of it is kept when it is made: it is asked for already.

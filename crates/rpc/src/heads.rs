@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use chain::BlockNumber;
 use store::{Reader, StoreError, View};
 
 /// Headers that are told at once, before the view is looked at again.
@@ -16,7 +17,7 @@ pub(crate) const HEADS_MAX: u64 = 64;
 pub(crate) struct Seen {
     view: Arc<View>,
     /// `None` as long as there is no block.
-    number: Option<u64>,
+    number: Option<BlockNumber>,
 }
 
 /// Blocks to tell a subscriber of.
@@ -36,7 +37,7 @@ impl Seen {
     }
 
     /// A view up to one of its blocks.
-    pub(crate) fn up_to(view: Arc<View>, number: u64) -> Self {
+    pub(crate) fn up_to(view: Arc<View>, number: BlockNumber) -> Self {
         Self { view, number: Some(number) }
     }
 
@@ -47,7 +48,8 @@ impl Seen {
         reader: &mut Reader,
         now: &View,
     ) -> Result<Option<Due>, StoreError> {
-        let (Some(run), seen) = (now.coverage().last().copied(), self.number) else {
+        let (Some(run), seen) = (now.coverage().last().copied(), self.number.map(BlockNumber::get))
+        else {
             return Ok(None);
         };
         let tip = run.last();
@@ -71,12 +73,12 @@ impl Seen {
         tip: u64,
     ) -> Result<Option<u64>, StoreError> {
         let Some(seen) = self.number else { return Ok(None) };
-        for number in (first..=seen.min(tip)).rev() {
-            let before = self.view.read_hash(reader, number).await?;
+        for number in (first..=seen.get().min(tip)).rev() {
+            let before = self.view.read_hash(reader, BlockNumber(number)).await?;
             if before.is_none() {
                 break;
             }
-            if before == now.read_hash(reader, number).await? {
+            if before == now.read_hash(reader, BlockNumber(number)).await? {
                 return Ok(Some(number));
             }
         }

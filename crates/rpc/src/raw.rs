@@ -9,8 +9,8 @@ use store::StoredBlock;
 pub(crate) fn block(block: &StoredBlock) -> Vec<u8> {
     let body = Body {
         transactions: block.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect(),
-        ommers: block.others.ommers.clone(),
-        withdrawals: block.others.withdrawals.clone(),
+        ommers: block.extras.ommers.clone(),
+        withdrawals: block.extras.withdrawals.clone(),
     };
     let body = body.encode();
     // A body is a list of the parts that follow the header in a block.

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::tx_position::TxOrdinal;
+
 /// A row that does not decode. The page's checksum held, so it was written wrongly or on purpose.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RowFault {
@@ -170,7 +172,7 @@ pub enum Corrupt {
         /// Which page.
         page: usize,
         /// Its first row.
-        ordinal: u64,
+        ordinal: TxOrdinal,
         /// How many rows it has.
         count: u64,
     },

@@ -34,6 +34,7 @@ mod row;
 mod row_set;
 mod tables;
 mod token;
+mod tx_position;
 
 pub use corrupt::{Corrupt, PageFault, RowFault};
 pub use file::block::BlockPlace;
@@ -51,3 +52,4 @@ pub use page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
 pub use row::Wanted;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};
+pub use tx_position::{TxIndex, TxOrdinal};

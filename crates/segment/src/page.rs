@@ -18,6 +18,7 @@ use crate::corrupt::{PageFault, RowFault};
 use crate::row::{ReceiptHead, RowContext, Senders, Wanted, decode_row};
 use crate::row_set::RowSlot;
 use crate::tables::Tables;
+use crate::tx_position::TxOrdinal;
 
 /// Another level would give other bytes, and so another version of the format.
 const ZSTD_LEVEL: i32 = 3;
@@ -298,7 +299,7 @@ pub struct RowsRoom {
 pub struct Rows<'a> {
     chain_id: Option<u64>,
     /// Which rows of the segment these are.
-    ordinals: Range<u64>,
+    ordinals: Range<TxOrdinal>,
     /// Gas used and logs in the first row's block before it.
     before: GasAndLogsBefore,
     ends: &'a [RowEnd],
@@ -316,7 +317,7 @@ impl<'a> Rows<'a> {
         inflater: &mut Inflater,
         page: &'a [u8],
         room: &'a mut RowsRoom,
-        ordinals: Range<u64>,
+        ordinals: Range<TxOrdinal>,
         has_receipts: bool,
         wanted: Wanted,
     ) -> Result<Self, PageFault> {
@@ -324,7 +325,7 @@ impl<'a> Rows<'a> {
         let (plain, beside) = inflater.open_into(page, plain)?;
         let mut cursor = Cursor::new(plain);
         let (row_count, [has_chain_id]) = read_marked(&mut cursor, "rows")?;
-        let expected = ordinals.end.saturating_sub(ordinals.start);
+        let expected = ordinals.end.checked_sub(ordinals.start).unwrap_or_default();
         if wide(row_count) != expected {
             return Err(RowFault::RowCount { found: wide(row_count), expected }.into());
         }
@@ -386,7 +387,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Which rows of the segment these are.
-    pub(crate) fn ordinals(&self) -> &Range<u64> {
+    pub(crate) fn ordinals(&self) -> &Range<TxOrdinal> {
         &self.ordinals
     }
 
@@ -575,16 +576,16 @@ mod tests {
             let [first, second, third] = &mut opened;
             let mut open =
                 |room, ordinals, wanted| Rows::open(inflater, &bytes, room, ordinals, true, wanted);
-            let rows = open(first, 7..8, Wanted::Receipt).unwrap();
+            let rows = open(first, TxOrdinal(7)..TxOrdinal(8), Wanted::Receipt).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, Some(before)));
-            assert_eq!(rows.ordinals(), &(7..8));
+            assert_eq!(rows.ordinals(), &(TxOrdinal(7)..TxOrdinal(8)));
             let receipt = ReceiptHead { gas_used: u64::MAX, log_count: 5 };
             assert_eq!(rows.receipts, Some(&[receipt][..]));
             assert_eq!(rows.payloads_of(0), 0..2);
-            let rows = open(second, 7..8, Wanted::Transaction).unwrap();
+            let rows = open(second, TxOrdinal(7)..TxOrdinal(8), Wanted::Transaction).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, None));
             assert_eq!((rows.tokens, rows.payloads_of(0)), (&[0][..], 0..2));
-            let fault = open(third, 7..7, Wanted::Receipt).unwrap_err();
+            let fault = open(third, TxOrdinal(7)..TxOrdinal(7), Wanted::Receipt).unwrap_err();
             assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }

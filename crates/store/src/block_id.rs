@@ -4,12 +4,13 @@
 //! Never knows: whether there is such a block.
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 
 /// A block by both its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockId {
     /// Its number.
-    pub number: u64,
+    pub number: BlockNumber,
     /// Its hash.
     pub hash: B256,
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
+use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
 use segment::lookup::{Position, Run, Subject};
 use segment::{
     Census, EncodedGroup, Encoder, SLOT_BLOCKS, SegmentWriter, Wanted, count_block, groups,
@@ -190,19 +190,19 @@ impl<'a> SegmentCheck<'a> {
     /// Proves the blocks of a group and finds all their hashes.
     pub fn examine(&self, group: BlockRange) -> Result<Examined, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let before = group.first().checked_sub(1);
+        let before = BlockNumber(group.first()).parent();
         let hash = match before {
             Some(number) => block_on(self.view.read_hash(&mut reader, number))?,
             None => None,
         };
         let start = match before.zip(hash) {
-            Some((number, hash)) => Start::After { number, hash },
+            Some((number, hash)) => Start::After { number: number.get(), hash },
             None => Start::At(group.first()),
         };
         let trusted = self.view.manifest().trusted();
         let mut verifier = Verifier::new(self.spec, &trusted, start);
         let mut blocks = Vec::new();
-        for number in group.first()..group.end() {
+        for number in group.numbers() {
             blocks.push(self.prove(&mut reader, &mut verifier, number)?);
         }
         let encoded = self
@@ -216,7 +216,7 @@ impl<'a> SegmentCheck<'a> {
         &self,
         reader: &mut Reader,
         verifier: &mut Verifier<'_>,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Verified<Block>, StoreError> {
         let stored = block_on(self.view.read_block(reader, number, Wanted::Receipt))?;
         let stored = stored.ok_or(StoreError::NotHeld { number })?;
@@ -244,8 +244,8 @@ impl<'a> SegmentCheck<'a> {
             |ordinal: u64| Position { slot, ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX) };
         let encodings: Vec<&[u8]> =
             block.transactions.iter().map(|tx| tx.encoded.as_ref()).collect();
-        let ordinals = self.open.segment.find_ordinals(number).unwrap_or_default();
-        let first = self.first_ordinal.saturating_add(ordinals.start);
+        let ordinals = self.open.segment.find_ordinals(BlockNumber(number)).unwrap_or_default();
+        let first = self.first_ordinal.saturating_add(ordinals.start.get());
         let transactions = keccak256_each(&encodings).into_iter().zip(first..);
         let transactions = transactions.map(|(hash, at)| (Subject::Transactions, hash, at));
         let own = (Subject::Blocks, block.hash, number % SLOT_BLOCKS);
@@ -272,7 +272,7 @@ impl Rebuild {
         let range = self.range;
         for (block, transaction_count) in examined.blocks.iter().zip(examined.transaction_counts())
         {
-            if is_counted(range, block.header.number) {
+            if is_counted(range, BlockNumber(block.header.number)) {
                 count_block(&mut self.census, block);
             }
             self.found.add(Found { block_count: 1, transaction_count, bytes: 0 });

@@ -1,7 +1,7 @@
 //! What can go wrong with a data folder.
 
 use alloy_primitives::B256;
-use chain::{BlockRange, Mismatch};
+use chain::{BlockNumber, BlockRange, Mismatch};
 use segment::lookup::{self, BuildError, MergeError};
 use segment::{PageFault, WriteFault};
 use thiserror::Error;
@@ -95,7 +95,7 @@ pub enum StoreError {
     #[error("block {number} is not held")]
     NotHeld {
         /// Which block.
-        number: u64,
+        number: BlockNumber,
     },
     /// Blocks could not be encoded.
     #[error("blocks {range}: {cause}")]
@@ -131,7 +131,7 @@ pub enum StoreError {
     #[error("block {number} is {found} in the head, but {sealed} was sealed")]
     Seam {
         /// The number.
-        number: u64,
+        number: BlockNumber,
         /// The head's hash.
         found: B256,
         /// The segment's.

@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
 use crate::limits::Limits;
 use crate::manifest::{RunEntry, SegmentEntry};
-use crate::read::{Blocking, LocalBytes, SegmentBytes, fetch};
+use crate::read::{Blocking, Inline, LocalBytes, SegmentBytes, block_on, fetch};
 use crate::reader::Reader;
 
 mod resident;
@@ -162,29 +162,37 @@ impl RunFile {
             return Ok(open);
         }
         let bytes = files.open_file(&self.entry.file_name)?;
-        let file_bytes = self.check_length(bytes.file_bytes())?;
-        let mut buffer = Vec::new();
-        let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
-        fetch(&*bytes, start..file_bytes, &mut buffer).await?;
-        let footer =
-            lookup::RunFooter::parse(&buffer, file_bytes).map_err(|it| self.corrupt(it))?;
-        fetch(&*bytes, footer.tail(), &mut buffer).await?;
-        let run = Run::parse(&buffer, file_bytes).map_err(|cause| self.corrupt(cause))?;
-        let listed = (self.entry.subject, self.entry.span);
-        if (run.subject(), run.span()) != listed {
-            let text = |(subject, span)| format!("{subject} of {span}");
-            let (found, expected) = (text((run.subject(), run.span())), text(listed));
-            let file = self.entry.file_name.clone();
-            return Err(StoreError::NotListed { file, what: "content", found, expected });
-        }
+        let run = open_run(&self.entry, &*bytes).await?;
         let bytes = reside(&files.run_room, bytes).await?;
         let verified = VerifiedBuckets::none_of(run.bucket_count());
         Ok(self.open.get_or_init(|| OpenRun { bytes, run, verified }))
     }
+}
 
-    fn check_length(&self, found: u64) -> Result<u64, StoreError> {
-        check_length(&self.entry.file_name, found, self.entry.bytes)
+/// Reads the tail of a run, and believes it if it is what the manifest lists.
+async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, StoreError> {
+    let file = || entry.file_name.clone();
+    let corrupt = |cause| StoreError::Lookup { file: file(), cause };
+    let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
+    let mut buffer = Vec::new();
+    let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
+    fetch(bytes, start..file_bytes, &mut buffer).await?;
+    let footer = lookup::RunFooter::parse(&buffer, file_bytes).map_err(corrupt)?;
+    fetch(bytes, footer.tail(), &mut buffer).await?;
+    let run = Run::parse(&buffer, file_bytes).map_err(corrupt)?;
+    let (found, expected) = ((run.subject(), run.span()), (entry.subject, entry.span));
+    if found != expected {
+        let text = |(subject, span)| format!("{subject} of {span}");
+        let (found, expected) = (text(found), text(expected));
+        return Err(StoreError::NotListed { file: file(), what: "content", found, expected });
     }
+    Ok(run)
+}
+
+/// The same for whoever builds runs, who waits for the disk.
+pub(crate) fn open_run_on(disk: &dyn Disk, entry: &RunEntry) -> Result<Run, StoreError> {
+    let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
+    block_on(open_run(entry, &bytes))
 }
 
 impl Files {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use chain::trust::Anchors;
-use chain::{Block, ChainSpec, Verified};
+use chain::{Block, BlockNumber, ChainSpec, Verified};
 use thiserror::Error;
 
 use crate::block_id::BlockId;
@@ -85,7 +85,7 @@ pub enum HeadError {
     #[error("block {number} ({hash}) has parent {found}, the block before it is {expected}")]
     ParentHash {
         /// The block.
-        number: u64,
+        number: BlockNumber,
         /// Its hash.
         hash: B256,
         /// The parent that it names.
@@ -99,9 +99,9 @@ pub enum HeadError {
         /// The block.
         hash: B256,
         /// Its number.
-        found: u64,
+        found: BlockNumber,
         /// The number that follows.
-        expected: u64,
+        expected: BlockNumber,
     },
     /// A block that is not on the canonical chain of the head, nor the one that it stands on.
     #[error("block {hash} is not canonical in the head, {}", canonical_text(*.number, *.canonical))]
@@ -109,7 +109,7 @@ pub enum HeadError {
         /// The block.
         hash: B256,
         /// Its number, if it was told.
-        number: Option<u64>,
+        number: Option<BlockNumber>,
         /// The canonical block of that number.
         canonical: Option<B256>,
     },
@@ -194,7 +194,7 @@ pub enum HeadError {
     )]
     Final {
         /// Its number.
-        number: u64,
+        number: BlockNumber,
         /// The block that was to become canonical.
         found: B256,
         /// The one that is final.
@@ -202,7 +202,7 @@ pub enum HeadError {
     },
 }
 
-fn canonical_text(number: Option<u64>, canonical: Option<B256>) -> String {
+fn canonical_text(number: Option<BlockNumber>, canonical: Option<B256>) -> String {
     match (number, canonical) {
         (Some(number), Some(hash)) => format!("its block {number} is {hash}"),
         (Some(number), None) => format!("it has no block {number}"),
@@ -246,7 +246,7 @@ impl Head {
     /// Number and hash of the block that the head stands on. `None` if it never had a block, or if
     /// its first one is genesis.
     #[must_use]
-    pub fn base(&self) -> Option<(u64, B256)> {
+    pub fn base(&self) -> Option<(BlockNumber, B256)> {
         self.view.base()
     }
 
@@ -374,7 +374,7 @@ impl Head {
     /// The blocks up to and including this canonical one are in segments now and leave the head, and
     /// so do side branches that do not descend from it. A block above the tip may be named too: the
     /// head is then empty and stands on it.
-    pub fn seal_below(&mut self, number: u64, hash: B256) -> Result<(), HeadError> {
+    pub fn seal_below(&mut self, number: BlockNumber, hash: B256) -> Result<(), HeadError> {
         match self.tree.sealed_below(number, hash)? {
             Some(next) => self.change(next, &[]),
             None => Ok(()),
@@ -388,12 +388,12 @@ impl Head {
     }
 
     /// The number of the lowest block, or of the first that may come. `None` if any may.
-    pub(crate) fn next_of_base(&self) -> Option<u64> {
+    pub(crate) fn next_of_base(&self) -> Option<BlockNumber> {
         self.tree.base().map(|base| base.next)
     }
 
     /// Drops every block; the first of the next ones is the child of this block.
-    pub fn stand_on(&mut self, number: u64, hash: B256) -> Result<(), HeadError> {
+    pub fn stand_on(&mut self, number: BlockNumber, hash: B256) -> Result<(), HeadError> {
         let base = Base { next: number.saturating_add(1), parent_hash: hash };
         self.change(Tree::on(base), &[])
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chain::trust::Anchors;
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 
 use crate::block_id::BlockId;
 use crate::disk::Disk;
@@ -39,7 +39,7 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
     let mut read = |number| block_on(view.read_sealed_hash(&mut reader, number));
     let mut seam = Seam::Above;
     for range in view.manifest().coverage() {
-        let number = range.last();
+        let number = BlockNumber(range.last());
         let meeting = tip.map_or(number, |tip| number.min(tip));
         let own = head.find_block(meeting).map(|block| (meeting, block.hash()));
         let base = head.base().filter(|(base, _)| range.contains(*base));
@@ -47,8 +47,9 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
             let sealed = read(number)?.ok_or(StoreError::NotHeld { number })?;
             if sealed != found {
                 let superseded = Superseded { number, found, sealed };
-                let hash = read(range.last())?.ok_or(StoreError::NotHeld { number })?;
-                return Ok(Seam::Superseded(superseded, BlockId { number: range.last(), hash }));
+                let number = BlockNumber(range.last());
+                let hash = read(number)?.ok_or(StoreError::NotHeld { number })?;
+                return Ok(Seam::Superseded(superseded, BlockId { number, hash }));
             }
         }
         if range.contains(next) {

@@ -13,7 +13,7 @@
 
 use std::collections::HashSet;
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use segment::lookup::{RunSpan, plan_runs};
 use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
 
@@ -108,8 +108,8 @@ pub fn plan_lookups(listed: &[Held]) -> Vec<RunSpan> {
 
 /// The slot of a block.
 #[must_use]
-pub fn slot_of(number: u64) -> u64 {
-    number / SLOT_BLOCKS
+pub fn slot_of(number: impl Into<BlockNumber>) -> u64 {
+    number.into().get() / SLOT_BLOCKS
 }
 
 /// The blocks of a slot; `None` past the last number.

@@ -55,12 +55,11 @@ mod writer;
 
 // What builders of segments need of the format, so that they need not know it.
 pub use segment::{
-    Census, GROUP_BLOCKS, SLOT_BLOCKS, Tables, YOUNG_SLOT_BLOCKS, count_block, counted_blocks,
-    groups, is_counted,
+    Census, GROUP_BLOCKS, SLOT_BLOCKS, YOUNG_SLOT_BLOCKS, count_block, counted_blocks, groups,
 };
 // What reads ask for and give back.
 pub use segment::{
-    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, Wanted,
+    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, TxIndex, Wanted,
 };
 
 pub use block_id::BlockId;

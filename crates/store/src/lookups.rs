@@ -10,13 +10,14 @@
 
 use std::collections::BTreeMap;
 
+use chain::BlockNumber;
 use segment::SLOT_BLOCKS;
 use segment::lookup::{
-    Entry, HashPrefix, Merge, MergeStep, Position, Run, RunBuilder, RunFooter, RunSpan, Side,
-    Subject,
+    Entry, HashPrefix, Merge, MergeStep, Position, RunBuilder, RunSpan, Side, Subject,
 };
 
 use crate::error::StoreError;
+use crate::files::open_run_on;
 use crate::layout::{join_ranges, overlap, plan_lookups, slot_of, slot_range};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::names::run_name;
@@ -184,7 +185,8 @@ impl<'a> Task<'a> {
                 }
             } else {
                 let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
-                let (.., to) = own.ok_or(StoreError::NotHeld { number: entry.range.first() })?;
+                let (.., to) =
+                    own.ok_or(StoreError::NotHeld { number: BlockNumber(entry.range.first()) })?;
                 *to = Some(first);
             }
             ordinal = ordinal.saturating_add(entry.transaction_count);
@@ -233,11 +235,12 @@ impl<'a> Task<'a> {
         let held = held.find(|entry| entry.subject == self.subject && entry.span == span);
         let Some(held) = held else {
             let number = span.first_slot().saturating_mul(SLOT_BLOCKS);
-            return Err(StoreError::NotHeld { number });
+            return Err(StoreError::NotHeld { number: BlockNumber(number) });
         };
-        let file = self.workshop.disk().read(&held.file_name, SLOT_RUN_BYTES_MAX)?;
+        let disk = &**self.workshop.disk();
+        let run = open_run_on(disk, held)?;
+        let file = disk.read(&held.file_name, SLOT_RUN_BYTES_MAX)?;
         let corrupt = |cause| StoreError::Lookup { file: held.file_name.clone(), cause };
-        let run = open_run(&file).map_err(corrupt)?;
         for bucket in 0..run.bucket_count() {
             let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
             for Entry { prefix, position } in
@@ -261,21 +264,14 @@ impl<'a> Task<'a> {
         left: &RunEntry,
         right: &RunEntry,
     ) -> Result<RunEntry, StoreError> {
-        let disk = self.workshop.disk();
-        let open = |entry: &RunEntry| {
-            let corrupt = |cause| StoreError::Lookup { file: entry.file_name.clone(), cause };
-            let start = entry.bytes.saturating_sub(segment::lookup::FOOTER_BYTES);
-            let footer = disk.read_range(&entry.file_name, start..entry.bytes)?;
-            let footer = RunFooter::parse(&footer, entry.bytes).map_err(corrupt)?;
-            let tail = disk.read_range(&entry.file_name, footer.tail())?;
-            Run::parse(&tail, entry.bytes).map_err(corrupt)
-        };
+        let disk = &**self.workshop.disk();
         let failed = |cause| StoreError::Merge {
             left: left.file_name.clone(),
             right: right.file_name.clone(),
             cause,
         };
-        let mut merge = Merge::new(open(left)?, open(right)?).map_err(failed)?;
+        let (left_run, right_run) = (open_run_on(disk, left)?, open_run_on(disk, right)?);
+        let mut merge = Merge::new(left_run, right_run).map_err(failed)?;
         let mut part = self.workshop.begin();
         let mut bytes = Vec::new();
         loop {
@@ -301,13 +297,6 @@ impl<'a> Task<'a> {
         part.rename(&file_name)?;
         Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
     }
-}
-
-/// A run file that is in memory.
-pub(crate) fn open_run(file: &[u8]) -> Result<Run, segment::lookup::CorruptRun> {
-    let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
-    let footer = RunFooter::parse(file, file_bytes)?;
-    Run::parse(slice(file, &footer.tail()), file_bytes)
 }
 
 /// The bytes of a range; none if the file ends before it, which is refused by its length.

@@ -15,8 +15,8 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
-use chain::BlockRange;
 use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
+use chain::{BlockNumber, BlockRange};
 use segment::lookup::{RunSpan, Subject};
 
 use crate::block_id::BlockId;
@@ -149,7 +149,7 @@ pub struct Edit {
     /// Files that leave.
     pub gone: BTreeSet<String>,
     /// What is above this number need not be held any more.
-    pub cut: Option<u64>,
+    pub cut: Option<BlockNumber>,
 }
 
 impl Manifest {
@@ -227,12 +227,12 @@ impl Manifest {
     /// The hashes of lost blocks, as far as they are known, lowest number first.
     #[must_use]
     pub fn lost_hashes(&self) -> impl DoubleEndedIterator<Item = BlockId> {
-        self.lost_hashes.iter().map(|(number, hash)| BlockId { number: *number, hash: *hash })
+        self.lost_hashes.iter().map(|(it, hash)| BlockId { number: BlockNumber(*it), hash: *hash })
     }
 
     /// The same manifest, which knows the hashes of these blocks too, as far as they are lost.
     pub(crate) fn with_lost_hashes(mut self, more: impl IntoIterator<Item = BlockId>) -> Self {
-        self.lost_hashes.extend(more.into_iter().map(|it| (it.number, it.hash)));
+        self.lost_hashes.extend(more.into_iter().map(|it| (it.number.get(), it.hash)));
         self.settle_lost();
         self
     }
@@ -325,8 +325,8 @@ impl Manifest {
 
     /// The segment that holds a block.
     #[must_use]
-    pub fn find_segment(&self, number: u64) -> Option<(usize, &SegmentEntry)> {
-        let after = self.segments.partition_point(|entry| entry.range.first() <= number);
+    pub fn find_segment(&self, number: BlockNumber) -> Option<(usize, &SegmentEntry)> {
+        let after = self.segments.partition_point(|entry| entry.range.first() <= number.get());
         let position = after.checked_sub(1)?;
         let entry = self.segments.get(position)?;
         entry.range.contains(number).then_some((position, entry))
@@ -360,7 +360,8 @@ impl Manifest {
             let mut settled = (first == 0).then_some(U256::ZERO);
             // One that was told for a block which begins no segment any more cannot be compared.
             let begins = |number: u64| {
-                self.find_segment(number).is_some_and(|(_, it)| it.range.first() == number)
+                self.find_segment(BlockNumber(number))
+                    .is_some_and(|(_, it)| it.range.first() == number)
             };
             let told = told.iter().filter(|(number, _)| range.contains(*number) && begins(*number));
             for (number, found) in told {
@@ -446,10 +447,11 @@ impl Manifest {
             }
         }
         if let Some(cut) = edit.cut {
-            next.anchors.retain(|number, _| *number <= cut);
-            next.epochs.retain(|_, last| *last <= cut);
-            let below =
-                |range: &BlockRange| BlockRange::from_ends(range.first(), range.last().min(cut));
+            next.anchors.retain(|number, _| *number <= cut.get());
+            next.epochs.retain(|_, last| *last <= cut.get());
+            let below = |range: &BlockRange| {
+                BlockRange::from_ends(range.first(), range.last().min(cut.get()))
+            };
             next.lost = next.lost.iter().filter_map(below).collect();
             next.settle_lost();
         }
@@ -480,7 +482,7 @@ impl Manifest {
                 after.iter().any(|held| held.first() <= range.first() && range.end() <= held.end())
             };
             let below = |range: BlockRange| match edit.cut {
-                Some(cut) => BlockRange::from_ends(range.first(), range.last().min(cut)),
+                Some(cut) => BlockRange::from_ends(range.first(), range.last().min(cut.get())),
                 None => Some(range),
             };
             if let Some(lost) = before.into_iter().filter_map(below).find(|it| !is_kept(it)) {

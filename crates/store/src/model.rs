@@ -12,6 +12,7 @@ mod compare;
 mod dice;
 mod directed;
 mod rewinds;
+mod runs;
 mod script;
 mod shelf;
 mod slots;

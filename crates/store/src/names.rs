@@ -76,7 +76,7 @@ pub(crate) fn is_segment_name(name: &str) -> bool {
 /// is none of ours.
 pub(crate) fn segment_range(name: &str) -> Option<BlockRange> {
     let ends = name.strip_prefix(SEGMENT_BEGIN).filter(|_| is_segment_name(name))?;
-    let mut ends = ends.split('-').map(|end| end.parse().ok());
+    let mut ends = ends.split('-').map(|end| end.parse::<u64>().ok());
     let range = BlockRange::from_ends(ends.next()??, ends.next()??)?;
     (slot_of(range.first()) == slot_of(range.last())).then_some(range)
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, TrustStatus};
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use segment::lookup::HashPrefix;
 
 use crate::check::{Examined, Rebuild, SegmentCheck};
@@ -320,7 +320,7 @@ impl Repair {
         let mut anchors = Vec::new();
         let known = self.before.iter().flat_map(Manifest::anchors);
         for anchor in facts.anchors.iter().copied().chain(known) {
-            match self.hash_of(anchor.number)? {
+            match self.hash_of(BlockNumber(anchor.number))? {
                 Some(held) if held == anchor.hash => anchors.push(anchor),
                 Some(trusted) => {
                     return Err(ManifestConflict::Anchor { refused: anchor, trusted }.into());
@@ -353,7 +353,7 @@ impl Repair {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         for held in self.view.manifest().segments() {
             let Some(shared) = overlap(held.range, entry.range) else { continue };
-            let number = shared.last();
+            let number = BlockNumber(shared.last());
             let found = match block_on(own.read_hash(&mut reader, number)) {
                 Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
                 Err(error) => return Ok(format!("it cannot be read ({error}); {}", passed.reason)),
@@ -408,7 +408,7 @@ impl Repair {
         }
     }
 
-    fn hash_of(&self, number: u64) -> Result<Option<B256>, StoreError> {
+    fn hash_of(&self, number: BlockNumber) -> Result<Option<B256>, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         block_on(self.view.read_hash(&mut reader, number))
     }
@@ -446,7 +446,7 @@ impl Repair {
     fn read_keys(&self, range: BlockRange) -> Result<SegmentKeys, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut keys = SegmentKeys::default();
-        for number in range.first()..range.end() {
+        for number in range.numbers() {
             let block = block_on(self.view.read_hashes(&mut reader, number))?;
             let block = block.ok_or(StoreError::NotHeld { number })?;
             keys.blocks.push(HashPrefix::of(&block.header.hash));

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use chain::BlockRange;
 use chain::trust::TrustStatus;
+use chain::{BlockNumber, BlockRange};
 use segment::PartBytes;
 
 use crate::block_id::BlockId;
@@ -128,7 +128,7 @@ impl Stat {
             lost: view.lost(),
             tip,
             finalized,
-            head: view.head_run(u64::MAX).map(|run| run.range),
+            head: view.head_run(BlockNumber::MAX).map(|run| run.range),
             block_count: sum(coverage.iter().map(BlockRange::count)),
             transaction_count: sum(manifest.segments().iter().map(|it| it.transaction_count))
                 .saturating_add(head_transactions(view)),
@@ -147,7 +147,7 @@ impl Stat {
 async fn block_id(
     view: &View,
     reader: &mut Reader,
-    number: Option<u64>,
+    number: Option<BlockNumber>,
 ) -> Result<Option<BlockId>, StoreError> {
     let Some(number) = number else { return Ok(None) };
     let hash = view.read_hash(reader, number).await?;

@@ -14,7 +14,8 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::{Files, LocalFiles};
 use crate::finality::Finality;
-use crate::head::{HeadView, Recovery};
+use crate::genesis_file::read_recorded_genesis;
+use crate::head::{HeadView, Recovery, has_log};
 use crate::head_reader::HeadReader;
 use crate::limits::Limits;
 use crate::manifest::Manifest;
@@ -171,6 +172,27 @@ impl Store {
         }
         self.show(Arc::new(view.with_manifest(manifest)));
         Ok(true)
+    }
+
+    /// Where the folder is, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.disk.place()
+    }
+
+    /// The genesis.json that the folder keeps, if it is the one that its manifest records. A writer
+    /// beside us may replace both: then the folder is looked at again.
+    pub fn read_genesis(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let read = || read_recorded_genesis(&*self.disk, self.view().manifest());
+        match read() {
+            Err(StoreError::GenesisFile { .. }) if self.refresh()? => read(),
+            found => found,
+        }
+    }
+
+    /// Whether the folder has a log of a head, also if it shows no block of it.
+    pub fn has_head_log(&self) -> Result<bool, StoreError> {
+        Ok(has_log(&*self.disk)?)
     }
 
     /// Looks whether the folder is still there: for whoever has its writer, and knows what it holds.

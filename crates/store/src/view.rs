@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256, keccak256};
 use chain::trust::{ProvenRun, TrustStatus};
-use chain::{BlockRange, Candidate, decode_header};
+use chain::{BlockNumber, BlockRange, Candidate, decode_header};
 use segment::lookup::{Position, Positions, Subject};
-use segment::{BlockExtras, BlockPlace, SLOT_BLOCKS, Wanted};
+use segment::{BlockExtras, BlockPlace, SLOT_BLOCKS, TxIndex, TxOrdinal, Wanted};
 
 use crate::block_id::BlockId;
 use crate::error::StoreError;
@@ -52,13 +52,13 @@ pub struct View {
     /// What the writer was told, if it follows somebody.
     finality: Finality,
     /// Found out when it is first asked.
-    finalized: OnceLock<Option<u64>>,
+    finalized: OnceLock<Option<BlockNumber>>,
 }
 
 /// A block of a segment whose rows are still to be read.
 struct FetchedBlock {
     header: StoredHeader,
-    others: BlockExtras,
+    extras: BlockExtras,
     file: Arc<SegmentFile>,
     open: Arc<OpenSegment>,
     rows: BlockPlace,
@@ -175,12 +175,12 @@ impl View {
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
     #[must_use]
     pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        self.manifest.statuses_with(self.head_run(u64::MAX))
+        self.manifest.statuses_with(self.head_run(BlockNumber::MAX))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
     #[must_use]
-    pub fn head_run(&self, last: u64) -> Option<ProvenRun> {
+    pub fn head_run(&self, last: BlockNumber) -> Option<ProvenRun> {
         let blocks = self.head.blocks();
         let count = blocks.partition_point(|block| block.number() <= last);
         let blocks = blocks.get(..count)?;
@@ -197,14 +197,14 @@ impl View {
 
     /// The number of the highest block.
     #[must_use]
-    pub fn tip(&self) -> Option<u64> {
-        self.coverage().last().map(BlockRange::last)
+    pub fn tip(&self) -> Option<BlockNumber> {
+        self.coverage().last().map(|range| BlockNumber(range.last()))
     }
 
     /// The number of the newest block that is not expected to change: what the writer was told, and
     /// whatever is final.
     #[must_use]
-    pub fn safe(&self) -> Option<u64> {
+    pub fn safe(&self) -> Option<BlockNumber> {
         canonical(self.finality.safe, &self.head, &self.manifest).max(self.finalized())
     }
 
@@ -212,26 +212,27 @@ impl View {
     /// is sealed. In a store that follows nobody it is the last of the highest range, unless nothing
     /// says that this range is of the chain.
     #[must_use]
-    pub fn finalized(&self) -> Option<u64> {
+    pub fn finalized(&self) -> Option<BlockNumber> {
         *self.finalized.get_or_init(|| {
             let told = canonical(self.finality.finalized, &self.head, &self.manifest);
             if told.is_some() {
-                return told.max(self.manifest.segments().last().map(|entry| entry.range.last()));
+                let sealed = self.manifest.segments().last();
+                return told.max(sealed.map(|entry| BlockNumber(entry.range.last())));
             }
             let (range, status) = self.manifest.statuses().into_iter().next_back()?;
-            (status != TrustStatus::Unanchored).then_some(range.last())
+            (status != TrustStatus::Unanchored).then_some(BlockNumber(range.last()))
         })
     }
 
     /// The file that holds a block; for messages.
     #[must_use]
-    pub fn file_of(&self, number: u64) -> String {
+    pub fn file_of(&self, number: BlockNumber) -> String {
         let entry = self.manifest.find_segment(number);
         entry.map_or_else(|| "head".to_owned(), |(_, entry)| entry.file_name.clone())
     }
 
     /// The head's block of this number, unless a segment has the receipts that the head's lacks.
-    fn head_block(&self, number: u64) -> Option<&Arc<HeadBlock>> {
+    fn head_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
         let block = self.head.find_block(number)?;
         if block.block().receipts.is_some() {
             return Some(block);
@@ -244,7 +245,7 @@ impl View {
     pub async fn read_header(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<StoredHeader>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredHeader::of_head(block)));
@@ -257,7 +258,7 @@ impl View {
     pub async fn read_hash(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<B256>, StoreError> {
         if let Some(block) = self.head.find_block(number) {
             return Ok(Some(block.hash()));
@@ -269,11 +270,11 @@ impl View {
     pub(crate) async fn read_sealed_hash(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<B256>, StoreError> {
         // Known without a read where a segment ends.
         let entry = self.manifest.find_segment(number).map(|(_, entry)| entry);
-        if let Some(entry) = entry.filter(|entry| entry.range.last() == number) {
+        if let Some(entry) = entry.filter(|entry| entry.range.last() == number.get()) {
             return Ok(Some(entry.last_hash));
         }
         let open = self.open_at(reader, number).await?;
@@ -284,66 +285,66 @@ impl View {
     pub async fn read_block(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
         wanted: Wanted,
     ) -> Result<Option<StoredBlock>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredBlock::of_head(block)));
         }
         let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
-        let FetchedBlock { header, others, file, open, rows } = block;
+        let FetchedBlock { header, extras, file, open, rows } = block;
         let Reader { inflater, page, .. } = reader;
         let rows = open.segment.read_block(inflater, &rows, page, wanted);
         let rows = rows.map_err(|cause| file.corrupt(cause))?;
-        Ok(Some(StoredBlock { header, others, rows }))
+        Ok(Some(StoredBlock { header, extras, rows }))
     }
 
     /// A whole block with the hashes of its transactions.
     pub async fn read_hashes(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<HashedBlock>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(HashedBlock::of_head(block)));
         }
         let Some(block) = self.fetch_block(reader, number).await? else { return Ok(None) };
-        let FetchedBlock { header, others, file, open, rows } = block;
+        let FetchedBlock { header, extras, file, open, rows } = block;
         let Reader { inflater, page, .. } = reader;
         let hashes = open.segment.read_hashes(inflater, &rows, page);
         let hashes = hashes.map_err(|cause| file.corrupt(cause))?;
-        Ok(Some(HashedBlock { header, others, hashes }))
+        Ok(Some(HashedBlock { header, extras, hashes }))
     }
 
     /// A block of a segment, but for its rows, whose bytes are then the reader's page.
     async fn fetch_block(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<FetchedBlock>, StoreError> {
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
         let Some(header) = self.header_in(reader, &file, &open, number).await? else {
             return Ok(None);
         };
-        let (Some(others), Some(rows)) =
-            (open.segment.find_others(number), open.segment.find_block(number))
+        let (Some(extras), Some(rows)) =
+            (open.segment.find_extras(number), open.segment.find_block(number))
         else {
             return Ok(None);
         };
-        self.fetch(reader, &open, others.range.clone()).await?;
-        let others = open
+        self.fetch(reader, &open, extras.range.clone()).await?;
+        let extras = open
             .segment
-            .read_others(&mut reader.inflater, &others, &reader.page, number)
+            .read_extras(&mut reader.inflater, &extras, &reader.page, number)
             .map_err(|cause| file.corrupt(cause))?;
         self.fetch(reader, &open, rows.range.clone()).await?;
-        Ok(Some(FetchedBlock { header, others, file, open, rows }))
+        Ok(Some(FetchedBlock { header, extras, file, open, rows }))
     }
 
     /// A block as a source would give it, to be proven again or handed on.
     pub async fn read_candidate(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<Candidate>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(block.block().to_candidate()));
@@ -359,8 +360,8 @@ impl View {
     pub async fn read_transaction(
         &self,
         reader: &mut Reader,
-        number: u64,
-        index: u64,
+        number: BlockNumber,
+        index: TxIndex,
         wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(block) = self.head_block(number) {
@@ -368,7 +369,7 @@ impl View {
         }
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
         let ordinals = open.segment.find_ordinals(number).unwrap_or_default();
-        let ordinal = ordinals.start.checked_add(index).filter(|it| ordinals.contains(it));
+        let ordinal = ordinals.start.at(index).filter(|it| ordinals.contains(it));
         let Some(ordinal) = ordinal else { return Ok(None) };
         self.row_in(reader, &file, &open, ordinal, wanted).await
     }
@@ -381,8 +382,7 @@ impl View {
         wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(place) = self.head.find_tx(&hash) {
-            let index = u64::try_from(place.index).unwrap_or(u64::MAX);
-            return self.read_transaction(reader, place.number, index, wanted).await;
+            return self.read_transaction(reader, place.number, place.index, wanted).await;
         }
         for run in self.runs_of(Subject::Transactions) {
             for position in self.probe(reader, run, hash).await? {
@@ -404,13 +404,14 @@ impl View {
         &self,
         reader: &mut Reader,
         hash: B256,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<BlockNumber>, StoreError> {
         if let Some(block) = self.head.find_block_by_hash(&hash) {
             return Ok(Some(block.number()));
         }
         for run in self.runs_of(Subject::Blocks) {
             for Position { slot, ordinal } in self.probe(reader, run, hash).await? {
-                let number = slot.saturating_mul(SLOT_BLOCKS).saturating_add(ordinal.into());
+                let first = BlockNumber(slot.saturating_mul(SLOT_BLOCKS));
+                let number = first.saturating_add(ordinal.into());
                 if self.read_hash(reader, number).await? == Some(hash) {
                     return Ok(Some(number));
                 }
@@ -423,9 +424,9 @@ impl View {
     pub async fn difficulty_before(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<U256>, StoreError> {
-        if number == 0 {
+        if number == BlockNumber(0) {
             return Ok(Some(U256::ZERO));
         }
         let own = self.manifest.find_segment(number);
@@ -434,8 +435,10 @@ impl View {
             return Ok(None);
         };
         let Some(mut sum) = self.manifest.difficulty_before(entry) else { return Ok(None) };
-        for before in entry.range.first()..number {
-            let Some(header) = self.read_header(reader, before).await? else { return Ok(None) };
+        for before in entry.range.first()..number.get() {
+            let Some(header) = self.read_header(reader, BlockNumber(before)).await? else {
+                return Ok(None);
+            };
             let Ok(header) = decode_header(&header.rlp) else { return Ok(None) };
             sum = sum.saturating_add(header.difficulty);
         }
@@ -494,7 +497,7 @@ impl View {
     }
 
     /// The segment with an ordinal of a slot, and the ordinal inside that segment.
-    fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, u64)> {
+    fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, TxOrdinal)> {
         let asked = (position.slot, u64::from(position.ordinal));
         let after = self.begins.partition_point(|begin| *begin <= asked);
         // Segments without transactions begin where the next one does: the last has it.
@@ -502,13 +505,13 @@ impl View {
         let (slot, first) = *self.begins.get(place)?;
         let file = self.segments.get(place).filter(|_| slot == position.slot)?;
         let ordinal = u64::from(position.ordinal).checked_sub(first)?;
-        (ordinal < file.entry.transaction_count).then_some((file, ordinal))
+        (ordinal < file.entry.transaction_count).then_some((file, TxOrdinal(ordinal)))
     }
 
     async fn open_at(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<(Arc<SegmentFile>, Arc<OpenSegment>)>, StoreError> {
         let found = self.manifest.find_segment(number);
         let Some(file) = found.and_then(|(position, _)| self.segments.get(position)) else {
@@ -522,7 +525,7 @@ impl View {
         reader: &mut Reader,
         file: &SegmentFile,
         open: &OpenSegment,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<Option<StoredHeader>, StoreError> {
         let Some(place) = open.segment.find_header(number) else { return Ok(None) };
         self.fetch(reader, open, place.range.clone()).await?;
@@ -548,7 +551,7 @@ impl View {
         reader: &mut Reader,
         file: &SegmentFile,
         open: &OpenSegment,
-        ordinal: u64,
+        ordinal: TxOrdinal,
         wanted: Wanted,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
@@ -583,7 +586,7 @@ impl View {
 }
 
 /// The number of a block if it is canonical here: in the head with this hash, or sealed.
-fn canonical(told: Option<BlockId>, head: &HeadView, manifest: &Manifest) -> Option<u64> {
+fn canonical(told: Option<BlockId>, head: &HeadView, manifest: &Manifest) -> Option<BlockNumber> {
     let BlockId { number, hash } = told?;
     match head.find_block(number) {
         Some(block) => (block.hash() == hash).then_some(number),

@@ -8,21 +8,22 @@ mod drafting;
 mod head;
 mod rewind;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Anchors, Epoch};
-use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
-use segment::{Census, GROUP_BLOCKS, Tables, count_block, is_counted};
+use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
+use segment::{count_block, counted_blocks, groups};
 
-use crate::draft::{Draft, NewSegment};
+use crate::draft::NewSegment;
 use crate::error::StoreError;
 use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{Held, cut, overlap, plan_unmerged};
+use crate::layout::{Held, overlap, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
@@ -164,41 +165,38 @@ impl Writer {
         self.drafting.plan(arriving)
     }
 
-    /// Begins a segment with the tables that its counted blocks gave.
-    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
-        self.drafting.begin(held, tables)
-    }
-
     /// Builds a segment on this thread. `block` gives the blocks that arrive; all others are read
     /// from the folder and proven again, and so are those that arrive without receipts where the
     /// folder has them.
     pub fn build(
         &self,
         held: Held,
-        block: &dyn Fn(u64) -> Option<Verified<Block>>,
+        block: &dyn Fn(BlockNumber) -> Option<Verified<Block>>,
     ) -> Result<NewSegment, StoreError> {
         let view = self.view();
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let reader = RefCell::new(Reader::new().map_err(StoreError::Reader)?);
         let is_enough = |block: &Verified<Block>| block.receipts.is_some() || !held.has_receipts;
-        let mut get = |number| match block(number).filter(is_enough) {
+        let get = |number| match block(number).filter(is_enough) {
             Some(block) => Ok(block),
-            None => self.read_proven(&view, &mut reader, number, held.has_receipts),
+            None => self.read_proven(&view, &mut reader.borrow_mut(), number, held.has_receipts),
         };
-        let mut census = Census::default();
-        for number in held.range.first()..held.range.end() {
-            if is_counted(held.range, number) {
-                let block = get(number)?;
-                count_block(&mut census, &block);
-            }
-        }
-        let mut draft = self.begin(held, census.into_tables())?;
-        for group in cut(held.range, GROUP_BLOCKS) {
-            let blocks = (group.first()..group.end()).map(&mut get);
-            let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
-            let group = draft.encoder().encode(&blocks)?;
-            draft.push(group)?;
-        }
-        draft.finish()
+        self.drafting.build(
+            held,
+            |census| {
+                counted_blocks(held.range).try_for_each(|number| {
+                    let block = get(number)?;
+                    count_block(census, &block);
+                    Ok(())
+                })
+            },
+            |draft| {
+                groups(held.range).try_for_each(|group| {
+                    let blocks = group.numbers().map(&get);
+                    let group = draft.encoder().encode(&blocks.collect::<Result<Vec<_>, _>>()?)?;
+                    draft.push(group)
+                })
+            },
+        )
     }
 
     /// A block of the folder, proven by itself.
@@ -206,7 +204,7 @@ impl Writer {
         &self,
         view: &View,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
         has_receipts: bool,
     ) -> Result<Verified<Block>, StoreError> {
         let mut candidate =
@@ -214,32 +212,32 @@ impl Writer {
         if !has_receipts {
             candidate.receipts = None;
         }
-        Verifier::new(&self.spec, &Anchors::none(), Start::At(number))
+        Verifier::new(&self.spec, &Anchors::none(), Start::At(number.get()))
             .verify(candidate)
             .map_err(|mismatch| StoreError::Block { file: view.file_of(number), mismatch })
     }
 
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
-    pub fn commit(&mut self, new: Vec<NewSegment>, told: CommitFacts) -> Result<(), StoreError> {
-        self.commit_cut(new, told, None, Vec::new())
+    pub fn commit(&mut self, new: Vec<NewSegment>, facts: CommitFacts) -> Result<(), StoreError> {
+        self.commit_cut(new, facts, None, Vec::new())
     }
 
     /// The same with lookup runs that were built beforehand: little is left to do here.
     pub fn commit_prepared(
         &mut self,
         prepared: PreparedSegments,
-        told: CommitFacts,
+        facts: CommitFacts,
     ) -> Result<(), StoreError> {
-        self.commit_cut(prepared.segments, told, None, prepared.runs)
+        self.commit_cut(prepared.segments, facts, None, prepared.runs)
     }
 
     /// The same, and all that is above a number goes.
     fn commit_cut(
         &mut self,
         new: Vec<NewSegment>,
-        told: CommitFacts,
-        cut: Option<u64>,
+        facts: CommitFacts,
+        cut: Option<BlockNumber>,
         prepared: Vec<PreparedRun>,
     ) -> Result<(), StoreError> {
         let view = self.view();
@@ -259,7 +257,7 @@ impl Writer {
         let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
             before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
         let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();
-        let mut network = told.network;
+        let mut network = facts.network;
         network.chain_id = network.chain_id.or(new.iter().find_map(|segment| segment.chain_id));
         let mut keys: BTreeMap<String, SegmentKeys> = BTreeMap::new();
         let (mut segments, mut parts) = (Vec::new(), Vec::new());
@@ -292,9 +290,9 @@ impl Writer {
         drop(unused);
         let edit = Edit {
             network,
-            anchors: told.anchors,
-            epochs: told.epochs,
-            difficulties: told.difficulty.into_iter().collect(),
+            anchors: facts.anchors,
+            epochs: facts.epochs,
+            difficulties: facts.difficulty.into_iter().collect(),
             segments,
             runs: runs.built,
             gone,

@@ -134,6 +134,6 @@ impl<'a> Asked<'a> {
             let answer: Value = serde_json::from_slice(&answer)?;
             keys_of(&answer).with_context(|| format!("block {number}: {answer}"))
         };
-        (0..=tip).map(read).collect()
+        (0..=tip.get()).map(read).collect()
     }
 }

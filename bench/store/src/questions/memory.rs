@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use chain::{BlockRange, SplitMix64};
+use chain::{BlockNumber, BlockRange, SplitMix64};
 use ingest::pool::threads_default;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Limits, Reader, Wanted};
+use store::{Limits, Reader, TxIndex, Wanted};
 
 use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, FigureUnit, Goal, ratio};
@@ -123,7 +123,7 @@ pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
     match arguments.as_slice() {
         [IMPORT, file, folder] => Some(import(file.as_ref(), folder.as_ref(), None)),
         [IMPORT, file, folder, first, last] => {
-            let ends = (first.parse().ok(), last.parse().ok());
+            let ends = (first.parse::<u64>().ok(), last.parse::<u64>().ok());
             let blocks =
                 ends.0.zip(ends.1).and_then(|(first, last)| BlockRange::from_ends(first, last));
             Some(import(file.as_ref(), folder.as_ref(), blocks))
@@ -153,12 +153,13 @@ fn hold(folder: &Path) -> Result<Value> {
     let mut transaction_count = 0_u64;
     for range in view.coverage() {
         for number in range.first()..range.end() {
-            let block = block_on(view.read_block(&mut reader, number, Wanted::Receipt))?
-                .context("a block")?;
+            let block =
+                block_on(view.read_block(&mut reader, BlockNumber(number), Wanted::Receipt))?
+                    .context("a block")?;
             for hash in block.rows.hashes() {
                 let found = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt))?;
                 let found = found.with_context(|| format!("{hash} is not found"))?;
-                ensure!(found.block.number == number, "{hash} is elsewhere");
+                ensure!(found.block.number == BlockNumber(number), "{hash} is elsewhere");
                 transaction_count += 1;
             }
         }
@@ -183,8 +184,8 @@ fn visit(folder: &Path) -> Result<Value> {
         let pick = usize::try_from(SplitMix64::at(index))?.checked_rem(segments.len());
         let entry = segments.get(pick.context("no segment")?).context("a segment")?;
         // The first block of a chain has no transactions.
-        for number in entry.range.first().. {
-            let found = view.read_transaction(&mut reader, number, 0, Wanted::Transaction);
+        for number in (entry.range.first()..).map(BlockNumber) {
+            let found = view.read_transaction(&mut reader, number, TxIndex(0), Wanted::Transaction);
             if block_on(found).with_context(|| format!("block {number}"))?.is_some() {
                 break;
             }

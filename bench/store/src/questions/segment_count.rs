@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
 use anyhow::{Context as _, Result, bail, ensure};
-use chain::{BlockRange, ChainSpec, SplitMix64};
+use chain::{BlockNumber, BlockRange, ChainSpec, SplitMix64};
 use ingest::archive::{ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
@@ -228,7 +228,7 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
     let each = |method: &str, params: &dyn Fn(&Key) -> serde_json::Value| -> Vec<Vec<u8>> {
         picks.iter().map(|key| body(method, params(key))).collect()
     };
-    let number = |key: &Key| format!("{:#x}", key.number);
+    let number = |key: &Key| format!("{:#x}", key.number.get());
     let hashes: Vec<B256> = picks.iter().map(|key| key.hash).collect();
     let absent = (0..).map(|index| B256::from(U256::from(SplitMix64::at(index)) << 192));
     let absent: Vec<B256> =
@@ -236,7 +236,7 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
     ensure!(picks.len() == reads, "too few transactions to ask for");
     let unknown = absent.iter().map(|hash| body("eth_getTransactionByHash", json!([hash])));
     let probes = Some((Subject::Transactions, &*hashes));
-    let at = |key: &Key| json!([number(key), format!("{:#x}", key.index)]);
+    let at = |key: &Key| json!([number(key), format!("{:#x}", key.index.get())]);
     let unknown = StoreQuestion {
         name: "segments_unknown",
         text: "eth_getTransactionByHash of an unknown hash, all runs probed",
@@ -374,7 +374,9 @@ fn read_range(file: &File, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()
 fn commits(folders: &[&BenchFolder; 2], file: &ArchiveFile, first: u64) -> Result<[Figure; 2]> {
     let blocks = read_proven(file)?;
     let range = BlockRange::from_count(first, YOUNG_SLOT_BLOCKS).context("a range of blocks")?;
-    let find = |number: u64| blocks.iter().find(|block| block.header.number == number).cloned();
+    let find = |number: BlockNumber| {
+        blocks.iter().find(|block| block.header.number == number.get()).cloned()
+    };
     let (mut committing, mut looking) = ([Duration::ZERO; 2], [Duration::ZERO; 2]);
     for (index, folder) in folders.iter().enumerate() {
         let reader = open(folder)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::{Bloom, keccak256};
 use anyhow::{Context as _, Result, ensure};
+use chain::BlockNumber;
 use store::read::block_on;
 use store::{Reader, StoredBlock, StoredTransaction, View, Wanted};
 
@@ -121,7 +122,7 @@ impl<'a> WarmReads<'a> {
     }
 
     fn read_block(&mut self, number: u64, wanted: Wanted) -> Result<StoredBlock> {
-        let block = block_on(self.view.read_block(&mut self.reader, number, wanted))?;
+        let block = block_on(self.view.read_block(&mut self.reader, BlockNumber(number), wanted))?;
         block.with_context(|| format!("block {number} is not there"))
     }
 
@@ -130,7 +131,7 @@ impl<'a> WarmReads<'a> {
     fn check_receipts(&mut self) -> Result<()> {
         for keys in nearest_blocks(self.keys, BLOCK_TRANSACTIONS, BLOCKS_MAX) {
             let Some(first) = keys.first() else { continue };
-            let block = self.read_block(first.number, Wanted::Receipt)?;
+            let block = self.read_block(first.number.get(), Wanted::Receipt)?;
             let hashes = block.rows.hashes();
             ensure!(hashes.iter().eq(keys.iter().map(|key| &key.hash)), "other hashes");
             let sum = receipt_blooms(&block)?.into_iter().fold(Bloom::ZERO, |sum, one| sum | one);
@@ -147,13 +148,14 @@ impl<'a> WarmReads<'a> {
     fn blocks(&mut self) -> Result<[Figure; 2]> {
         let nearest = nearest_blocks(self.keys, BLOCK_TRANSACTIONS, BLOCKS_MAX);
         let size = nearest.first().map_or(0, |block| block.len());
-        let numbers: Vec<u64> = nearest.iter().filter_map(|it| Some(it.first()?.number)).collect();
+        let numbers: Vec<BlockNumber> =
+            nearest.iter().filter_map(|it| Some(it.first()?.number)).collect();
         let turns = BLOCK_READS.div_ceil(numbers.len().max(1));
         let mut timed = |has_blooms: bool| {
             let time = least_cpu(ROUNDS, || -> Result<()> {
                 for number in (0..turns).flat_map(|_| &numbers) {
                     let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
-                    let block = self.read_block(*number, wanted)?;
+                    let block = self.read_block((*number).get(), wanted)?;
                     ensure!(black_box(block.rows.hashes()).len() == size, "other rows");
                     if has_blooms {
                         black_box(receipt_blooms(&block)?);

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use chain::BlockRange;
 use chain::trust::{Anchor, Anchors};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
+use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, Imported};
 use ingest::pool::threads_default;
 use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
@@ -20,7 +21,6 @@ use crate::chain_choice;
 use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, told};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
-use crate::folder_chain::FolderChain;
 use crate::output::{counted, print_lines};
 use crate::priority::give_way;
 use crate::progress::{ByBlock, Watch, per_second};
@@ -33,15 +33,20 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;
-    let ask = || runtime.block_on(args.upstream.ask_spec(&*args.upstream.unknown_nodes()?));
-    let chain = FolderChain::choose_or_ask(&args.chain, found.as_ref(), ask)?;
-    let nodes = args.upstream.nodes(&chain.spec)?;
+    let held = found.as_ref().map(DataFolder::store);
+    let chain = if let Some(chain) = chain_choice::folder_chain(&args.chain, held)? {
+        chain
+    } else {
+        let nodes = args.upstream.unknown_nodes()?;
+        FolderChain::of(runtime.block_on(args.upstream.ask_spec(&nodes))?)
+    };
+    let nodes = args.upstream.nodes(chain.spec())?;
     // Before any node is asked: whoever else writes to the folder is told at once.
     let opened = found.is_some().then(|| open(&path, &chain)).transpose()?;
     let wanted = wanted(args, opened.as_ref().map(Writer::view).as_deref())?;
     runtime.block_on(nodes.introduce())?;
     let finalized = runtime.block_on(args.upstream.fetch_final(&nodes))?;
-    let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
+    let anchors = chain_choice::anchors(chain.spec(), &args.chain.anchors, None)?;
     let anchors = runtime.block_on(with_finalized(anchors, &nodes, finalized));
     let left = left(wanted, finalized.number);
     let last = wanted.last().min(finalized.number);
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&mut writer)?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
-    resume_merges(&mut writer, &chain.spec, threads);
+    resume_merges(&mut writer, chain.spec(), threads);
     let units = plan_units(wanted, writer.view().coverage_receipts(), &anchors);
     let total = units.iter().map(|unit| unit.range.count()).sum();
     let watch = Watch::blocks("backfilling", total);
@@ -63,7 +68,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
         drafting: writer.drafting(),
         upstreams: nodes,
         runtime: runtime.handle().clone(),
-        spec: &chain.spec,
+        spec: chain.spec(),
         anchors: &anchors,
         settings: BackfillSettings {
             is_unanchored_allowed: args.unanchored,
@@ -83,8 +88,8 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
 /// The folder to write to, made if it is not there.
 fn open(path: &Path, chain: &FolderChain) -> Result<Writer, Failure> {
     let folder = DataFolder::create(path)?;
-    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    open_writer(&folder, chain.spec.clone())
+    folder.store.read_head(chain.spec().clone()).map_err(|error| told(&error))?;
+    open_writer(&folder, chain.spec().clone())
 }
 
 /// What is said of blocks that are not taken because they may still change.
@@ -162,7 +167,7 @@ impl Filled {
 fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch: &Watch) -> Filled {
     let mut filled = Filled::default();
     for unit in units {
-        let taken = backfiller.take(unit, &mut |segments, told| writer.commit(segments, told));
+        let taken = backfiller.take(unit, &mut |segments, facts| writer.commit(segments, facts));
         match taken {
             Ok(imported) => {
                 filled.block_count += imported.range.count();

@@ -9,7 +9,6 @@ use store::journal::unlisted_segments;
 use crate::Failure;
 use crate::args::CheckArgs;
 use crate::data_folder::{DataFolder, irregular_files};
-use crate::folder_chain::spec_of;
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
@@ -20,7 +19,7 @@ const TRIES_MAX: u32 = 8;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
-    let spec = spec_of(&folder)?;
+    let spec = folder.spec()?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let mut view = folder.store.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();

@@ -21,7 +21,6 @@ use tokio::task::JoinSet;
 use crate::Failure;
 use crate::args::CompareArgs;
 use crate::data_folder::DataFolder;
-use crate::folder_chain::spec_of;
 use crate::output::print_lines;
 use crate::progress::Watch;
 
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let coverage = folder.store.view().coverage().to_vec();
     let blocks = choose(&coverage, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let service = service(&folder, spec_by(&node, spec_of(&folder)?, &runtime));
+    let service = service(&folder, spec_by(&node, folder.spec()?, &runtime));
     let asking = Comparison {
         service,
         receipts: folder.store.view().coverage_receipts().to_vec(),

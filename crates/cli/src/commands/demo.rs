@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, anyhow};
+use chain::BlockNumber;
 use ingest::archive::Format;
 use ingest::pool::threads_default;
 use rpc::http::HttpSettings;
@@ -109,7 +110,8 @@ fn examples(folder: &DataFolder, address: SocketAddr) -> Result<Vec<String>, Fai
 /// The newest transaction with something to show: one that has logs.
 async fn find_transaction(view: &View) -> Result<Option<B256>, StoreError> {
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    for number in (0..=view.tip().unwrap_or_default()).rev() {
+    let tip = view.tip().unwrap_or_default();
+    for number in (0..=tip.get()).rev().map(BlockNumber) {
         let Some(block) = view.read_block(&mut reader, number, Wanted::Receipt).await? else {
             continue;
         };

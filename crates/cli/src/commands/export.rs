@@ -1,7 +1,7 @@
 //! `quipu export`: what the data folder holds, as archives or as lines of JSON.
 
 use anyhow::anyhow;
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use ingest::archive::shown;
 use ingest::export::{ExportError, Exported, ExportedFile, Exporter, held_by, plan};
 use ingest::pool::threads_default;
@@ -18,10 +18,11 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let view = folder.store.view();
     // Whoever names blocks of the head has them; otherwise an archive holds nothing that may change.
     let last = if args.blocks.is_some() { None } else { view.finalized() };
-    let plan = plan(&held_by(&view, args.blocks.map_or(last, |_| Some(u64::MAX))), args.blocks);
-    let left = view.head_run(u64::MAX).filter(|_| args.blocks.is_none());
+    let plan =
+        plan(&held_by(&view, args.blocks.map_or(last, |_| Some(BlockNumber::MAX))), args.blocks);
+    let left = view.head_run(BlockNumber::MAX).filter(|_| args.blocks.is_none());
     let left = left.and_then(|run| {
-        let first = last.map_or(run.range.first(), |last| run.range.first().max(last + 1));
+        let first = last.map_or(run.range.first(), |last| run.range.first().max(last.get() + 1));
         BlockRange::from_ends(first, run.range.last())
     });
     let place = folder.path.display();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
@@ -21,7 +21,6 @@ use crate::Failure;
 use crate::args::{ChainArgs, ImportArgs};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
-use crate::folder_chain::FolderChain;
 use crate::folder_text::unlisted_segment;
 use crate::output::print_lines;
 use crate::priority::take_leftovers;
@@ -49,19 +48,21 @@ pub(crate) fn import(
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
     let files = find_archives(paths)?;
-    let chain = FolderChain::choose(chain_args, DataFolder::find(path)?.as_ref(), &files)?;
+    let found = DataFolder::find(path)?;
+    let held = found.as_ref().map(DataFolder::store);
+    let chain = chain_choice::folder_chain_of_files(chain_args, held, &files)?;
     let roots = chain_choice::find_roots(chain_args, paths, &files)?;
-    let anchors = chain_choice::anchors(&chain.spec, &chain_args.anchors, roots)?;
+    let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, roots)?;
     if anchors.expected_epoch_root(0).is_none() {
         chain_choice::warn_of_unused_roots(chain_args);
     }
     let folder = DataFolder::create(path)?;
-    folder.store.read_head(chain.spec.clone()).map_err(|error| told(&error))?;
-    let mut writer = open_writer(&folder, chain.spec.clone())?;
+    folder.store.read_head(chain.spec().clone()).map_err(|error| told(&error))?;
+    let mut writer = open_writer(&folder, chain.spec().clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&mut writer)?;
-    resume_merges(&mut writer, &chain.spec, settings.threads);
-    import_all(&mut writer, &chain.spec, &anchors, settings, files)?;
+    resume_merges(&mut writer, chain.spec(), settings.threads);
+    import_all(&mut writer, chain.spec(), &anchors, settings, files)?;
     Ok(folder)
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn resume_merges(writer: &mut Writer, spec: &ChainSpec, threads: NonZ
 pub(crate) fn refuse_false_anchors(view: &View, anchors: &Anchors) -> anyhow::Result<()> {
     let mut reader = Reader::new()?;
     for anchor in anchors.operator() {
-        let held = block_on(view.read_hash(&mut reader, anchor.number))?;
+        let held = block_on(view.read_hash(&mut reader, BlockNumber(anchor.number)))?;
         if let Some(held) = held.filter(|held| *held != anchor.hash) {
             bail!(
                 "anchor {anchor} contradicts the data folder, where block {} is {held}\n  hint: see \

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use anyhow::{Context, anyhow};
-use chain::ChainSpec;
+use chain::{BlockNumber, ChainSpec};
+use ingest::folder_chain::{parse_genesis, proving_spec};
 use ingest::import::network_of;
 use ingest::pool::threads_default;
 use ingest::repair::{find_epochs, prove_next};
@@ -21,7 +22,6 @@ use crate::args::repair::RepairArgs;
 use crate::chain_choice;
 use crate::commands::import::{open_writer, told};
 use crate::data_folder::{DataFolder, irregular_files, locate};
-use crate::folder_chain::{FolderChain, proving_spec_of, read_kept_genesis};
 use crate::folder_text::lost_blocks;
 use crate::head_text::head_faults;
 use crate::output::{counted, print_lines};
@@ -83,19 +83,19 @@ fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
     let (folder, head) = DataFolder::open_without_head(&args.data)?;
     let mut lines = Vec::new();
     if args.chain.genesis.is_some()
-        && let Some(chain) = FolderChain::choose_if_told(&args.chain, Some(&folder))?
+        && let Some(chain) = chain_choice::folder_chain(&args.chain, Some(&folder.store))?
     {
-        chain.settle(&mut open_writer(&folder, chain.spec.clone())?)?;
+        chain.settle(&mut open_writer(&folder, chain.spec().clone())?)?;
         lines.push(format!("{place}/{GENESIS_NAME}: the given one is kept"));
     }
-    read_kept_genesis(&folder).map_err(|error| told(&error))?;
+    folder.store.read_genesis().map_err(|error| told(&error))?;
     let lost_before = folder.store.view().lost();
     match head {
         Err(error @ StoreError::HeadLost { .. }) => {
-            let mut writer = open_writer(&folder, proving_spec_of(&folder))?;
+            let mut writer = open_writer(&folder, proving_spec(&folder.store))?;
             writer.accept_head_loss().map_err(|error| told(&error))?;
             drop(writer);
-            folder.store.read_head(proving_spec_of(&folder)).map_err(|error| told(&error))?;
+            folder.store.read_head(proving_spec(&folder.store)).map_err(|error| told(&error))?;
             lines.push(format!(
                 "{error}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
                  any more: `quipu serve --upstream` fetches them again"
@@ -136,7 +136,7 @@ fn refuse_unrecognised(chain_id: Option<u64>) -> Result<(), Failure> {
 fn first_hash(repair: &Repair) -> Result<Option<B256>, Failure> {
     let mut reader = Reader::new()?;
     // A segment that cannot be read is told when it is to be proven.
-    Ok(block_on(repair.view().read_hash(&mut reader, 0)).ok().flatten())
+    Ok(block_on(repair.view().read_hash(&mut reader, BlockNumber(0))).ok().flatten())
 }
 
 /// The chain: by flags, by the folder's genesis.json, by the manifest if it can be read, or because
@@ -159,7 +159,7 @@ fn choose_spec(
         (Some(spec), _) => Some(spec),
         (None, Some(text)) => {
             let place = || format!("{}/{GENESIS_NAME}", path.display());
-            Some(chain_choice::parse_genesis(&text, name).with_context(place)?)
+            Some(parse_genesis(&text, name).with_context(place)?)
         }
         (None, None) => {
             let known = ChainSpec::known_names().iter().filter_map(|name| ChainSpec::known(name));
@@ -240,7 +240,7 @@ fn unknown_difficulties(manifest: &Manifest) -> Vec<String> {
     let segments = manifest.segments().iter();
     let begins = segments.filter(|entry| {
         let below = entry.range.first().checked_sub(1);
-        below.is_some_and(|below| manifest.find_segment(below).is_none())
+        below.is_some_and(|below| manifest.find_segment(BlockNumber(below)).is_none())
     });
     let unknown = begins
         .filter(|entry| !entry.difficulty.is_zero() && manifest.difficulty_before(entry).is_none());

@@ -1,6 +1,7 @@
 //! `quipu rewind`: drop what is above a block, after a conflict.
 
 use anyhow::anyhow;
+use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors};
 use store::StoreError;
 use store::head::{HeadError, HeadLimits};
@@ -9,18 +10,18 @@ use crate::Failure;
 use crate::args::RewindArgs;
 use crate::commands::import::{open_writer, told};
 use crate::data_folder::DataFolder;
-use crate::folder_chain::spec_of;
 use crate::output::{counted, print_lines};
 
 pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
-    let spec = spec_of(&folder)?;
+    let spec = folder.spec()?;
     let mut writer = open_writer(&folder, spec.clone())?;
     writer.open_head(&Anchors::of(&spec), HeadLimits::default()).map_err(|error| told(&error))?;
     let before = writer.view().tip();
     let Anchor { number, hash } = args.to;
-    let gone = writer.rewind_to(number, hash).map_err(|error| refused(&error, args.to))?;
-    let dropped = before.unwrap_or(number).saturating_sub(number);
+    let gone = writer.rewind_to(BlockNumber(number), hash);
+    let gone = gone.map_err(|error| refused(&error, args.to))?;
+    let dropped = before.map_or(0, |before| before.get().saturating_sub(number));
     let sealed = gone.map_or(String::new(), |range| format!(", of which {range} were sealed"));
     print_lines(&[format!(
         "{} above {number} dropped{sealed}; the tip is {}",

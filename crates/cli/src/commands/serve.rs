@@ -22,9 +22,9 @@ use tracing::info;
 
 use crate::Failure;
 use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
+use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{share_with_clients, store_limits};
-use crate::folder_chain::{FolderChain, spec_of};
 use crate::node::{Node, OwnChain};
 
 use follow::{FollowPlan, Following, ServerParts};
@@ -45,7 +45,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         // With a node to follow, an empty folder is a beginning.
         let path = locate(&args.data)?;
         let found = DataFolder::find(&path)?;
-        let chain = FolderChain::choose_if_told(&follow.chain, found.as_ref())?;
+        let chain =
+            chain_choice::folder_chain(&follow.chain, found.as_ref().map(DataFolder::store))?;
         (DataFolder::create(&path)?, Some(FollowPlan { args: follow, chain }))
     } else {
         (DataFolder::open(&args.data)?, None)
@@ -162,8 +163,8 @@ impl Bound {
         let http = HttpSettings { connections_max, ..http };
         let plan = wiring.plan;
         let spec = match plan.and_then(|plan| plan.chain.as_ref()) {
-            Some(chain) => chain.spec.clone(),
-            None => spec_of(folder)?,
+            Some(chain) => chain.spec().clone(),
+            None => folder.spec()?,
         };
         let own_chain = OwnChain::of(&spec);
         let (store, pool) = open_store(folder)?;

@@ -14,7 +14,6 @@ use store::stat::Stat;
 use crate::Failure;
 use crate::args::StatArgs;
 use crate::data_folder::DataFolder;
-use crate::folder_chain::spec_of;
 use crate::folder_text::unlisted_segment;
 use crate::head_text::{head_faults, head_notes};
 use crate::output::print_lines;
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
 
 /// Whether blobs have a price here, as far as the folder itself tells.
 fn is_blob_schedule_known(folder: &DataFolder) -> Result<bool, Failure> {
-    Ok(spec_of(folder)?.blob_prices() == BlobPrices::Known)
+    Ok(folder.spec()?.blob_prices() == BlobPrices::Known)
 }
 
 /// The page for people.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use ingest::archive::ArchiveName;
+use ingest::folder_chain::spec_by_name;
 use ingest::pool::threads_default;
 use ingest::survey::{Job, find_archives, survey};
 
@@ -63,7 +64,7 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
     for (path, named) in files.into_iter().zip(networks) {
         let spec = match (&by_flags, &named) {
             (Some(spec), _) => spec.clone(),
-            (None, name) => chain_choice::spec_by_name(name.as_deref().unwrap_or("unknown")),
+            (None, name) => spec_by_name(name.as_deref().unwrap_or("unknown")),
         };
         let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots.clone())?;
         is_roots_used |= anchors.expected_epoch_root(0).is_some();

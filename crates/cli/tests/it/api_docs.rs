@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::golden;
-use crate::served::Served;
-use crate::stores;
+use crate::harness::served::Served;
+use crate::harness::stores;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::data::{Data, write_part};
-use crate::run::{Ran, quipu, text};
-use crate::served::Served;
+use crate::harness::data::{Data, write_part};
+use crate::harness::run::{Ran, quipu, text};
+use crate::harness::served::Served;
 
 /// A server that passes on what is asked, and what comes back as it sees fit.
 struct Double {

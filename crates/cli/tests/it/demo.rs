@@ -5,26 +5,17 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::run::{command, quipu, text};
-use crate::served::{Served, signal};
+use crate::harness::run::{command, quipu, text};
+use crate::harness::served::{Served, signal};
+use crate::harness::wait::wait_until;
 
 const SMALL: [&str; 4] = ["--block-count", "140", "--txs-per-block", "2"];
 
 fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
-}
-
-/// Waits for what must happen, but not forever.
-fn wait_until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it never happened");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::run::{Ran, quipu, ran, text};
+use crate::harness::run::{Ran, quipu, ran, text};
 
 /// `quipu` with so many descriptors at the most.
 fn quipu_with(descriptors: u32, args: &[&str]) -> Ran {

@@ -8,8 +8,8 @@ use chain::{Candidate, Receipt, logs_bloom};
 use ingest::archive::Archive;
 use serde_json::Value;
 
-use crate::data::{Data, names, write_part};
-use crate::run::{archive, quipu, sample, text};
+use crate::harness::data::{Data, names, write_part};
+use crate::harness::run::{archive, quipu, sample, text};
 
 #[test]
 fn an_ere_export_is_the_archive_that_was_imported() {

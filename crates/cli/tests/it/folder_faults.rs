@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use store::disk::Folder;
 use store::lock::WriterLock;
 
-use crate::data::Data;
-use crate::run::{command, quipu, ran, text};
+use crate::harness::data::Data;
+use crate::harness::run::{command, quipu, ran, text};
 
 #[test]
 fn a_missing_folder_is_named_with_the_way_to_make_one_and_is_not_made() {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::data::{Data, files};
-use crate::run::{quipu, text};
-use crate::served::Served;
+use crate::harness::data::{Data, files};
+use crate::harness::run::{quipu, text};
+use crate::harness::served::Served;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);

@@ -17,10 +17,10 @@ use chain::decode_header;
 use ingest::archive::Archive;
 use serde_json::{Value, json};
 
-use crate::data::Data;
-use crate::run::{command, quipu, text};
-use crate::served::Served;
-use crate::upstream::read_request;
+use crate::harness::data::Data;
+use crate::harness::run::{command, quipu, text};
+use crate::harness::served::Served;
+use crate::harness::upstream::read_request;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::served::Served;
-use crate::stores;
+use crate::harness::served::Served;
+use crate::harness::stores;
 
 pub(crate) mod case;
 

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
 use chain::trust::Anchors;
-use chain::{ChainSpec, Start, Verifier};
+use chain::{BlockNumber, ChainSpec, Start, Verifier};
 use ingest::archive::Archive;
 use rpc::http::HttpSettings;
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
@@ -15,11 +15,11 @@ use store::disk::faulty::FaultyDisk;
 use store::read::{Inline, block_on};
 use store::stat::Stat;
 
-use crate::data::files;
-use crate::hosted::{Hosted, respond};
-use crate::live::{FIRST, Live};
-use crate::run::archive;
-use crate::stores::data_folder;
+use crate::harness::data::files;
+use crate::harness::hosted::{Hosted, respond};
+use crate::harness::live::{FIRST, Live};
+use crate::harness::run::archive;
+use crate::harness::stores::data_folder;
 
 /// What a part that brings blocks would say.
 #[derive(Debug)]
@@ -160,5 +160,5 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
     };
     assert_eq!(shown(&stat.gaps), "40..59 100..199");
     assert_eq!(shown(&stat.coverage_receipts), "0..39 60..99 200..209");
-    assert_eq!((stat.tip.unwrap().number, stat.block_count), (209, 90));
+    assert_eq!((stat.tip.unwrap().number, stat.block_count), (BlockNumber(209), 90));
 }

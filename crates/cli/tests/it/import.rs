@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::data::{Data, files, write_part};
-use crate::run::{command, quipu, ran, text};
+use crate::harness::data::{Data, files, write_part};
+use crate::harness::run::{command, quipu, ran, text};
 
 #[test]
 fn a_chain_is_taken_and_a_second_import_changes_nothing() {

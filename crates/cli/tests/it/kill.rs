@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use chain::SplitMix64;
 
-use crate::data::{files, write_part};
-use crate::run::{archive, command, quipu, text};
+use crate::harness::data::{files, write_part};
+use crate::harness::run::{archive, command, quipu, text};
 
 const KILLS_DEFAULT: u64 = 10;
 
@@ -77,6 +77,7 @@ fn a_killed_import_is_completed_by_the_next_one_to_the_byte() {
         loop {
             let mut child = start(&parts, &data);
             if killed < kills {
+                // Not for something: a kill comes at any moment, also between two events.
                 std::thread::sleep(Duration::from_micros(chance.below(whole)));
                 if child.try_wait().unwrap().is_none() {
                     child.kill().unwrap();

@@ -8,9 +8,9 @@ use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 
-use crate::hosted::{Hosted, service, service_that_stalls};
-use crate::served::Served;
-use crate::stores::{self, data_folder};
+use crate::harness::hosted::{Hosted, service, service_that_stalls};
+use crate::harness::served::Served;
+use crate::harness::stores::{self, data_folder};
 
 const ASKED: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":"0x63"}"#;
@@ -52,6 +52,8 @@ fn requests_that_come_together_are_answered_in_turn_whoever_answers_them() {
     for piece in all.as_bytes().chunks(150) {
         stream.write_all(piece).unwrap();
         stream.flush().unwrap();
+        // So that most pieces are read alone; nothing tells that one was. The answers are the same
+        // however many come together.
         std::thread::sleep(Duration::from_millis(5));
     }
     let (answers, _) = until_closed(&mut stream);
@@ -74,6 +76,8 @@ fn clients_that_read_late_get_every_short_answer_in_order() {
             let mut writer = stream.try_clone().unwrap();
             let written = scope.spawn(move || writer.write_all(all.as_bytes()).unwrap());
             scope.spawn(move || {
+                // Long enough for the sockets to fill; no client can see that they did. The answers
+                // are the same if they did not.
                 std::thread::sleep(Duration::from_millis(300));
                 let mut found = Vec::new();
                 let last = format!("\"id\":{},\"result\":\"0x63\"}}", COUNT - 1);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::data::{Data, files, names};
-use crate::run::{command, quipu, text};
-use crate::served::Served;
+use crate::harness::data::{Data, files, names};
+use crate::harness::run::{command, quipu, text};
+use crate::harness::served::Served;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);

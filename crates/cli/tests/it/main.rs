@@ -10,9 +10,11 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+#[path = "../harness/mod.rs"]
+mod harness;
+
 mod api_docs;
 mod compare;
-mod data;
 mod demo;
 mod descriptors;
 mod export;
@@ -21,32 +23,24 @@ mod follow;
 mod future_fork;
 mod golden;
 mod health;
-mod hosted;
 mod import;
 mod kill;
 mod limits;
-mod live;
 mod lost_manifest;
 mod new_heads;
 mod node_faults;
-mod node_socket;
 mod node_subscriptions;
 mod openrpc;
 mod packed;
 mod pass_through;
 mod recompute;
 mod repair;
-mod run;
 mod sample;
 mod serve;
-mod served;
 mod service;
 mod shared_data;
-mod socket;
 mod stat;
-mod stores;
 #[cfg(target_os = "linux")]
 mod unsealed;
-mod upstream;
 mod verify;
 mod websocket;

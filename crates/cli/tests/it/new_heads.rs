@@ -9,9 +9,9 @@ use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 
-use crate::hosted::Hosted;
-use crate::live::{FIRST, Live, branch};
-use crate::socket::Socket;
+use crate::harness::hosted::Hosted;
+use crate::harness::live::{FIRST, Live, branch};
+use crate::harness::socket::Socket;
 
 fn hosted(live: &Live) -> Hosted {
     Hosted::start(live.service(ServiceSettings::default()), HttpSettings::default())

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::data::Data;
-use crate::run::text;
-use crate::served::Served;
-use crate::upstream::read_request;
+use crate::harness::data::Data;
+use crate::harness::run::text;
+use crate::harness::served::Served;
+use crate::harness::upstream::read_request;
+use crate::harness::wait::wait_for;
 
-/// Longer than anything takes that ends at all.
-const DEADLINE: Duration = Duration::from_mins(1);
 /// Two blocks of the sample chain, twelve seconds each.
 const TWO_BLOCK_TIMES: Duration = Duration::from_secs(24);
 
@@ -126,14 +125,8 @@ fn reasons(served: &Served) -> Vec<String> {
 /// Waits until `/readyz` says what is wanted; how long that took.
 fn wait_ready(served: &Served, is_wanted: impl Fn(&[String]) -> bool) -> Duration {
     let begun = Instant::now();
-    loop {
-        let reasons = reasons(served);
-        if is_wanted(&reasons) {
-            return begun.elapsed();
-        }
-        assert!(begun.elapsed() < DEADLINE, "{reasons:?}");
-        thread::sleep(Duration::from_millis(5));
-    }
+    let look = || is_wanted(&reasons(served)).then(|| begun.elapsed());
+    wait_for(look, || format!("{:?}", reasons(served)))
 }
 
 /// Two seconds are promised, and a busy machine is given more. It took 35 to 152 s to wait for a node.

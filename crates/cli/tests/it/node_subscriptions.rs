@@ -10,12 +10,12 @@ use rpc::http::HttpSettings;
 use rpc::{NextMessage, NodeSubscription, PassThrough, Passing, ServiceSettings, Subscribing};
 use serde_json::{Value, json};
 
-use crate::hosted::{Hosted, service};
-use crate::node_socket::{NODE_ID, NodeSocket};
-use crate::served::Served;
-use crate::socket::Socket;
-use crate::stores::{self, data_folder};
-use crate::upstream::{SaidIdentity, Upstream};
+use crate::harness::hosted::{Hosted, service};
+use crate::harness::node_socket::{NODE_ID, NodeSocket};
+use crate::harness::served::Served;
+use crate::harness::socket::Socket;
+use crate::harness::stores::{self, data_folder};
+use crate::harness::upstream::{SaidIdentity, Upstream};
 
 /// A server with a node behind it, and that node's two addresses.
 fn passing(methods: &str, identity: SaidIdentity) -> (Served, Upstream, NodeSocket) {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::golden::case::Case;
 use crate::golden::names;
-use crate::stores;
+use crate::harness::stores;
 
 /// What is served, in the words of the interface.
 const METHODS: [&str; 32] = [

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 
-use crate::hosted::{Hosted, service};
-use crate::stores::data_folder;
+use crate::harness::hosted::{Hosted, service};
+use crate::harness::stores::data_folder;
 
 /// Asks on a connection that is kept; gives the answer's encoding and its body.
 fn ask(stream: &mut TcpStream, body: &str, accepted: &str) -> (Option<String>, Vec<u8>) {

@@ -8,12 +8,12 @@ use rpc::http::HttpSettings;
 use rpc::{CatchingUp, Health, PassThrough, PassThroughError, Passing, Service, ServiceSettings};
 use serde_json::{Value, json};
 
-use crate::hosted::{Hosted, respond, service};
-use crate::run::{quipu, text};
-use crate::served::Served;
-use crate::socket::Socket;
-use crate::stores::{self, data_folder};
-use crate::upstream::{SaidIdentity, TOGETHER, Upstream};
+use crate::harness::hosted::{Hosted, respond, service};
+use crate::harness::run::{quipu, text};
+use crate::harness::served::Served;
+use crate::harness::socket::Socket;
+use crate::harness::stores::{self, data_folder};
+use crate::harness::upstream::{SaidIdentity, TOGETHER, Upstream};
 
 fn passing(store: &str, upstream: &Upstream, methods: &str) -> Served {
     stores::serve(store, &["--pass-through-to", &upstream.url, "--pass-through", methods])

@@ -14,8 +14,8 @@ use alloy_rlp::Encodable as _;
 use alloy_rpc_types_eth::{Block, TransactionReceipt};
 use serde_json::{Value, json};
 
-use crate::served::Served;
-use crate::stores;
+use crate::harness::served::Served;
+use crate::harness::stores;
 
 /// Blocks whose fork differs from that of the block before, of docs/sample-chain.md, and the last.
 const EDGES: [u64; 19] =

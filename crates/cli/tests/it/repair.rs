@@ -7,9 +7,9 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::data::{Data, files, names};
-use crate::run::{Ran, quipu, text};
-use crate::served::Served;
+use crate::harness::data::{Data, files, names};
+use crate::harness::run::{Ran, quipu, text};
+use crate::harness::served::Served;
 
 /// A data folder with blocks 0 to 599 in three segments.
 struct Long {

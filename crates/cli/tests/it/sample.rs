@@ -1,6 +1,6 @@
 //! `quipu sample`.
 
-use crate::run::{archive, quipu, quipu_unread, sample, text};
+use crate::harness::run::{archive, quipu, quipu_unread, sample, text};
 
 #[test]
 fn era1_ends_at_the_merge_and_says_so() {

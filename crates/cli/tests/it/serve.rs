@@ -4,10 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::data::{Data, write_part};
-use crate::run::{quipu, text};
-use crate::served::Served;
-use crate::shared_data::shared_data;
+use crate::harness::data::{Data, write_part};
+use crate::harness::run::{quipu, text};
+use crate::harness::served::Served;
+use crate::harness::shared_data::shared_data;
+use crate::harness::wait::wait_until;
 
 /// The conformance corpus of the execution APIs: every case of the methods that are served.
 #[test]
@@ -275,11 +276,6 @@ fn what_an_import_adds_is_seen_without_a_restart() {
     let served = Served::start(&data.path(), &[]);
     assert_eq!(served.result("eth_blockNumber", &json!([])), "0x31");
     data.run("import", &[text(&parts[1])]).ends_with(0);
-    let is_seen = || served.result("eth_blockNumber", &json!([])) == "0x63";
-    let begun = std::time::Instant::now();
-    while !is_seen() {
-        assert!(begun.elapsed().as_secs() < 20, "never seen");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_until(|| served.result("eth_blockNumber", &json!([])) == "0x63");
     assert_eq!(served.result("eth_getBlockByNumber", &json!([70, true]))["number"], "0x46");
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
 
-use crate::hosted::{respond, service, service_of_unknown_chain};
-use crate::live::Live;
-use crate::served::Served;
-use crate::stores::data_folder;
+use crate::harness::hosted::{respond, service, service_of_unknown_chain};
+use crate::harness::live::Live;
+use crate::harness::served::Served;
+use crate::harness::stores::data_folder;
 
 const UNKNOWN: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
 

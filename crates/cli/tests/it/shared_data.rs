@@ -2,24 +2,15 @@
 //! too large to commit; without it these tests say so and pass.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ingest::archive::{Archive, ArchiveName};
 use ingest::survey::find_archives;
 use serde_json::{Value, json};
 
-use crate::run::{quipu, text};
-use crate::served::Served;
-
-pub(crate) fn shared_data() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let is_there = folder.is_dir();
-    // Past the test harness, which keeps what passing tests print.
-    let word = if is_there { "reading" } else { "skipped: no" };
-    let _ = writeln!(std::io::stderr(), "{word} ../shared/data");
-    is_there.then_some(folder)
-}
+use crate::harness::run::{quipu, text};
+use crate::harness::served::Served;
+use crate::harness::shared_data::shared_data;
 
 /// Archives of other writers come out to the byte: their blocks, their order, their compression.
 #[test]

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::data::{Data, write_part};
-use crate::run::{quipu, quipu_unread, text};
+use crate::harness::data::{Data, write_part};
+use crate::harness::run::{quipu, quipu_unread, text};
 
 #[test]
 fn the_object_has_everything_that_programs_were_promised() {

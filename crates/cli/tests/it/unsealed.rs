@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
@@ -13,11 +14,11 @@ use store::Finality;
 use store::disk::faulty::FaultyDisk;
 use tempfile::TempDir;
 
-use crate::data::files;
-use crate::hosted::Hosted;
-use crate::live::{Live, block, branch, spec};
-use crate::run::{Ran, quipu, text};
-use crate::served::Served;
+use crate::harness::data::files;
+use crate::harness::hosted::Hosted;
+use crate::harness::live::{Live, block, branch, spec};
+use crate::harness::run::{Ran, quipu, text};
+use crate::harness::served::Served;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -44,7 +45,7 @@ impl Node {
 
     fn finalize(&mut self, number: u64) {
         let (number, hash) = self.live.chain()[usize::try_from(number).unwrap()];
-        let finalized = Some(BlockId { number, hash });
+        let finalized = Some(BlockId { number: BlockNumber(number), hash });
         self.live.writer.set_finality(Finality { safe: finalized, finalized }).unwrap();
     }
 

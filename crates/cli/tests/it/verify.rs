@@ -1,6 +1,6 @@
 //! `quipu verify`: verdicts, exit codes, and what is said about what is false.
 
-use crate::run::{archive, quipu, quipu_unread, sample, text};
+use crate::harness::run::{archive, quipu, quipu_unread, sample, text};
 
 #[test]
 fn a_true_archive_of_an_unknown_chain_is_consistent_but_not_anchored() {

@@ -8,10 +8,10 @@ use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::hosted::{Hosted, respond, service, service_that_stalls};
-use crate::live::Live;
-use crate::socket::Socket;
-use crate::stores::data_folder;
+use crate::harness::hosted::{Hosted, respond, service, service_that_stalls};
+use crate::harness::live::Live;
+use crate::harness::socket::Socket;
+use crate::harness::stores::data_folder;
 
 fn hosted(settings: HttpSettings) -> Hosted {
     Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), settings)

@@ -60,7 +60,7 @@ struct SourceState {
     ready: BTreeMap<u64, (usize, Fetched)>,
     bytes: u64,
     /// Who told which block.
-    places: BTreeMap<u64, usize>,
+    members: BTreeMap<u64, usize>,
     failure: Option<UpstreamsError>,
     is_closed: bool,
 }
@@ -151,11 +151,11 @@ impl UpstreamBlocks<'_> {
         let mut state = self.lock();
         let mut bytes = 0_u64;
         match fetched {
-            Ok((place, blocks)) => {
+            Ok((member_index, blocks)) => {
                 for block in blocks {
                     bytes = bytes.saturating_add(block.bytes());
-                    state.places.insert(block.number(), place);
-                    state.ready.insert(block.number(), (place, block));
+                    state.members.insert(block.number(), member_index);
+                    state.ready.insert(block.number(), (member_index, block));
                 }
                 state.bytes = state.bytes.saturating_add(bytes);
             }
@@ -172,11 +172,11 @@ impl UpstreamBlocks<'_> {
     fn take(&self, number: u64) -> Result<(usize, Fetched), SourceFault> {
         let mut state = self.lock();
         loop {
-            if let Some((place, block)) = state.ready.remove(&number) {
+            if let Some((member_index, block)) = state.ready.remove(&number) {
                 state.bytes = state.bytes.saturating_sub(block.bytes());
                 drop(state);
                 self.taken.notify_one();
-                return Ok((place, block));
+                return Ok((member_index, block));
             }
             if let Some(error) = &state.failure {
                 return Err(SourceFault::Upstreams(error.clone()));
@@ -192,48 +192,53 @@ impl UpstreamBlocks<'_> {
     pub(super) fn refuse_link(&self, link: Link) -> SourceFault {
         let Link { number, found, expected } = link;
         let below = number.saturating_sub(1);
-        let places = |state: &SourceState| {
-            (state.places.get(&below).copied(), state.places.get(&number).copied())
+        let members = |state: &SourceState| {
+            (state.members.get(&below).copied(), state.members.get(&number).copied())
         };
-        let (lower, upper) = places(&self.lock());
+        let (lower, upper) = members(&self.lock());
         let (held, against) = match (lower, upper) {
             (Some(lower), Some(upper)) => (None, Some(lower.min(upper))),
             (None, _) => (Some(below), None),
             (Some(_), None) => (Some(number), None),
         };
-        let place = lower.max(upper).unwrap_or_default();
+        let member_index = lower.max(upper).unwrap_or_default();
         let is_anchored = held.is_some_and(|held| self.anchored.iter().any(|it| it.contains(held)));
-        if is_anchored || against == Some(place) {
+        if is_anchored || against == Some(member_index) {
             let fault = Box::new(Fault::ParentHash { found, expected });
-            return self.refuse_at(place, Mismatch { number, fault });
+            return self.refuse_at(member_index, Mismatch { number, fault });
         }
         let upstreams = &self.backfiller.upstreams;
         let by = against.map_or("the data folder", |other| upstreams.name(other));
         let (lower_by, upper_by) =
-            if upper.is_some_and(|upper| upper == place) { (by, "it") } else { ("it", by) };
+            if upper.is_some_and(|upper| upper == member_index) { (by, "it") } else { ("it", by) };
         let said = format!(
             "block {number} by {upper_by} has the parent {found}, and block {below} by {lower_by} \
             is {expected}: one of them is of another branch"
         );
-        SourceFault::Differs { name: upstreams.name(place).to_owned(), place, against, said }
+        SourceFault::Differs {
+            name: upstreams.name(member_index).to_owned(),
+            member_index,
+            against,
+            said,
+        }
     }
 
     /// Who told a block or, if it is held, the one before it; of two the less preferred.
-    fn place_of(&self, number: u64) -> Option<usize> {
+    fn member_of(&self, number: u64) -> Option<usize> {
         let state = self.lock();
-        let own = state.places.get(&number).copied();
-        own.max(number.checked_sub(1).and_then(|below| state.places.get(&below)).copied())
+        let own = state.members.get(&number).copied();
+        own.max(number.checked_sub(1).and_then(|below| state.members.get(&below)).copied())
     }
 
     /// The same of a header that does not follow from its parent's by the rules.
     pub(super) fn refuse_step(&self, number: u64, fault: RuleFault) -> SourceFault {
-        let place = self.place_of(number).unwrap_or_default();
-        self.refuse_at(place, Mismatch { number, fault: Box::new(Fault::Rule(fault)) })
+        let member_index = self.member_of(number).unwrap_or_default();
+        self.refuse_at(member_index, Mismatch { number, fault: Box::new(Fault::Rule(fault)) })
     }
 
-    fn refuse_at(&self, place: usize, mismatch: Mismatch) -> SourceFault {
-        let name = self.backfiller.upstreams.name(place).to_owned();
-        SourceFault::False { name, place, mismatch }
+    fn refuse_at(&self, member_index: usize, mismatch: Mismatch) -> SourceFault {
+        let name = self.backfiller.upstreams.name(member_index).to_owned();
+        SourceFault::False { name, member_index, mismatch }
     }
 
     fn lock(&self) -> MutexGuard<'_, SourceState> {
@@ -249,10 +254,10 @@ impl Blocks for UpstreamBlocks<'_> {
         if is_stopped(self.backfiller.stop.as_ref()) {
             return Err(SourceFault::Upstreams(UpstreamsError::Stopped));
         }
-        let (place, block) = self.take(number)?;
+        let (member_index, block) = self.take(number)?;
         block.rebuild(self.backfiller.spec).map_err(|cause| {
-            let name = self.backfiller.upstreams.name(place).to_owned();
-            SourceFault::Fetch { name, place, cause }
+            let name = self.backfiller.upstreams.name(member_index).to_owned();
+            SourceFault::Fetch { name, member_index, cause }
         })
     }
 
@@ -269,8 +274,8 @@ impl Blocks for UpstreamBlocks<'_> {
         if let Fault::ParentHash { found, expected } = *mismatch.fault {
             return self.refuse_link(Link { number: mismatch.number, found, expected });
         }
-        let place = self.place_of(mismatch.number);
-        self.refuse_at(place.unwrap_or_default(), mismatch)
+        let member_index = self.member_of(mismatch.number);
+        self.refuse_at(member_index.unwrap_or_default(), mismatch)
     }
 }
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use chain::BlockRange;
 use chain::trust::Anchors;
+use chain::{BlockNumber, BlockRange};
 use store::layout::{Held, cut, overlap, subtract};
 use store::{SLOT_BLOCKS, counted_blocks};
 
@@ -46,8 +46,10 @@ pub(super) fn reading_order(part: BlockRange, targets: &[Held]) -> Vec<u64> {
     let mut order = Vec::new();
     for target in targets {
         let Some(own) = overlap(target.range, part) else { continue };
-        let counted: BTreeSet<u64> =
-            counted_blocks(target.range).filter(|number| own.contains(*number)).collect();
+        let counted: BTreeSet<u64> = counted_blocks(target.range)
+            .map(BlockNumber::get)
+            .filter(|it| own.contains(*it))
+            .collect();
         order.extend(&counted);
         order.extend((own.first()..own.end()).filter(|number| !counted.contains(number)));
     }

@@ -30,16 +30,16 @@ pub(super) fn line(block: StoredBlock, has_receipts: bool) -> String {
     };
     let receipts: Vec<_> =
         block.receipts().into_iter().zip(block.rows.blooms()).map(encoded).collect();
-    let StoredBlock { header, others, .. } = block;
+    let StoredBlock { header, extras, .. } = block;
     let list = |items: &[String]| format!("[{}]", items.join(","));
     let receipts = if has_receipts { list(&receipts) } else { "null".to_owned() };
-    let withdrawals = others.withdrawals.map_or_else(|| "null".to_owned(), |rlp| quoted(&rlp));
+    let withdrawals = extras.withdrawals.map_or_else(|| "null".to_owned(), |rlp| quoted(&rlp));
     let (number, hash) = (header.number, header.hash);
     let parts = [
         ("header", quoted(&header.rlp)),
         ("transactions", list(&transactions)),
         ("senders", list(&senders)),
-        ("ommers", quoted(&others.ommers)),
+        ("ommers", quoted(&extras.ommers)),
         ("withdrawals", withdrawals),
         ("receipts", receipts),
     ];

@@ -1,6 +1,6 @@
 //! What is written for a question, and what of it is not held: decided before anything is done.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use store::View;
 use store::layout::{Held, join_ranges, overlap, subtract};
 use store::manifest::SegmentEntry;
@@ -24,7 +24,7 @@ impl Plan {
 
 /// What a view holds: all that is sealed, and of the head the blocks up to a number, if any.
 #[must_use]
-pub fn held_by(view: &View, head_last: Option<u64>) -> Vec<Held> {
+pub fn held_by(view: &View, head_last: Option<BlockNumber>) -> Vec<Held> {
     let head = view.head().blocks().iter();
     let head = head.take_while(|it| head_last.is_some_and(|last| it.number() <= last));
     let head = head.filter_map(|it| {

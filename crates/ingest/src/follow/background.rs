@@ -193,19 +193,19 @@ impl Background {
             progress: &Unwatched,
             stop: Some(stop.clone()),
         };
-        backfiller.take(unit, &mut |segments, told| self.commit(segments, told, stop)).map(drop)
+        backfiller.take(unit, &mut |segments, facts| self.commit(segments, facts, stop)).map(drop)
     }
 
     /// Hands segments to the thread that has the writer, with as little as possible left to do.
     fn commit(
         &self,
         segments: Vec<NewSegment>,
-        told: CommitFacts,
+        facts: CommitFacts,
         stop: &watch::Receiver<bool>,
     ) -> Result<(), StoreError> {
         let (done, committed) = oneshot::channel();
         let segments = self.drafting.prepare(segments, &|| is_stopped(Some(stop)))?;
-        let request = CommitRequest { segments, told, done };
+        let request = CommitRequest { segments, facts, done };
         self.commits.blocking_send(request).map_err(|_| StoreError::WriterGone)?;
         committed.blocking_recv().map_err(|_| StoreError::WriterGone)?
     }

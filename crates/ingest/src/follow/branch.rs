@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::{Block, BlockRange, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, BlockRange, Start, Verified, Verifier};
 
 use super::error::FinalityConflict;
 use super::{BlockNumberAndHash, FollowError, Follower};
@@ -67,15 +67,16 @@ impl Follower {
                 Err(error) if error.is_unknown_here() => continue, // another node is asked
                 Err(error) => {
                     let number = error.unknown_fork();
-                    let place = claims.iter().position(|claim| Some(claim.number) == number);
-                    let place = place.filter(|place| *place >= done);
-                    let Some((place, claim)) = place.and_then(|it| Some((it, *claims.get(it)?)))
+                    let position = claims.iter().position(|claim| Some(claim.number) == number);
+                    let position = position.filter(|position| *position >= done);
+                    let Some((position, claim)) =
+                        position.and_then(|it| Some((it, *claims.get(it)?)))
                     else {
                         return Err(error);
                     };
                     // What lies below it is followed.
                     self.stand_below(claim.number, claim.hash, &error);
-                    claims.truncate(place);
+                    claims.truncate(position);
                     unknown = Some(error);
                     continue;
                 }
@@ -162,9 +163,9 @@ impl Follower {
     pub(super) fn floor(&self) -> u64 {
         let view = self.writer.view();
         let base = view.head().base().map(|(number, _)| number);
-        let sealed = view.manifest().segments().last().map(|entry| entry.range.last());
+        let sealed = view.manifest().segments().last().map(|entry| BlockNumber(entry.range.last()));
         let first = view.head().blocks().first().map(|block| block.number());
-        view.finalized().max(base).max(sealed).or(first).unwrap_or(0)
+        view.finalized().max(base).max(sealed).or(first).map_or(0, BlockNumber::get)
     }
 
     /// Why a tip that is not above what is final here, and not ours, is not followed: it contradicts a
@@ -196,8 +197,8 @@ impl Follower {
         let conflict = FinalityConflict { number, ours, theirs };
         let (with_us, against_us): (Vec<_>, Vec<_>) =
             claims.into_iter().partition(|(_, claim)| claim.hash == ours);
-        let witness = with_us.iter().map(|(place, _)| *place).min();
-        let first_against = against_us.iter().map(|(place, _)| *place).min();
+        let witness = with_us.iter().map(|(member_index, _)| *member_index).min();
+        let first_against = against_us.iter().map(|(member_index, _)| *member_index).min();
         // What is final here may be so by the word of a node that stood in for the preferred one.
         let is_outranked = if self.upstreams.quorum() == 1 {
             first_against.zip(witness).is_some_and(|(against, with)| against < with)
@@ -207,9 +208,10 @@ impl Follower {
         if witness.is_none() || is_outranked {
             return FollowError::Conflict(conflict);
         }
-        for (place, claim) in &against_us {
+        for (member_index, claim) in &against_us {
             let theirs = claim.hash;
-            self.upstreams.outvoted(*place, &FinalityConflict { number, ours, theirs }.to_string());
+            self.upstreams
+                .outvoted(*member_index, &FinalityConflict { number, ours, theirs }.to_string());
         }
         FollowError::Moved { number }
     }
@@ -232,20 +234,22 @@ impl Follower {
             let which =
                 |claim: &HeaderClaim| WantedBlock::Hash { number: claim.number, hash: claim.hash };
             let wanted: Vec<WantedBlock> = asked.iter().map(which).collect();
-            let (place, blocks) = match self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await {
-                Ok(answered) => answered,
-                // What came before is of use; the next chunk meets the error again.
-                Err(UpstreamsError::UnknownFork { .. }) if !fetched.is_empty() => break,
-                Err(error) => {
-                    // It may have been too much at once.
-                    self.block_bytes = None;
-                    return Err(error.into());
-                }
-            };
+            let (member_index, blocks) =
+                match self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await {
+                    Ok(answered) => answered,
+                    // What came before is of use; the next chunk meets the error again.
+                    Err(UpstreamsError::UnknownFork { .. }) if !fetched.is_empty() => break,
+                    Err(error) => {
+                        // It may have been too much at once.
+                        self.block_bytes = None;
+                        return Err(error.into());
+                    }
+                };
             self.block_bytes = blocks.iter().map(Fetched::bytes).max();
             bytes = blocks.iter().map(Fetched::bytes).fold(bytes, u64::saturating_add);
             claim_count = claim_count.saturating_add(asked.len());
-            fetched.extend(blocks.into_iter().zip(asked).map(|(block, it)| (place, block, it)));
+            fetched
+                .extend(blocks.into_iter().zip(asked).map(|(block, it)| (member_index, block, it)));
         }
         let senders: Vec<usize> = fetched.iter().map(|(sender, ..)| *sender).collect();
         let blocks = self.prove(fetched)?;
@@ -265,9 +269,9 @@ impl Follower {
         fetched: Vec<(usize, Fetched, HeaderClaim)>,
     ) -> Result<Vec<Verified<Block>>, FollowError> {
         let mut proven = Vec::with_capacity(fetched.len());
-        let prove_one = |(place, block, claim): (usize, Fetched, HeaderClaim)| {
-            let name = || self.upstreams.name(place).to_owned();
-            let refused = |error: FollowError| (place, Box::new(error));
+        let prove_one = |(member_index, block, claim): (usize, Fetched, HeaderClaim)| {
+            let name = || self.upstreams.name(member_index).to_owned();
+            let refused = |error: FollowError| (member_index, Box::new(error));
             let candidate = block
                 .rebuild(&self.spec)
                 .map_err(|cause| refused(FollowError::Fetch { name: name(), cause }))?;
@@ -301,17 +305,17 @@ impl Follower {
         match outcome {
             ControlFlow::Continue(()) => Ok(proven),
             ControlFlow::Break(None) => Err(UpstreamsError::Stopped.into()),
-            ControlFlow::Break(Some((place, error))) => {
-                self.blame(place, &error);
+            ControlFlow::Break(Some((member_index, error))) => {
+                self.blame(member_index, &error);
                 Err(*error)
             }
         }
     }
 
-    pub(super) fn blame(&self, place: usize, error: &FollowError) {
+    pub(super) fn blame(&self, member_index: usize, error: &FollowError) {
         match error {
-            FollowError::Fetch { cause, .. } => self.upstreams.blame(place, cause),
-            FollowError::False { .. } => self.upstreams.lied(place, &error.to_string()),
+            FollowError::Fetch { cause, .. } => self.upstreams.blame(member_index, cause),
+            FollowError::False { .. } => self.upstreams.lied(member_index, &error.to_string()),
             FollowError::Upstreams(_)
             | FollowError::Store(_)
             | FollowError::Moved { .. }

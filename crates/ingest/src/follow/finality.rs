@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use chain::BlockNumber;
 use chain::trust::Anchor;
 use store::BlockId;
 use store::{CommitFacts, Finality, YOUNG_SLOT_BLOCKS};
@@ -93,15 +94,15 @@ impl Follower {
         let Some(first) = view.head().blocks().first().map(|block| block.number()) else {
             return Ok(false);
         };
-        let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        let end = finalized.get().saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
         let own_end =
-            (first / YOUNG_SLOT_BLOCKS).saturating_add(1).saturating_mul(YOUNG_SLOT_BLOCKS);
+            (first.get() / YOUNG_SLOT_BLOCKS).saturating_add(1).saturating_mul(YOUNG_SLOT_BLOCKS);
         let last = own_end.saturating_sub(1);
         if own_end > end {
             return Ok(false);
         }
-        let told = self.told(last);
-        if let Some(blocks) = self.writer.seal(last, told)? {
+        let facts = self.commit_facts(last);
+        if let Some(blocks) = self.writer.seal(BlockNumber(last), facts)? {
             info!(%blocks, "sealed");
         }
         Ok(own_end < end)
@@ -109,12 +110,13 @@ impl Follower {
 
     /// What a manifest is told when blocks up to this one are sealed. Where several nodes must agree on
     /// what is final, the last block that is sealed is trusted as an anchor is.
-    pub(super) fn told(&self, finalized: u64) -> CommitFacts {
+    pub(super) fn commit_facts(&self, finalized: u64) -> CommitFacts {
         let view = self.writer.view();
         let end = finalized.saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
-        let last = end.checked_sub(1).and_then(|number| view.head().find_block(number));
+        let last =
+            end.checked_sub(1).and_then(|number| view.head().find_block(BlockNumber(number)));
         let last = last.filter(|_| self.upstreams.quorum() > 1);
-        let anchors = last.map(|it| Anchor { number: it.number(), hash: it.hash() });
+        let anchors = last.map(|it| Anchor { number: it.number().get(), hash: it.hash() });
         CommitFacts {
             network: network_of(&self.spec),
             anchors: anchors.into_iter().collect(),
@@ -124,5 +126,5 @@ impl Follower {
 }
 
 fn id_of(claim: HeaderClaim) -> BlockId {
-    BlockId { number: claim.number, hash: claim.hash }
+    BlockId { number: BlockNumber(claim.number), hash: claim.hash }
 }

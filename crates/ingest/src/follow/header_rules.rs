@@ -8,7 +8,7 @@
 //! (timestamp, gas limit, base fee, excess blob gas) is checked here, before any of it is shown.
 
 use alloy_primitives::B256;
-use chain::{Block, Fault, Mismatch, StepFields, Verified, check_step, decode_header};
+use chain::{Block, BlockNumber, Fault, Mismatch, StepFields, Verified, check_step, decode_header};
 use store::read::block_on;
 use store::{Reader, StoreError};
 
@@ -58,7 +58,7 @@ impl Follower {
         }
         let Some(number) = block.header.number.checked_sub(1) else { return Ok(None) };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.writer.view().read_header(&mut reader, number))?;
+        let held = block_on(self.writer.view().read_header(&mut reader, BlockNumber(number)))?;
         let held = held.filter(|held| held.hash == hash);
         Ok(held.and_then(|held| {
             let header = decode_header(&held.rlp).ok()?;

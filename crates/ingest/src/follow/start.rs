@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 use store::{BlockId, StoreError};
 use tracing::{info, warn};
 
@@ -44,11 +44,13 @@ impl Follower {
     /// A conflict if the nodes have another block in the place of the newest that is final here.
     async fn check_final(&self) -> Result<(), FollowError> {
         let Some(number) = self.writer.view().finalized() else { return Ok(()) };
-        let Some(ours) = self.hash_at(number)? else { return Ok(()) };
-        match self.fetch_decided(BlockTag::Number(number)).await? {
-            Some(claim) if claim.hash != ours => {
-                Err(FollowError::Conflict(FinalityConflict { number, ours, theirs: claim.hash }))
-            }
+        let Some(ours) = self.hash_at(number.get())? else { return Ok(()) };
+        match self.fetch_decided(BlockTag::Number(number.get())).await? {
+            Some(claim) if claim.hash != ours => Err(FollowError::Conflict(FinalityConflict {
+                number: number.get(),
+                ours,
+                theirs: claim.hash,
+            })),
             // A node without old history cannot tell.
             Some(_) | None => Ok(()),
         }
@@ -61,10 +63,12 @@ impl Follower {
         else {
             return Ok(());
         };
-        match self.fetch_decided(BlockTag::Number(number)).await? {
-            Some(claim) if claim.hash != ours => {
-                Err(FollowError::Conflict(FinalityConflict { number, ours, theirs: claim.hash }))
-            }
+        match self.fetch_decided(BlockTag::Number(number.get())).await? {
+            Some(claim) if claim.hash != ours => Err(FollowError::Conflict(FinalityConflict {
+                number: number.get(),
+                ours,
+                theirs: claim.hash,
+            })),
             Some(_) => {
                 self.lost_checked = lost;
                 Ok(())
@@ -86,12 +90,12 @@ impl Follower {
         let view = self.writer.view();
         if let Some(tip) = view.head().tip() {
             // Blocks of the head are kept if the nodes have them too, and final ones in any case.
-            let theirs = self.fetch_decided(BlockTag::Number(tip.number())).await?;
+            let theirs = self.fetch_decided(BlockTag::Number(tip.number().get())).await?;
             let is_shared = theirs.is_some_and(|claim| claim.hash == tip.hash());
             let last = if is_shared { Some(tip.number()) } else { view.finalized() };
             if let Some(last) = last {
-                let told = self.told(last);
-                self.writer.seal_all(last, told)?;
+                let facts = self.commit_facts(last.get());
+                self.writer.seal_all(last, facts)?;
             }
             if let Some((_, hash)) = self.writer.view().head().base() {
                 self.writer.rewind(hash)?;
@@ -113,8 +117,9 @@ impl Follower {
     async fn fetch_first(&self, first: HeaderClaim) -> Result<Vec<Verified<Block>>, FollowError> {
         let wanted = [WantedBlock::Hash { number: first.number, hash: first.hash }];
         loop {
-            let (place, blocks) = self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
-            let fetched = blocks.into_iter().map(|block| (place, block, first)).collect();
+            let (member_index, blocks) =
+                self.upstreams.fetch_blocks(&wanted, Duration::ZERO).await?;
+            let fetched = blocks.into_iter().map(|block| (member_index, block, first)).collect();
             match self.prove(fetched) {
                 // Its node is passed over from now on.
                 Err(error) if error.is_unknown_here() => {}
@@ -162,9 +167,9 @@ impl Follower {
         &mut self,
         (number, hash): BlockNumberAndHash,
     ) -> Result<(), StoreError> {
-        if self.writer.view().head().base() == Some((number, hash)) {
+        if self.writer.view().head().base() == Some((BlockNumber(number), hash)) {
             return Ok(());
         }
-        self.writer.begin_head(number, hash)
+        self.writer.begin_head(BlockNumber(number), hash)
     }
 }

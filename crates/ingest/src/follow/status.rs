@@ -400,7 +400,11 @@ mod tests {
 
     fn tip(number: u64) -> AgreedTip {
         let (hash, parent_hash) = (B256::ZERO, B256::ZERO);
-        AgreedTip { claim: HeaderClaim { number, hash, parent_hash }, reached: number, place: 0 }
+        AgreedTip {
+            claim: HeaderClaim { number, hash, parent_hash },
+            reached: number,
+            member_index: 0,
+        }
     }
 
     /// Seen: a follower that was always a few blocks behind was called late only after minutes, since

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::Bytes;
-use chain::{BlockRange, Candidate, Fault, Mismatch};
+use chain::{BlockNumber, BlockRange, Candidate, Fault, Mismatch};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -29,8 +29,8 @@ where
             return Ok(self.source.read_block(number)?);
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_candidate(&mut reader, number))?;
-        Ok(held.ok_or(StoreError::NotHeld { number })?)
+        let held = block_on(self.view.read_candidate(&mut reader, BlockNumber(number)))?;
+        Ok(held.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?)
     }
 
     fn find_header(&self, number: u64) -> Result<Option<Bytes>, ImportError> {
@@ -38,7 +38,7 @@ where
             return Ok(self.source.find_header(number)?);
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_header(&mut reader, number))?;
+        let held = block_on(self.view.read_header(&mut reader, BlockNumber(number)))?;
         Ok(held.map(|header| header.rlp))
     }
 
@@ -53,6 +53,6 @@ where
         if is_child || self.part.contains(mismatch.number) {
             return self.source.refuse(mismatch).into();
         }
-        StoreError::Block { file: self.view.file_of(mismatch.number), mismatch }.into()
+        StoreError::Block { file: self.view.file_of(BlockNumber(mismatch.number)), mismatch }.into()
     }
 }

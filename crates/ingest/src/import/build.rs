@@ -4,13 +4,14 @@
 //! all of them.
 //! Never knows: what a segment looks like.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 use store::layout::Held;
-use store::{Census, Drafting, NewSegment, count_block, counted_blocks, groups};
+use store::{Census, Draft, Drafting, NewSegment, count_block, counted_blocks, groups};
 
 use super::blocks::Joined;
 use super::{ImportError, PIECE_BLOCKS_MAX, PIECE_BYTES_MAX};
@@ -35,28 +36,38 @@ where
         add: &mut impl FnMut(Facts) -> Result<(), ImportError>,
     ) -> Result<NewSegment, ImportError> {
         let range = self.target.range;
-        let mut census = Census::default();
         // Counted blocks are proven once: at most 256 of them wait here for the second pass.
-        let mut kept: BTreeMap<u64, (Verified<Block>, Facts)> = BTreeMap::new();
-        for_each_piece(
-            self.prover.threads,
-            counted_pieces(range),
-            |piece| self.prover.prove_piece(self.source, piece, &BTreeMap::new()),
-            |proven| {
-                for (block, facts) in proven {
-                    count_block(&mut census, &block);
-                    kept.insert(facts.number, (block, facts));
-                }
-                Ok(())
-            },
-        )?;
-        let mut draft = self.drafting.begin(self.target, census.into_tables())?;
+        let kept: RefCell<BTreeMap<u64, (Verified<Block>, Facts)>> = RefCell::default();
+        let count = |census: &mut Census| {
+            for_each_piece(
+                self.prover.threads,
+                counted_pieces(range),
+                |piece| self.prover.prove_piece(self.source, piece, &BTreeMap::new()),
+                |proven| {
+                    for (block, facts) in proven {
+                        count_block(census, &block);
+                        kept.borrow_mut().insert(facts.number, (block, facts));
+                    }
+                    Ok(())
+                },
+            )
+        };
+        self.drafting.build(self.target, count, |draft| self.fill(draft, &kept.take(), add))
+    }
+
+    /// The second pass.
+    fn fill(
+        &self,
+        draft: &mut Draft,
+        kept: &BTreeMap<u64, (Verified<Block>, Facts)>,
+        add: &mut impl FnMut(Facts) -> Result<(), ImportError>,
+    ) -> Result<(), ImportError> {
         let encoder = draft.encoder().clone();
         for_each_piece(
             self.prover.threads,
-            pieces(range, self.source),
+            pieces(self.target.range, self.source),
             |piece| {
-                let proven = self.prover.prove_piece(self.source, piece, &kept)?;
+                let proven = self.prover.prove_piece(self.source, piece, kept)?;
                 let (blocks, facts): (Vec<_>, Vec<_>) = proven.into_iter().unzip();
                 let is_same_group = |one: &Verified<Block>, next: &Verified<Block>| {
                     group_of(one.header.number) == group_of(next.header.number)
@@ -68,8 +79,7 @@ where
                 facts.into_iter().try_for_each(&mut *add)?;
                 Ok(groups.into_iter().try_for_each(|group| draft.push(group))?)
             },
-        )?;
-        Ok(draft.finish()?)
+        )
     }
 }
 
@@ -97,7 +107,7 @@ const COUNTED_PIECE_BLOCKS: u64 = 4;
 
 /// The counted blocks, a few of those that follow each other together.
 fn counted_pieces(range: BlockRange) -> Vec<BlockRange> {
-    let counted: Vec<u64> = counted_blocks(range).collect();
+    let counted: Vec<u64> = counted_blocks(range).map(BlockNumber::get).collect();
     let piece_of = |number: u64| number / COUNTED_PIECE_BLOCKS;
     let is_same =
         |one: &u64, next: &u64| one.saturating_add(1) == *next && piece_of(*one) == piece_of(*next);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use chain::trust::Anchors;
-use chain::{BlockRange, Candidate, ChainSpec, Mismatch};
+use chain::{BlockNumber, BlockRange, Candidate, ChainSpec, Mismatch};
 use store::layout::Held;
 use store::read::block_on;
 use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError, View, Writer};
@@ -93,22 +93,22 @@ impl Blocks for Pieces {
             return Err(StoreError::Stopped.into());
         }
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_candidate(&mut reader, number))?;
-        Ok(held.ok_or(StoreError::NotHeld { number })?)
+        let held = block_on(self.view.read_candidate(&mut reader, BlockNumber(number)))?;
+        Ok(held.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?)
     }
 
     fn find_header(&self, number: u64) -> Result<Option<Bytes>, ImportError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_header(&mut reader, number))?;
+        let held = block_on(self.view.read_header(&mut reader, BlockNumber(number)))?;
         Ok(held.map(|header| header.rlp))
     }
 
     fn block_bytes(&self, number: u64) -> u64 {
-        let entry = self.view.manifest().find_segment(number);
+        let entry = self.view.manifest().find_segment(BlockNumber(number));
         entry.map_or(0, |(_, entry)| entry.bytes / entry.range.count().max(1))
     }
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {
-        StoreError::Block { file: self.view.file_of(mismatch.number), mismatch }.into()
+        StoreError::Block { file: self.view.file_of(BlockNumber(mismatch.number)), mismatch }.into()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use chain::BlockRange;
 use chain::trust::{Anchor, Anchors, Opponent, ProvenRun, TrustStatus, assess, meeting_points};
+use chain::{BlockNumber, BlockRange};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -46,7 +46,9 @@ impl Trust {
             let Some(run) = runs.iter_mut().find(|run| run.range.contains(number)) else {
                 continue;
             };
-            let Some(hash) = block_on(view.read_hash(&mut reader, number))? else { continue };
+            let Some(hash) = block_on(view.read_hash(&mut reader, BlockNumber(number)))? else {
+                continue;
+            };
             run.hashes.insert(number, hash);
             match anchors.expected_hash(number) {
                 Some((trusted, kind)) if trusted != hash => {

@@ -3,7 +3,6 @@
 //! Knows: pace, tries and pauses, and what of the protocol this node does not speak.
 //! Never knows: other nodes, or what the answers are for.
 
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyper::body::Bytes;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::address::{Scheme, UpstreamUrl};
@@ -21,6 +20,7 @@ use super::connections::ToldIdentities;
 use super::error::{AskError, FetchError};
 use super::http::Http;
 use super::pace::{Pace, PaceQueue};
+use super::retry::Tries;
 use super::tip_doubt::TipDoubt;
 use super::websocket::WebSocket;
 
@@ -123,14 +123,13 @@ impl Upstream {
         calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
-        let mut tries: u32 = 1;
+        let mut tries = Tries::new(&self.limits, &self.name);
         loop {
             // What came of a try that failed is gone again.
             let mut left = *budget;
-            let answered = self.ask_once(queue, calls, &mut left).await;
-            let error = match answered {
+            let error = match self.ask_once(queue, calls, &mut left).await {
                 Ok(answers) => match answers.iter().find_map(pressure) {
-                    Some(error) if tries < self.limits.tries_max => error,
+                    Some(error) if !tries.is_last() => error,
                     _ => {
                         *budget = left;
                         return Ok(answers);
@@ -138,13 +137,7 @@ impl Upstream {
                 },
                 Err(error) => error,
             };
-            if tries >= self.limits.tries_max || !error.is_passing() {
-                return Err(error);
-            }
-            let pause = pause(&self.limits, tries);
-            debug!(upstream = %self.name, tries, %error, ?pause, "will ask again");
-            sleep(pause).await;
-            tries = tries.saturating_add(1);
+            tries.wait_after(error).await?;
         }
     }
 
@@ -338,14 +331,6 @@ impl ByteBudget {
     }
 }
 
-/// A pause whose length nobody can foresee, so that many who failed together do not come again
-/// together.
-pub(super) fn pause(limits: &AskLimits, tries: u32) -> Duration {
-    let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    let longest = limits.pause_begin.saturating_mul(doubled).min(limits.pause_max);
-    longest.mul_f64(0.5 + chance() / 2.0)
-}
-
 /// The refusal that says that a node is asked too much, if it is one.
 fn pressure(answer: &Answer) -> Option<AskError> {
     answer.as_ref().err().filter(|error| error.is_pressure()).cloned()
@@ -362,10 +347,4 @@ fn is_batch_refusal(error: &AskError) -> bool {
         | AskError::TooLarge { .. }
         | AskError::Malformed(_) => false,
     }
-}
-
-/// A number from 0 up to 1. Pauses need no better source than the one that seeds hash maps.
-fn chance() -> f64 {
-    let random = std::hash::RandomState::new().build_hasher().finish();
-    f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }

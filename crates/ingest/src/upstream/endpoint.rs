@@ -10,16 +10,18 @@ use hyper::body::Bytes;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::client::{SHORT_BYTES_MAX, pause};
+use super::client::SHORT_BYTES_MAX;
 use super::connections::identity_calls;
 use super::error::{AskError, FetchError};
 use super::fetch::identity_of;
 use super::http::Http;
 use super::identity::Identity;
+use super::retry::Tries;
 
 /// An endpoint over HTTP or HTTPS.
 #[derive(Debug)]
 pub struct Endpoint {
+    name: String,
     http: Http,
     limits: AskLimits,
 }
@@ -27,24 +29,22 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint at an address. Nothing is asked yet.
     pub fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
+        let name = url.name().to_owned();
         if url.scheme == Scheme::WebSocket {
-            let name = url.name();
             return Err(AskError::Connect(format!("{name} is to be asked over http or https")));
         }
-        Ok(Self { http: Http::new(url, limits)?, limits })
+        Ok(Self { name, http: Http::new(url, limits)?, limits })
     }
 
     /// Asks a question that changes nothing: again, where a failure may pass.
     pub async fn ask(&self, body: Vec<u8>) -> Result<Bytes, AskError> {
         let body = Bytes::from(body);
-        let mut tries: u32 = 1;
+        let bytes_max = self.limits.answer_bytes_max;
+        let mut tries = Tries::new(&self.limits, &self.name);
         loop {
-            match self.ask_once(body.clone(), self.limits.answer_bytes_max).await {
-                Err(error) if tries < self.limits.tries_max && error.is_passing() => {
-                    tokio::time::sleep(pause(&self.limits, tries)).await;
-                    tries = tries.saturating_add(1);
-                }
-                asked => return asked,
+            match self.ask_once(body.clone(), bytes_max).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => tries.wait_after(error).await?,
             }
         }
     }

@@ -18,7 +18,7 @@ pub enum SourceFault {
         /// Who told it.
         name: String,
         /// Its place in the order of preference.
-        place: usize,
+        member_index: usize,
         /// Which block, and why.
         mismatch: Mismatch,
     },
@@ -28,7 +28,7 @@ pub enum SourceFault {
         /// Who told it.
         name: String,
         /// Its place in the order of preference.
-        place: usize,
+        member_index: usize,
         /// Why.
         cause: FetchError,
     },
@@ -39,7 +39,7 @@ pub enum SourceFault {
         /// Who told it.
         name: String,
         /// Its place in the order of preference.
-        place: usize,
+        member_index: usize,
         /// The other node, if it is one.
         against: Option<usize>,
         /// Both blocks.

@@ -164,8 +164,8 @@ impl Upstreams {
 
     /// What a node is called.
     #[must_use]
-    pub fn name(&self, place: usize) -> &str {
-        self.members.get(place).map_or("unknown", |member| member.upstream.name())
+    pub fn name(&self, member_index: usize) -> &str {
+        self.members.get(member_index).map_or("unknown", |member| member.upstream.name())
     }
 
     /// Which chain the nodes follow, by the word of those that decide what is final: an empty folder
@@ -244,12 +244,12 @@ impl Upstreams {
             let mut refusals = Refusals::default();
             let order = self.order(subject);
             let mut asked = Vec::new();
-            for (index, place) in order.iter().enumerate() {
-                let Some(member) = self.members.get(*place) else { continue };
+            for (index, member_index) in order.iter().enumerate() {
+                let Some(member) = self.members.get(*member_index) else { continue };
                 if refusals.pass_over(member, wanted) {
                     continue;
                 }
-                asked.push(*place);
+                asked.push(*member_index);
                 let others = order.get(index.saturating_add(1)..).unwrap_or_default();
                 let limit = self.time_limit(member, subject, wanted, others);
                 match self.ask_member(member, limit, &ask).await {
@@ -258,10 +258,10 @@ impl Upstreams {
                         if subject == QuestionSubject::Blocks {
                             member.gave_blocks();
                         }
-                        return Ok((*place, answer));
+                        return Ok((*member_index, answer));
                     }
                     Some(Err(error)) => {
-                        self.note_failure(*place, subject, patience, &error, &mut refusals);
+                        self.note_failure(*member_index, subject, patience, &error, &mut refusals);
                     }
                 }
             }
@@ -269,7 +269,8 @@ impl Upstreams {
                 return Err(error);
             }
             // A node that is passed over is not waited for: its time may be long over.
-            let rests = asked.iter().filter_map(|place| self.rests_until(*place, subject));
+            let rests =
+                asked.iter().filter_map(|member_index| self.rests_until(*member_index, subject));
             let soonest = rests.filter(|time| *time > Instant::now()).min();
             match soonest.filter(|time| until.is_none_or(|until| *time <= until)) {
                 Some(time) => sleep_until(time).await,
@@ -280,22 +281,22 @@ impl Upstreams {
 
     /// Who is asked, one after the other.
     fn order(&self, subject: QuestionSubject) -> Vec<MemberIndex> {
-        let places = 0..self.members.len();
+        let indices = 0..self.members.len();
         match subject {
-            QuestionSubject::Claims => places.collect(),
+            QuestionSubject::Claims => indices.collect(),
             QuestionSubject::Decided => vec![self.decider()],
             QuestionSubject::Blocks => {
-                let is_late = |place: &MemberIndex| {
-                    self.members.get(*place).is_some_and(Member::is_late_with_blocks)
+                let is_late = |member_index: &MemberIndex| {
+                    self.members.get(*member_index).is_some_and(Member::is_late_with_blocks)
                 };
-                let (late, others): (Vec<_>, Vec<_>) = places.partition(is_late);
+                let (late, others): (Vec<_>, Vec<_>) = indices.partition(is_late);
                 others.into_iter().chain(late).collect()
             }
         }
     }
 
-    fn rests_until(&self, place: MemberIndex, subject: QuestionSubject) -> Option<Instant> {
-        let member = self.members.get(place)?;
+    fn rests_until(&self, member_index: MemberIndex, subject: QuestionSubject) -> Option<Instant> {
+        let member = self.members.get(member_index)?;
         match subject {
             QuestionSubject::Claims | QuestionSubject::Decided => member.rests_until(),
             QuestionSubject::Blocks => member.blocks_rest_until(),
@@ -311,8 +312,8 @@ impl Upstreams {
         wanted: &[WantedBlock],
         others: &[MemberIndex],
     ) -> Option<Duration> {
-        let can_give = |place: &MemberIndex| {
-            self.members.get(*place).is_some_and(|other| {
+        let can_give = |member_index: &MemberIndex| {
+            self.members.get(*member_index).is_some_and(|other| {
                 other.is_rested()
                     && !other.is_failing()
                     && !other.is_late_with_blocks()
@@ -340,23 +341,23 @@ impl Upstreams {
     /// Remembers why a node did not answer, and of whom that says something.
     fn note_failure(
         &self,
-        place: MemberIndex,
+        member_index: MemberIndex,
         subject: QuestionSubject,
         patience: Duration,
         error: &FetchError,
         refusals: &mut Refusals,
     ) {
-        let Some(member) = self.members.get(place) else { return };
+        let Some(member) = self.members.get(member_index) else { return };
         let said = format!("{}: {error}", member.upstream.name());
         let is_of_blocks = subject == QuestionSubject::Blocks;
         if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
             refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
             refusals.may_come = true;
         } else if let FetchError::UnknownFork { number, .. } = error {
-            let said = self.left_known_forks(place, error);
+            let said = self.left_known_forks(member_index, error);
             refusals.unknown.get_or_insert((*number, said));
         } else if error.is_lie() && (is_of_blocks || !error.is_unreadable()) {
-            self.lied(place, &error.to_string());
+            self.lied(member_index, &error.to_string());
         } else if is_of_blocks
             && (matches!(error, FetchError::Ask(AskError::Late(_)))
                 || (error.is_refusal() && !patience.is_zero()))
@@ -466,10 +467,10 @@ impl Upstreams {
     /// What is needed to rebuild some blocks, from this node and no other.
     pub async fn fetch_blocks_of(
         &self,
-        place: MemberIndex,
+        member_index: MemberIndex,
         wanted: &[WantedBlock],
     ) -> Result<Vec<Fetched>, UpstreamsError> {
-        let member = self.members.get(place).ok_or_else(|| self.none_left())?;
+        let member = self.members.get(member_index).ok_or_else(|| self.none_left())?;
         let fetched = member.upstream.fetch_blocks(wanted).await;
         fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))
     }

@@ -8,8 +8,9 @@ use chain::trust::{Anchor, Anchors};
 use chain::{Candidate, ChainSpec, Start, Verifier, decode_receipts};
 use ingest::archive::Archive;
 
-use crate::made::proven_blocks;
-use crate::shared_data::{list, listed, read_block, shared_data};
+use crate::harness::made::proven_blocks;
+use crate::harness::shared_data::shared_data;
+use crate::shared_data::{list, listed, read_block};
 
 const CHAIN_ID: u64 = 7_928_001;
 

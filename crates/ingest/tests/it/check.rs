@@ -1,6 +1,6 @@
 //! A data folder that is whole passes its check; one that is not is told from it, with the place.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use ingest::archive::{Archive, Format};
 use ingest::check::check_all;
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
@@ -11,8 +11,8 @@ use store::check::Found;
 use store::read::block_on;
 use store::{Reader, StoreError};
 
-use crate::folder::{DataFolder, settings};
-use crate::made::{blocks, spec, threads, write};
+use crate::harness::folder::{DataFolder, settings};
+use crate::harness::made::{blocks, spec, threads, write};
 
 fn chain(block_count: u64) -> SampleSettings {
     SampleSettings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }
@@ -56,7 +56,7 @@ fn every_flipped_byte_is_found_and_no_answer_is_another() {
         let view = data.store().view();
         let mut reader = Reader::new().unwrap();
         let read = |number| block_on(view.read_candidate(&mut reader, number));
-        (0..4).map(read).collect::<Vec<Result<_, StoreError>>>()
+        (0..4).map(BlockNumber).map(read).collect::<Vec<Result<_, StoreError>>>()
     };
     let expected: Vec<_> = answers(&data).into_iter().map(Result::unwrap).collect();
     for (name, bytes) in files.iter().filter(|(name, _)| *name != "manifest") {

@@ -8,7 +8,7 @@ use ingest::pool::map_in_order;
 use ingest::prove::ProofReport;
 use ingest::sample::{Payload, SampleSettings};
 
-use crate::made::{blocks, prove, read_all, threads, write};
+use crate::harness::made::{blocks, prove, read_all, threads, write};
 
 /// Set by the long run: then every bit of every byte is flipped, not one of each.
 const EVERY_BIT: &str = "QUIPU_FLIP_EVERY_BIT";

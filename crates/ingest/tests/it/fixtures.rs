@@ -18,8 +18,8 @@ use store::read::Inline;
 use store::{Limits, Store};
 
 use crate::check::check;
-use crate::folder::{DataFolder, settings as import_settings};
-use crate::made::{blocks, prove, proven_blocks, read_all, spec, write};
+use crate::harness::folder::{DataFolder, settings as import_settings};
+use crate::harness::made::{blocks, prove, proven_blocks, read_all, spec, write};
 
 fn settings() -> SampleSettings {
     SampleSettings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::archive::{Archive, Format};
 use ingest::import::{ImportError, Outcome};
 use ingest::sample::{Payload, SampleSettings};
@@ -10,9 +10,9 @@ use store::read::block_on;
 use store::{Reader, Wanted};
 
 use crate::check::check;
-use crate::folder::{DataFolder, settings};
-use crate::made::{blocks, proven_blocks, spec, threads, write};
-use crate::shared_data::shared_data;
+use crate::harness::folder::{DataFolder, settings};
+use crate::harness::made::{blocks, proven_blocks, spec, threads, write};
+use crate::harness::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
 fn chain() -> SampleSettings {
@@ -42,7 +42,10 @@ fn what_is_imported_comes_back_by_number_hash_and_position() {
     data.check_holds(&proven_blocks(&archive, &data.spec));
     let view = data.store().view();
     let mut reader = Reader::new().unwrap();
-    assert_eq!(block_on(view.read_block(&mut reader, 300, Wanted::Receipt)).unwrap(), None);
+    assert_eq!(
+        block_on(view.read_block(&mut reader, BlockNumber(300), Wanted::Receipt)).unwrap(),
+        None
+    );
     let absent = alloy_primitives::B256::repeat_byte(1);
     assert_eq!(block_on(view.find_block(&mut reader, absent)).unwrap(), None);
     assert_eq!(

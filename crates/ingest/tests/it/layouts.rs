@@ -6,7 +6,7 @@ use chain::Candidate;
 use ingest::archive::{Archive, ArchiveError, ArchiveFault, Format};
 use ingest::sample::{Payload, SampleSettings};
 
-use crate::made::{blocks, prove, read_all, write};
+use crate::harness::made::{blocks, prove, read_all, write};
 
 #[derive(Clone)]
 struct Entry {

@@ -10,14 +10,15 @@
     reason = "a test that meets the unexpected should fail at once"
 )]
 
+#[path = "../harness/mod.rs"]
+mod harness;
+
 mod amsterdam;
 mod check;
 mod damage;
 mod fixtures;
-mod folder;
 mod import;
 mod layouts;
-mod made;
 mod round_trip;
 mod rules;
 mod sample;

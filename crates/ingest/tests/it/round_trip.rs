@@ -7,7 +7,7 @@ use ingest::archive::{Archive, ArchiveName, ArchiveWriter, ChecksumList, Format,
 use ingest::prove::check_name;
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
 
-use crate::made::{blocks, prove, read_all, write};
+use crate::harness::made::{blocks, prove, read_all, write};
 
 fn settings(seed: u64, block_count: u64) -> SampleSettings {
     SampleSettings { seed, block_count, txs_per_block: 3, payload: Payload::Small }

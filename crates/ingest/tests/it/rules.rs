@@ -7,8 +7,8 @@ use chain::ChainSpec;
 use ingest::archive::{Archive, ArchiveError, Format};
 use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleSettings};
 
-use crate::folder::{DataFolder, settings as import_settings};
-use crate::made::{blocks, prove, proven_blocks, relinked, spec, write};
+use crate::harness::folder::{DataFolder, settings as import_settings};
+use crate::harness::made::{blocks, prove, proven_blocks, relinked, spec, write};
 
 fn settings(block_count: u64) -> SampleSettings {
     SampleSettings { seed: 11, block_count, txs_per_block: 1, payload: Payload::Small }

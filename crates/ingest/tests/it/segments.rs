@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use alloy_rlp::{BufMut, Encodable, Header};
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier};
 use ingest::archive::Archive;
 use ingest::sample::{Payload, SampleSettings};
 use segment::{
     Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, SegmentWriter,
-    Tables, Wanted, WriteFault, count_block, groups, is_counted,
+    Tables, TxIndex, TxOrdinal, Wanted, WriteFault, count_block, groups, is_counted,
 };
 
-use crate::made::{blocks, proven_blocks, spec};
-use crate::shared_data::shared_data;
+use crate::harness::made::{blocks, proven_blocks, spec};
+use crate::harness::shared_data::shared_data;
 
 /// A sample chain's blocks, proven.
 fn verified(settings: &SampleSettings) -> Vec<Verified<Block>> {
@@ -29,7 +29,7 @@ fn range_of(blocks: &[Verified<Block>]) -> BlockRange {
 
 fn tables_of(blocks: &[Verified<Block>]) -> Arc<Tables> {
     let (range, mut census) = (range_of(blocks), Census::default());
-    for block in blocks.iter().filter(|block| is_counted(range, block.header.number)) {
+    for block in blocks.iter().filter(|block| is_counted(range, BlockNumber(block.header.number))) {
         count_block(&mut census, block);
     }
     Arc::new(census.into_tables())
@@ -67,25 +67,29 @@ fn slice<'a>(bytes: &'a [u8], range: &std::ops::Range<u64>) -> &'a [u8] {
 }
 
 /// Everything a segment says of a block, as bytes.
-fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8>>, Corrupt> {
+fn read_block(
+    segment: &Segment,
+    bytes: &[u8],
+    number: BlockNumber,
+) -> Result<Vec<Vec<u8>>, Corrupt> {
     let (mut said, mut inflater) = (Vec::new(), Inflater::new().unwrap());
     let inflater = &mut inflater;
     let place = segment.find_header(number).unwrap();
     let header = segment.read_header(inflater, &place, slice(bytes, &place.range), number)?;
     said.push(header.rlp.to_vec());
     said.push(header.block_bytes.to_string().into_bytes());
-    let place = segment.find_others(number).unwrap();
-    let others = segment.read_others(inflater, &place, slice(bytes, &place.range), number)?;
+    let place = segment.find_extras(number).unwrap();
+    let others = segment.read_extras(inflater, &place, slice(bytes, &place.range), number)?;
     said.push(others.ommers.to_vec());
     said.extend(others.withdrawals.map(|list| list.to_vec()));
     let ordinals = segment.find_ordinals(number).unwrap();
-    assert_eq!(header.transaction_count, ordinals.end - ordinals.start);
+    assert_eq!(header.transaction_count, ordinals.end.checked_sub(ordinals.start).unwrap());
     let place = segment.find_block(number).unwrap();
     let whole =
         segment.read_block(inflater, &place, slice(bytes, &place.range), Wanted::Receipt)?;
     assert_eq!(whole.len() as u64, header.transaction_count);
     let mut logs_before = 0;
-    for (index, ordinal) in ordinals.enumerate() {
+    for (index, ordinal) in (ordinals.start.get()..ordinals.end.get()).map(TxOrdinal).enumerate() {
         let place = segment.find_row(ordinal).unwrap();
         let (page, room) = (slice(bytes, &place.page.range), &mut RowsRoom::default());
         let rows = segment.open_rows(inflater, &place.page, page, room, Wanted::Receipt)?;
@@ -94,7 +98,7 @@ fn read_block(segment: &Segment, bytes: &[u8], number: u64) -> Result<Vec<Vec<u8
         let row = row.view();
         assert!(Some(row) == whole.get(index), "a row of its block is the row alone");
         let position = segment.position_of(&place, &rows).unwrap();
-        assert_eq!((position.number, position.index), (number, index as u64));
+        assert_eq!((position.number, position.index), (number, TxIndex(index as u64)));
         assert_eq!(Some(position.hash), segment.find_hash(number));
         assert_eq!(position.before.is_some(), row.receipt.is_some());
         said.push(row.encoded.to_vec());
@@ -160,7 +164,10 @@ fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
     assert_eq!(facts.log_count, logs.map(|receipt| receipt.fields.logs.len() as u64).sum::<u64>());
     for block in blocks {
         let number = block.header.number;
-        assert!(read_block(&segment, &bytes, number).unwrap() == expected(block), "block {number}");
+        assert!(
+            read_block(&segment, &bytes, BlockNumber(number)).unwrap() == expected(block),
+            "block {number}"
+        );
     }
     bytes
 }
@@ -195,17 +202,23 @@ fn headers_share_a_page_until_their_blocks_have_512_transactions() {
                 (first, sum, page_count) = (number, 0, page_count + 1);
                 let before = number.checked_sub(1);
                 assert_ne!(
-                    before.and_then(|it| segment.find_header(it)),
-                    segment.find_header(first)
+                    before.and_then(|it| segment.find_header(BlockNumber(it))),
+                    segment.find_header(BlockNumber(first))
                 );
                 assert_ne!(
-                    before.and_then(|it| segment.find_others(it)),
-                    segment.find_others(first)
+                    before.and_then(|it| segment.find_extras(BlockNumber(it))),
+                    segment.find_extras(BlockNumber(first))
                 );
             }
             sum += block.transactions.len();
-            assert_eq!(segment.find_header(number), segment.find_header(first));
-            assert_eq!(segment.find_others(number), segment.find_others(first));
+            assert_eq!(
+                segment.find_header(BlockNumber(number)),
+                segment.find_header(BlockNumber(first))
+            );
+            assert_eq!(
+                segment.find_extras(BlockNumber(number)),
+                segment.find_extras(BlockNumber(first))
+            );
         }
         println!("{txs_per_block} transactions a block: {page_count} pages of headers");
         assert!((3..=40).contains(&page_count));
@@ -286,7 +299,10 @@ fn every_flipped_byte_gives_an_error_or_the_same_answers() {
     let bytes = write(blocks);
     let answers = |bytes: &[u8]| -> Result<Vec<Vec<Vec<u8>>>, Corrupt> {
         let segment = open(bytes)?;
-        blocks.iter().map(|block| read_block(&segment, bytes, block.header.number)).collect()
+        blocks
+            .iter()
+            .map(|block| read_block(&segment, bytes, BlockNumber(block.header.number)))
+            .collect()
     };
     let sound = answers(&bytes).unwrap();
     let mut refused = 0;

@@ -2,8 +2,7 @@
 //! and too large to commit; without it these tests say so and pass. The same code is covered by
 //! the sample chain.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
@@ -18,16 +17,8 @@ use ingest::prove::Unwatched;
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;
 
-use crate::made::{proven_blocks, threads};
-
-pub(crate) fn shared_data() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let is_there = folder.is_dir();
-    // Past the test harness, which keeps what passing tests print.
-    let word = if is_there { "reading" } else { "skipped: no" };
-    let _ = writeln!(std::io::stderr(), "{word} ../shared/data");
-    is_there.then_some(folder)
-}
+use crate::harness::made::{proven_blocks, threads};
+use crate::harness::shared_data::shared_data;
 
 fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
     let jobs = find_archives(&[folder.to_owned()]).unwrap().into_iter().map(|path| {

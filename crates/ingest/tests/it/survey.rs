@@ -8,7 +8,7 @@ use ingest::prove::Unwatched;
 use ingest::sample::{Payload, SampleSettings};
 use ingest::survey::{Finding, Job, find_archives, survey};
 
-use crate::made::{blocks, spec, threads, write};
+use crate::harness::made::{blocks, spec, threads, write};
 
 fn settings(seed: u64) -> SampleSettings {
     SampleSettings { seed, block_count: 100, txs_per_block: 1, payload: Payload::Small }

@@ -79,7 +79,7 @@ impl Context<'_> {
 
     pub(super) async fn uncle_count(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
         self.put_of_block(on, block, |out, block| {
-            let count = list_items(&block.others.ommers)?.len();
+            let count = list_items(&block.extras.ommers)?.len();
             put_quantity(out, u64::try_from(count).unwrap_or(u64::MAX));
             Ok(())
         })
@@ -93,7 +93,7 @@ impl Context<'_> {
         index: u64,
     ) -> CallResult {
         self.put_of_block(on, block, |out, block| {
-            let uncles = list_items(&block.others.ommers)?;
+            let uncles = list_items(&block.extras.ommers)?;
             match usize::try_from(index).ok().and_then(|index| uncles.get(index)) {
                 Some(uncle) => Ok(put_uncle(out, uncle)?),
                 None => null(out).map(|_| ()),

@@ -6,7 +6,9 @@
 
 use alloy_consensus::Header;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
-use chain::{ChainSpec, ForkConfig, TxFields, base_fee_after, decode_header};
+use chain::{
+    BlockNumber, BlockRange, ChainSpec, ForkConfig, TxFields, base_fee_after, decode_header,
+};
 use store::{Reader, RowView, StoredBlock, StoredHeader, Wanted};
 
 use super::{Answering, CallFailure, CallResult, Context, RequestedBlock, null};
@@ -96,7 +98,7 @@ impl Context<'_> {
     async fn header_of(
         &self,
         reader: &mut Reader,
-        number: u64,
+        number: BlockNumber,
     ) -> Result<(StoredHeader, Header), CallFailure> {
         let stored = self.view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
         let header = decode_header(&stored.rlp).map_err(|_| CallFailure::NotABlock)?;
@@ -113,11 +115,11 @@ impl Context<'_> {
         if let Some(known) = self.spec.next_base_fee(header) {
             return Ok(known);
         }
-        let neighbour = |number: Option<u64>| number.filter(|number| self.is_held(*number));
-        if let Some(number) = neighbour(header.number.checked_add(1)) {
+        let neighbour = |number: Option<BlockNumber>| number.filter(|number| self.is_held(*number));
+        if let Some(number) = neighbour(BlockNumber(header.number).next()) {
             return Ok(self.header_of(reader, number).await?.1.base_fee_per_gas);
         }
-        if let Some(number) = neighbour(header.number.checked_sub(1)) {
+        if let Some(number) = neighbour(BlockNumber(header.number).parent()) {
             let parent = self.header_of(reader, number).await?.1;
             if header.base_fee_per_gas.is_some()
                 && base_fee_after(&parent) == header.base_fee_per_gas
@@ -128,7 +130,7 @@ impl Context<'_> {
         Err(self.unknown(Refusal::ForksUnknown))
     }
 
-    fn is_held(&self, number: u64) -> bool {
+    fn is_held(&self, number: BlockNumber) -> bool {
         self.view.coverage().iter().any(|range| range.contains(number))
     }
 
@@ -161,15 +163,15 @@ impl Context<'_> {
         let Answering { reader, out, .. } = on;
         // As nodes do it: of no blocks there is nothing to know, whichever the newest is.
         let range = if count == 0 { None } else { self.fee_range(reader, count, newest).await? };
-        let Some((oldest, last)) = range else {
+        let Some(range) = range else {
             out.extend_from_slice(b"{\"oldestBlock\":\"0x0\",\"gasUsedRatio\":null}");
             return Ok(None);
         };
         let mut fees = Vec::new();
         let mut newest = None;
-        for number in oldest..=last {
+        for (done, number) in (0_u64..).zip(range.numbers()) {
             // What is in memory never waits by itself: others are let in.
-            if number.saturating_sub(oldest) % BLOCKS_PER_TURN == BLOCKS_PER_TURN - 1 {
+            if done % BLOCKS_PER_TURN == BLOCKS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
             let (stored, header) = self.header_of(reader, number).await?;
@@ -183,7 +185,7 @@ impl Context<'_> {
             Some(_) => self.spec.next_blob_fee(&newest),
             None => Some(0),
         };
-        put_history(out, oldest, &fees, (next_fee, next_blob_fee), !percentiles.is_empty());
+        put_history(out, range.first(), &fees, (next_fee, next_blob_fee), !percentiles.is_empty());
         Ok(None)
     }
 
@@ -194,7 +196,7 @@ impl Context<'_> {
         reader: &mut Reader,
         count: u64,
         newest: BlockRef,
-    ) -> Result<Option<(u64, u64)>, CallFailure> {
+    ) -> Result<Option<BlockRange>, CallFailure> {
         let tip = self.view.tip().ok_or(CallFailure::Refused(Refusal::NothingHeld))?;
         let mut count = count.min(BLOCKS_MAX);
         let last = match newest {
@@ -207,7 +209,7 @@ impl Context<'_> {
                 match (self.requested(reader, newest).await?, newest) {
                     (RequestedBlock::Held(number), _) => number,
                     (RequestedBlock::Absent, BlockRef::Number(requested)) => {
-                        return Err(Refusal::BeyondHead { requested, head: tip }.into());
+                        return Err(Refusal::BeyondHead { requested, head: tip.get() }.into());
                     }
                     (RequestedBlock::Absent, BlockRef::Tag(tag)) => {
                         return Err(Refusal::TagUnknown { tag: tag.name() }.into());
@@ -224,13 +226,13 @@ impl Context<'_> {
         let oldest = last.saturating_add(1).saturating_sub(count);
         let held = self.view.coverage();
         let run = held.iter().find(|range| range.contains(last));
-        match run.filter(|range| range.first() > oldest) {
+        match run.filter(|range| range.first() > oldest.get()) {
             Some(range) => {
                 let number = range.first().saturating_sub(1);
                 let held = held.to_vec();
                 Err(Refusal::BlockNotHeld { number, held }.into())
             }
-            None => Ok(Some((oldest, last))),
+            None => Ok(BlockRange::from_ends(oldest, last)),
         }
     }
 
@@ -271,7 +273,7 @@ impl Context<'_> {
         let first = header.number.saturating_sub(SAMPLED_BLOCKS_MAX.saturating_sub(1)).max(1);
         let mut samples = Vec::new();
         let mut sampled_blocks: usize = 0;
-        for number in (first..=header.number).rev() {
+        for number in (first..=header.number).rev().map(BlockNumber) {
             if sampled_blocks >= SAMPLED_BLOCKS || !self.is_held(number) {
                 break;
             }

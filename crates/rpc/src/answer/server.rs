@@ -3,7 +3,7 @@
 //! Knows: what is told of the chain id, the tip, what is held, and the server itself.
 //! Never knows: how following goes; `Health` tells.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::health::Health;
@@ -31,7 +31,7 @@ impl Context<'_> {
     }
 
     pub(super) async fn block_number(&self, on: &mut Answering<'_>) -> CallResult {
-        put_quantity(on.out, self.view.tip().unwrap_or_default());
+        put_quantity(on.out, self.view.tip().unwrap_or_default().get());
         Ok(None)
     }
 
@@ -49,13 +49,13 @@ impl Context<'_> {
     pub(super) async fn syncing(&self, on: &mut Answering<'_>) -> CallResult {
         let current = self.view.tip().unwrap_or_default();
         let catching_up = self.health.and_then(Health::catching_up);
-        let Some(way) = catching_up.filter(|way| way.highest > current) else {
+        let Some(way) = catching_up.filter(|way| way.highest > current.get()) else {
             on.out.extend_from_slice(b"false");
             return Ok(None);
         };
         let mut object = Object::begin(on.out);
         object.quantity("startingBlock", way.starting);
-        object.quantity("currentBlock", current);
+        object.quantity("currentBlock", current.get());
         object.quantity("highestBlock", way.highest);
         object.end();
         Ok(None)
@@ -63,8 +63,10 @@ impl Context<'_> {
 
     pub(super) async fn capabilities(&self, on: &mut Answering<'_>) -> CallResult {
         let oldest = |ranges: &[BlockRange]| {
-            let newest =
-                ranges.last().copied().filter(|range| Some(range.last()) == self.view.tip());
+            let newest = ranges
+                .last()
+                .copied()
+                .filter(|range| self.view.tip() == Some(BlockNumber(range.last())));
             newest.map(|range| range.first())
         };
         let mut object = Object::begin(on.out);
@@ -74,7 +76,7 @@ impl Context<'_> {
             None => None,
         };
         let mut head = Object::begin(object.member("head"));
-        head.quantity("number", tip.unwrap_or_default());
+        head.quantity("number", tip.unwrap_or_default().get());
         head.data("hash", hash.unwrap_or_default().as_slice());
         head.end();
         let blocks = oldest(self.view.coverage());

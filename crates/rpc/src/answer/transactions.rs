@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::decode_header;
-use store::{GasAndLogsBefore, Reader, StoredBlock, StoredTransaction, Wanted};
+use store::{GasAndLogsBefore, Reader, StoredBlock, StoredTransaction, TxIndex, Wanted};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -69,7 +69,7 @@ impl Context<'_> {
         let Answering { reader, out, .. } = on;
         let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
         let wanted = Wanted::Transaction;
-        let found = self.view.read_transaction(reader, number, index, wanted).await?;
+        let found = self.view.read_transaction(reader, number, TxIndex(index), wanted).await?;
         put_or_null(out, found, |out, found| {
             put_found(out, keccak256(found.row.view().encoded), &found)
         })
@@ -92,7 +92,7 @@ impl Context<'_> {
         let rows = block.rows.iter().zip(block.rows.hashes()).zip(block.rows.blooms()).zip(0..);
         try_put_list(on.out, rows, |out, (((row, hash), bloom), index)| {
             let receipt = row.receipt.ok_or(NotABlock)?;
-            let place = TransactionLocation { block: &facts, index, hash };
+            let place = TransactionLocation { block: &facts, index: TxIndex(index), hash };
             put_receipt(out, self.spec, row, (receipt, &bloom), place, before)?;
             let logs = u64::try_from(receipt.log_count()).unwrap_or(u64::MAX);
             before.gas = before.gas.wrapping_add(receipt.gas_used);

@@ -122,7 +122,7 @@ impl Server {
         let mut object = Object::begin(&mut out);
         put_text(object.member("server"), CLIENT_VERSION);
         if let Some(tip) = view.tip() {
-            put_quantity(object.member("tip"), tip);
+            put_quantity(object.member("tip"), tip.get());
         }
         put_list(object.member("held"), view.coverage(), put_range);
         object.end();

@@ -5,7 +5,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable as _;
 use chain::decode_header;
-use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader};
+use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader, TxIndex};
 
 use super::transaction::{TransactionLocation, put_transaction};
 use super::{NotABlock, Object, put_data, put_list, try_put_list};
@@ -20,8 +20,8 @@ const REST_BYTES: usize = 3072;
 
 /// Appends a block with the hashes of its transactions.
 pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result<(), NotABlock> {
-    let HashedBlock { header, others, hashes } = block;
-    put_block(out, header, others, |out, _| {
+    let HashedBlock { header, extras, hashes } = block;
+    put_block(out, header, extras, |out, _| {
         out.reserve(hashes.len().saturating_mul(HASH_BYTES).saturating_add(REST_BYTES));
         put_list(out, hashes, |out, hash| put_data(out, hash.as_slice()));
         Ok(())
@@ -30,8 +30,8 @@ pub(crate) fn put_hashed_block(out: &mut Vec<u8>, block: &HashedBlock) -> Result
 
 /// Appends a block with its transactions.
 pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(), NotABlock> {
-    let StoredBlock { header, others, rows } = block;
-    put_block(out, header, others, |out, decoded| {
+    let StoredBlock { header, extras, rows } = block;
+    put_block(out, header, extras, |out, decoded| {
         // Two digits a byte, and the names of members.
         let names = rows.len().saturating_mul(TRANSACTION_NAMES_BYTES);
         let bytes = usize::try_from(header.block_bytes).unwrap_or_default();
@@ -39,7 +39,11 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
         let facts = facts_of(header, decoded);
         let rows = rows.iter().zip(rows.hashes()).zip(0..);
         try_put_list(out, rows, |out, ((row, hash), index)| {
-            put_transaction(out, row, TransactionLocation { block: &facts, index, hash })
+            put_transaction(
+                out,
+                row,
+                TransactionLocation { block: &facts, index: TxIndex(index), hash },
+            )
         })
     })
 }
@@ -48,19 +52,19 @@ pub(crate) fn put_full_block(out: &mut Vec<u8>, block: &StoredBlock) -> Result<(
 fn put_block(
     out: &mut Vec<u8>,
     stored: &StoredHeader,
-    others: &BlockExtras,
+    extras: &BlockExtras,
     put_transactions: impl FnOnce(&mut Vec<u8>, &Header) -> Result<(), NotABlock>,
 ) -> Result<(), NotABlock> {
     let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
     put_header_members(&mut object, &header, stored.hash);
     object.quantity("size", stored.block_bytes);
-    let uncles = list_items(&others.ommers)?;
+    let uncles = list_items(&extras.ommers)?;
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
     put_transactions(object.member("transactions"), &header)?;
-    if let Some(withdrawals) = &others.withdrawals {
+    if let Some(withdrawals) = &extras.withdrawals {
         let list = Vec::<Withdrawal>::decode(&mut withdrawals.as_ref()).map_err(|_| NotABlock)?;
         put_list(object.member("withdrawals"), &list, put_withdrawal);
     }
@@ -170,6 +174,7 @@ fn put_withdrawal(out: &mut Vec<u8>, withdrawal: &Withdrawal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chain::BlockNumber;
 
     #[test]
     fn a_header_of_the_next_fork_shows_its_fields_and_none_of_others() {
@@ -177,7 +182,7 @@ mod tests {
             let rlp = alloy_rlp::encode(header);
             let hash = keccak256(&rlp);
             let stored = StoredHeader {
-                number: header.number,
+                number: BlockNumber(header.number),
                 hash,
                 rlp: rlp.into(),
                 transaction_count: 0,

@@ -33,9 +33,9 @@ pub(crate) fn put_receipt(
     });
     object.data("logsBloom", bloom.as_slice());
     object.data("transactionHash", place.hash.as_slice());
-    object.quantity("transactionIndex", place.index);
+    object.quantity("transactionIndex", place.index.get());
     object.data("blockHash", place.block.hash.as_slice());
-    object.quantity("blockNumber", place.block.number);
+    object.quantity("blockNumber", place.block.number.get());
     object.quantity("gasUsed", receipt.gas_used);
     let price = fields.effective_gas_price(place.block.base_fee);
     object.quantity_u128("effectiveGasPrice", price);
@@ -68,10 +68,10 @@ fn put_log(out: &mut Vec<u8>, log: LogView<'_>, place: TransactionLocation<'_>, 
     put_list(object.member("topics"), log.topics, |out, topic| put_data(out, topic));
     object.data("data", log.data);
     object.data("blockHash", place.block.hash.as_slice());
-    object.quantity("blockNumber", place.block.number);
+    object.quantity("blockNumber", place.block.number.get());
     object.quantity("blockTimestamp", place.block.timestamp);
     object.data("transactionHash", place.hash.as_slice());
-    object.quantity("transactionIndex", place.index);
+    object.quantity("transactionIndex", place.index.get());
     object.quantity("logIndex", index);
     object.raw("removed", "false");
     object.end();

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use chain::{RlpItems, TxFields};
-use store::{BlockFacts, RowView};
+use store::{BlockFacts, RowView, TxIndex};
 
 use super::{NotABlock, Object, put_data, put_list};
 
@@ -10,7 +10,7 @@ use super::{NotABlock, Object, put_data, put_list};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransactionLocation<'a> {
     pub(crate) block: &'a BlockFacts,
-    pub(crate) index: u64,
+    pub(crate) index: TxIndex,
     pub(crate) hash: B256,
 }
 
@@ -63,8 +63,8 @@ pub(crate) fn put_transaction(
     object.quantity_bytes("v", fields.v);
     object.data("hash", place.hash.as_slice());
     object.data("blockHash", place.block.hash.as_slice());
-    object.quantity("blockNumber", place.block.number);
-    object.quantity("transactionIndex", place.index);
+    object.quantity("blockNumber", place.block.number.get());
+    object.quantity("transactionIndex", place.index.get());
     object.data("from", row.sender.as_slice());
     if fields.tip_max.is_some() {
         object.quantity_u128("gasPrice", fields.effective_gas_price(place.block.base_fee));

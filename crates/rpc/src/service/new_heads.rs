@@ -3,6 +3,7 @@
 //! Knows: their form.
 //! Never knows: sockets, or when a subscriber is sent something.
 
+use chain::BlockNumber;
 use store::Reader;
 use tracing::error;
 
@@ -44,7 +45,10 @@ impl Service {
         let last = *due.numbers.end();
         let mut messages = Vec::new();
         for number in due.numbers {
-            let header = view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
+            let header = view
+                .read_header(reader, BlockNumber(number))
+                .await?
+                .ok_or(CallFailure::NotABlock)?;
             let mut out =
                 b"{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":".to_vec();
             let mut params = Object::begin(&mut out);
@@ -54,7 +58,7 @@ impl Service {
             out.push(b'}');
             messages.push(out);
         }
-        *seen = Seen::up_to(view, last);
+        *seen = Seen::up_to(view, BlockNumber(last));
         Ok((messages, !due.is_all))
     }
 }

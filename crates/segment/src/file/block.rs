@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 
 use super::PageKind;
 use super::read::{RowPlace, Segment, corrupt};
@@ -14,6 +15,7 @@ use crate::corrupt::{Corrupt, PageFault};
 use crate::page::{Inflater, RowsRoom};
 use crate::row::{Senders, Wanted};
 use crate::row_set::RowSet;
+use crate::tx_position::TxOrdinal;
 
 /// Where all rows of a block lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +33,14 @@ pub struct BlockPlace {
 impl Segment {
     /// Where all rows of a block lie.
     #[must_use]
-    pub fn find_block(&self, number: u64) -> Option<BlockPlace> {
+    pub fn find_block(&self, number: BlockNumber) -> Option<BlockPlace> {
         let ordinals = self.find_ordinals(number)?;
         let row_count = usize::try_from(ordinals.end.checked_sub(ordinals.start)?).ok()?;
         if row_count == 0 {
             return Some(BlockPlace { range: 0..0, row_pages: 0..0, skipped: 0, row_count });
         }
         let first = self.find_row_page(ordinals.start)?;
-        let last = self.find_row_page(ordinals.end.checked_sub(1)?)?;
+        let last = self.find_row_page(TxOrdinal(ordinals.end.get().checked_sub(1)?))?;
         let ((first_page, first_ordinal), (last_page, _)) =
             (self.row_page(first)?, self.row_page(last)?);
         let mut end = last_page.number.checked_add(1)?;

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use alloy_primitives::{B256, Bytes};
+use chain::BlockNumber;
 
 use super::footer::{Footer, SegmentFacts};
 use super::parts::PartPages;
@@ -18,6 +19,7 @@ use crate::page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
 use crate::row::Wanted;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
+use crate::tx_position::{TxIndex, TxOrdinal};
 
 /// A segment whose footer and tail are in memory.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub struct Segment {
     other_pages: PartPages,
     blocks: Vec<BlockEntry>,
     /// Ordinal of every block's first transaction, and of the end.
-    first_ordinals: Vec<u64>,
+    first_ordinals: Vec<TxOrdinal>,
 }
 
 /// A page and the bytes to read for it.
@@ -58,7 +60,7 @@ pub struct RowPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPosition {
     /// The block's number.
-    pub number: u64,
+    pub number: BlockNumber,
     /// The block's hash.
     pub hash: B256,
     /// The header's timestamp.
@@ -68,7 +70,7 @@ pub struct RowPosition {
     /// The header's excess blob gas, from Cancun on.
     pub excess_blob_gas: Option<u64>,
     /// Position in the block.
-    pub index: u64,
+    pub index: TxIndex,
     /// Gas used and logs in the block before it, where receipts are held and wanted.
     pub before: Option<GasAndLogsBefore>,
 }
@@ -120,12 +122,6 @@ impl Segment {
         let opened = inflater.open(tail).map_err(Corrupt::Tail)?;
         let tail = SegmentTail::decode(&opened, facts.range.count())
             .map_err(|fault| Corrupt::Tail(fault.into()))?;
-        // One more than there are, for the first; grown by and by, half of the room would be empty.
-        let room = |count: usize| {
-            let mut numbers = Vec::with_capacity(count.saturating_add(1));
-            numbers.push(0);
-            numbers
-        };
         let mut segment = Self {
             footer,
             tables: tail.tables,
@@ -140,7 +136,7 @@ impl Segment {
         let mut ordinal = 0_u64;
         for block in &segment.blocks {
             ordinal = ordinal.saturating_add(wide(block.transaction_count));
-            segment.first_ordinals.push(ordinal);
+            segment.first_ordinals.push(TxOrdinal(ordinal));
         }
         segment.add_pages(&tail.pages)?;
         segment.row_pages.shrink();
@@ -167,9 +163,9 @@ impl Segment {
             self.kinds.push(*kind);
             match kind {
                 PageKind::Rows => {
-                    let ordinal = self.row_pages.row_count();
+                    let ordinal = TxOrdinal(self.row_pages.row_count());
                     let fault = Corrupt::Group { page, ordinal, count: *count };
-                    let last = ordinal.saturating_add(count.saturating_sub(1));
+                    let last = TxOrdinal(ordinal.get().saturating_add(count.saturating_sub(1)));
                     let (Some(first), Some(last)) = (self.block_of(ordinal), self.block_of(last))
                     else {
                         return Err(fault);
@@ -188,14 +184,14 @@ impl Segment {
     }
 
     /// The position of the block that a row belongs to.
-    fn block_of(&self, ordinal: u64) -> Option<usize> {
+    fn block_of(&self, ordinal: TxOrdinal) -> Option<usize> {
         let after = self.first_ordinals.partition_point(|first| *first <= ordinal);
         if after == self.first_ordinals.len() { None } else { after.checked_sub(1) }
     }
 
     /// The same of a row that is in one of the pages: their blocks are at most a group apart, and a
     /// search over all would touch memory that no read before it did.
-    fn block_in(&self, row_page: usize, ordinal: u64) -> Option<usize> {
+    fn block_in(&self, row_page: usize, ordinal: TxOrdinal) -> Option<usize> {
         let first = self.row_pages.get(row_page)?.block;
         let ends = self.first_ordinals.get(first.checked_add(1)?..)?;
         first.checked_add(ends.iter().position(|end| *end > ordinal)?)
@@ -213,21 +209,21 @@ impl Segment {
         let ordinal = page_first.checked_add(wide(place.row))?;
         let position = self.block_in(place.page.row_page?, ordinal)?;
         let (block, first) = (self.blocks.get(position)?, *self.first_ordinals.get(position)?);
-        let first_here = usize::try_from(first.saturating_sub(page_first)).ok()?;
+        let first_here = usize::try_from(first.get().saturating_sub(page_first.get())).ok()?;
         Some(RowPosition {
-            number: self.footer.facts.range.first().saturating_add(wide(position)),
+            number: BlockNumber(self.footer.facts.range.first().saturating_add(wide(position))),
             hash: block.hash,
             timestamp: block.timestamp,
             base_fee: block.base_fee,
             excess_blob_gas: block.excess_blob_gas,
-            index: ordinal.checked_sub(first)?,
+            index: ordinal.index_after(first)?,
             before: rows.before(first_here, place.row),
         })
     }
 
     /// A block's hash.
     #[must_use]
-    pub fn find_hash(&self, number: u64) -> Option<B256> {
+    pub fn find_hash(&self, number: BlockNumber) -> Option<B256> {
         Some(self.blocks.get(self.position(number)?)?.hash)
     }
 
@@ -297,7 +293,7 @@ impl Segment {
 
     /// The ordinals, inside the segment, of a block's transactions.
     #[must_use]
-    pub fn find_ordinals(&self, number: u64) -> Option<Range<u64>> {
+    pub fn find_ordinals(&self, number: BlockNumber) -> Option<Range<TxOrdinal>> {
         let position = self.position(number)?;
         let first = self.first_ordinals.get(position)?;
         Some(*first..*self.first_ordinals.get(position.checked_add(1)?)?)
@@ -305,7 +301,7 @@ impl Segment {
 
     /// Where a transaction lies.
     #[must_use]
-    pub fn find_row(&self, ordinal: u64) -> Option<RowPlace> {
+    pub fn find_row(&self, ordinal: TxOrdinal) -> Option<RowPlace> {
         let row_page = self.find_row_page(ordinal)?;
         let (page, first) = self.row_page(row_page)?;
         let row = usize::try_from(ordinal.checked_sub(first)?).ok()?;
@@ -313,12 +309,12 @@ impl Segment {
     }
 
     /// Which of the pages of rows has a row.
-    pub(super) fn find_row_page(&self, ordinal: u64) -> Option<usize> {
+    pub(super) fn find_row_page(&self, ordinal: TxOrdinal) -> Option<usize> {
         self.row_pages.find(ordinal)
     }
 
     /// A page of rows by its number among them: where it lies, and the ordinal of its first row.
-    pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, u64)> {
+    pub(super) fn row_page(&self, row_page: usize) -> Option<(PagePlace, TxOrdinal)> {
         let RowPageEntry { page, start, first_ordinal, .. } = self.row_pages.get(row_page)?;
         let after = page.checked_add(1)?;
         // Where the next one follows at once, its entry lies beside this one and tells the end.
@@ -418,7 +414,7 @@ impl Segment {
 
     /// Where a block's header lies.
     #[must_use]
-    pub fn find_header(&self, number: u64) -> Option<PagePlace> {
+    pub fn find_header(&self, number: BlockNumber) -> Option<PagePlace> {
         self.find_part(&self.header_pages, number)
     }
 
@@ -428,7 +424,7 @@ impl Segment {
         inflater: &mut Inflater,
         place: &PagePlace,
         bytes: &[u8],
-        number: u64,
+        number: BlockNumber,
     ) -> Result<HeaderRecord, Corrupt> {
         let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
         let (plain, skipped) = (Bytes::from(opened), self.skipped(&self.header_pages, number));
@@ -437,23 +433,23 @@ impl Segment {
         let (rlp, block_bytes) = nth(skipped, &mut read).map_err(|fault| corrupt(place, fault))?;
         let rlp = plain.slice_ref(rlp);
         let ordinals = self.find_ordinals(number).unwrap_or_default();
-        let transaction_count = ordinals.end.saturating_sub(ordinals.start);
+        let transaction_count = ordinals.end.checked_sub(ordinals.start).unwrap_or_default();
         Ok(HeaderRecord { rlp, block_bytes, transaction_count })
     }
 
     /// Where a block's ommers and withdrawals lie.
     #[must_use]
-    pub fn find_others(&self, number: u64) -> Option<PagePlace> {
+    pub fn find_extras(&self, number: BlockNumber) -> Option<PagePlace> {
         self.find_part(&self.other_pages, number)
     }
 
     /// Reads a block's ommers and withdrawals out of their page.
-    pub fn read_others(
+    pub fn read_extras(
         &self,
         inflater: &mut Inflater,
         place: &PagePlace,
         bytes: &[u8],
-        number: u64,
+        number: BlockNumber,
     ) -> Result<BlockExtras, Corrupt> {
         let opened = inflater.open(bytes).map_err(|fault| corrupt(place, fault))?;
         let (plain, skipped) = (Bytes::from(opened), self.skipped(&self.other_pages, number));
@@ -478,22 +474,30 @@ impl Segment {
         self.kinds.get(page).copied()
     }
 
-    fn position(&self, number: u64) -> Option<usize> {
+    fn position(&self, number: BlockNumber) -> Option<usize> {
         let range = self.footer.facts.range;
-        let position = number.checked_sub(range.first())?;
+        let position = number.checked_sub(BlockNumber(range.first()))?;
         usize::try_from(position).ok().filter(|_| range.contains(number))
     }
 
     /// The page of these that a block has a part in.
-    fn find_part(&self, pages: &PartPages, number: u64) -> Option<PagePlace> {
+    fn find_part(&self, pages: &PartPages, number: BlockNumber) -> Option<PagePlace> {
         let (page, _) = pages.find(self.position(number)?)?;
         self.place(page)
     }
 
     /// How many blocks have their parts before a block's in its page.
-    fn skipped(&self, pages: &PartPages, number: u64) -> usize {
+    fn skipped(&self, pages: &PartPages, number: BlockNumber) -> usize {
         self.position(number).and_then(|at| pages.find(at)).map_or(0, |(_, skipped)| skipped)
     }
+}
+
+/// A list that begins with zero and has room for one more of each: grown by and by, half of its room
+/// would be empty.
+fn room<T: Default>(count: usize) -> Vec<T> {
+    let mut numbers = Vec::with_capacity(count.saturating_add(1));
+    numbers.push(T::default());
+    numbers
 }
 
 /// Reads what comes after `skipped` of the same.

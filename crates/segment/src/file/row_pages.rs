@@ -7,6 +7,7 @@
 //! that it touches first: entries are small, so that a search touches one line or two.
 
 use crate::bytes::allocated;
+use crate::tx_position::TxOrdinal;
 
 /// One of so many ordinals is kept with its page: a search over all pages of a full segment would
 /// touch a dozen lines.
@@ -40,7 +41,7 @@ pub(super) struct RowPageEntry {
     /// Where it begins in the file.
     pub(super) start: u64,
     /// The ordinal of its first row.
-    pub(super) first_ordinal: u64,
+    pub(super) first_ordinal: TxOrdinal,
     /// The position of the block that its first row belongs to.
     pub(super) block: usize,
 }
@@ -77,8 +78,8 @@ impl RowPages {
     }
 
     /// Which of the pages has a row.
-    pub(super) fn find(&self, ordinal: u64) -> Option<usize> {
-        let ordinal = u32::try_from(ordinal).ok().filter(|it| *it < self.row_count)?;
+    pub(super) fn find(&self, ordinal: TxOrdinal) -> Option<usize> {
+        let ordinal = u32::try_from(ordinal.get()).ok().filter(|it| *it < self.row_count)?;
         let near = *self.near.get(usize::try_from(ordinal / NEAR_ORDINALS).ok()?)?;
         let near = usize::try_from(near).ok()?;
         let pages = self.entries.get(near..)?;
@@ -92,15 +93,15 @@ impl RowPages {
         Some(RowPageEntry {
             page: usize::try_from(entry.page).ok()?,
             start: u64::from(entry.start_high) << u32::BITS | u64::from(entry.start_low),
-            first_ordinal: entry.first_ordinal.into(),
+            first_ordinal: TxOrdinal(entry.first_ordinal.into()),
             block: entry.block.into(),
         })
     }
 
     /// The ordinal after the last of one of the pages.
-    pub(super) fn end_ordinal(&self, number: usize) -> u64 {
+    pub(super) fn end_ordinal(&self, number: usize) -> TxOrdinal {
         let next = number.checked_add(1).and_then(|next| self.entries.get(next));
-        next.map_or(self.row_count, |entry| entry.first_ordinal).into()
+        TxOrdinal(next.map_or(self.row_count, |entry| entry.first_ordinal).into())
     }
 
     /// No page is added any more: gives back what room is left.
@@ -142,19 +143,20 @@ mod tests {
             expected.extend((0..count).map(|_| number));
         }
         for (ordinal, number) in expected.iter().enumerate() {
-            assert_eq!(pages.find(wide(ordinal)), Some(*number), "{ordinal}");
+            assert_eq!(pages.find(TxOrdinal(wide(ordinal))), Some(*number), "{ordinal}");
             let page = pages.get(*number).unwrap();
             let first = wide(expected.iter().position(|it| it == number).unwrap());
             let (page_number, block) = (number * 3, *number);
             let start = wide(*number) << 34;
-            let found = RowPageEntry { page: page_number, start, first_ordinal: first, block };
+            let first_ordinal = TxOrdinal(first);
+            let found = RowPageEntry { page: page_number, start, first_ordinal, block };
             assert_eq!(page, found);
             let rows = expected.iter().filter(|it| *it == number).count();
-            assert_eq!(pages.end_ordinal(*number), first + wide(rows));
+            assert_eq!(pages.end_ordinal(*number), TxOrdinal(first + wide(rows)));
         }
         assert_eq!(pages.row_count(), wide(expected.len()));
-        assert_eq!(pages.find(pages.row_count()), None);
-        assert_eq!(pages.find(u64::MAX), None);
+        assert_eq!(pages.find(TxOrdinal(pages.row_count())), None);
+        assert_eq!(pages.find(TxOrdinal(u64::MAX)), None);
         assert_eq!(pages.get(counts.len()), None);
     }
 

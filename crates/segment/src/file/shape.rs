@@ -3,7 +3,7 @@
 //! Knows: slots, groups, and which blocks the tables are counted over.
 //! Never knows: what is in the blocks.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 /// Blocks of a complete segment: one aligned slot, as the era archives have it.
 pub const SLOT_BLOCKS: u64 = 8192;
@@ -40,14 +40,14 @@ impl SegmentShape {
 
 /// Whether the tables of a segment of `range` are counted over this block.
 #[must_use]
-pub fn is_counted(range: BlockRange, number: u64) -> bool {
+pub fn is_counted(range: BlockRange, number: BlockNumber) -> bool {
     let is_sampled = SegmentShape::of(range) == Some(SegmentShape::Complete);
-    range.contains(number) && (!is_sampled || number.is_multiple_of(COUNTED_STRIDE))
+    range.contains(number) && (!is_sampled || number.get().is_multiple_of(COUNTED_STRIDE))
 }
 
 /// The blocks that the tables of a segment of `range` are counted over: 256 at the most.
-pub fn counted_blocks(range: BlockRange) -> impl Iterator<Item = u64> {
-    (range.first()..range.end()).filter(move |number| is_counted(range, *number))
+pub fn counted_blocks(range: BlockRange) -> impl Iterator<Item = BlockNumber> {
+    range.numbers().filter(move |number| is_counted(range, *number))
 }
 
 /// The groups of a segment of `range`, in order: what [`crate::Encoder::encode_group`] takes.
@@ -93,11 +93,11 @@ mod tests {
     fn at_most_256_blocks_are_counted() {
         assert_eq!(counted_blocks(range(5, 20)).count(), 16);
         assert_eq!(counted_blocks(range(256, 511)).count(), 256);
-        let counted: Vec<u64> = counted_blocks(range(8192, 16_383)).collect();
+        let counted: Vec<u64> = counted_blocks(range(8192, 16_383)).map(BlockNumber::get).collect();
         assert_eq!(counted.len(), 256);
         assert_eq!(counted.get(..3), Some(&[8192, 8224, 8256][..]));
-        assert!(!is_counted(range(8192, 16_383), 8193));
-        assert!(!is_counted(range(8192, 16_383), 0));
+        assert!(!is_counted(range(8192, 16_383), BlockNumber(8193)));
+        assert!(!is_counted(range(8192, 16_383), BlockNumber(0)));
     }
 
     #[test]

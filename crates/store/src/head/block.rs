@@ -6,7 +6,7 @@
 use std::mem::{size_of, size_of_val};
 
 use alloy_primitives::{B256, Log};
-use chain::{Block, Receipt, Transaction, Verified, keccak256_each};
+use chain::{Block, BlockNumber, Receipt, Transaction, Verified, keccak256_each};
 
 /// A block of the head.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl HeadBlock {
 
     /// Its number.
     #[must_use]
-    pub fn number(&self) -> u64 {
-        self.block.header.number
+    pub fn number(&self) -> BlockNumber {
+        BlockNumber(self.block.header.number)
     }
 
     /// Its hash.

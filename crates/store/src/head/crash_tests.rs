@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::fixture::{BASE, id, open, run};
 use super::*;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
+use chain::BlockNumber;
 
 const CRASHES: [Crash; 4] = [
     Crash { may_tear_writes: false, may_keep_names: false },
@@ -14,7 +15,7 @@ const CRASHES: [Crash; 4] = [
 ];
 
 /// What a head shows: what it stands on, its canonical chain, and what is final.
-type Shown = (Option<(u64, B256)>, Vec<B256>, Finality);
+type Shown = (Option<(BlockNumber, B256)>, Vec<B256>, Finality);
 
 fn shown(head: &Head) -> Shown {
     let hashes = head.view().blocks().iter().map(|block| block.hash()).collect();
@@ -22,8 +23,8 @@ fn shown(head: &Head) -> Shown {
 }
 
 /// Says that a block is final.
-fn finality((number, hash): (u64, B256)) -> Finality {
-    Finality { safe: None, finalized: Some(BlockId { number, hash }) }
+fn finality((number, hash): (BlockNumber, B256)) -> Finality {
+    Finality { safe: None, finalized: Some(BlockId { number: BlockNumber(number.get()), hash }) }
 }
 
 type Step = Box<dyn Fn(&mut Head) -> Result<(), HeadError>>;
@@ -38,7 +39,7 @@ fn script() -> Vec<Step> {
     let late = run(id(&main[4]), "cc");
     let (finals, lowered) = ([id(&main[0]), id(&main[3]), id(&late[0])], id(&main[4]));
     let [low, middle, high] = finals.map(finality);
-    let lowered = BlockId { number: lowered.0, hash: lowered.1 };
+    let lowered = BlockId { number: BlockNumber(lowered.0.get()), hash: lowered.1 };
     vec![
         Box::new(move |head| head.extend(first.clone())),
         Box::new(move |head| head.set_finality(low)),
@@ -47,7 +48,7 @@ fn script() -> Vec<Step> {
         Box::new(move |head| head.rewind(rewound)),
         Box::new(move |head| head.switch_to(main_tip)),
         Box::new(move |head| head.set_finality(middle)),
-        Box::new(move |head| head.seal_below(sealed.0, sealed.1)),
+        Box::new(move |head| head.seal_below(BlockNumber(sealed.0.get()), sealed.1)),
         Box::new(move |head| head.extend(late.clone())),
         Box::new(move |head| head.set_finality(high)),
         Box::new(move |head| head.lower_finality_with(lowered, |head| head.rewind(lowered.hash))),
@@ -233,7 +234,7 @@ fn an_fsync_that_lies_may_cost_blocks_but_never_gives_others() {
 /// its changes.
 fn small_log() -> (Vec<u8>, Vec<Shown>) {
     let disk = FaultyDisk::new(1);
-    let blocks = run((101, BASE.1), "aaa");
+    let blocks = run((BlockNumber(101), BASE.1), "aaa");
     let (mut head, _) = open(&disk).unwrap();
     head.extend(blocks[..2].to_vec()).unwrap();
     let (mut head, _) = open(&disk).unwrap();
@@ -365,8 +366,8 @@ fn damage_is_told_with_its_place_and_kept_aside() {
     let lost = bytes.len() - 72;
     let end = format!("{lost} bytes not taken: damage, 5 whole changes after it are lost");
     assert!(text.ends_with(&end), "{text}");
-    assert_eq!(head.base(), Some((101, BASE.1)));
-    head.extend(run((101, BASE.1), "c")).unwrap();
+    assert_eq!(head.base(), Some((BlockNumber(101), BASE.1)));
+    head.extend(run((BlockNumber(101), BASE.1), "c")).unwrap();
     assert_eq!(disk.list().unwrap(), ["head-2.damaged", "head-3.log"]);
     assert_eq!(disk.read("head-2.damaged", 1 << 20).unwrap(), bytes);
     assert!(open(&disk).unwrap().1.is_clean());
@@ -376,7 +377,7 @@ fn damage_is_told_with_its_place_and_kept_aside() {
 fn a_damaged_log_outlives_a_crash_at_any_operation_of_the_change_after_it() {
     let (mut bytes, _) = small_log();
     bytes[72 + 20 + 40] ^= 1; // in the first block
-    let block = || run((101, BASE.1), "c");
+    let block = || run((BlockNumber(101), BASE.1), "c");
     for at in 0..20 {
         for crash in CRASHES {
             let disk = disk_with(&bytes);
@@ -423,9 +424,9 @@ impl Dice {
 /// What a head should be: its chain as a list of numbers and hashes, and the chains that it left.
 #[derive(Clone, Debug, Default)]
 struct Model {
-    base: Option<(u64, B256)>,
-    chain: Vec<(u64, B256)>,
-    left: Vec<Vec<(u64, B256)>>,
+    base: Option<(BlockNumber, B256)>,
+    chain: Vec<(BlockNumber, B256)>,
+    left: Vec<Vec<(BlockNumber, B256)>>,
     finality: Finality,
 }
 
@@ -453,7 +454,7 @@ impl Model {
     }
 
     /// A position from which a branch may grow: 0 is the base.
-    fn parent(&self, position: usize) -> (u64, B256) {
+    fn parent(&self, position: usize) -> (BlockNumber, B256) {
         let below = position.checked_sub(1).map(|position| self.chain[position]);
         below.or(self.base).unwrap_or(BASE)
     }
@@ -487,7 +488,7 @@ fn random_change(
         }
         4 if position > 0 => {
             next.seal(position);
-            head.seal_below(fork_point.0, fork_point.1)
+            head.seal_below(BlockNumber(fork_point.0.get()), fork_point.1)
         }
         5 if position > 0 && position <= height.div_ceil(4) => {
             let told = finality(fork_point);
@@ -495,7 +496,7 @@ fn random_change(
             head.set_finality(told)
         }
         6 if model.base.is_some() && dice.below(3) == 0 => {
-            let to = BlockId { number: fork_point.0, hash: fork_point.1 };
+            let to = BlockId { number: BlockNumber(fork_point.0.get()), hash: fork_point.1 };
             next.finality = next.finality.lowered_to(to);
             next.branch(position, &[]);
             head.lower_finality_with(to, |head| head.rewind(to.hash))
@@ -537,7 +538,10 @@ fn play(seed: u64) {
             Err(HeadError::Final { number, found, expected }) => {
                 let recorded = model.finality.finalized;
                 assert_eq!(recorded, Some(BlockId { number, hash: expected }));
-                assert!(found != expected && next.chain.contains(&(number, found)), "{number}");
+                assert!(
+                    found != expected && next.chain.contains(&(BlockNumber(number.get()), found)),
+                    "{number}"
+                );
             }
             Err(_) => failed.push(next),
         }

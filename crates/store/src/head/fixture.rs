@@ -9,12 +9,12 @@ use alloy_consensus::{
 };
 use alloy_eips::eip2718::Encodable2718 as _;
 use alloy_primitives::{Address, Bloom, LogData, TxKind, keccak256};
-use chain::{Body, Candidate, Receipt, Start, Verifier, logs_bloom};
+use chain::{BlockNumber, Body, Candidate, Receipt, Start, Verifier, logs_bloom};
 
 use super::*;
 
 /// The parent of the first block of tests.
-pub(crate) const BASE: (u64, B256) = (100, B256::repeat_byte(0xba));
+pub(crate) const BASE: (BlockNumber, B256) = (BlockNumber(100), B256::repeat_byte(0xba));
 
 /// The letter of blocks that are mostly empty.
 pub(crate) const SPARSE: u8 = b's';
@@ -30,16 +30,16 @@ pub(crate) fn open(disk: &(impl Disk + Clone + 'static)) -> Result<(Head, Recove
 }
 
 /// A block's number and hash.
-pub(crate) fn id(block: &Verified<Block>) -> (u64, B256) {
-    (block.header.number, block.hash)
+pub(crate) fn id(block: &Verified<Block>) -> (BlockNumber, B256) {
+    (BlockNumber(block.header.number), block.hash)
 }
 
 /// A run of blocks above `parent`, one for each letter: the same letters give the same blocks.
-pub(crate) fn run(parent: (u64, B256), letters: &str) -> Vec<Verified<Block>> {
+pub(crate) fn run(parent: (BlockNumber, B256), letters: &str) -> Vec<Verified<Block>> {
     let mut parent = parent;
     let mut blocks = Vec::new();
     for letter in letters.bytes() {
-        blocks.push(block(parent.0 + 1, parent.1, letter, true));
+        blocks.push(block(parent.0.get() + 1, parent.1, letter, true));
         parent = id(&blocks[blocks.len() - 1]);
     }
     blocks

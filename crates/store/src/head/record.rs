@@ -4,7 +4,7 @@
 //! Never knows: files, or whether a block is true.
 
 use alloy_primitives::{B256, Bytes};
-use chain::{Block, Body, Candidate, decode_receipts, encode_receipts};
+use chain::{Block, BlockNumber, Body, Candidate, decode_receipts, encode_receipts};
 use thiserror::Error;
 
 use super::HeadError;
@@ -124,7 +124,7 @@ impl LogStart {
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.whole_batches.to_le_bytes());
-        out.extend_from_slice(&self.base.next.to_le_bytes());
+        out.extend_from_slice(&self.base.next.get().to_le_bytes());
         out.extend_from_slice(self.base.parent_hash.as_slice());
         out.extend_from_slice(&crc32fast::hash(&out).to_le_bytes());
         out
@@ -154,7 +154,7 @@ impl LogStart {
             let (found, expected) = (found_generation, generation);
             return Err(CutFault::Field { field: "generation", found, expected });
         }
-        let base = Base { next, parent_hash };
+        let base = Base { next: BlockNumber(next), parent_hash };
         Ok(FoundStart::Ours(Self { generation, whole_batches, base }))
     }
 }
@@ -227,9 +227,10 @@ pub(super) fn encode_tip(batch: u64, tip: Tip, out: &mut Vec<u8>) {
     let mut payload = Vec::with_capacity(TIP_PAYLOAD_BYTES);
     payload.extend_from_slice(tip.hash.as_slice());
     for block in [tip.finality.safe, tip.finality.finalized] {
-        let BlockId { number, hash } = block.unwrap_or(BlockId { number: 0, hash: B256::ZERO });
+        let BlockId { number, hash } =
+            block.unwrap_or(BlockId { number: BlockNumber(0), hash: B256::ZERO });
         payload.push(u8::from(block.is_some()));
-        payload.extend_from_slice(&number.to_le_bytes());
+        payload.extend_from_slice(&number.get().to_le_bytes());
         payload.extend_from_slice(hash.as_slice());
     }
     out.extend_from_slice(&record(batch, TIP_KIND, &payload));
@@ -289,7 +290,7 @@ fn decode_tip(payload: &[u8]) -> Result<Tip, CutFault> {
         let hash = B256::from(take::<HASH_BYTES>(&mut input)?);
         match flag {
             0 if (number, hash) == (0, B256::ZERO) => Ok(None),
-            1 => Ok(Some(BlockId { number, hash })),
+            1 => Ok(Some(BlockId { number: BlockNumber(number), hash })),
             found => {
                 let found = u64::from(found);
                 Err(CutFault::Field { field: "flag of a final block", found, expected: 1 })

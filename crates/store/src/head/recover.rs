@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
 use chain::trust::Anchors;
-use chain::{Candidate, ChainSpec, Mismatch, Start, Verifier, decode_header};
+use chain::{BlockNumber, Candidate, ChainSpec, Mismatch, Start, Verifier, decode_header};
 
 use super::log::{OldFiles, log_generation};
 pub use super::record::CutFault;
@@ -44,7 +44,7 @@ pub struct Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superseded {
     /// Its number.
-    pub number: u64,
+    pub number: BlockNumber,
     /// Its hash.
     pub found: B256,
     /// The hash of the one that was sealed.
@@ -403,8 +403,8 @@ impl Replay {
         if let Some(known) = proof.known.find(&hash).filter(is_enough) {
             return Ok(Arc::clone(known));
         }
-        let start = match next.checked_sub(1) {
-            Some(number) => Start::After { number, hash: header.parent_hash },
+        let start = match next.parent() {
+            Some(number) => Start::After { number: number.get(), hash: header.parent_hash },
             None => Start::At(0),
         };
         let proven = Verifier::new(proof.spec, proof.anchors, start).verify(candidate);

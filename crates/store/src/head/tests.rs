@@ -1,6 +1,8 @@
 //! What a head does on a disk that does what it is told.
 
+use chain::BlockNumber;
 use chain::trust::Anchor;
+use segment::TxIndex;
 
 use super::fixture::{BASE, block, id, open, run, spec};
 use super::*;
@@ -44,14 +46,19 @@ fn blocks_are_found_by_number_hash_and_transaction() {
     assert_eq!(view.tip().unwrap().hash(), blocks[4].hash);
     for block in &blocks {
         let number = block.header.number;
-        assert_eq!(view.find_block(number).unwrap().block(), block);
+        assert_eq!(view.find_block(BlockNumber(number)).unwrap().block(), block);
         assert_eq!(view.find_block_by_hash(&block.hash).unwrap().block(), block);
         for (index, tx) in block.transactions.iter().enumerate() {
             let place = view.find_tx(tx.envelope.tx_hash());
-            assert_eq!(place, Some(TxPlace { number, index }));
+            assert_eq!(
+                place,
+                Some(TxPlace { number: BlockNumber(number), index: TxIndex::from_usize(index) })
+            );
         }
     }
-    assert!(view.find_block(100).is_none() && view.find_block(106).is_none());
+    assert!(
+        view.find_block(BlockNumber(100)).is_none() && view.find_block(BlockNumber(106)).is_none()
+    );
     assert!(view.find_block_by_hash(&BASE.1).is_none() && view.find_tx(&BASE.1).is_none());
     assert_eq!(head.bytes(), view.blocks().iter().map(|block| block.bytes()).sum::<u64>());
     check(&disk, &head, "aaaaa");
@@ -95,7 +102,7 @@ fn a_rewind_goes_down_to_the_base_and_not_below() {
     head.rewind(BASE.1).unwrap();
     check(&disk, &head, "");
     assert_eq!(head.base(), Some(BASE));
-    let error = head.extend(run((7, BASE.1), "c")).unwrap_err().to_string();
+    let error = head.extend(run((BlockNumber(7), BASE.1), "c")).unwrap_err().to_string();
     assert!(error.ends_with("has number 8, expected 101"), "{error}");
     head.switch_to(blocks[3].hash).unwrap();
     check(&disk, &head, "aaaa");
@@ -110,18 +117,18 @@ fn what_was_sealed_leaves_with_the_branches_beside_it() {
     head.switch_to(blocks[4].hash).unwrap();
     head.reorg(blocks[2].hash, above.clone()).unwrap();
     head.switch_to(blocks[4].hash).unwrap();
-    head.seal_below(102, blocks[1].hash).unwrap();
+    head.seal_below(BlockNumber(102), blocks[1].hash).unwrap();
     check(&disk, &head, "aaa");
     assert_eq!(head.base(), Some(id(&blocks[1])));
     assert!(head.known(&above[1].hash) && !head.known(&beside[0].hash));
     assert_eq!(disk.list().unwrap(), ["head-2.log"]);
     // Again, and lower: nothing to do. Another block of the same number: refused.
-    head.seal_below(102, blocks[1].hash).unwrap();
-    head.seal_below(50, B256::ZERO).unwrap();
+    head.seal_below(BlockNumber(102), blocks[1].hash).unwrap();
+    head.seal_below(BlockNumber(50), B256::ZERO).unwrap();
     for (number, found, held) in
         [(102, beside[0].hash, &blocks[1]), (104, above[0].hash, &blocks[3])]
     {
-        let error = head.seal_below(number, found).unwrap_err().to_string();
+        let error = head.seal_below(BlockNumber(number), found).unwrap_err().to_string();
         let text = format!(
             "block {found} is not canonical in the head, its block {number} is {}",
             held.hash
@@ -131,7 +138,7 @@ fn what_was_sealed_leaves_with_the_branches_beside_it() {
     assert_eq!(disk.list().unwrap(), ["head-2.log"]);
     head.switch_to(above[1].hash).unwrap();
     check(&disk, &head, "acc");
-    head.seal_below(105, above[1].hash).unwrap();
+    head.seal_below(BlockNumber(105), above[1].hash).unwrap();
     check(&disk, &head, "");
     assert_eq!(head.base(), Some(id(&above[1])));
 }
@@ -139,8 +146,8 @@ fn what_was_sealed_leaves_with_the_branches_beside_it() {
 #[test]
 fn a_head_that_was_overtaken_stands_on_the_block_that_was_sealed() {
     let (disk, mut head, _) = head_with("aa");
-    let far = (5000, B256::repeat_byte(5));
-    head.seal_below(far.0, far.1).unwrap();
+    let far = (BlockNumber(5000), B256::repeat_byte(5));
+    head.seal_below(BlockNumber(far.0.get()), far.1).unwrap();
     check(&disk, &head, "");
     assert_eq!(head.base(), Some(far));
     head.extend(run(far, "b")).unwrap();
@@ -215,10 +222,11 @@ fn a_branch_is_gathered_beside_the_chain_and_becomes_it_in_one_change() {
     check(&disk, &head, "aaaa");
     head.adopt(run(id(&blocks[3]), "cc"), None).unwrap();
     check(&disk, &head, "aaaa");
-    let strange = run((103, B256::ZERO), "d");
+    let strange = run((BlockNumber(103), B256::ZERO), "d");
     let error = head.adopt(strange, None).unwrap_err();
     assert!(matches!(error, HeadError::Unknown { hash } if hash.is_zero()), "{error}");
-    let error = head.adopt(run((7, blocks[1].hash), "d"), None).unwrap_err().to_string();
+    let error =
+        head.adopt(run((BlockNumber(7), blocks[1].hash), "d"), None).unwrap_err().to_string();
     assert!(error.ends_with("has number 8, expected 103"), "{error}");
     check(&disk, &head, "aaaa");
 }
@@ -300,7 +308,10 @@ fn a_log_of_another_version_is_refused_and_left_alone() {
 
 /// Says that a block is safe and another final.
 fn finality(safe: &Verified<Block>, finalized: &Verified<Block>) -> Finality {
-    let id = |block: &Verified<Block>| BlockId { number: block.header.number, hash: block.hash };
+    let id = |block: &Verified<Block>| BlockId {
+        number: BlockNumber(block.header.number),
+        hash: block.hash,
+    };
     Finality { safe: Some(id(safe)), finalized: Some(id(finalized)) }
 }
 
@@ -317,13 +328,13 @@ fn what_is_final_is_there_again_and_goes_back_only_when_it_is_lowered() {
         assert_eq!(head.finality(), told);
     }
     // Every kind of new log has it.
-    head.seal_below(101, blocks[0].hash).unwrap();
+    head.seal_below(BlockNumber(101), blocks[0].hash).unwrap();
     assert_eq!(open(&disk).unwrap().0.finality(), told);
     head.log.pretend_batches(1 << 16);
     head.rewind(blocks[3].hash).unwrap();
     let (mut head, _) = open(&disk).unwrap();
     assert_eq!((head.finality(), disk.list().unwrap()), (told, vec!["head-3.log".to_owned()]));
-    let to = BlockId { number: 102, hash: blocks[1].hash };
+    let to = BlockId { number: BlockNumber(102), hash: blocks[1].hash };
     head.lower_finality_with(to, |head| head.rewind(to.hash)).unwrap();
     let lowered = Finality { safe: Some(to), finalized: Some(to) };
     assert_eq!((head.finality(), open(&disk).unwrap().0.finality()), (lowered, lowered));
@@ -411,7 +422,7 @@ fn a_head_in_a_real_folder_comes_back() {
     assert!(recovery.is_clean());
     head.extend(blocks[2..].to_vec()).unwrap();
     head.reorg(blocks[1].hash, run(id(&blocks[1]), "b")).unwrap();
-    head.seal_below(101, blocks[0].hash).unwrap();
+    head.seal_below(BlockNumber(101), blocks[0].hash).unwrap();
     let (head, recovery) = open(&disk).unwrap();
     assert_eq!((letters(&head.view()).as_str(), recovery.is_clean()), ("ab", true));
     assert_eq!(disk.list().unwrap(), ["head-3.log"]);

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 
 use super::HeadError;
 use super::block::HeadBlock;
@@ -18,15 +19,15 @@ use super::block::HeadBlock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Base {
     /// The number of the lowest block: 0 has no block below it.
-    pub(super) next: u64,
+    pub(super) next: BlockNumber,
     /// The parent of the lowest block.
     pub(super) parent_hash: B256,
 }
 
 impl Base {
     /// Number and hash of the parent, if there is one.
-    pub(super) fn block(self) -> Option<(u64, B256)> {
-        Some((self.next.checked_sub(1)?, self.parent_hash))
+    pub(super) fn block(self) -> Option<(BlockNumber, B256)> {
+        Some((self.next.parent()?, self.parent_hash))
     }
 }
 
@@ -89,7 +90,7 @@ impl Tree {
     }
 
     /// The number that follows on this block, if the block is in the tree or its base.
-    pub(super) fn number_after(&self, hash: &B256) -> Option<u64> {
+    pub(super) fn number_after(&self, hash: &B256) -> Option<BlockNumber> {
         let base = self.base.filter(|base| base.parent_hash == *hash).map(|base| base.next);
         base.or_else(|| Some(self.find(hash)?.number().saturating_add(1)))
     }
@@ -187,7 +188,11 @@ impl Tree {
     }
 
     /// What stays when the blocks up to this one leave; `None` if they have left before.
-    pub(super) fn sealed_below(&self, number: u64, hash: B256) -> Result<Option<Self>, HeadError> {
+    pub(super) fn sealed_below(
+        &self,
+        number: BlockNumber,
+        hash: B256,
+    ) -> Result<Option<Self>, HeadError> {
         let next = number.saturating_add(1);
         if let Some(base) = self.base {
             if next < base.next {
@@ -217,7 +222,7 @@ impl Tree {
     }
 
     /// The hash of the canonical block of a number.
-    pub(super) fn canonical_hash(&self, number: u64) -> Option<B256> {
+    pub(super) fn canonical_hash(&self, number: BlockNumber) -> Option<B256> {
         let first = self.canonical.first()?.number();
         let position = usize::try_from(number.checked_sub(first)?).ok()?;
         self.canonical.get(position).map(|block| block.hash())

@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
+use segment::TxIndex;
 
 use super::block::HeadBlock;
 use super::tree::{Base, Tree};
@@ -16,15 +18,15 @@ use super::tree::{Base, Tree};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxPlace {
     /// Its block.
-    pub number: u64,
+    pub number: BlockNumber,
     /// Its position there.
-    pub index: usize,
+    pub index: TxIndex,
 }
 
 /// The canonical chain of the head at one moment.
 #[derive(Default)]
 pub struct HeadView {
-    base: Option<(u64, B256)>,
+    base: Option<(BlockNumber, B256)>,
     blocks: Vec<Arc<HeadBlock>>,
     /// Positions in `blocks`.
     by_hash: HashMap<B256, usize>,
@@ -40,7 +42,8 @@ impl HeadView {
         let mut by_tx_hash = HashMap::with_capacity(tx_count);
         for block in &blocks {
             for (index, hash) in block.tx_hashes().iter().enumerate() {
-                let place = TxPlace { number: block.number(), index };
+                let (number, index) = (block.number(), TxIndex::from_usize(index));
+                let place = TxPlace { number, index };
                 by_tx_hash.entry(*hash).or_insert(place);
             }
         }
@@ -50,7 +53,7 @@ impl HeadView {
 
     /// Number and hash of the block that the first one stands on, if it is known.
     #[must_use]
-    pub fn base(&self) -> Option<(u64, B256)> {
+    pub fn base(&self) -> Option<(BlockNumber, B256)> {
         self.base
     }
 
@@ -68,7 +71,7 @@ impl HeadView {
 
     /// The block of this number.
     #[must_use]
-    pub fn find_block(&self, number: u64) -> Option<&Arc<HeadBlock>> {
+    pub fn find_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
         let first = self.blocks.first()?.number();
         self.blocks.get(usize::try_from(number.checked_sub(first)?).ok()?)
     }

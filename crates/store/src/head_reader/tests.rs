@@ -5,7 +5,7 @@ use std::thread;
 
 use alloy_primitives::B256;
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 
 use super::*;
 use crate::disk::Folder;
@@ -44,18 +44,25 @@ fn disk_with(log: &str, bytes: &[u8]) -> FaultyDisk {
 }
 
 fn finality(safe: &Verified<Block>, finalized: &Verified<Block>) -> Finality {
-    let id = |block: &Verified<Block>| BlockId { number: block.header.number, hash: block.hash };
+    let id = |block: &Verified<Block>| BlockId {
+        number: BlockNumber(block.header.number),
+        hash: block.hash,
+    };
     Finality { safe: Some(id(safe)), finalized: Some(id(finalized)) }
 }
 
 /// Every block that can be read, and what is safe and final.
-type Picture = (Vec<(u64, B256)>, Option<u64>, Option<u64>);
+type Picture = (Vec<(BlockNumber, B256)>, Option<BlockNumber>, Option<BlockNumber>);
 
 fn picture(view: &View) -> Picture {
     let mut reader = Reader::new().unwrap();
     let numbers = view.coverage().iter().flat_map(|range| range.first()..range.end());
     let mut read = |number| block_on(view.read_hash(&mut reader, number)).unwrap().unwrap();
-    (numbers.map(|number| (number, read(number))).collect(), view.safe(), view.finalized())
+    (
+        numbers.map(BlockNumber).map(|number| (number, read(number))).collect(),
+        view.safe(),
+        view.finalized(),
+    )
 }
 
 type Step = Box<dyn Fn(&mut Writer)>;
@@ -76,12 +83,12 @@ fn script() -> Vec<Step> {
         Box::new(move |writer| writer.reorg(fork, branch.clone()).unwrap()),
         Box::new(move |writer| writer.set_finality(high).unwrap()),
         Box::new(move |writer| {
-            let sealed = writer.seal(300, CommitFacts::default()).unwrap();
+            let sealed = writer.seal(BlockNumber(300), CommitFacts::default()).unwrap();
             assert_eq!(sealed, BlockRange::from_ends(101, 255));
         }),
         Box::new(move |writer| writer.rewind(fork).unwrap()),
         Box::new(move |writer| {
-            writer.rewind_to(cut.0, cut.1).unwrap();
+            writer.rewind_to(BlockNumber(cut.0.get()), cut.1).unwrap();
         }),
         Box::new(move |writer| writer.extend(other.clone()).unwrap()),
     ]
@@ -105,7 +112,7 @@ fn a_reader_sees_what_the_writer_shows_after_every_change_and_changes_nothing() 
         assert!(follower.head_recovery().is_clean(), "{:?}", follower.head_recovery());
     }
     drop(writer);
-    assert_eq!(reader(&disk).view().tip(), Some(153), "also when nobody writes");
+    assert_eq!(reader(&disk).view().tip(), Some(BlockNumber(153)), "also when nobody writes");
 }
 
 #[test]
@@ -117,7 +124,7 @@ fn no_block_is_proven_twice_by_a_reader_that_follows() {
     let follower = reader(&disk);
     let before = follower.view();
     writer.extend(run(id(&blocks[199]), "a")).unwrap();
-    assert!(writer.seal(290, CommitFacts::default()).unwrap().is_some());
+    assert!(writer.seal(BlockNumber(290), CommitFacts::default()).unwrap().is_some());
     assert_eq!(
         disk.list().unwrap().iter().filter(|name| name.strip_suffix(".log").is_some()).count(),
         1
@@ -147,11 +154,11 @@ fn a_change_that_is_being_written_is_passed_over_until_it_is_whole() {
         follower.refresh().unwrap();
         let recovery = follower.head_recovery();
         assert!(!recovery.has_damage(), "{end} bytes: {recovery:?}");
-        assert_eq!(follower.view().tip(), Some(102), "{end} bytes");
+        assert_eq!(follower.view().tip(), Some(BlockNumber(102)), "{end} bytes");
     }
     other.write("head-1.log", &bytes).unwrap();
     assert!(follower.refresh().unwrap());
-    assert_eq!(follower.view().tip(), Some(104));
+    assert_eq!(follower.view().tip(), Some(BlockNumber(104)));
     assert!(follower.head_recovery().is_clean());
 }
 
@@ -194,7 +201,11 @@ fn write_all(folder: &Folder, main: &[Verified<Block>], looks: &AtomicU64) {
         {
             thread::yield_now();
         }
-        let parent = writer.view().head().tip().map_or(BASE, |tip| (tip.number(), tip.hash()));
+        let parent = writer
+            .view()
+            .head()
+            .tip()
+            .map_or(BASE, |tip| (BlockNumber(tip.number().get()), tip.hash()));
         if number % 3 == 1 {
             writer.extend(run(parent, "x")).unwrap();
             writer.reorg(parent.1, blocks.to_vec()).unwrap();
@@ -203,7 +214,7 @@ fn write_all(folder: &Folder, main: &[Verified<Block>], looks: &AtomicU64) {
         }
         let (safe, finalized) = (&blocks[8], &main[(number * 16).saturating_sub(8)]);
         writer.set_finality(finality(safe, finalized)).unwrap();
-        writer.seal(finalized.header.number, CommitFacts::default()).unwrap();
+        writer.seal(BlockNumber(finalized.header.number), CommitFacts::default()).unwrap();
     }
 }
 
@@ -243,9 +254,9 @@ fn a_log_that_lost_what_the_manifest_records_is_refused_until_the_loss_is_accept
         assert_eq!(disk.list().unwrap(), names, "nothing is changed");
         refused.accept_head_loss().unwrap();
         drop(refused);
-        assert_eq!(reader(&disk).view().tip(), (!is_removed).then_some(140));
+        assert_eq!(reader(&disk).view().tip(), (!is_removed).then_some(BlockNumber(140)));
         // The next follower goes on from there, and records what it has.
-        writer(&disk).extend(run((140, B256::ZERO), "")).unwrap();
+        writer(&disk).extend(run((BlockNumber(140), B256::ZERO), "")).unwrap();
         reader(&disk);
         disk.write(&log, &whole).unwrap();
         reader(&disk);
@@ -276,7 +287,7 @@ fn a_reader_keeps_its_view_when_the_log_vanishes_or_shrinks() {
     let whole = disk.read(&log, 1 << 30).unwrap();
     let follower = reader(&disk);
     let expected = picture(&follower.view());
-    assert_eq!(expected.2, Some(151));
+    assert_eq!(expected.2, Some(BlockNumber(151)));
     for is_removed in [false, true] {
         if is_removed {
             disk.remove(&log).unwrap();
@@ -358,7 +369,7 @@ fn a_reader_beside_a_busy_writer_never_sees_a_hole_or_two_chains() {
         }
     });
     let view = follower.view();
-    assert_eq!((view.tip(), view.coverage().len()), (Some(last), 1));
+    assert_eq!((view.tip(), view.coverage().len()), (Some(BlockNumber(last)), 1));
     assert!(!view.manifest().segments().is_empty() && view_count > 10, "{view_count} views");
     assert!(follower.head_recovery().is_clean());
 }
@@ -369,11 +380,11 @@ fn check_whole(view: &View, main: &[Verified<Block>]) {
     assert!(coverage.len() == 1 && coverage[0].first() == 101, "{coverage:?}");
     let head = view.head().blocks();
     if let (Some(entry), Some(first)) = (view.manifest().segments().last(), head.first()) {
-        assert_eq!(entry.range.end(), first.number());
+        assert_eq!(BlockNumber(entry.range.end()), first.number());
         assert_eq!(entry.last_hash, first.parent_hash());
     }
     for block in head.iter().filter(|block| Some(block.number()) <= view.finalized()) {
-        let place = usize::try_from(block.number() - 101).unwrap();
+        let place = usize::try_from(block.number().get() - 101).unwrap();
         assert_eq!(block.hash(), main[place].hash);
     }
 }

@@ -1,6 +1,7 @@
 //! The manifest as a value and as a text.
 
 use super::*;
+use chain::BlockNumber;
 
 fn hash_of(number: u64) -> B256 {
     B256::left_padding_from(&(number + 1).to_be_bytes())
@@ -67,7 +68,9 @@ pub(super) fn sample() -> Manifest {
     let lost = lost.map(|(first, last)| BlockRange::from_ends(first, last).unwrap());
     let manifest = manifest.with_genesis_file(Some(B256::repeat_byte(9))).with_lost(lost);
     let known = [8191, 8449, 9999, 10_000];
-    manifest.with_lost_hashes(known.map(|number| BlockId { number, hash: hash_of(number) }))
+    manifest.with_lost_hashes(
+        known.map(|number| BlockId { number: BlockNumber(number), hash: hash_of(number) }),
+    )
 }
 
 /// A text with its right checksum.
@@ -328,7 +331,7 @@ fn statuses_follow_from_anchors_and_parent_links() {
 #[test]
 fn total_difficulties_follow_from_one_that_is_told_and_must_agree() {
     let known = |manifest: &Manifest, number: u64| {
-        let (_, entry) = manifest.find_segment(number).unwrap();
+        let (_, entry) = manifest.find_segment(BlockNumber(number)).unwrap();
         manifest.difficulty_before(entry).map(|sum| sum.to::<u64>())
     };
     assert_eq!(known(&sample(), 0), Some(0));
@@ -368,16 +371,16 @@ fn lost_blocks_are_remembered_until_they_are_held_or_cut_off() {
     assert_eq!(held.lost(), [range(256, 511)]);
     let whole = with_segment(&held, segment(256, 511)).unwrap();
     assert_eq!(whole.lost(), []);
-    let cut = manifest.edited(Edit { cut: Some(400), ..Edit::default() }).unwrap();
+    let cut = manifest.edited(Edit { cut: Some(BlockNumber(400)), ..Edit::default() }).unwrap();
     assert_eq!(cut.lost(), [range(256, 400)]);
-    let cut = manifest.edited(Edit { cut: Some(255), ..Edit::default() }).unwrap();
+    let cut = manifest.edited(Edit { cut: Some(BlockNumber(255)), ..Edit::default() }).unwrap();
     assert_eq!(cut.lost(), []);
 }
 
 #[test]
 fn no_segment_takes_the_place_of_a_lost_block_with_another_hash() {
     let range = |first, last| BlockRange::from_ends(first, last).unwrap();
-    let own = |number| BlockId { number, hash: hash_of(number) };
+    let own = |number| BlockId { number: BlockNumber(number), hash: hash_of(number) };
     let manifest = with_segment(&Manifest::new(Network::default()), segment(0, 255)).unwrap();
     let manifest = manifest.with_lost([range(256, 511)]).with_lost_hashes([own(100), own(511)]);
     assert_eq!(manifest.lost_hashes().collect::<Vec<_>>(), [own(511)], "what is held is not lost");
@@ -389,7 +392,7 @@ fn no_segment_takes_the_place_of_a_lost_block_with_another_hash() {
         let refused = with_segment(&manifest, foreign.clone()).unwrap_err();
         assert!(matches!(refused, ManifestConflict::LostBlock { number: 511, .. }), "{refused}");
         // Whoever wants the other chain takes the lost one back.
-        let cut = manifest.edited(Edit { cut: Some(255), ..Edit::default() }).unwrap();
+        let cut = manifest.edited(Edit { cut: Some(BlockNumber(255)), ..Edit::default() }).unwrap();
         with_segment(&cut, foreign).unwrap();
     }
     let held = with_segment(&manifest, segment(256, 511)).unwrap();

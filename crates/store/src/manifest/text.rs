@@ -25,7 +25,7 @@
 use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use segment::lookup::{RunSpan, Subject};
 
 use super::error::{TITLE, TextFault, VERSION};
@@ -132,7 +132,7 @@ impl Manifest {
             "genesis" => self.network.genesis_hash = words.parse_known("genesis hash")?,
             "genesis-file" => self.genesis_file = Some(words.parse("digest of genesis.json")?),
             "head" => {
-                let number = words.parse_known("head")?;
+                let number = words.parse_known("head")?.map(BlockNumber);
                 let block = |number| -> Result<BlockId, TextFault> {
                     Ok(BlockId { number, hash: words.parse("head")? })
                 };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use alloy_primitives::B256;
-use chain::BlockRange;
 use chain::trust::Anchor;
+use chain::{BlockNumber, BlockRange};
 
 use super::blocks::{Place, first_place, get, make};
 use super::dice::Dice;
@@ -43,7 +43,7 @@ pub(super) enum Act {
         block: BlockId,
     },
     Seal {
-        finalized: u64,
+        finalized: BlockNumber,
         told: Learned,
     },
     /// Ranges of final blocks arrive, as an import brings them.
@@ -97,8 +97,8 @@ impl Act {
             Self::Finalize { block } => {
                 writer.set_finality(Finality { safe: None, finalized: Some(*block) })
             }
-            Self::Seal { finalized, told } => return writer.seal(*finalized, told.told()),
-            Self::Import { held, told } => import(writer, held, truth, told.told()),
+            Self::Seal { finalized, told } => return writer.seal(*finalized, told.facts()),
+            Self::Import { held, told } => import(writer, held, truth, told.facts()),
         }?;
         Ok(None)
     }
@@ -131,7 +131,7 @@ impl Act {
                 head.finalized = before.or(Some(*block));
             }
             Self::Seal { finalized, told } => {
-                let due = head.due(*finalized);
+                let due = head.due(finalized.get());
                 let canonical = head.canonical();
                 for number in &due {
                     let (hash, has_receipts) = canonical[number];
@@ -156,7 +156,7 @@ impl Act {
 }
 
 impl Learned {
-    fn told(self) -> CommitFacts {
+    fn facts(self) -> CommitFacts {
         CommitFacts {
             network: Network { genesis_hash: self.genesis_hash, ..Network::default() },
             anchors: self.anchor.into_iter().collect(),
@@ -175,18 +175,18 @@ pub(super) fn import(
     writer: &mut Writer,
     held: &[Held],
     truth: &Truth,
-    told: CommitFacts,
+    facts: CommitFacts,
 ) -> Result<(), StoreError> {
-    let arriving = |number| {
+    let arriving = |number: BlockNumber| {
         let mut ranges = held.iter().filter(|held| held.range.contains(number)).peekable();
         ranges.peek()?;
-        Some(get(truth[&number], ranges.any(|held| held.has_receipts)))
+        Some(get(truth[&number.get()], ranges.any(|held| held.has_receipts)))
     };
     let mut segments = Vec::new();
     for target in writer.plan(held) {
         segments.push(writer.build(target, &arriving)?);
     }
-    writer.commit(segments, told)
+    writer.commit(segments, facts)
 }
 
 /// What the choice of the next change depends on.
@@ -296,7 +296,7 @@ impl Situation<'_> {
         let canonical: Vec<_> = self.head.canonical().into_iter().collect();
         match dice.pick(&canonical) {
             Some((number, (hash, _))) => {
-                Act::Finalize { block: BlockId { number: *number, hash: *hash } }
+                Act::Finalize { block: BlockId { number: BlockNumber(*number), hash: *hash } }
             }
             None => self.seal(dice),
         }
@@ -313,7 +313,10 @@ impl Situation<'_> {
         let canonical = self.head.canonical();
         let anchor = dice.pick(&due).filter(|_| dice.one_in(4));
         let anchor = anchor.map(|number| Anchor { number: *number, hash: canonical[number].0 });
-        Act::Seal { finalized, told: Learned { anchor, genesis_hash: None } }
+        Act::Seal {
+            finalized: BlockNumber(finalized),
+            told: Learned { anchor, genesis_hash: None },
+        }
     }
 
     fn import(&self, dice: &mut Dice) -> Act {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::trust::TrustStatus;
-use chain::{Block, BlockRange, Verified};
-use segment::{BlockExtras, GasAndLogsBefore, Row, RowSet, Wanted};
+use chain::{Block, BlockNumber, BlockRange, Verified};
+use segment::{BlockExtras, GasAndLogsBefore, Row, RowSet, TxIndex, Wanted};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -45,10 +45,11 @@ pub(super) fn lists(view: &View, sealed: &Sealed) -> bool {
 pub(super) fn heads(view: &View, head: &HeadState) -> bool {
     let blocks = view.head().blocks().iter();
     let blocks: Vec<_> =
-        blocks.map(|it| (it.number(), it.hash(), it.block().receipts.is_some())).collect();
+        blocks.map(|it| (it.number().get(), it.hash(), it.block().receipts.is_some())).collect();
     let expected: Vec<_> =
         head.canonical().into_iter().map(|(number, (hash, it))| (number, hash, it)).collect();
-    let base = head.base.filter(|base| base.number > 0).map(|base| (base.number - 1, base.parent));
+    let base = head.base.filter(|base| base.number > 0);
+    let base = base.map(|base| (BlockNumber(base.number - 1), base.parent));
     let finalized = view.finality().finalized;
     blocks == expected && view.head().base() == base && finalized == head.finalized
 }
@@ -93,7 +94,7 @@ fn compare_all(
         view.coverage_receipts() == join_ranges(with_receipts.filter_map(one)),
         "coverage with receipts"
     );
-    ensure!(view.tip() == shown.keys().last().copied(), "tip");
+    ensure!(view.tip() == shown.keys().last().copied().map(BlockNumber), "tip");
     compare_statuses(view, sealed)?;
     let mut reader = Reader::new()?;
     for number in questions.numbers.first()..questions.numbers.end() {
@@ -137,16 +138,25 @@ fn compare_number(
     number: u64,
     expected: Option<&Verified<Block>>,
 ) -> Result<()> {
-    let stored = block_on(view.read_block(reader, number, Wanted::Receipt))?;
-    ensure!(block_on(view.read_hash(reader, number))? == expected.map(|it| it.hash), "hash");
-    let header = block_on(view.read_header(reader, number))?;
-    let candidate = block_on(view.read_candidate(reader, number))?;
-    let with_hashes = block_on(view.read_hashes(reader, number))?;
+    let stored = block_on(view.read_block(reader, BlockNumber(number), Wanted::Receipt))?;
+    ensure!(
+        block_on(view.read_hash(reader, BlockNumber(number)))? == expected.map(|it| it.hash),
+        "hash"
+    );
+    let header = block_on(view.read_header(reader, BlockNumber(number)))?;
+    let candidate = block_on(view.read_candidate(reader, BlockNumber(number)))?;
+    let with_hashes = block_on(view.read_hashes(reader, BlockNumber(number)))?;
     let Some(block) = expected else {
         ensure!(stored.is_none() && header.is_none() && candidate.is_none(), "is held");
         ensure!(with_hashes.is_none(), "its hashes are held");
         ensure!(
-            block_on(view.read_transaction(reader, number, 0, Wanted::Receipt))?.is_none(),
+            block_on(view.read_transaction(
+                reader,
+                BlockNumber(number),
+                TxIndex(0),
+                Wanted::Receipt
+            ))?
+            .is_none(),
             "has a row"
         );
         return Ok(());
@@ -164,17 +174,17 @@ fn compare_number(
         brief(&expected)
     );
     let hashes = block.transactions.iter().map(|it| keccak256(&it.encoded)).collect();
-    let StoredBlock { header, others, .. } = expected;
-    let expected = HashedBlock { header, others, hashes };
+    let StoredBlock { header, extras, .. } = expected;
+    let expected = HashedBlock { header, extras, hashes };
     ensure!(with_hashes == Some(expected), "with hashes: {with_hashes:?}");
     let has_receipts = candidate.as_ref().is_some_and(|it| it.receipts.is_some());
     ensure!(has_receipts == block.receipts.is_some(), "receipts are told to be {has_receipts}");
     ensure!(candidate == Some(block.to_candidate()), "candidate");
-    ensure!(block_on(view.find_block(reader, block.hash))? == Some(number), "by hash");
-    let count = u64::try_from(block.transactions.len()).unwrap();
-    for index in 0..count {
+    ensure!(block_on(view.find_block(reader, block.hash))? == Some(BlockNumber(number)), "by hash");
+    for index in (0..block.transactions.len()).map(TxIndex::from_usize) {
         let expected = stored_transaction(block, index);
-        let by_place = block_on(view.read_transaction(reader, number, index, Wanted::Receipt))?;
+        let by_place =
+            block_on(view.read_transaction(reader, BlockNumber(number), index, Wanted::Receipt))?;
         ensure!(
             by_place.as_ref() == Some(&expected),
             "transaction {index} is {by_place:?}, expected {expected:?}"
@@ -183,8 +193,10 @@ fn compare_number(
         let by_hash = block_on(view.find_transaction(reader, hash, Wanted::Receipt))?;
         ensure!(by_hash == by_place, "transaction {index} by its hash is {by_hash:?}");
     }
+    let past = TxIndex::from_usize(block.transactions.len());
     ensure!(
-        block_on(view.read_transaction(reader, number, count, Wanted::Receipt))?.is_none(),
+        block_on(view.read_transaction(reader, BlockNumber(number), past, Wanted::Receipt))?
+            .is_none(),
         "has more rows"
     );
     Ok(())
@@ -255,26 +267,26 @@ fn stored_block(block: &Block) -> StoredBlock {
     let count = u64::try_from(block.transactions.len()).unwrap();
     StoredBlock {
         header: StoredHeader {
-            number: block.header.number,
+            number: BlockNumber(block.header.number),
             hash: block.hash,
             rlp: block.header_rlp.clone(),
             block_bytes: block.rlp_bytes(),
             transaction_count: count,
         },
-        others: BlockExtras {
+        extras: BlockExtras {
             ommers: block.ommers_rlp.clone(),
             withdrawals: block.withdrawals_rlp.clone(),
         },
         rows: {
             let mut rows = RowSet::default();
-            (0..count).for_each(|index| rows.push(&stored_transaction(block, index).row));
+            (0..count).for_each(|index| rows.push(&stored_transaction(block, TxIndex(index)).row));
             rows
         },
     }
 }
 
-fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
-    let place = usize::try_from(index).unwrap();
+fn stored_transaction(block: &Block, index: TxIndex) -> StoredTransaction {
+    let place = index.to_usize().unwrap();
     let transaction = &block.transactions[place];
     let receipts = block.receipts.as_deref().unwrap_or_default();
     let before = receipts.get(..place).unwrap_or_default();
@@ -285,7 +297,7 @@ fn stored_transaction(block: &Block, index: u64) -> StoredTransaction {
     });
     StoredTransaction {
         block: BlockFacts {
-            number: block.header.number,
+            number: BlockNumber(block.header.number),
             hash: block.hash,
             timestamp: block.header.timestamp,
             base_fee: block.header.base_fee_per_gas,

@@ -1,15 +1,16 @@
 //! What random runs reach only by luck, and what they found: each told as a test of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
+use chain::BlockNumber;
 use chain::trust::Anchors;
 
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
-use segment::Wanted;
+use segment::{TxIndex, Wanted};
 
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
@@ -20,10 +21,8 @@ use crate::head::fixture::spec;
 use crate::journal::unlisted_segments;
 use crate::layout::{Held, plan_segments};
 use crate::limits::Limits;
-use crate::lookups::{SegmentKeys, build_runs};
-use crate::manifest::{Edit, MANIFEST_NAME, Manifest, Network, RunEntry, SegmentEntry};
+use crate::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
 use crate::names::GENESIS_NAME;
-use crate::part::Workshop;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::repair::{ChainFacts, ProvenSegment, Repair};
@@ -105,7 +104,7 @@ fn blocks_that_arrive_without_receipts_leave_those_that_are_held() {
 #[test]
 fn a_segment_that_was_built_before_others_came_is_refused() {
     let mut shelf = Shelf::new(range(0, 300));
-    let block = |number: u64| Some(get(shelf.truth[&number], true));
+    let block = |number: BlockNumber| Some(get(shelf.truth[&number.get()], true));
     let stale = shelf.writer.build(whole(100, 200), &block).unwrap();
     shelf.bring(&[whole(201, 255)]).unwrap();
     let before = shelf.files();
@@ -175,7 +174,7 @@ fn segments_are_closed_when_descriptors_are_short_and_opened_again() {
     shelf.disk.set_open_files_max(0);
     let store = open_store(&shelf.disk, Limits::default()).unwrap();
     let mut reader = Reader::new().unwrap();
-    let refused = block_on(store.view().read_hash(&mut reader, 3)).unwrap_err();
+    let refused = block_on(store.view().read_hash(&mut reader, BlockNumber(3))).unwrap_err();
     let is_told = matches!(&refused, StoreError::Disk(error) if error.is_out_of_descriptors());
     assert!(is_told, "{refused}");
 }
@@ -195,7 +194,7 @@ fn another_process_sees_files_gone_and_then_the_new_ones() {
     let mut buffers = Reader::new().unwrap();
     let hash = shelf.truth[&20];
     for outcome in [
-        block_on(before.0.read_block(&mut buffers, 20, Wanted::Receipt)).map(|_| ()),
+        block_on(before.0.read_block(&mut buffers, BlockNumber(20), Wanted::Receipt)).map(|_| ()),
         block_on(before.0.find_block(&mut buffers, hash)).map(|_| ()),
     ] {
         assert!(matches!(outcome, Err(StoreError::Disk(error)) if error.is_missing()));
@@ -411,9 +410,12 @@ fn a_seal_takes_what_is_held_when_finality_is_ahead_of_it() {
     with_head(&mut shelf);
     let blocks = blocks(&shelf, 0, 300, true);
     shelf.writer.extend(blocks).unwrap();
-    assert_eq!(shelf.writer.seal(254, CommitFacts::default()).unwrap(), None);
-    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), Some(range(0, 255)));
-    assert_eq!(shelf.writer.seal(600, CommitFacts::default()).unwrap(), None);
+    assert_eq!(shelf.writer.seal(BlockNumber(254), CommitFacts::default()).unwrap(), None);
+    assert_eq!(
+        shelf.writer.seal(BlockNumber(600), CommitFacts::default()).unwrap(),
+        Some(range(0, 255))
+    );
+    assert_eq!(shelf.writer.seal(BlockNumber(600), CommitFacts::default()).unwrap(), None);
     assert_eq!(shelf.view().coverage(), [range(0, 300)]);
     assert_eq!(shelf.view().head().blocks().len(), 45);
 }
@@ -429,20 +431,29 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
     assert_eq!(view.coverage_receipts(), [range(100, 120)]);
     let mut reader = Reader::new().unwrap();
     for (number, has_receipts) in [(98, false), (100, true), (119, true), (121, false)] {
-        let found = block_on(view.read_transaction(&mut reader, number, 0, Wanted::Receipt))
-            .unwrap()
-            .unwrap();
+        let found = block_on(view.read_transaction(
+            &mut reader,
+            BlockNumber(number),
+            TxIndex(0),
+            Wanted::Receipt,
+        ))
+        .unwrap()
+        .unwrap();
         assert_eq!(found.row.view().receipt.is_some(), has_receipts, "block {number}");
         let hash = keccak256(found.row.view().encoded);
         let by_hash = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap();
         assert_eq!(by_hash, Some(found));
-        let candidate = block_on(view.read_candidate(&mut reader, number)).unwrap().unwrap();
+        let candidate =
+            block_on(view.read_candidate(&mut reader, BlockNumber(number))).unwrap().unwrap();
         assert_eq!(candidate.receipts.is_some(), has_receipts, "block {number}");
     }
     // And they stay when the rest is sealed beside them, some of it with receipts.
     let again = blocks(&shelf, 121, 299, true);
     shelf.writer.reorg(shelf.truth[&120], again).unwrap();
-    assert_eq!(shelf.writer.seal(255, CommitFacts::default()).unwrap(), Some(range(0, 255)));
+    assert_eq!(
+        shelf.writer.seal(BlockNumber(255), CommitFacts::default()).unwrap(),
+        Some(range(0, 255))
+    );
     assert_eq!(shelf.view().coverage_receipts(), [range(100, 299)]);
 }
 
@@ -467,12 +478,12 @@ fn after_a_failed_reorg() -> Shelf {
 fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
     let mut shelf = after_a_failed_reorg();
     let begun = shelf.disk.operation_count();
-    shelf.writer.seal(300, CommitFacts::default()).unwrap();
+    shelf.writer.seal(BlockNumber(300), CommitFacts::default()).unwrap();
     let operations = shelf.disk.operation_count() - begun;
     for at in 0..=operations {
         let mut shelf = after_a_failed_reorg();
         shelf.disk.stop_after(at);
-        let is_done = shelf.writer.seal(300, CommitFacts::default()).is_ok();
+        let is_done = shelf.writer.seal(BlockNumber(300), CommitFacts::default()).is_ok();
         let mut shelf = shelf.crashed(Crash { may_tear_writes: true, may_keep_names: true });
         with_head(&mut shelf);
         let view = shelf.view();
@@ -482,66 +493,6 @@ fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
             assert!(hashes.iter().eq(shelf.truth.range(256..).map(|(_, hash)| hash)));
         }
     }
-}
-
-/// A segment of a slot that is complete, as far as lookups are concerned.
-fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
-    let prefix = |what: u8, index: u64| {
-        let seed = [&[what][..], &slot.to_be_bytes(), &index.to_be_bytes()].concat();
-        segment::lookup::HashPrefix::of(&keccak256(seed))
-    };
-    let keys = SegmentKeys {
-        transactions: (0..300 + slot).map(|index| prefix(b't', index)).collect(),
-        blocks: (0..8192).map(|index| prefix(b'b', index)).collect(),
-    };
-    let entry = SegmentEntry {
-        range: range(slot * 8192, slot * 8192 + 8191),
-        file_name: format!("slot-{slot}.segment"),
-        bytes: 1,
-        digest: B256::ZERO,
-        has_receipts: true,
-        parent_hash: B256::ZERO,
-        last_hash: B256::ZERO,
-        transaction_count: 300 + slot,
-        log_count: 0,
-        difficulty: U256::ZERO,
-    };
-    (entry, keys)
-}
-
-/// The runs after complete slots come one after the other.
-fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
-    let disk = FaultyDisk::new(1);
-    let workshop = Workshop::new(Arc::new(disk.clone()));
-    let mut manifest = Manifest::new(Network::default());
-    for slot in order {
-        let (entry, keys) = slot_segment(*slot);
-        let mut segments = manifest.segments().to_vec();
-        segments.push(entry.clone());
-        segments.sort_by_key(|entry| entry.range.first());
-        let keys = BTreeMap::from([(entry.file_name.clone(), keys)]);
-        let change = build_runs(&workshop, &manifest, &segments, &keys, &[]).unwrap();
-        let gone = change.gone.iter().cloned().collect();
-        let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
-        manifest = manifest.edited(edit).unwrap();
-        let steps = change.gone.iter().chain(&change.passing);
-        steps.for_each(|name| disk.remove(name).unwrap());
-    }
-    (manifest.runs().to_vec(), disk.list().unwrap().len())
-}
-
-#[test]
-fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
-    let (direct, _) = runs_of(&[0, 1, 2, 3, 4]);
-    let spans: Vec<String> = direct.iter().map(|run| run.span.to_string()).collect();
-    assert_eq!(spans, ["slots 0..3", "slots 4..4", "slots 0..3", "slots 4..4"]);
-    for order in [[4, 3, 2, 1, 0], [1, 2, 0, 4, 3], [3, 0, 1, 4, 2], [2, 0, 3, 1, 4]] {
-        let (runs, file_count) = runs_of(&order);
-        assert_eq!(runs, direct, "{order:?}");
-        assert_eq!(file_count, 4, "{order:?}: steps on the way are not left behind");
-    }
-    assert_eq!(runs_of(&[0, 1]).0.len(), 2);
-    assert_eq!(runs_of(&[1, 2]).0.len(), 4);
 }
 
 #[test]

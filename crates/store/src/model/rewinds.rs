@@ -1,6 +1,7 @@
 //! What a human drops goes, from the head and from segments, and leaves the files of a folder that
 //! never had it; and a head finds its place again after others have changed what it stands on.
 
+use chain::BlockNumber;
 use chain::trust::Anchors;
 
 use super::blocks::{Place, branch, get};
@@ -18,7 +19,7 @@ fn with_head(shelf: &mut Shelf) {
 }
 
 fn rewind(shelf: &mut Shelf, number: u64) {
-    shelf.writer.rewind_to(number, shelf.truth[&number]).unwrap();
+    shelf.writer.rewind_to(BlockNumber(number), shelf.truth[&number]).unwrap();
     shelf.sealed.blocks.retain(|held, _| *held <= number);
     shelf.check();
 }
@@ -30,7 +31,7 @@ fn sealed_blocks_above_a_number_go_and_the_files_are_those_of_a_folder_that_neve
     with_head(&mut shelf);
     for number in [750, 600, 511, 300, 256, 255, 0] {
         rewind(&mut shelf, number);
-        assert_eq!(shelf.view().tip(), Some(number));
+        assert_eq!(shelf.view().tip(), Some(BlockNumber(number)));
     }
     shelf.bring(&[whole(0, 800)]).unwrap();
     shelf.check();
@@ -52,16 +53,16 @@ fn the_head_goes_before_what_it_stands_on() {
     with_head(&mut shelf);
     let above = (256..=300).map(|number| get(shelf.truth[&number], true)).collect();
     shelf.writer.extend(above).unwrap();
-    assert_eq!(shelf.view().tip(), Some(300));
-    shelf.writer.rewind_to(280, shelf.truth[&280]).unwrap();
-    assert_eq!(shelf.view().tip(), Some(280));
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(300)));
+    shelf.writer.rewind_to(BlockNumber(280), shelf.truth[&280]).unwrap();
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(280)));
     rewind(&mut shelf, 200);
     let mut shelf = shelf.crashed(Crash::default());
     with_head(&mut shelf);
     shelf.check();
     // And goes on from there.
     shelf.writer.extend(vec![get(shelf.truth[&201], true)]).unwrap();
-    assert_eq!(shelf.view().tip(), Some(201));
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(201)));
 }
 
 #[test]
@@ -69,10 +70,10 @@ fn only_a_held_block_with_its_own_hash_can_be_rewound_to() {
     let mut shelf = Shelf::new(range(0, 300));
     shelf.bring(&[whole(0, 255)]).unwrap();
     with_head(&mut shelf);
-    let refused = shelf.writer.rewind_to(100, shelf.truth[&101]).unwrap_err();
+    let refused = shelf.writer.rewind_to(BlockNumber(100), shelf.truth[&101]).unwrap_err();
     assert!(matches!(refused, StoreError::Head(HeadError::NotCanonical { .. })), "{refused}");
-    let refused = shelf.writer.rewind_to(256, shelf.truth[&256]).unwrap_err();
-    assert!(matches!(refused, StoreError::NotHeld { number: 256 }), "{refused}");
+    let refused = shelf.writer.rewind_to(BlockNumber(256), shelf.truth[&256]).unwrap_err();
+    assert!(matches!(refused, StoreError::NotHeld { number: BlockNumber(256) }), "{refused}");
     shelf.check();
 }
 
@@ -83,9 +84,9 @@ fn the_first_block_of_a_fresh_head_is_held_against_what_is_sealed() {
     with_head(&mut shelf);
     let stranger = branch(Place::above(255, shelf.truth[&200]), b'x', 1);
     let refused = shelf.writer.extend(vec![get(stranger[0], true)]).unwrap_err();
-    assert!(matches!(refused, StoreError::Seam { number: 255, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Seam { number: BlockNumber(255), .. }), "{refused}");
     shelf.writer.extend(vec![get(shelf.truth[&256], true)]).unwrap();
-    assert_eq!(shelf.view().tip(), Some(256));
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(256)));
 }
 
 #[test]
@@ -93,12 +94,12 @@ fn an_empty_head_moves_up_when_others_pass_it() {
     let mut shelf = Shelf::new(range(0, 600));
     shelf.bring(&[whole(0, 255)]).unwrap();
     with_head(&mut shelf);
-    shelf.writer.begin_head(255, shelf.truth[&255]).unwrap();
+    shelf.writer.begin_head(BlockNumber(255), shelf.truth[&255]).unwrap();
     let mut shelf = shelf.crashed(Crash::default());
     shelf.bring(&[whole(256, 511)]).unwrap();
     with_head(&mut shelf);
     shelf.writer.extend(vec![get(shelf.truth[&512], true)]).unwrap();
-    assert_eq!(shelf.view().tip(), Some(512));
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(512)));
 }
 
 #[test]
@@ -111,16 +112,19 @@ fn a_head_in_whose_place_another_chain_was_sealed_is_left_and_told() {
     let mut shelf = shelf.crashed(Crash::default());
     // A writer that does not follow sees the head, and that it is not of the chain that it brings.
     shelf.store.read_head(spec()).unwrap();
-    assert_eq!(shelf.view().tip(), Some(275));
+    assert_eq!(shelf.view().tip(), Some(BlockNumber(275)));
     shelf.bring(&[whole(256, 300)]).unwrap();
-    assert_eq!((shelf.view().tip(), shelf.view().head().tip().is_none()), (Some(300), true));
+    assert_eq!(
+        (shelf.view().tip(), shelf.view().head().tip().is_none()),
+        (Some(BlockNumber(300)), true)
+    );
     let reader = open_store(&shelf.disk, Limits::default()).unwrap();
     let superseded = reader.read_head(spec()).unwrap().superseded.unwrap();
-    assert_eq!((superseded.number, superseded.found), (275, stale[19]));
+    assert_eq!((superseded.number, superseded.found), (BlockNumber(275), stale[19]));
     assert_eq!(reader.view().coverage(), [range(0, 300)]);
     let recovery = shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
     let superseded = recovery.superseded.unwrap();
-    assert_eq!((superseded.number, superseded.sealed), (275, shelf.truth[&275]));
+    assert_eq!((superseded.number, superseded.sealed), (BlockNumber(275), shelf.truth[&275]));
     shelf.check();
     shelf.writer.extend(vec![get(shelf.truth[&301], true)]).unwrap();
 }
@@ -132,18 +136,24 @@ fn a_rewind_takes_finality_back_to_the_block_that_stays() {
     with_head(&mut shelf);
     let above = (256..=300).map(|number| get(shelf.truth[&number], true)).collect();
     shelf.writer.extend(above).unwrap();
-    let id = |shelf: &Shelf, number: u64| BlockId { number, hash: shelf.truth[&number] };
+    let id = |shelf: &Shelf, number: u64| BlockId {
+        number: BlockNumber(number),
+        hash: shelf.truth[&number],
+    };
     let told = Finality { safe: Some(id(&shelf, 299)), finalized: Some(id(&shelf, 290)) };
     shelf.writer.set_finality(told).unwrap();
     // Above what is final, below it in the head, and among what is sealed.
     for (number, expected) in [(295, (295, 290)), (280, (280, 280)), (200, (200, 200))] {
-        shelf.writer.rewind_to(number, shelf.truth[&number]).unwrap();
+        shelf.writer.rewind_to(BlockNumber(number), shelf.truth[&number]).unwrap();
         let (safe, finalized) = (id(&shelf, expected.0), id(&shelf, expected.1));
         let expected = Finality { safe: Some(safe), finalized: Some(finalized) };
         assert_eq!(shelf.writer.finality(), expected);
         shelf = shelf.crashed(Crash::default());
         with_head(&mut shelf);
-        assert_eq!((shelf.writer.finality(), shelf.view().tip()), (expected, Some(number)));
+        assert_eq!(
+            (shelf.writer.finality(), shelf.view().tip()),
+            (expected, Some(BlockNumber(number)))
+        );
     }
     // Another chain may be followed from there.
     let branch = branch(Place::above(200, shelf.truth[&200]), b'x', 5);
@@ -157,15 +167,22 @@ fn what_is_final_counts_for_the_canonical_chain_and_never_for_less_than_is_seale
     with_head(&mut shelf);
     let above = (256..=270).map(|number| get(shelf.truth[&number], true)).collect();
     shelf.writer.extend(above).unwrap();
-    let id = |number: u64| Some(BlockId { number, hash: shelf.truth[&number] });
+    let id =
+        |number: u64| Some(BlockId { number: BlockNumber(number), hash: shelf.truth[&number] });
     let of = |safe, finalized| Finality { safe: id(safe), finalized: id(finalized) };
     // What was final once stays so, whatever is told later.
     let finalities = [of(258, 100), of(265, 260), of(258, 100)];
-    let other = Finality { safe: id(265).map(|it| BlockId { number: 264, ..it }), ..of(0, 260) };
+    let other = Finality {
+        safe: id(265).map(|it| BlockId { number: BlockNumber(264), ..it }),
+        ..of(0, 260)
+    };
     let expected = [(258, 255), (265, 260), (260, 260), (260, 260)];
     for (finality, expected) in finalities.into_iter().chain([other]).zip(expected) {
         shelf.writer.set_finality(finality).unwrap();
         let view = shelf.view();
-        assert_eq!((view.safe(), view.finalized()), (Some(expected.0), Some(expected.1)));
+        assert_eq!(
+            (view.safe(), view.finalized()),
+            (Some(BlockNumber(expected.0)), Some(BlockNumber(expected.1)))
+        );
     }
 }

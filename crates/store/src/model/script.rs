@@ -2,7 +2,7 @@
 //! random runs reach only by luck.
 
 use anyhow::{Result, ensure};
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 use super::act::{Act, Learned};
 use super::blocks::{Place, branch, first_place};
@@ -32,7 +32,7 @@ fn script() -> Vec<Act> {
         Act::Reorg { kept: 6, blocks: other, has_receipts: false },
         import(held(0, 8, false)),
         Act::Switch { tip: main[11] },
-        Act::Seal { finalized: FIRST + 23, told: Learned::default() },
+        Act::Seal { finalized: BlockNumber(FIRST + 23), told: Learned::default() },
         import(held(0, 8, true)),
         Act::Rewind { kept: 1 },
     ]

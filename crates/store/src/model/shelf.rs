@@ -116,7 +116,7 @@ impl Shelf {
             hashes: self.truth.values().copied().collect(),
         };
         // A head without blocks may stand anywhere.
-        let base = view.head().base().map(|(number, hash)| Place::above(number, hash));
+        let base = view.head().base().map(|(number, hash)| Place::above(number.get(), hash));
         compare(view, sealed, &HeadState { base, ..HeadState::default() }, &questions)
     }
 

@@ -3,8 +3,9 @@
 
 use std::sync::OnceLock;
 
+use chain::BlockNumber;
 use chain::trust::Anchors;
-use segment::{SLOT_BLOCKS, Wanted, YOUNG_SLOT_BLOCKS};
+use segment::{SLOT_BLOCKS, TxIndex, Wanted, YOUNG_SLOT_BLOCKS};
 
 use super::act::Truth;
 use super::blocks::get;
@@ -87,14 +88,17 @@ fn check_complete(shelf: &Shelf) {
     let mut reader = Reader::new().unwrap();
     for number in (0..END).step_by(97).chain([SLOT_BLOCKS - 1, SLOT_BLOCKS, END - 1]) {
         let block = get(prepared().truth[&number], true);
-        assert_eq!(block_on(view.find_block(&mut reader, block.hash)).unwrap(), Some(number));
+        assert_eq!(
+            block_on(view.find_block(&mut reader, block.hash)).unwrap(),
+            Some(BlockNumber(number))
+        );
     }
     for number in (3..END).step_by(16 * 13) {
         let block = get(prepared().truth[&number], true);
         let hash = alloy_primitives::keccak256(&block.transactions[0].encoded);
         let found =
             block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap().unwrap();
-        assert_eq!((found.block.number, found.index), (number, 0));
+        assert_eq!((found.block.number, found.index), (BlockNumber(number), TxIndex(0)));
     }
 }
 
@@ -118,13 +122,13 @@ fn play(seed: u64) {
     let mut seal_at = usize::try_from(dice.below(5)).unwrap();
     while !pieces.is_empty() {
         if seal_at == 0 {
-            shelf.writer.seal(END + 5, CommitFacts::default()).unwrap();
+            shelf.writer.seal(BlockNumber(END + 5), CommitFacts::default()).unwrap();
         }
         seal_at = seal_at.wrapping_sub(1);
         let position = dice.below(u64::try_from(pieces.len()).unwrap());
         shelf.bring(&[pieces.swap_remove(usize::try_from(position).unwrap())]).unwrap();
     }
-    shelf.writer.seal(END - 1, CommitFacts::default()).unwrap();
+    shelf.writer.seal(BlockNumber(END - 1), CommitFacts::default()).unwrap();
     assert!(shelf.view().head().blocks().is_empty());
     // Sealed last, the slot is still in pieces; the merge survives a restart, and may come after it.
     if dice.one_in(2) {
@@ -153,7 +157,7 @@ fn pending_image() -> &'static Image {
         shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
         let last = (LAST_FIRST..END).map(|number| get(prepared().truth[&number], true));
         shelf.writer.extend(last.collect()).unwrap();
-        shelf.writer.seal(END - 1, CommitFacts::default()).unwrap();
+        shelf.writer.seal(BlockNumber(END - 1), CommitFacts::default()).unwrap();
         check_pending(&shelf.view());
         check_all(&shelf.view()).unwrap();
         let mut image = shelf.files();
@@ -297,7 +301,7 @@ fn a_rewind_into_a_slot_whose_merge_is_pending_leaves_a_folder_that_never_had_it
     shelf.writer.accept_head_loss().unwrap(); // the image has no log
     shelf.writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
     let number = LAST_FIRST - 1000;
-    shelf.writer.rewind_to(number, prepared().truth[&number]).unwrap();
+    shelf.writer.rewind_to(BlockNumber(number), prepared().truth[&number]).unwrap();
     let mut sealed = all_of(&prepared().truth);
     sealed.blocks.retain(|held, _| *held <= number);
     assert!(shelf.files() == build_at_once(&sealed).unwrap(), "{:?}", shelf.data_names());
@@ -328,8 +332,9 @@ fn complete_slots_pass_every_check() {
 fn last_segment() -> (NewSegment, Vec<u8>) {
     let disk = disk_before(1);
     let shelf = open(&disk);
-    let arriving =
-        |number: u64| (number >= LAST_FIRST).then(|| get(prepared().truth[&number], true));
+    let arriving = |number: BlockNumber| {
+        (number.get() >= LAST_FIRST).then(|| get(prepared().truth[&number.get()], true))
+    };
     let targets = shelf.writer.plan(&[whole(LAST_FIRST, END - 1)]);
     assert_eq!(targets, [whole(SLOT_BLOCKS, END - 1)]);
     let built = shelf.writer.build(targets[0], &arriving).unwrap();

@@ -188,7 +188,7 @@ impl World {
         let said = outcome.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
         self.tell(&format_args!("{act}; {trouble:?}; {said}"));
         if let (Act::Seal { finalized, .. }, Ok(found)) = (act, &outcome) {
-            let expected = now.due_range(*finalized);
+            let expected = now.due_range(finalized.get());
             ensure!(*found == expected, "sealed was {found:?}, due was {expected:?}");
         }
         self.sealed_before.push(sealed.clone());
@@ -251,7 +251,8 @@ impl World {
             Act::Seal { finalized, .. }
             | Act::Finalize { block: BlockId { number: finalized, .. } } => {
                 let canonical = self.head.now.canonical();
-                let due = canonical.range(..=finalized).map(|(number, (hash, _))| (*number, *hash));
+                let due =
+                    canonical.range(..=finalized.get()).map(|(number, (hash, _))| (*number, *hash));
                 self.truth.extend(due);
             }
             Act::Rewind { .. } | Act::Switch { .. } | Act::Import { .. } => {}
@@ -509,12 +510,12 @@ impl World {
         let mut head = head.clone();
         for block in view.head().blocks() {
             let has_receipts = block.block().receipts.is_some();
-            let place = Place { number: block.number(), parent: block.parent_hash() };
+            let place = Place { number: block.number().get(), parent: block.parent_hash() };
             head.tree.insert(block.hash(), Node { place, has_receipts });
         }
         head.chain = found;
         head.finalized = view.finality().finalized;
-        head.base = view.head().base().map(|(number, hash)| Place::above(number, hash));
+        head.base = view.head().base().map(|(number, hash)| Place::above(number.get(), hash));
         compare_lied(&view, sealed, &head, &self.questions)
     }
 }

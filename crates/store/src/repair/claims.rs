@@ -3,7 +3,7 @@
 //! Knows: what the manifest lists or knows to be lost, and what the journal names.
 //! Never knows: which files are there to be listed again.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 use crate::block_id::BlockId;
 use crate::disk::Disk;
@@ -29,7 +29,10 @@ pub(super) fn find_claims(
 
 /// The hashes that a manifest knows of blocks that it lists, or that it knows to be lost.
 pub(super) fn known_hashes(manifest: &Manifest) -> impl Iterator<Item = BlockId> {
-    let last = |entry: &SegmentEntry| BlockId { number: entry.range.last(), hash: entry.last_hash };
+    let last = |entry: &SegmentEntry| BlockId {
+        number: BlockNumber(entry.range.last()),
+        hash: entry.last_hash,
+    };
     let sealed = manifest.segments().iter().map(last);
     let head = manifest.head().and_then(|record| record.block);
     sealed.chain(head).chain(manifest.lost_hashes())

@@ -4,8 +4,10 @@
 //! Never knows: how it is written.
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use chain::{Body, Candidate, Receipt};
-use segment::{BlockExtras, GasAndLogsBefore, HeaderRecord, Row, RowPosition, RowSet, RowView};
+use chain::{BlockNumber, Body, Candidate, Receipt};
+use segment::{
+    BlockExtras, GasAndLogsBefore, HeaderRecord, Row, RowPosition, RowSet, RowView, TxIndex,
+};
 
 use crate::head::HeadBlock;
 
@@ -13,7 +15,7 @@ use crate::head::HeadBlock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredHeader {
     /// The block's number.
-    pub number: u64,
+    pub number: BlockNumber,
     /// The block's hash.
     pub hash: B256,
     /// The raw header.
@@ -30,7 +32,7 @@ pub struct StoredBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: BlockExtras,
+    pub extras: BlockExtras,
     /// Its transactions, senders and receipts in order.
     pub rows: RowSet,
 }
@@ -41,7 +43,7 @@ pub struct HashedBlock {
     /// Its header.
     pub header: StoredHeader,
     /// Ommers and withdrawals.
-    pub others: BlockExtras,
+    pub extras: BlockExtras,
     /// The hashes of its transactions in order.
     pub hashes: Vec<B256>,
 }
@@ -50,7 +52,7 @@ pub struct HashedBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFacts {
     /// The block's number.
-    pub number: u64,
+    pub number: BlockNumber,
     /// The block's hash.
     pub hash: B256,
     /// The header's timestamp.
@@ -67,7 +69,7 @@ pub struct StoredTransaction {
     /// The block that it is in.
     pub block: BlockFacts,
     /// Its position there.
-    pub index: u64,
+    pub index: TxIndex,
     /// Gas used and logs in the block before it, where its receipt is held and wanted.
     pub before: Option<GasAndLogsBefore>,
     /// The transaction itself.
@@ -75,7 +77,7 @@ pub struct StoredTransaction {
 }
 
 impl StoredHeader {
-    pub(super) fn of_record(number: u64, record: HeaderRecord) -> Self {
+    pub(super) fn of_record(number: BlockNumber, record: HeaderRecord) -> Self {
         let HeaderRecord { rlp, block_bytes, transaction_count } = record;
         Self { number, hash: keccak256(&rlp), rlp, block_bytes, transaction_count }
     }
@@ -83,7 +85,7 @@ impl StoredHeader {
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let block = head.block();
         Self {
-            number: block.header.number,
+            number: head.number(),
             hash: block.hash,
             rlp: block.header_rlp.clone(),
             block_bytes: block.rlp_bytes(),
@@ -99,7 +101,7 @@ impl StoredBlock {
         let transactions =
             self.rows.iter().map(|row| Bytes::copy_from_slice(row.encoded)).collect();
         let receipts = has_receipts.then(|| self.receipts());
-        let BlockExtras { ommers, withdrawals } = self.others;
+        let BlockExtras { ommers, withdrawals } = self.extras;
         Candidate {
             header: self.header.rlp,
             body: Body { transactions, ommers, withdrawals },
@@ -122,12 +124,12 @@ impl StoredBlock {
 
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let block = head.block();
-        let count = u64::try_from(block.transactions.len()).unwrap_or(u64::MAX);
         let mut rows = RowSet::default();
-        for transaction in (0..count).filter_map(|index| StoredTransaction::of_head(head, index)) {
+        let indices = (0..block.transactions.len()).map(TxIndex::from_usize);
+        for transaction in indices.filter_map(|index| StoredTransaction::of_head(head, index)) {
             rows.push(&transaction.row);
         }
-        Self { header: StoredHeader::of_head(head), others: others_of_head(head), rows }
+        Self { header: StoredHeader::of_head(head), extras: extras_of_head(head), rows }
     }
 }
 
@@ -135,11 +137,11 @@ impl HashedBlock {
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let transactions = &head.block().transactions;
         let hashes = transactions.iter().map(|it| *it.envelope.tx_hash()).collect();
-        Self { header: StoredHeader::of_head(head), others: others_of_head(head), hashes }
+        Self { header: StoredHeader::of_head(head), extras: extras_of_head(head), hashes }
     }
 }
 
-fn others_of_head(head: &HeadBlock) -> BlockExtras {
+fn extras_of_head(head: &HeadBlock) -> BlockExtras {
     let block = head.block();
     BlockExtras { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
 }
@@ -160,9 +162,9 @@ impl StoredTransaction {
         }
     }
 
-    pub(super) fn of_head(head: &HeadBlock, index: u64) -> Option<Self> {
+    pub(super) fn of_head(head: &HeadBlock, index: TxIndex) -> Option<Self> {
         let block = head.block();
-        let place = usize::try_from(index).ok()?;
+        let place = index.to_usize()?;
         let transaction = block.transactions.get(place)?;
         let receipts = block.receipts.as_deref().unwrap_or_default();
         let earlier = receipts.get(..place).unwrap_or_default();
@@ -178,7 +180,7 @@ impl StoredTransaction {
         });
         Some(Self {
             block: BlockFacts {
-                number: block.header.number,
+                number: head.number(),
                 hash: block.hash,
                 timestamp: block.header.timestamp,
                 base_fee: block.header.base_fee_per_gas,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segment::Tables;
+use segment::Census;
 
 use super::held;
 use crate::draft::{Draft, NewSegment};
@@ -79,9 +79,21 @@ impl Drafting {
         wanted.filter(|wanted| !held.contains(wanted)).collect()
     }
 
-    /// Begins a segment with the tables that its counted blocks gave.
-    pub fn begin(&self, held: Held, tables: Tables) -> Result<Draft, StoreError> {
-        Draft::begin(&self.workshop, held, tables)
+    /// Builds a segment in two passes. `count` gives every block of
+    /// [`counted_blocks`](segment::counted_blocks) to the census,
+    /// whose tables the segment is written with; `fill` then pushes every group of [`groups`](segment::groups) in order.
+    /// On which threads blocks are proven and groups encoded is the caller's choice.
+    pub fn build<E: From<StoreError>>(
+        &self,
+        target: Held,
+        count: impl FnOnce(&mut Census) -> Result<(), E>,
+        fill: impl FnOnce(&mut Draft) -> Result<(), E>,
+    ) -> Result<NewSegment, E> {
+        let mut census = Census::default();
+        count(&mut census)?;
+        let mut draft = Draft::begin(&self.workshop, target, census.into_tables())?;
+        fill(&mut draft)?;
+        Ok(draft.finish()?)
     }
 
     /// Builds the large lookup runs that these segments will ask for, so that the commit need not. That

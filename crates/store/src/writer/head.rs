@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chain::trust::Anchors;
-use chain::{Block, BlockRange, Verified};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::YOUNG_SLOT_BLOCKS;
 
 use alloy_primitives::B256;
@@ -100,7 +100,7 @@ impl Writer {
 
     /// Lets a head that holds no block go on above another block than before: the next one to come
     /// must be its child.
-    pub fn begin_head(&mut self, number: u64, hash: B256) -> Result<(), StoreError> {
+    pub fn begin_head(&mut self, number: BlockNumber, hash: B256) -> Result<(), StoreError> {
         self.check_sealed(number, hash)?;
         if self.view().head().tip().is_some() {
             return Err(StoreError::HeadInUse);
@@ -214,28 +214,29 @@ impl Writer {
     /// merge ([`Manifest::pending_merges`](crate::manifest::Manifest::pending_merges)).
     pub fn seal(
         &mut self,
-        finalized: u64,
-        told: CommitFacts,
+        finalized: BlockNumber,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         // What is final may be ahead of what is held.
         let Some(tip) = self.view().head().tip().map(|tip| tip.number()) else { return Ok(None) };
-        let end = finalized.min(tip).saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
-        self.seal_until(end, told)
+        let end =
+            finalized.min(tip).get().saturating_add(1) / YOUNG_SLOT_BLOCKS * YOUNG_SLOT_BLOCKS;
+        self.seal_until(BlockNumber(end), facts)
     }
 
     /// The same with the final blocks that are no whole run of 256: for a head that is given up.
     pub fn seal_all(
         &mut self,
-        finalized: u64,
-        told: CommitFacts,
+        finalized: BlockNumber,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
-        self.seal_until(finalized.saturating_add(1), told)
+        self.seal_until(finalized.saturating_add(1), facts)
     }
 
     fn seal_until(
         &mut self,
-        end: u64,
-        told: CommitFacts,
+        end: BlockNumber,
+        facts: CommitFacts,
     ) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let blocks = view.head().blocks();
@@ -253,7 +254,7 @@ impl Writer {
         for target in self.drafting.plan_unmerged(&arriving) {
             segments.push(self.build(target, &from_head)?);
         }
-        self.commit(segments, told)?;
+        self.commit(segments, facts)?;
         let (number, hash) = (last.number(), last.hash());
         self.change_head(|head| head.seal_below(number, hash))?;
         Ok(range)
@@ -292,15 +293,16 @@ impl Writer {
     fn check_first(&self, first: Option<&Verified<Block>>) -> Result<(), StoreError> {
         let is_fresh = self.head.as_ref().is_some_and(|head| head.next_of_base().is_none());
         let Some(block) = first.filter(|_| is_fresh) else { return Ok(()) };
-        self.check_sealed(block.header.number, block.hash)?;
-        match block.header.number.checked_sub(1) {
-            Some(number) => self.check_sealed(number, block.header.parent_hash),
+        let number = BlockNumber(block.header.number);
+        self.check_sealed(number, block.hash)?;
+        match number.parent() {
+            Some(parent) => self.check_sealed(parent, block.header.parent_hash),
             None => Ok(()),
         }
     }
 
     /// What is sealed under a number must be the block that is claimed to be there.
-    fn check_sealed(&self, number: u64, found: B256) -> Result<(), StoreError> {
+    fn check_sealed(&self, number: BlockNumber, found: B256) -> Result<(), StoreError> {
         let view = self.view();
         if view.manifest().find_segment(number).is_none() {
             return Ok(());

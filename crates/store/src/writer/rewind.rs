@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 use super::{CommitFacts, Writer, held};
 use crate::block_id::BlockId;
@@ -21,7 +21,11 @@ impl Writer {
     /// Drops every block above this one, which must be held, from the head and from the segments. None
     /// of them is final any more.
     /// Tells which range of sealed blocks went, if any did.
-    pub fn rewind_to(&mut self, number: u64, hash: B256) -> Result<Option<BlockRange>, StoreError> {
+    pub fn rewind_to(
+        &mut self,
+        number: BlockNumber,
+        hash: B256,
+    ) -> Result<Option<BlockRange>, StoreError> {
         let view = self.view();
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let canonical = block_on(view.read_hash(&mut reader, number))?;
@@ -31,7 +35,7 @@ impl Writer {
             return Err(HeadError::NotCanonical { hash, number, canonical }.into());
         }
         let tip = view.manifest().segments().last().map(|entry| entry.range.last());
-        let gone = tip.and_then(|tip| BlockRange::from_ends(number.checked_add(1)?, tip));
+        let gone = tip.and_then(|tip| BlockRange::from_ends(number.next()?, tip));
         let to = BlockId { number, hash };
         self.lower_record(to)?;
         if view.head().find_block(number).is_some() && gone.is_none() {
@@ -51,7 +55,7 @@ impl Writer {
 
     /// The segments to build: those that are cut, and those whose lookups lay in a run together with
     /// what goes. The latter stay as they are, but a run cannot be taken apart.
-    fn targets_below(&self, manifest: &Manifest, number: u64) -> BTreeSet<Held> {
+    fn targets_below(&self, manifest: &Manifest, number: BlockNumber) -> BTreeSet<Held> {
         let real = held(&self.view());
         let kept: Vec<Held> = real.iter().filter_map(|it| cut_above(*it, number)).collect();
         let is_new = |wanted: &Held| !real.contains(wanted);
@@ -62,7 +66,7 @@ impl Writer {
         let split = spans.filter(|span| span.slot_count() > 1 && span.end_slot() > slot);
         for span in split {
             let shares = |entry: &&SegmentEntry| {
-                span.contains(slot_of(entry.range.first())) && entry.range.last() <= number
+                span.contains(slot_of(entry.range.first())) && entry.range.last() <= number.get()
             };
             targets.extend(manifest.segments().iter().filter(shares).map(SegmentEntry::held));
         }
@@ -71,7 +75,7 @@ impl Writer {
 }
 
 /// What of held blocks is not above a number.
-pub(super) fn cut_above(held: Held, number: u64) -> Option<Held> {
-    let range = BlockRange::from_ends(held.range.first(), held.range.last().min(number))?;
+pub(super) fn cut_above(held: Held, number: BlockNumber) -> Option<Held> {
+    let range = BlockRange::from_ends(held.range.first(), held.range.last().min(number.get()))?;
     Some(Held { range, ..held })
 }

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use chain::ChainSpec;
+use ingest::folder_chain::FolderChain;
 use ingest::follow::{FollowSettings, Follower, StatusBoard};
 use ingest::pool::threads_default;
 use ingest::upstream::{Upstreams, UpstreamsError};
@@ -24,7 +25,6 @@ use crate::Failure;
 use crate::args::FollowArgs;
 use crate::chain_choice;
 use crate::commands::import::told;
-use crate::folder_chain::FolderChain;
 use crate::folder_text::unlisted_segment;
 use crate::node::{Node, OwnChain};
 use crate::priority::give_way;
@@ -172,22 +172,22 @@ pub(crate) struct OpenedFolder {
 
 impl OpenedFolder {
     fn open(args: &FollowArgs, chain: &FolderChain, parts: &ServerParts) -> Result<Self, Failure> {
-        let nodes = args.upstream.nodes(&chain.spec)?;
-        let anchors = chain_choice::anchors(&chain.spec, &args.chain.anchors, None)?;
-        let writer = Writer::open(Arc::clone(&parts.store), chain.spec.clone());
+        let nodes = args.upstream.nodes(chain.spec())?;
+        let anchors = chain_choice::anchors(chain.spec(), &args.chain.anchors, None)?;
+        let writer = Writer::open(Arc::clone(&parts.store), chain.spec().clone());
         let mut writer = writer.map_err(|error| told(&error))?;
         writer.unaccounted().iter().for_each(|name| warn!("{}", unlisted_segment(name)));
         chain.remember(&mut writer)?;
         let recovery = writer.open_head(&anchors, HeadLimits::default());
         tell(&recovery.map_err(|error| told(&error))?);
-        parts.health.starts_at(parts.store.view().tip().unwrap_or_default());
+        parts.health.starts_at(parts.store.view().tip().unwrap_or_default().get());
         let settings = FollowSettings {
             poll_every: Duration::from_millis(args.poll_every.get()),
             gap_max: args.gap_max,
             finality_depth: args.upstream.finality_depth,
             threads: threads_default(),
         };
-        let spec = chain.spec.clone();
+        let spec = chain.spec().clone();
         let follower = Follower::new(writer, Arc::clone(&nodes), spec.clone(), anchors, settings);
         parts.health.follow(follower.board());
         Ok(Self { follower, nodes, spec })
@@ -247,7 +247,7 @@ fn open_asked(
     if let Some(node) = &parts.node {
         node.expect_chain(OwnChain::of(&spec));
     }
-    OpenedFolder::open(args, &FolderChain::asked(spec), parts).map(Some)
+    OpenedFolder::open(args, &FolderChain::of(spec), parts).map(Some)
 }
 
 /// Whether those whose word counts are silent or do not agree yet, as opposed to naming a chain that
@@ -311,7 +311,7 @@ fn tell(recovery: &Recovery) {
         warn!(hash = %refused.hash, reason = refused.reason, "a block of the head is not true");
     }
     if let Some(it) = recovery.superseded {
-        let (number, found, sealed) = (it.number, it.found, it.sealed);
+        let (number, found, sealed) = (it.number.get(), it.found, it.sealed);
         warn!(number, %found, %sealed, "the head is dropped: another chain was sealed since");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chain::BlockNumber;
 use store::head::Recovery;
 use store::{Store, StoreError};
 use tracing::{error, info, warn};
@@ -40,7 +41,10 @@ fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> 
                 info!("the data folder is there again");
             }
             if is_new {
-                info!(tip = store.view().tip(), "the data folder has changed");
+                info!(
+                    tip = store.view().tip().map(BlockNumber::get),
+                    "the data folder has changed"
+                );
             }
             None
         }

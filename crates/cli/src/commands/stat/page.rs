@@ -75,7 +75,8 @@ fn ranges(ranges: &[BlockRange]) -> Vec<Value> {
 }
 
 fn block(block: Option<BlockId>) -> Value {
-    block.map_or(Value::Null, |BlockId { number, hash }| json!({ "number": number, "hash": hash }))
+    let text = |BlockId { number, hash }| json!({ "number": number.get(), "hash": hash });
+    block.map_or(Value::Null, text)
 }
 
 /// The page for people.

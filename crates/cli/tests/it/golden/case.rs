@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::served::Answer;
+use crate::harness::served::Answer;
 
 /// A golden file.
 #[derive(Debug)]

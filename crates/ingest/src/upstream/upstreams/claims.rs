@@ -36,7 +36,7 @@ pub struct AgreedTip {
     /// The highest number that so many nodes have reached as must agree, each on its own branch.
     pub reached: u64,
     /// The node that said so, by its place in the order of preference; 0 for a quorum.
-    pub place: usize,
+    pub member_index: usize,
 }
 
 impl Upstreams {
@@ -130,12 +130,13 @@ impl Upstreams {
     pub(super) fn decider(&self) -> MemberIndex {
         let time = self.rest.stand_in_after;
         let position = |is_it: &dyn Fn(&Member) -> bool| self.members.iter().position(is_it);
-        let place = position(&|member| !member.is_set_aside() && !member.has_failed_for(time))
-            .or_else(|| position(&|member| !member.is_set_aside()))
-            .unwrap_or(0);
-        if self.decider.swap(place, Ordering::Relaxed) != place {
-            let (upstream, seconds) = (self.name(place), time.as_secs());
-            if place == 0 {
+        let member_index =
+            position(&|member| !member.is_set_aside() && !member.has_failed_for(time))
+                .or_else(|| position(&|member| !member.is_set_aside()))
+                .unwrap_or(0);
+        if self.decider.swap(member_index, Ordering::Relaxed) != member_index {
+            let (upstream, seconds) = (self.name(member_index), time.as_secs());
+            if member_index == 0 {
                 warn!(upstream, "the preferred upstream decides again what is final");
             } else {
                 warn!(
@@ -145,16 +146,17 @@ impl Upstreams {
                 );
             }
         }
-        place
+        member_index
     }
 
     /// The highest block on which so many nodes as must agree do; with one that is enough, the tip of
     /// the first that is well.
     pub async fn fetch_tip(&self) -> Result<AgreedTip, UpstreamsError> {
         if self.quorum == 1 {
-            let (place, claims) = self.fetch_claims(&[BlockTag::Latest], Duration::ZERO).await?;
+            let (member_index, claims) =
+                self.fetch_claims(&[BlockTag::Latest], Duration::ZERO).await?;
             let claim = claims.into_iter().next().flatten().ok_or_else(|| self.none_left())?;
-            return Ok(AgreedTip { claim, reached: claim.number, place });
+            return Ok(AgreedTip { claim, reached: claim.number, member_index });
         }
         let (tips, _) = self.ask_quorum(BlockTag::Latest, Duration::ZERO).await;
         let mut numbers: Vec<u64> = tips.iter().map(|(_, claim)| claim.number).collect();
@@ -184,7 +186,7 @@ impl Upstreams {
                 None => not_agreed = middle,
             }
         }
-        Ok(AgreedTip { claim: found, reached: highest, place: 0 })
+        Ok(AgreedTip { claim: found, reached: highest, member_index: 0 })
     }
 
     /// A tip could not be reached because this block is missing. If the node that told the tip lacks the
@@ -192,7 +194,7 @@ impl Upstreams {
     /// A quorum tells no tip that its nodes lack.
     pub async fn doubt_tip(&self, tip: AgreedTip, missing: u64) {
         let number = tip.claim.number;
-        let Some(member) = self.members.get(tip.place) else { return };
+        let Some(member) = self.members.get(tip.member_index) else { return };
         if self.quorum > 1 || missing > number {
             return;
         }
@@ -209,7 +211,7 @@ impl Upstreams {
 
     /// A tip was reached: whatever its node lacked before, it has now.
     pub fn reached_tip(&self, tip: AgreedTip) {
-        if let Some(member) = self.members.get(tip.place) {
+        if let Some(member) = self.members.get(tip.member_index) {
             member.upstream.tip_doubt.clear();
         }
     }
@@ -225,8 +227,8 @@ impl Upstreams {
 
     /// What every node that is well has under a name.
     pub async fn ask_all(&self, tag: BlockTag) -> Vec<(MemberIndex, HeaderClaim)> {
-        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
-            Some((place, self.ask_tag(member, tag, Duration::ZERO).await??))
+        let asked = self.members.iter().enumerate().map(|(member_index, member)| async move {
+            Some((member_index, self.ask_tag(member, tag, Duration::ZERO).await??))
         });
         join_all(asked).await.into_iter().flatten().collect()
     }
@@ -234,8 +236,8 @@ impl Upstreams {
     /// What nodes that are well have under a name, by all that answer no later than [`QUORUM_GRACE`]
     /// after as many did as must agree. Those that are later rest.
     async fn ask_quorum(&self, tag: BlockTag, patience: Duration) -> TagAnswers {
-        let asked = self.members.iter().enumerate().map(|(place, member)| async move {
-            (place, self.ask_tag(member, tag, patience).await)
+        let asked = self.members.iter().enumerate().map(|(member_index, member)| async move {
+            (member_index, self.ask_tag(member, tag, patience).await)
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
         let mut heard: Vec<MemberIndex> = Vec::with_capacity(self.members.len());
@@ -250,11 +252,11 @@ impl Upstreams {
                 self.note_late(&heard);
                 break;
             };
-            let Some((place, answer)) = next else { break };
-            heard.push(place);
+            let Some((member_index, answer)) = next else { break };
+            heard.push(member_index);
             if let Some(claim) = answer {
                 answer_count = answer_count.saturating_add(1);
-                claims.extend(claim.map(|claim| (place, claim)));
+                claims.extend(claim.map(|claim| (member_index, claim)));
             }
             if late_at.is_none() && self.is_enough(tag, &claims, answer_count, asked.len()) {
                 late_at = Instant::now().checked_add(QUORUM_GRACE);
@@ -290,7 +292,11 @@ impl Upstreams {
     fn note_late(&self, heard: &[MemberIndex]) {
         let (millis, quorum) = (QUORUM_GRACE.as_millis(), self.quorum);
         let said = format!("no answer within {millis} ms after those of {quorum} others");
-        let late = self.members.iter().enumerate().filter(|(place, _)| !heard.contains(place));
+        let late = self
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(member_index, _)| !heard.contains(member_index));
         late.for_each(|(_, member)| member.failed(&said, self.rest));
     }
 
@@ -336,15 +342,17 @@ impl Upstreams {
         candidates.dedup();
         while let Some(candidate) = candidates.pop() {
             let number = candidate.number;
-            let reaches = |place: MemberIndex| {
-                claims.iter().any(|(other, claim)| *other == place && claim.number >= number)
+            let reaches = |member_index: MemberIndex| {
+                claims.iter().any(|(other, claim)| *other == member_index && claim.number >= number)
             };
-            if (0..self.members.len()).filter(|place| reaches(*place)).count() < self.quorum {
+            if (0..self.members.len()).filter(|member_index| reaches(*member_index)).count()
+                < self.quorum
+            {
                 continue;
             }
             let (held, _) = self.ask_quorum(BlockTag::Number(number), patience).await;
-            let agrees = |(place, claim): &&(MemberIndex, HeaderClaim)| {
-                claim.hash == candidate.hash && reaches(*place)
+            let agrees = |(member_index, claim): &&(MemberIndex, HeaderClaim)| {
+                claim.hash == candidate.hash && reaches(*member_index)
             };
             if held.iter().filter(agrees).count() >= self.quorum {
                 return Some(candidate);
@@ -354,12 +362,13 @@ impl Upstreams {
     }
 
     fn no_quorum(&self, claims: &[(MemberIndex, HeaderClaim)]) -> UpstreamsError {
-        let said = |(place, claim): &(MemberIndex, HeaderClaim)| {
-            format!("{} has {}:{}", self.name(*place), claim.number, claim.hash)
+        let said = |(member_index, claim): &(MemberIndex, HeaderClaim)| {
+            format!("{} has {}:{}", self.name(*member_index), claim.number, claim.hash)
         };
         let mut said: Vec<String> = claims.iter().map(said).collect();
         let silent = self.statuses().into_iter().enumerate();
-        let silent = silent.filter(|(place, _)| claims.iter().all(|(told, _)| told != place));
+        let silent =
+            silent.filter(|(member_index, _)| claims.iter().all(|(told, _)| told != member_index));
         said.extend(silent.map(|(_, status)| status.to_string()));
         UpstreamsError::NoQuorum { quorum: self.quorum, said: said.join("; ") }
     }

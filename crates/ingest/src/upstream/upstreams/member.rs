@@ -38,7 +38,7 @@ struct MemberState {
     rests_until: Option<Instant>,
     is_set_aside: bool,
     /// Where and when it said that it follows our chain.
-    identified: Option<Identified>,
+    identified: Option<IdentityAnswer>,
     /// Failures since it last answered.
     failures: u32,
     /// When the first of them was.
@@ -58,9 +58,9 @@ struct MemberState {
     is_delay_logged: bool,
 }
 
-/// That a node said which chain it follows.
+/// When and how a node said that it follows our chain.
 #[derive(Clone, Copy, Debug)]
-struct Identified {
+struct IdentityAnswer {
     /// The connection on which news can come.
     connection: u64,
     /// Whether it said so on every connection.
@@ -191,7 +191,7 @@ impl Member {
     /// those cannot be asked, a moment ago.
     pub(super) fn is_identified(&self) -> bool {
         let identified = self.lock().identified;
-        identified.is_some_and(|Identified { connection, is_complete, at }| {
+        identified.is_some_and(|IdentityAnswer { connection, is_complete, at }| {
             self.upstream.is_identified_on(connection)
                 || (!is_complete && at.elapsed() < IDENTITY_REST)
         })
@@ -200,7 +200,7 @@ impl Member {
     /// `connection` is the one on which news could come before it was asked.
     pub(super) fn identified(&self, connection: u64, is_complete: bool) {
         let at = Instant::now();
-        self.lock().identified = Some(Identified { connection, is_complete, at });
+        self.lock().identified = Some(IdentityAnswer { connection, is_complete, at });
     }
 
     /// Whether it failed the last time.

@@ -17,7 +17,7 @@ use crate::upstream::client::Upstream;
 pub struct TipNews {
     upstream: Arc<Upstream>,
     news: watch::Receiver<Option<Bytes>>,
-    place: MemberIndex,
+    member_index: MemberIndex,
     /// The connection that was subscribed on.
     connection: u64,
 }
@@ -32,7 +32,7 @@ impl TipNews {
     /// Whether the preferred node tells them.
     #[must_use]
     pub fn is_of_preferred(&self) -> bool {
-        self.place == 0
+        self.member_index == 0
     }
 
     /// Whether news can still come. A connection that was made anew has no subscription.
@@ -45,7 +45,7 @@ impl TipNews {
 impl Upstreams {
     /// Subscribes to the tips of the first node that offers it, and tells how to hear of them.
     pub async fn subscribe(&self) -> Option<TipNews> {
-        for (place, member) in self.members.iter().enumerate() {
+        for (member_index, member) in self.members.iter().enumerate() {
             let Some(news) = member.upstream.news() else { continue };
             if !self.is_ready(member).await {
                 continue;
@@ -58,7 +58,7 @@ impl Upstreams {
                     }
                     let upstream = Arc::clone(&member.upstream);
                     let connection = upstream.connection();
-                    return Some(TipNews { upstream, news, place, connection });
+                    return Some(TipNews { upstream, news, member_index, connection });
                 }
                 Err(error) if member.may_log() => {
                     warn!(upstream = member.upstream.name(), %error, "offers no subscription");

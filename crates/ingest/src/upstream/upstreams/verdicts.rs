@@ -10,8 +10,8 @@ use crate::upstream::error::FetchError;
 
 impl Upstreams {
     /// A node told what is not true: it is named, counted and not asked for long.
-    pub fn lied(&self, place: MemberIndex, said: &str) {
-        if let Some(member) = self.members.get(place)
+    pub fn lied(&self, member_index: MemberIndex, said: &str) {
+        if let Some(member) = self.members.get(member_index)
             && member.lied(said, self.rest)
         {
             error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
@@ -19,21 +19,21 @@ impl Upstreams {
     }
 
     /// A node's block cannot be rebuilt: what becomes of the node depends on why.
-    pub fn blame(&self, place: MemberIndex, cause: &FetchError) {
+    pub fn blame(&self, member_index: MemberIndex, cause: &FetchError) {
         match cause {
             FetchError::UnknownFork { .. } => {
-                self.left_known_forks(place, cause);
+                self.left_known_forks(member_index, cause);
             }
             FetchError::Rebuild { number, fault } if !fault.is_lie() => {
-                self.lacks_post_states(place, *number, &fault.to_string());
+                self.lacks_post_states(member_index, *number, &fault.to_string());
             }
-            FetchError::Rebuild { .. } => self.lied(place, &cause.to_string()),
+            FetchError::Rebuild { .. } => self.lied(member_index, &cause.to_string()),
             FetchError::Ask(_)
             | FetchError::NotThere { .. }
             | FetchError::Elsewhere { .. }
             | FetchError::Moved { .. }
             | FetchError::UnservedTip { .. } => {
-                if let Some(member) = self.members.get(place) {
+                if let Some(member) = self.members.get(member_index) {
                     member.failed(&cause.to_string(), self.rest);
                 }
             }
@@ -42,22 +42,23 @@ impl Upstreams {
 
     /// A node's blocks do not fit those that are held, or those of another node. Nobody knows which of
     /// both is right: it is not asked for blocks by number for long, and for all else as before.
-    pub fn differs(&self, place: MemberIndex, against: Option<MemberIndex>, said: &str) {
-        let Some(member) = self.members.get(place) else { return };
+    pub fn differs(&self, member_index: MemberIndex, against: Option<MemberIndex>, said: &str) {
+        let Some(member) = self.members.get(member_index) else { return };
         if member.differs(against, said, self.rest) {
             let upstream = member.upstream.name();
             warn!(upstream, said, "not asked to fill gaps: its blocks do not fit");
         }
         if against.is_none() {
             // Whoever was doubted because of this one may be right.
-            self.members.iter().for_each(|other| other.fits_without(place));
+            self.members.iter().for_each(|other| other.fits_without(member_index));
         }
     }
 
     /// A node contradicts a block that is final here and that those have whose word counts for more. It
     /// proved no lie, but its word is of no use: it is not asked for long.
-    pub fn outvoted(&self, place: MemberIndex, said: &str) {
-        if let Some(member) = self.members.get(place).filter(|member| !member.is_set_aside()) {
+    pub fn outvoted(&self, member_index: MemberIndex, said: &str) {
+        if let Some(member) = self.members.get(member_index).filter(|member| !member.is_set_aside())
+        {
             member.set_aside(said, self.rest);
             let upstream = member.upstream.name();
             error!(upstream, said, "set aside: it contradicts what is final here and elsewhere");
@@ -66,10 +67,10 @@ impl Upstreams {
 
     /// A node gave a block of a fork that this build does not know, which is no lie: it is named once
     /// and asked for other blocks. Tells what is to be said of it.
-    pub fn left_known_forks(&self, place: MemberIndex, cause: &FetchError) -> String {
-        let said = format!("upstream {}: {cause}", self.name(place));
+    pub fn left_known_forks(&self, member_index: MemberIndex, cause: &FetchError) -> String {
+        let said = format!("upstream {}: {cause}", self.name(member_index));
         if let FetchError::UnknownFork { number, hash, .. } = cause
-            && let Some(member) = self.members.get(place)
+            && let Some(member) = self.members.get(member_index)
             && member.left_known_forks(*number, *hash, &said)
         {
             warn!(said, "not followed there; upgrade Quipu");
@@ -79,9 +80,9 @@ impl Upstreams {
 
     /// A node cannot give a block whole, though it does not lie: it has no root that receipts before
     /// Byzantium commit to. It is not asked for such blocks for long, and for all others as before.
-    pub fn lacks_post_states(&self, place: MemberIndex, number: u64, said: &str) {
+    pub fn lacks_post_states(&self, member_index: MemberIndex, number: u64, said: &str) {
         let last = self.pre_byzantium.unwrap_or(number).max(number);
-        if let Some(member) = self.members.get(place)
+        if let Some(member) = self.members.get(member_index)
             && member.lacks_blocks(last, said, self.rest)
         {
             let name = member.upstream.name();

@@ -1,82 +1,20 @@
 //! Ranges from nodes: what is stored is what the chain has, whatever the nodes do.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chain::trust::Anchor;
-use chain::{Block, BlockRange, Verified};
-use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, plan_units};
+use ingest::backfill::BackfillError;
 use ingest::import::ImportError;
-use ingest::prove::Unwatched;
-use ingest::upstream::{
-    AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams, UpstreamsError, WantedBlock,
-};
-use store::Writer;
+use ingest::upstream::{AskLimits, MemberHealth, Upstreams, UpstreamsError, WantedBlock};
 use tokio::runtime::Runtime;
 
-use super::chains::{Chain, chain, forked, sample_spec};
-use super::faults::{Fault, LIES};
-use super::node::Node;
-use crate::folder::DataFolder;
-use crate::made::threads;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::faults::{Fault, LIES};
+use crate::harness::upstream::fill::{fill, quick, upstreams, verified};
+use crate::harness::upstream::node::Node;
 
 const BLOCKS: u64 = 700;
-
-/// Limits as they are used, but with the times of a test.
-pub(crate) fn quick() -> (AskLimits, RestLimits) {
-    let ask = AskLimits {
-        answer_timeout: Duration::from_millis(500),
-        pause_begin: Duration::from_millis(5),
-        pause_max: Duration::from_millis(40),
-        ..AskLimits::default()
-    };
-    let rest = RestLimits {
-        failure_begin: Duration::from_millis(20),
-        failure_max: Duration::from_millis(100),
-        ..RestLimits::default()
-    };
-    (ask, rest)
-}
-
-pub(crate) fn upstreams(urls: Vec<UpstreamUrl>, quorum: usize) -> Arc<Upstreams> {
-    let (ask, rest) = quick();
-    Arc::new(Upstreams::new(urls, &sample_spec(), quorum, ask, rest).unwrap())
-}
-
-pub(crate) fn verified(chain: &Chain, range: std::ops::Range<usize>) -> Vec<Verified<Block>> {
-    chain[range].iter().map(|told| told.verified.clone()).collect()
-}
-
-/// Takes a range into a folder.
-pub(crate) fn fill(
-    runtime: &Runtime,
-    data: &DataFolder,
-    upstreams: &Arc<Upstreams>,
-    blocks: (u64, u64),
-    is_unanchored_allowed: bool,
-) -> Result<(), BackfillError> {
-    let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
-    let backfiller = Backfiller {
-        drafting: writer.drafting(),
-        upstreams: Arc::clone(upstreams),
-        runtime: runtime.handle().clone(),
-        spec: &data.spec,
-        anchors: &data.anchors,
-        settings: BackfillSettings {
-            is_unanchored_allowed,
-            threads: threads(2),
-            patience: Duration::from_secs(20),
-        },
-        progress: &Unwatched,
-        stop: None,
-    };
-    let wanted = BlockRange::from_ends(blocks.0, blocks.1).unwrap();
-    let held = writer.view().coverage().to_vec();
-    for unit in plan_units(wanted, &held, &data.anchors) {
-        backfiller.take(&unit, &mut |segments, told| writer.commit(segments, told))?;
-    }
-    Ok(())
-}
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()

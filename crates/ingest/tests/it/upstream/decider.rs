@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chain::{BlockRange, ChainSpec};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::follow::FollowSettings;
 use ingest::upstream::{MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::notice::read_notice;
 
-use super::backfill::{self, upstreams};
-use super::chains::{chain, forked, future, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, future, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::{self, upstreams};
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// Nodes that rest for other times than a test's.
 fn resting(urls: Vec<UpstreamUrl>, rest: RestLimits) -> Arc<Upstreams> {
-    let (ask, _) = backfill::quick();
+    let (ask, _) = fill::quick();
     Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap())
 }
 
@@ -38,7 +38,7 @@ fn a_node_that_stands_in_for_the_preferred_one_decides_the_tip_and_not_what_is_f
         let settings = FollowSettings { finality_depth, ..quick() };
         preferred.switch(trunk[..100].to_vec(), 90);
         let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
-        followed.wait_for("final", |_| followed.view().finalized() >= Some(90));
+        followed.wait_for("final", |_| followed.view().finalized() >= Some(BlockNumber(90)));
         let before = followed.view().finalized();
         preferred.spoil(|_| Some(Fault::Disconnect));
         other.switch(trunk[..120].to_vec(), 115);
@@ -53,7 +53,7 @@ fn a_node_that_stands_in_for_the_preferred_one_decides_the_tip_and_not_what_is_f
         preferred.switch(trunk.clone(), 110);
         followed.wait_tip(trunk[129].hash());
         let finalized = if finality_depth.is_some() { 124 } else { 110 };
-        followed.wait_for("final", |_| followed.view().finalized() == Some(finalized));
+        followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(finalized)));
         assert_eq!(followed.board.status().finality_error, None);
         followed.check(&trunk);
         followed.end();
@@ -65,19 +65,19 @@ fn a_preferred_node_that_is_gone_for_long_leaves_its_say_to_the_next_one() {
     let (runtime, trunk) = (runtime(), chain(130));
     let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
-    let (_, rest) = backfill::quick();
+    let (_, rest) = fill::quick();
     let rest = RestLimits { stand_in_after: Duration::from_millis(300), ..rest };
     let nodes = resting(vec![preferred.url(), other.url()], rest);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
-    followed.wait_for("final", |_| followed.view().finalized() == Some(90));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(90)));
     preferred.spoil(|_| Some(Fault::Disconnect));
     other.switch(trunk[..120].to_vec(), 115);
-    followed.wait_for("final", |_| followed.view().finalized() == Some(115));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(115)));
     // As soon as it is back, it is asked again.
     preferred.mend();
     preferred.switch(trunk.clone(), 125);
     other.switch(trunk.clone(), 120);
-    followed.wait_for("final", |_| followed.view().finalized() == Some(125));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(125)));
     followed.check(&trunk);
     followed.end();
 }
@@ -92,7 +92,7 @@ fn a_node_that_stands_in_neither_leaves_a_gap_nor_begins_a_folder() {
     let settings = FollowSettings { gap_max: 100, ..quick() };
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, settings, None);
-    followed.wait_for("final", |_| followed.view().finalized() == Some(90));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(90)));
     let held = followed.view().coverage().to_vec();
     preferred.spoil(|_| Some(Fault::Disconnect));
     let is_told = |error: &Option<String>| {
@@ -145,7 +145,10 @@ fn a_node_that_comes_back_as_another_chain_is_set_aside() {
         followed.wait_for("set aside", |_| nodes.statuses()[0].health == MemberHealth::SetAside);
         let said = nodes.statuses()[0].to_string();
         assert!(said.contains("follows another chain: it has chain id 5"), "{said}");
-        assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(99), Some(90)));
+        assert_eq!(
+            (followed.view().tip(), followed.view().finalized()),
+            (Some(BlockNumber(99)), Some(BlockNumber(90)))
+        );
         followed.end();
     }
 }
@@ -192,7 +195,7 @@ fn the_tip_is_the_highest_block_on_which_a_quorum_agrees() {
     // Far below, because only the one that lags agrees with another.
     one.switch(forked(119, 60, 6), 50);
     followed.wait_for("apart", |status| status.disagreement() == 117 - 80);
-    assert!(followed.view().tip() >= Some(103), "nothing is taken away");
+    assert!(followed.view().tip() >= Some(BlockNumber(103)), "nothing is taken away");
     // Nodes that share no block for long have no common tip, which is said.
     let low = forked(119, 40, 7);
     three.switch(forked(119, 30, 8), 30);
@@ -385,11 +388,11 @@ fn what_a_node_that_stood_in_added_is_taken_back_when_the_preferred_one_tells_a_
     followed.wait_tip(trunk[104].hash());
     preferred.switch(trunk[..103].to_vec(), 90);
     wait_asked(&preferred, 20);
-    assert_eq!(followed.view().tip(), Some(104));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(104)));
     other.switch(trunk[..102].to_vec(), 90);
     preferred.spoil(|_| Some(Fault::Disconnect));
     wait_asked(&other, 20);
-    assert_eq!(followed.view().tip(), Some(104));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(104)));
     followed.end();
 }
 
@@ -403,7 +406,7 @@ fn a_header_that_cannot_be_parsed_is_a_failure_and_no_lie() {
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
-    followed.wait_for("final", |_| followed.view().finalized() == Some(90));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(90)));
     for tag in ["latest", "finalized"] {
         let mut is_first = true;
         preferred.spoil(move |asked| {
@@ -413,8 +416,8 @@ fn a_header_that_cannot_be_parsed_is_a_failure_and_no_lie() {
         wait_asked(&preferred, 10);
     }
     preferred.switch(trunk[..110].to_vec(), 95);
-    followed.wait_for("final", |_| followed.view().finalized() >= Some(95));
-    assert_eq!(followed.view().finalized(), Some(95));
+    followed.wait_for("final", |_| followed.view().finalized() >= Some(BlockNumber(95)));
+    assert_eq!(followed.view().finalized(), Some(BlockNumber(95)));
     let status = &nodes.statuses()[0];
     assert_eq!(status.lie_count, 0, "{status:?}");
     assert!(status.failure_count > 0, "{status:?}");
@@ -429,7 +432,7 @@ fn the_chain_is_named_by_the_node_that_decides_or_by_a_quorum() {
     let unknown = ChainSpec::bare("unknown", None, None);
     let [one, two, foreign] = alike(runtime.handle(), &trunk, 4);
     foreign.set_chain_id(5);
-    let (ask, rest) = backfill::quick();
+    let (ask, rest) = fill::quick();
     let nodes = |nodes: &[&Node], quorum, rest| {
         let urls = nodes.iter().map(|node| node.url()).collect();
         Upstreams::new(urls, &unknown, quorum, ask, rest).unwrap()

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use ingest::follow::FollowSettings;
 use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
 
-use super::backfill::upstreams;
-use super::chains::{chain, forked, sample_spec};
-use super::faults::{Fault, LIES};
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::faults::{Fault, LIES};
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 fn range(first: u64, last: u64) -> BlockRange {
     BlockRange::from_ends(first, last).unwrap()
@@ -35,7 +35,7 @@ fn an_empty_folder_begins_at_what_is_final_and_follows_the_tip() {
         let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
         followed.wait_tip(chain[99].hash());
         assert_eq!(followed.view().coverage(), [range(90, 99)]);
-        assert_eq!(followed.view().finalized(), Some(90));
+        assert_eq!(followed.view().finalized(), Some(BlockNumber(90)));
         for length in 101..=130 {
             node.switch(chain[..length].to_vec(), 92);
             followed.wait_tip(chain[length - 1].hash());
@@ -71,7 +71,7 @@ fn reorgs_of_every_depth_down_to_what_is_final_are_followed() {
     // What was followed is there after a restart.
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
-    assert_eq!(writer.view().tip(), Some(199));
+    assert_eq!(writer.view().tip(), Some(BlockNumber(199)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_is_final_is_sealed_while_the_tip_is_followed() {
     }
     let is_sealed = || followed.view().manifest().coverage() == [range(0, 767)];
     followed.wait_for("sealed", |_| is_sealed());
-    assert_eq!(followed.view().finalized(), Some(790));
+    assert_eq!(followed.view().finalized(), Some(BlockNumber(790)));
     followed.check(&chain);
     followed.end();
     data.check_holds(&chain[..768].iter().map(|it| it.verified.clone()).collect::<Vec<_>>());
@@ -120,7 +120,7 @@ fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
     followed.end();
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
-    writer.rewind_to(400, trunk[400].hash()).unwrap();
+    writer.rewind_to(BlockNumber(400), trunk[400].hash()).unwrap();
     drop(writer);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(branch[709].hash());
@@ -141,7 +141,7 @@ fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
     let nodes = upstreams(vec![node.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(trunk[129].hash());
-    followed.wait_for("final", |_| followed.view().finalized() == Some(100));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(100)));
     followed.end();
     let log = data.files().into_keys().find(|name| is_head_file(name)).unwrap();
     std::fs::remove_file(data.folder.path().join(log)).unwrap();
@@ -202,7 +202,7 @@ fn a_low_tip_of_another_branch_is_a_conflict_at_its_own_number() {
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(trunk[99].hash());
     node.set_finality(Some(98));
-    followed.wait_for("final", |_| followed.view().finalized() == Some(98));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(98)));
     // With a parent that both have, and with another one.
     for (fork_point, letter) in [(94, 1), (85, 2)] {
         let branch = forked(96, fork_point, letter);
@@ -274,20 +274,23 @@ fn what_was_final_before_a_restart_is_not_reorganised_away_after_it() {
     followed.wait_tip(trunk[0].hash());
     early.switch(trunk.clone(), 608);
     followed.wait_tip(trunk[639].hash());
-    followed.wait_for("final", |_| followed.view().finalized() == Some(608));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(608)));
     followed.end();
     let later = Node::start(runtime.handle(), branch.clone());
     later.set_finality(Some(540));
     let second = upstreams(vec![later.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &second, quick(), None);
-    assert_eq!(followed.view().finalized(), Some(608), "before any node said a word");
+    assert_eq!(followed.view().finalized(), Some(BlockNumber(608)), "before any node said a word");
     let is_decided = |status: &ingest::follow::FollowStatus| {
         status.conflict.is_some() || status.tip.is_some_and(|tip| tip.1 == branch[649].hash())
     };
     let status = followed.wait_for("a conflict or a reorg", is_decided);
     let conflict = status.conflict.unwrap_or_else(|| panic!("was reorganised: {status:?}"));
     assert_eq!((conflict.number, conflict.ours), (608, trunk[608].hash()));
-    assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(639), Some(608)));
+    assert_eq!(
+        (followed.view().tip(), followed.view().finalized()),
+        (Some(BlockNumber(639)), Some(BlockNumber(608)))
+    );
     followed.end();
 }
 
@@ -338,7 +341,7 @@ fn a_tip_that_moves_backwards_takes_nothing_away() {
     followed.wait_tip(chain[109].hash());
     node.switch(chain[..80].to_vec(), 50);
     followed.wait_for("heard", |status| status.upstream_tip == Some(79));
-    assert_eq!(followed.view().tip(), Some(109));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(109)));
     node.switch(chain.clone(), 50);
     followed.wait_tip(chain[119].hash());
     followed.check(&chain);
@@ -426,7 +429,7 @@ fn the_preferred_node_decides_the_tip_whatever_others_tell_by_subscription() {
     other.switch(invented.clone(), 90);
     // More often than news needs to arrive.
     preferred.wait_count("eth_getBlockByNumber", before + 10);
-    assert_eq!(followed.view().tip(), Some(99));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(99)));
     // What it has itself counts, however low it is.
     preferred.switch(trunk[..101].to_vec(), 90);
     followed.wait_tip(trunk[100].hash());
@@ -456,13 +459,16 @@ fn a_refused_block_does_not_let_another_node_decide_the_tip() {
     followed.wait_tip(trunk[102].hash());
     let before = preferred.count("eth_getBlockByNumber");
     preferred.wait_count("eth_getBlockByNumber", before + 20);
-    assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(102), Some(90)));
+    assert_eq!(
+        (followed.view().tip(), followed.view().finalized()),
+        (Some(BlockNumber(102)), Some(BlockNumber(90)))
+    );
     let status = &nodes.statuses()[0];
     assert_eq!((status.health, status.failure_count), (MemberHealth::Well, 0), "{status:?}");
     // A block that nobody gives is waited for, and told.
     preferred.switch(trunk[..110].to_vec(), 90);
     followed.wait_for("told", |status| status.last_error.is_some());
-    assert_eq!(followed.view().finalized(), Some(90));
+    assert_eq!(followed.view().finalized(), Some(BlockNumber(90)));
     preferred.mend();
     followed.wait_tip(trunk[109].hash());
     followed.check(&trunk[..110].to_vec());
@@ -479,11 +485,11 @@ fn no_less_preferred_node_bears_witness_against_the_preferred_one() {
     let nodes = upstreams(vec![preferred.url(), other.url()], 1);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(trunk[119].hash());
-    followed.wait_for("final", |_| followed.view().finalized() == Some(100));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(100)));
     preferred.switch(branch, 110);
     followed.wait_for("conflict", |status| status.conflict.is_some());
     assert_eq!(nodes.statuses()[0].lie_count, 0);
-    assert_eq!(followed.view().tip(), Some(119));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(119)));
     // The other way round the one that is less preferred is not believed.
     preferred.switch(trunk.clone(), 100);
     followed.wait_for("following again", |status| status.conflict.is_none());

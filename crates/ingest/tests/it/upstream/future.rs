@@ -2,6 +2,7 @@
 //! believed nor called a lie.
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use ingest::archive::{Archive, Format};
 use ingest::backfill::BackfillError;
 use ingest::follow::FollowStatus;
@@ -11,14 +12,14 @@ use store::Writer;
 use store::head::HeadLimits;
 use store::notice::read_notice;
 
-use super::backfill::{fill, upstreams, verified};
-use super::chains::{Chain, chain, changed, future, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
 use crate::check::check;
-use crate::folder::DataFolder;
-use crate::made::{read_all, write};
+use crate::harness::folder::DataFolder;
+use crate::harness::made::{read_all, write};
+use crate::harness::upstream::chains::{Chain, chain, changed, future, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::{fill, upstreams, verified};
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 const SAID: &str = "this node is on a fork that this build does not know: upgrade";
 
@@ -55,7 +56,7 @@ fn stop_below_150(chain: &Chain, has_raw_headers: bool) -> FollowStatus {
     assert_eq!(read_notice(&disk).unwrap(), Some(error));
     followed.check(&chain[..150].to_vec());
     // Another block in that place is followed, and the notice goes.
-    let known = super::chains::chain(170);
+    let known = crate::harness::upstream::chains::chain(170);
     node.switch(known.clone(), 132);
     followed.wait_tip(known[169].hash());
     followed.check(&known);
@@ -125,7 +126,10 @@ fn raw_headers_of_an_unknown_fork_are_followed_sealed_and_kept_to_the_byte() {
     // The head's log gives them back,
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     let recovery = writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
-    assert!(!recovery.has_damage() && writer.view().tip() == Some(299), "{recovery:?}");
+    assert!(
+        !recovery.has_damage() && writer.view().tip() == Some(BlockNumber(299)),
+        "{recovery:?}"
+    );
     drop(writer);
     // and so does a segment.
     node.switch(chain.clone(), 290);

@@ -11,11 +11,11 @@ use store::Writer;
 use store::head::HeadLimits;
 use store::notice::read_notice;
 
-use super::backfill::upstreams;
-use super::chains::{chain, forked, sample_spec};
-use super::followed::{Followed, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// What is added to every block: sixty of them are more than may be under way.
 const PADDING: usize = 2 << 20;

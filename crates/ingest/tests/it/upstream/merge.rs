@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use chain::BlockNumber;
 use ingest::import::merge_pending;
 use ingest::prove::Unwatched;
 use store::head::HeadLimits;
 use store::{CommitFacts, Store, Watcher, Writer};
 
-use super::backfill::upstreams;
-use super::chains::{Chain, chain, sample_spec};
-use super::followed::{Followed, quick, runtime};
-use super::node::Node;
 use crate::check::check;
-use crate::folder::DataFolder;
-use crate::made::threads;
+use crate::harness::folder::DataFolder;
+use crate::harness::made::threads;
+use crate::harness::upstream::chains::{Chain, chain, sample_spec};
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// Blocks of a slot.
 const SLOT: usize = 8192;
@@ -35,7 +36,10 @@ fn sealed_up_to(chain: &Chain, end: usize) -> DataFolder {
         writer.extend(piece.iter().map(|told| told.verified.clone()).collect()).unwrap();
         let last = piece.last().unwrap().number();
         writer
-            .seal(last, CommitFacts { network: network.clone(), ..CommitFacts::default() })
+            .seal(
+                BlockNumber(last),
+                CommitFacts { network: network.clone(), ..CommitFacts::default() },
+            )
             .unwrap();
     }
     data

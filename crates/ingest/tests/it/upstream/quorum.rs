@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use ingest::upstream::{AskLimits, BlockTag, MemberHealth, RestLimits, Upstreams};
 
-use super::backfill::upstreams;
-use super::chains::{chain, forked, sample_spec};
-use super::faults::Fault;
-use super::followed::{Followed, alike, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::upstream::faults::Fault;
+use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// Seen: one node that still had our block made liars of the two that had agreed on another.
 #[test]
@@ -26,7 +26,7 @@ fn a_quorum_that_contradicts_what_is_final_is_a_conflict_and_no_lie() {
     for node in [&one, &two, &three] {
         node.set_finality(Some(110));
     }
-    followed.wait_for("final", |_| followed.view().finalized() == Some(110));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(110)));
     two.switch(branch.clone(), 110);
     three.switch(branch.clone(), 110);
     let lies = || nodes.statuses().iter().map(|it| it.lie_count).collect::<Vec<_>>();
@@ -37,7 +37,10 @@ fn a_quorum_that_contradicts_what_is_final_is_a_conflict_and_no_lie() {
     let conflict = status.conflict.unwrap();
     assert_eq!((conflict.number, conflict.ours), (110, trunk[110].hash()));
     assert_eq!(conflict.theirs, branch[110].hash());
-    assert_eq!((followed.view().tip(), followed.view().finalized()), (Some(119), Some(110)));
+    assert_eq!(
+        (followed.view().tip(), followed.view().finalized()),
+        (Some(BlockNumber(119)), Some(BlockNumber(110)))
+    );
     followed.end();
 }
 
@@ -55,7 +58,7 @@ fn whoever_contradicts_a_final_block_that_a_quorum_has_is_set_aside() {
     for node in [&one, &two, &three, &four] {
         node.set_finality(Some(110));
     }
-    followed.wait_for("final", |_| followed.view().finalized() == Some(110));
+    followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(110)));
     three.switch(branch.clone(), 110);
     four.switch(branch, 110);
     let is_set_aside = |place: usize| nodes.statuses()[place].health == MemberHealth::SetAside;
@@ -98,7 +101,7 @@ fn a_refusal_that_says_nothing_of_the_block_does_not_begin_a_folder_with_the_tip
         followed.wait_for("told", |status| {
             status.finality_error.as_ref().is_some_and(|(_, error)| error.contains(message))
         });
-        assert_eq!(followed.view().finalized(), Some(90), "{code}");
+        assert_eq!(followed.view().finalized(), Some(BlockNumber(90)), "{code}");
         followed.end();
     }
     // Nodes of chains without finality.

@@ -1,12 +1,13 @@
 //! Nodes that invent blocks: what breaks a rule of its chain is neither followed nor stored.
 
+use chain::BlockNumber;
 use ingest::upstream::MemberHealth;
 
-use super::backfill::{fill, upstreams, verified};
-use super::chains::{chain, invented, sample_spec};
-use super::followed::{Followed, quick, runtime};
-use super::node::Node;
-use crate::folder::DataFolder;
+use crate::harness::folder::DataFolder;
+use crate::harness::upstream::chains::{chain, invented, sample_spec};
+use crate::harness::upstream::fill::{fill, upstreams, verified};
+use crate::harness::upstream::followed::{Followed, quick, runtime};
+use crate::harness::upstream::node::Node;
 
 /// A change of a header, and what is said of it.
 type Invention = (&'static str, fn(&mut alloy_consensus::Header));
@@ -73,7 +74,7 @@ fn check_later_fork(said: &str, change: fn(&mut alloy_consensus::Header)) {
     assert_eq!((status.health, status.lie_count), (MemberHealth::Well, 0), "{status:?}");
     let error = followed.board.status().last_error.unwrap();
     assert!(error.contains(said) && error.contains("does not know; then upgrade"), "{error}");
-    assert_eq!(followed.view().tip(), Some(144));
+    assert_eq!(followed.view().tip(), Some(BlockNumber(144)));
     followed.end();
 }
 

@@ -5,13 +5,13 @@
 
 use std::env;
 
-use super::backfill::upstreams;
-use super::chains::{Chain, chain, forked, sample_spec};
+use crate::harness::upstream::chains::{Chain, chain, forked, sample_spec};
+use crate::harness::upstream::fill::upstreams;
 use chain::SplitMix64;
 
-use super::faults::{Fault, LIES};
-use super::followed::{Followed, alike, quick, runtime};
-use crate::folder::{DataFolder, check_view};
+use crate::harness::folder::{DataFolder, check_view};
+use crate::harness::upstream::faults::{Fault, LIES};
+use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
 
 const SEEDS: u64 = 4;
 const ACTS: u64 = 20;
@@ -95,7 +95,7 @@ fn check_is_one_of(followed: &Followed, chains: &[Chain]) {
     let view = followed.view();
     let Some(tip) = view.head().tip() else { return };
     let chain = chains.iter().find(|chain| {
-        chain.get(tip.number() as usize).is_some_and(|told| told.hash() == tip.hash())
+        chain.get(tip.number().get() as usize).is_some_and(|told| told.hash() == tip.hash())
     });
     let chain = chain.unwrap_or_else(|| panic!("{} is nobody's", tip.hash()));
     let held = view.coverage();

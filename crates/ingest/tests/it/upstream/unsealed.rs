@@ -1,15 +1,17 @@
 //! Archives beside a head that nobody follows any more.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use ingest::archive::Format;
 use ingest::import::ImportError;
 use store::BlockId;
 use store::head::{HeadLimits, Recovery};
 use store::{Finality, Store, Writer};
 
-use super::chains::{Chain, chain, forked, sample_spec, settings as chain_settings};
-use crate::folder::{DataFolder, check_view, settings};
-use crate::made::{blocks, write};
+use crate::harness::folder::{DataFolder, check_view, settings};
+use crate::harness::made::{blocks, write};
+use crate::harness::upstream::chains::{
+    Chain, chain, forked, sample_spec, settings as chain_settings,
+};
 
 /// A folder whose head holds blocks 0..120 of a chain, final up to one of them.
 fn followed(chain: &Chain, finalized: usize) -> DataFolder {
@@ -18,7 +20,7 @@ fn followed(chain: &Chain, finalized: usize) -> DataFolder {
     writer.open_head(&data.anchors, HeadLimits::default()).unwrap();
     writer.extend(chain[..=120].iter().map(|told| told.verified.clone()).collect()).unwrap();
     let number = finalized as u64;
-    let finalized = Some(BlockId { number, hash: chain[finalized].hash() });
+    let finalized = Some(BlockId { number: BlockNumber(number), hash: chain[finalized].hash() });
     writer.set_finality(Finality { safe: finalized, finalized }).unwrap();
     data
 }
@@ -41,7 +43,7 @@ fn an_import_never_contradicts_what_is_final_in_the_head_and_supersedes_what_is_
     let verified = |chain: &Chain| chain.iter().map(|it| it.verified.clone()).collect::<Vec<_>>();
     // The same blocks: they are taken over.
     let data = followed(&trunk, 100);
-    assert_eq!(read(&data).0.view().finalized(), Some(100));
+    assert_eq!(read(&data).0.view().finalized(), Some(BlockNumber(100)));
     data.import(&files[0], settings()).unwrap();
     let (store, recovery) = read(&data);
     assert!(recovery.is_clean(), "{recovery:?}");
@@ -61,7 +63,7 @@ fn an_import_never_contradicts_what_is_final_in_the_head_and_supersedes_what_is_
     let data = followed(&branch, 50);
     data.import(&files[0], settings()).unwrap();
     let (store, recovery) = read(&data);
-    assert_eq!(recovery.superseded.map(|it| it.number), Some(120));
+    assert_eq!(recovery.superseded.map(|it| it.number), Some(BlockNumber(120)));
     assert_eq!(store.view().coverage(), [range(0, 299)]);
     check_view(&store.view(), &verified(&trunk));
 }

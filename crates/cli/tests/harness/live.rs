@@ -77,7 +77,7 @@ impl Live {
     /// Number and hash of every block of the head.
     pub(crate) fn chain(&self) -> Vec<(u64, B256)> {
         let view = self.store.view();
-        view.head().blocks().iter().map(|block| (block.number(), block.hash())).collect()
+        view.head().blocks().iter().map(|block| (block.number().get(), block.hash())).collect()
     }
 
     pub(crate) fn tip(&self) -> (u64, B256) {

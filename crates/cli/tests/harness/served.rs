@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run::{command, text};
+use crate::harness::run::{command, text};
 
 /// A running `quipu serve` or `quipu demo`; killed when it is dropped.
 pub(crate) struct Served {

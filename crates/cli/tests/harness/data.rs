@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ingest::archive::{Archive, ArchiveWriter, Format};
 use tempfile::TempDir;
 
-use crate::run::{Ran, archive, quipu, sample, text};
+use crate::harness::run::{Ran, archive, quipu, sample, text};
 
 /// A sample chain of 100 blocks as one ere archive, and a data folder that is not there yet.
 pub(crate) struct Data {

@@ -10,7 +10,7 @@ use ingest::sample::{CHAIN_ID, NETWORK_NAME, Payload, SampleChain, SampleSetting
 use serde_json::json;
 
 use super::told::Told;
-use crate::made::{blocks, relinked, spec};
+use crate::harness::made::{blocks, relinked, spec};
 
 /// Few transactions, so that the tests are quick, but of all types and with logs.
 pub(crate) fn settings(block_count: u64) -> SampleSettings {

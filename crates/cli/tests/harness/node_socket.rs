@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, accept};
 
-use crate::upstream::{SaidIdentity, said_by};
+use crate::harness::upstream::{SaidIdentity, said_by};
 
 /// What the node calls every subscription.
 pub(crate) const NODE_ID: &str = "0xabc";

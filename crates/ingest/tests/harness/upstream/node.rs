@@ -394,6 +394,7 @@ async fn respond(
             }
             response.body(whole("later")).unwrap()
         }
+        // The slowness of the node is what is tested.
         Some(Fault::Stall(time)) => {
             tokio::time::sleep(time).await;
             Response::new(whole(&text))

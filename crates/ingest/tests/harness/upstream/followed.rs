@@ -5,6 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use ingest::follow::{FollowSettings, FollowStatus, Follower, StatusBoard};
 use ingest::upstream::Upstreams;
 use store::head::HeadLimits;
@@ -16,8 +17,8 @@ use tokio::time::timeout;
 use super::chains::Chain;
 use super::node::Node;
 use super::told::Told;
-use crate::folder::{DataFolder, check_view};
-use crate::made::threads;
+use crate::harness::folder::{DataFolder, check_view};
+use crate::harness::made::threads;
 
 /// Longer than anything takes that ends at all.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -121,7 +122,7 @@ impl Followed {
     /// All that is held is of this chain, and its tip is the chain's.
     pub(crate) fn check(&self, chain: &Chain) {
         let view = self.view();
-        assert_eq!(view.tip(), Some(chain.last().unwrap().number()));
+        assert_eq!(view.tip(), Some(BlockNumber(chain.last().unwrap().number())));
         let held = view.coverage();
         let held = chain.iter().filter(|told| held.iter().any(|it| it.contains(told.number())));
         let held: Vec<_> = held.map(|told| told.verified.clone()).collect();

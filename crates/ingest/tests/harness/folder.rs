@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use chain::trust::Anchors;
-use chain::{Block, ChainSpec, Verified};
+use chain::{Block, BlockNumber, ChainSpec, Verified};
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome};
 use ingest::prove::Unwatched;
 use store::disk::Folder;
 use store::read::{Inline, block_on};
-use store::{GasAndLogsBefore, Limits, Reader, Store, View, Wanted, Writer};
+use store::{GasAndLogsBefore, Limits, Reader, Store, TxIndex, View, Wanted, Writer};
 use tempfile::TempDir;
 
-use crate::made::threads;
+use crate::harness::made::threads;
 
 /// How the tests import unless they say otherwise.
 pub(crate) fn settings() -> ImportSettings {
@@ -87,22 +87,23 @@ pub(crate) fn check_view(view: &View, blocks: &[Verified<Block>]) {
 
 fn check_block(view: &View, reader: &mut Reader, block: &Block) {
     let number = block.header.number;
-    let candidate = block_on(view.read_candidate(reader, number)).unwrap().unwrap();
+    let candidate = block_on(view.read_candidate(reader, BlockNumber(number))).unwrap().unwrap();
     assert!(candidate == block.to_candidate(), "block {number}");
-    assert_eq!(block_on(view.find_block(reader, block.hash)).unwrap(), Some(number));
-    assert_eq!(block_on(view.read_hash(reader, number)).unwrap(), Some(block.hash));
-    let header = block_on(view.read_header(reader, number)).unwrap().unwrap();
+    assert_eq!(block_on(view.find_block(reader, block.hash)).unwrap(), Some(BlockNumber(number)));
+    assert_eq!(block_on(view.read_hash(reader, BlockNumber(number))).unwrap(), Some(block.hash));
+    let header = block_on(view.read_header(reader, BlockNumber(number))).unwrap().unwrap();
     assert_eq!((header.hash, &header.rlp), (block.hash, &block.header_rlp));
     assert_eq!(header.block_bytes, block.rlp_bytes());
     let (mut gas_before, mut logs_before) = (0, 0);
     for (index, transaction) in (0..).zip(&block.transactions) {
-        let read = block_on(view.read_transaction(reader, number, index, Wanted::Receipt))
-            .unwrap()
-            .unwrap();
+        let at = (BlockNumber(number), TxIndex(index));
+        let read =
+            block_on(view.read_transaction(reader, at.0, at.1, Wanted::Receipt)).unwrap().unwrap();
         let row = read.row.view();
         assert_eq!(*row.encoded, *transaction.encoded, "block {number}, transaction {index}");
         assert_eq!(row.sender, transaction.sender);
-        assert_eq!((read.block.number, read.block.hash, read.index), (number, block.hash, index));
+        assert_eq!((read.block.number, read.index), at);
+        assert_eq!(read.block.hash, block.hash);
         assert_eq!(read.block.timestamp, block.header.timestamp);
         assert_eq!(read.block.base_fee, block.header.base_fee_per_gas);
         assert_eq!(read.block.excess_blob_gas, block.header.excess_blob_gas);
@@ -117,9 +118,10 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
             logs_before += fields.logs.len() as u64;
         }
     }
-    let past = block.transactions.len() as u64;
+    let past = TxIndex::from_usize(block.transactions.len());
     assert_eq!(
-        block_on(view.read_transaction(reader, number, past, Wanted::Receipt)).unwrap(),
+        block_on(view.read_transaction(reader, BlockNumber(number), past, Wanted::Receipt))
+            .unwrap(),
         None
     );
 }

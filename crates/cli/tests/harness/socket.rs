@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::handshake::HandshakeError;
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
-use crate::hosted::Hosted;
+use crate::harness::hosted::Hosted;
 
 /// A connection, and what came on it before it was asked for.
 pub(crate) struct Socket {

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::data::write_part;
-use crate::run::{archive, quipu, text};
-use crate::served::Served;
+use crate::harness::data::write_part;
+use crate::harness::run::{archive, quipu, text};
+use crate::harness::served::Served;
 
 /// Every store that a test may name.
 pub(crate) const NAMES: [&str; 5] = ["sample", "gap", "late", "no-receipts", "empty"];

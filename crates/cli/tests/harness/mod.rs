@@ -1,0 +1,14 @@
+//! What tests of the executable share: how it is run, served and asked, and nodes that it asks.
+
+pub(crate) mod data;
+pub(crate) mod hosted;
+pub(crate) mod live;
+pub(crate) mod node_socket;
+pub(crate) mod run;
+pub(crate) mod served;
+#[path = "../../../ingest/tests/harness/shared_data.rs"]
+pub(crate) mod shared_data;
+pub(crate) mod socket;
+pub(crate) mod stores;
+pub(crate) mod upstream;
+pub(crate) mod wait;

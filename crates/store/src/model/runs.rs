@@ -1,0 +1,98 @@
+//! Lookup runs of complete slots, built and merged without the blocks of the slots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256, keccak256};
+use segment::lookup::Subject;
+
+use super::shelf::range;
+use crate::disk::Disk as _;
+use crate::disk::faulty::FaultyDisk;
+use crate::error::StoreError;
+use crate::lookups::{SegmentKeys, build_runs};
+use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
+use crate::part::Workshop;
+
+/// A segment of a slot that is complete, as far as lookups are concerned.
+fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
+    let prefix = |what: u8, index: u64| {
+        let seed = [&[what][..], &slot.to_be_bytes(), &index.to_be_bytes()].concat();
+        segment::lookup::HashPrefix::of(&keccak256(seed))
+    };
+    let keys = SegmentKeys {
+        transactions: (0..300 + slot).map(|index| prefix(b't', index)).collect(),
+        blocks: (0..8192).map(|index| prefix(b'b', index)).collect(),
+    };
+    let entry = SegmentEntry {
+        range: range(slot * 8192, slot * 8192 + 8191),
+        file_name: format!("slot-{slot}.segment"),
+        bytes: 1,
+        digest: B256::ZERO,
+        has_receipts: true,
+        parent_hash: B256::ZERO,
+        last_hash: B256::ZERO,
+        transaction_count: 300 + slot,
+        log_count: 0,
+        difficulty: U256::ZERO,
+    };
+    (entry, keys)
+}
+
+/// The runs after complete slots come one after the other.
+fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
+    let disk = FaultyDisk::new(1);
+    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let mut manifest = Manifest::new(Network::default());
+    for slot in order {
+        let (entry, keys) = slot_segment(*slot);
+        let mut segments = manifest.segments().to_vec();
+        segments.push(entry.clone());
+        segments.sort_by_key(|entry| entry.range.first());
+        let keys = BTreeMap::from([(entry.file_name.clone(), keys)]);
+        let change = build_runs(&workshop, &manifest, &segments, &keys, &[]).unwrap();
+        let gone = change.gone.iter().cloned().collect();
+        let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
+        manifest = manifest.edited(edit).unwrap();
+        let steps = change.gone.iter().chain(&change.passing);
+        steps.for_each(|name| disk.remove(name).unwrap());
+    }
+    (manifest.runs().to_vec(), disk.list().unwrap().len())
+}
+
+#[test]
+fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
+    let (direct, _) = runs_of(&[0, 1, 2, 3, 4]);
+    let spans: Vec<String> = direct.iter().map(|run| run.span.to_string()).collect();
+    assert_eq!(spans, ["slots 0..3", "slots 4..4", "slots 0..3", "slots 4..4"]);
+    for order in [[4, 3, 2, 1, 0], [1, 2, 0, 4, 3], [3, 0, 1, 4, 2], [2, 0, 3, 1, 4]] {
+        let (runs, file_count) = runs_of(&order);
+        assert_eq!(runs, direct, "{order:?}");
+        assert_eq!(file_count, 4, "{order:?}: steps on the way are not left behind");
+    }
+    assert_eq!(runs_of(&[0, 1]).0.len(), 2);
+    assert_eq!(runs_of(&[1, 2]).0.len(), 4);
+}
+
+#[test]
+fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
+    let disk = FaultyDisk::new(1);
+    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let empty = Manifest::new(Network::default());
+    let (first, keys) = slot_segment(0);
+    let keys = BTreeMap::from([(first.file_name.clone(), keys)]);
+    let built = build_runs(&workshop, &empty, &[first.clone()], &keys, &[]).unwrap().built;
+    let of = |subject| built.iter().find(|run| run.subject == subject).unwrap().clone();
+    let (transactions, blocks) = (of(Subject::Transactions), of(Subject::Blocks));
+    // The run of blocks lies under the name of the other, with its length.
+    disk.write(&transactions.file_name, &disk.read(&blocks.file_name, 1 << 20).unwrap()).unwrap();
+    let swapped = RunEntry { bytes: blocks.bytes, ..transactions.clone() };
+    let listed =
+        Edit { segments: vec![first.clone()], runs: vec![swapped, blocks], ..Edit::default() };
+    let manifest = empty.edited(listed).unwrap();
+    let (second, keys) = slot_segment(1);
+    let keys = BTreeMap::from([(second.file_name.clone(), keys)]);
+    let refused = build_runs(&workshop, &manifest, &[first, second], &keys, &[]).unwrap_err();
+    let StoreError::NotListed { file, what, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!((file, what), (transactions.file_name, "content"));
+}
