@@ -327,7 +327,12 @@ impl FolderFacts {
             None => spec_of_network(&network),
         };
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let first_hash = block_on(view.read_hash(&mut reader, BlockNumber(0)))?;
+        let first_hash = match block_on(view.read_hash(&mut reader, BlockNumber(0))) {
+            // Whoever needs the blocks of a segment that is gone or cut tells so.
+            Err(StoreError::Disk(error)) if error.is_missing() => None,
+            Err(StoreError::NotListed { .. }) => None,
+            found => found?,
+        };
         let is_empty = view.coverage().is_empty() && !store.has_head_log()?;
         Ok(Self { folder, network, spec, first_hash, is_empty })
     }

@@ -187,6 +187,7 @@ impl Service {
         let mut troubles: Vec<String> =
             self.health.iter().flat_map(|health| health.troubles()).collect();
         troubles.extend(self.store.trouble());
+        troubles.extend(self.store.missing_text());
         if self.store.view().tip().is_none() {
             troubles.push("no block is held yet".to_owned());
         }

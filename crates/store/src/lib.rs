@@ -71,5 +71,7 @@ pub use limits::Limits;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
 pub use store::{CurrentView, Store, Watcher};
-pub use view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
+pub use view::{
+    BlockFacts, HashedBlock, MissingSegment, StoredBlock, StoredHeader, StoredTransaction, View,
+};
 pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

@@ -14,14 +14,15 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::{Files, LocalFiles};
 use crate::finality::Finality;
+use crate::footer::look_at_segment;
 use crate::genesis_file::read_recorded_genesis;
 use crate::head::{HeadView, Recovery, has_log};
 use crate::head_reader::HeadReader;
 use crate::limits::Limits;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, SegmentEntry};
 use crate::presence::Presence;
 use crate::read::Blocking;
-use crate::view::View;
+use crate::view::{MissingSegment, View};
 
 /// How often a folder is looked at anew that changes while it is looked at.
 const TRIES_MAX: u32 = 16;
@@ -76,6 +77,35 @@ impl Store {
             return Err(error);
         }
         Ok(self.head_recovery())
+    }
+
+    /// Looks at every listed segment, and shows the store without those whose files are not there, or not
+    /// with their length and footer: the others are served all the same. Not while a writer is open.
+    pub fn pass_over_missing(&self) -> Result<Vec<MissingSegment>, StoreError> {
+        let view = self.view();
+        let missing = find_missing(&*self.disk, view.manifest().segments())?;
+        if *missing != *view.missing() {
+            self.show(Arc::new(view.with_missing(missing.clone())));
+        }
+        Ok(missing)
+    }
+
+    /// Looks again at the segments that were missing, and shows those that are there again; tells whether
+    /// any is. Not while a writer is open.
+    pub fn look_for_missing(&self) -> Result<bool, StoreError> {
+        let view = self.view();
+        if view.missing().is_empty() {
+            return Ok(false);
+        }
+        let is_missing =
+            |entry: &&SegmentEntry| view.missing().iter().any(|it| it.file_name == entry.file_name);
+        let entries = view.manifest().segments().iter().filter(is_missing);
+        let missing = find_missing(&*self.disk, entries)?;
+        let is_any_there = missing.len() < view.missing().len();
+        if is_any_there {
+            self.show(Arc::new(view.with_missing(missing)));
+        }
+        Ok(is_any_there)
     }
 
     /// What of the head's log was not taken at the last look, and why.
@@ -206,6 +236,15 @@ impl Store {
         self.presence.trouble()
     }
 
+    /// Which blocks are listed and cannot be read, with their files and why.
+    #[must_use]
+    pub fn missing_text(&self) -> Vec<String> {
+        let view = self.view();
+        let text =
+            |it: &MissingSegment| format!("blocks {} are not served: {}", it.range, it.reason);
+        view.missing().iter().map(text).collect()
+    }
+
     /// Writes the manifest of a folder that has none.
     pub(crate) fn begin_manifest(&self) -> Result<(), StoreError> {
         self.presence.begin(&*self.disk)
@@ -221,6 +260,28 @@ impl Store {
             watcher.view_changed();
         }
     }
+}
+
+/// The segments whose files are not there, or not with their length and footer. A disk that fails
+/// otherwise says nothing of a file.
+fn find_missing<'a>(
+    disk: &dyn Disk,
+    entries: impl IntoIterator<Item = &'a SegmentEntry>,
+) -> Result<Vec<MissingSegment>, StoreError> {
+    let mut missing = Vec::new();
+    for entry in entries {
+        match look_at_segment(disk, entry) {
+            Ok(()) => {}
+            Err(StoreError::Disk(error)) if error.is_out_of_descriptors() => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                let (file_name, reason) = (entry.file_name.clone(), error.to_string());
+                missing.push(MissingSegment { range: entry.range, file_name, reason });
+            }
+        }
+    }
+    Ok(missing)
 }
 
 /// Refuses a folder that has a segment of a format that was never released. What else may be wrong

@@ -24,7 +24,7 @@ use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
-use crate::layout::{slot_of, subtract};
+use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
@@ -44,6 +44,8 @@ pub struct View {
     begins: Arc<[(u64, u64)]>,
     runs: Arc<[Arc<RunFile>]>,
     sealed: Arc<SealedCoverage>,
+    /// Listed segments that cannot be read: as if they were not listed. Few, or none.
+    missing: Arc<[MissingSegment]>,
     head: Arc<HeadView>,
     /// All that can be read: it is asked for by every request that names a number.
     coverage: Vec<BlockRange>,
@@ -53,6 +55,17 @@ pub struct View {
     finality: Finality,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<BlockNumber>>,
+}
+
+/// A listed segment whose file is not there, or not with its length and footer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingSegment {
+    /// Its blocks.
+    pub range: BlockRange,
+    /// Its file.
+    pub file_name: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// A block of a segment whose rows are still to be read.
@@ -81,9 +94,10 @@ impl View {
         let segments = files.listed_segments(manifest.segments());
         let begins = begins_of(&manifest);
         let runs = files.listed_runs(manifest.runs());
-        let sealed = Arc::new(SealedCoverage::of(&manifest));
+        let sealed = Arc::new(SealedCoverage::of(&manifest, &[]));
         Self {
             files,
+            missing: Arc::default(),
             manifest: Arc::new(manifest),
             segments,
             begins,
@@ -101,7 +115,31 @@ impl View {
     /// that lists them does.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
         let next = Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head));
-        Self { finality: self.finality, ..next }
+        let next = Self { finality: self.finality, ..next };
+        if self.missing.is_empty() {
+            return next;
+        }
+        let is_listed = |it: &&MissingSegment| next.manifest.lists_segment(&it.file_name);
+        let missing = self.missing.iter().filter(is_listed).cloned().collect();
+        next.with_missing(missing)
+    }
+
+    /// The same without the blocks of these segments.
+    pub(crate) fn with_missing(&self, missing: Vec<MissingSegment>) -> Self {
+        let sealed = Arc::new(SealedCoverage::of(&self.manifest, &missing));
+        let whole = self.with_head(Arc::clone(&self.head), self.finality);
+        let coverage = sealed.with_head(&self.head);
+        Self { sealed, coverage, missing: missing.into(), ..whole }
+    }
+
+    /// The listed segments that cannot be read, lowest block first.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingSegment] {
+        &self.missing
+    }
+
+    fn is_missing(&self, range: BlockRange) -> bool {
+        self.missing.iter().any(|it| it.range == range)
     }
 
     /// The same with another head, and what is final of it.
@@ -113,6 +151,7 @@ impl View {
             begins: Arc::clone(&self.begins),
             runs: Arc::clone(&self.runs),
             sealed: Arc::clone(&self.sealed),
+            missing: Arc::clone(&self.missing),
             coverage: self.sealed.with_head(&head),
             head,
             coverage_receipts: OnceLock::new(),
@@ -160,10 +199,12 @@ impl View {
     /// The ranges of blocks that were held once and cannot be read any more, lowest first.
     #[must_use]
     pub fn lost(&self) -> Vec<BlockRange> {
-        match self.manifest.lost() {
-            [] => Vec::new(), // as a rule
-            lost => subtract(lost, &self.coverage),
+        if self.manifest.lost().is_empty() && self.missing.is_empty() {
+            return Vec::new(); // as a rule
         }
+        let missing = self.missing.iter().map(|it| it.range);
+        let lost = join_ranges(self.manifest.lost().iter().copied().chain(missing));
+        subtract(&lost, &self.coverage)
     }
 
     /// The ranges of blocks whose receipts can be read too.
@@ -504,6 +545,9 @@ impl View {
         let place = after.checked_sub(1)?;
         let (slot, first) = *self.begins.get(place)?;
         let file = self.segments.get(place).filter(|_| slot == position.slot)?;
+        if self.is_missing(file.entry.range) {
+            return None;
+        }
         let ordinal = u64::from(position.ordinal).checked_sub(first)?;
         (ordinal < file.entry.transaction_count).then_some((file, TxOrdinal(ordinal)))
     }
@@ -514,6 +558,7 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<(Arc<SegmentFile>, Arc<OpenSegment>)>, StoreError> {
         let found = self.manifest.find_segment(number);
+        let found = found.filter(|(_, entry)| !self.is_missing(entry.range));
         let Some(file) = found.and_then(|(position, _)| self.segments.get(position)) else {
             return Ok(None);
         };

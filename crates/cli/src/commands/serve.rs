@@ -29,7 +29,7 @@ use crate::node::{Node, OwnChain};
 
 use follow::{FollowPlan, Following, ServerParts};
 use health::FollowHealth;
-use watch::{warn_of_head, watch_folder};
+use watch::{pass_over_missing, warn_of_head, watch_folder};
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
 const READ_THREADS: usize = 16;
@@ -168,6 +168,7 @@ impl Bound {
         };
         let own_chain = OwnChain::of(&spec);
         let (store, pool) = open_store(folder)?;
+        pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
             let (store, spec) = (Arc::clone(&store), spec.clone());

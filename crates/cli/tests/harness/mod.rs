@@ -3,6 +3,7 @@
 pub(crate) mod data;
 pub(crate) mod hosted;
 pub(crate) mod live;
+pub(crate) mod long;
 pub(crate) mod node_socket;
 pub(crate) mod run;
 pub(crate) mod served;

@@ -27,6 +27,7 @@ mod import;
 mod kill;
 mod limits;
 mod lost_manifest;
+mod missing_segments;
 mod new_heads;
 mod node_faults;
 mod node_subscriptions;

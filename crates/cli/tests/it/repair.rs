@@ -1,63 +1,15 @@
 //! What `quipu repair` refuses, and what it leaves to the next import.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::harness::data::{Data, files, names};
-use crate::harness::run::{Ran, quipu, text};
+use crate::harness::long::{Long, refused_code};
+use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
-
-/// A data folder with blocks 0 to 599 in three segments.
-struct Long {
-    folder: TempDir,
-}
-
-impl Long {
-    fn new() -> Self {
-        let long = Self { folder: tempfile::tempdir().unwrap() };
-        let (to, size) = (long.archives(), ["--block-count", "600", "--txs-per-block", "1"]);
-        quipu(&[&["sample", "--to", text(&to)], &size[..]].concat()).ends_with(0);
-        long.import().ends_with(0);
-        assert_eq!(long.segments().len(), 3, "{:?}", long.segments());
-        long
-    }
-
-    fn archives(&self) -> PathBuf {
-        self.folder.path().join("archives")
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
-    fn segments(&self) -> Vec<String> {
-        names(&self.path(), ".segment")
-    }
-
-    fn lose(&self, name: &str) {
-        fs::remove_file(self.path().join(name)).unwrap();
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        quipu(&[args, &["--data-dir", text(&self.path())]].concat())
-    }
-
-    fn import(&self) -> Ran {
-        let archives = self.archives();
-        let genesis = archives.join("genesis.json");
-        self.run(&["import", "--genesis", text(&genesis), text(&archives)])
-    }
-}
-
-/// The error code of a block by number; `None` if it is answered, be it with null.
-fn refused_code(served: &Served, number: u64) -> Option<i64> {
-    let params = json!([format!("{number:#x}"), false]);
-    served.call("eth_getBlockByNumber", &params)["error"]["code"].as_i64()
-}
 
 fn flip(path: &Path, at: usize) {
     let mut bytes = fs::read(path).unwrap();

@@ -125,6 +125,8 @@ const SORTED: &[SortedNamespace] = &[
             "sendRawTransactionConditional",
             "sendRawTransactionSync",
             "simulateV1",
+            // Over a WebSocket, what is not served here.
+            "subscribe",
             "syncing",
             "uninstallFilter",
         ],
@@ -155,7 +157,6 @@ const SORTED: &[SortedNamespace] = &[
             "newHeads",
             "newPendingTransactions",
             "newPendingTransactionsWithBody",
-            "subscribe",
             "subscribeSyncStatus",
             "transactionReceipts",
             "unsubscribe",

@@ -6,8 +6,10 @@
 use chain::BlockRange;
 
 use crate::head::HeadView;
-use crate::layout::join_ranges;
+use crate::layout::{join_ranges, subtract};
 use crate::manifest::Manifest;
+
+use super::MissingSegment;
 
 /// What the segments of a manifest cover.
 #[derive(Debug)]
@@ -17,8 +19,16 @@ pub(super) struct SealedCoverage {
 }
 
 impl SealedCoverage {
-    pub(super) fn of(manifest: &Manifest) -> Self {
-        Self { blocks: manifest.coverage(), receipts: manifest.coverage_receipts() }
+    /// Without the segments that cannot be read.
+    pub(super) fn of(manifest: &Manifest, missing: &[MissingSegment]) -> Self {
+        let missing: Vec<BlockRange> = missing.iter().map(|it| it.range).collect();
+        let without = |ranges: Vec<BlockRange>| {
+            if missing.is_empty() { ranges } else { subtract(&ranges, &missing) }
+        };
+        Self {
+            blocks: without(manifest.coverage()),
+            receipts: without(manifest.coverage_receipts()),
+        }
     }
 
     /// The blocks of the segments and of a head above them.

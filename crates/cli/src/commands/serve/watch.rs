@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chain::BlockNumber;
 use store::head::Recovery;
-use store::{Store, StoreError};
+use store::{MissingSegment, Store, StoreError};
 use tracing::{error, info, warn};
 
 use crate::head_text::head_faults;
@@ -23,7 +23,14 @@ pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool) {
         let before = store.head_recovery();
         // New blocks of the head are proven meanwhile.
         let looked = tokio::task::block_in_place(|| {
-            if is_following { store.look().map(|()| false) } else { store.refresh() }
+            if is_following {
+                return store.look().map(|()| false);
+            }
+            let is_new = store.refresh()?;
+            if store.look_for_missing()? {
+                info!("a segment is there again");
+            }
+            Ok(is_new)
         });
         said = tell(&store, looked, said.as_deref());
         let recovery = store.head_recovery();
@@ -56,6 +63,17 @@ fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> 
             Some(cause)
         }
     }
+}
+
+/// Passes over listed segments that cannot be read, and says so: the others are served.
+pub(super) fn pass_over_missing(store: &Store) -> Result<(), StoreError> {
+    for segment in store.pass_over_missing()? {
+        let MissingSegment { range, file_name, reason } = segment;
+        error!(blocks = %range, file_name, reason, "a segment cannot be read: its blocks are answered \
+            as not held; bring the file back from a copy, or run `quipu repair` and import the blocks \
+            again");
+    }
+    Ok(())
 }
 
 /// Says what of the head is damaged: what is proven of it is served.
