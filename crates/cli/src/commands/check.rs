@@ -1,5 +1,7 @@
 //! `quipu check`: everything that is stored, proven again.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use ingest::check::check_all;
 use ingest::pool::threads_default;
@@ -41,12 +43,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let is_exhausted =
         |error: &&StoreError| matches!(error, StoreError::Disk(it) if it.is_out_of_descriptors());
     if let Some(error) = errors.iter().find(is_exhausted) {
-        let elapsed = watch.finish();
-        return Err(Failure::Work(anyhow!(
-            "{error}\n  hint: nothing is known to be damaged after {:.1} s; raise the limit of file \
-             descriptors (ulimit -n) and check again",
-            elapsed.as_secs_f64()
-        )));
+        return Err(exhausted(error, watch.finish()));
     }
     let segments = view.manifest().segments();
     let mut refused_count = u64::try_from(errors.len()).unwrap_or(u64::MAX);
@@ -96,4 +93,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let pending = view.manifest().pending_merges();
     let pending = pending.iter().map(|slot| pending_merge(slot.range));
     Ok(print_lines(&std::iter::once(line).chain(pending).collect::<Vec<_>>())?)
+}
+
+/// File descriptors ran out before all was checked.
+fn exhausted(error: &StoreError, elapsed: Duration) -> Failure {
+    Failure::Work(anyhow!(
+        "{error}\n  hint: nothing is known to be damaged after {:.1} s; raise the limit of file \
+         descriptors (ulimit -n) and check again",
+        elapsed.as_secs_f64()
+    ))
 }

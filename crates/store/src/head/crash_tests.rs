@@ -170,7 +170,7 @@ fn the_log_before_a_full_disk_goes_when_another_is_there() {
     }
     script[2](&mut head).unwrap();
     let names = disk.list().unwrap();
-    let logs: Vec<_> = names.iter().filter(|name| name.ends_with(".log")).collect();
+    let logs: Vec<_> = names.iter().filter(|name| log::log_generation(name).is_some()).collect();
     assert_eq!(logs.len(), 1, "{names:?}");
 }
 

@@ -81,7 +81,8 @@ fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
     let empty = Manifest::new(Network::default());
     let (first, keys) = slot_segment(0);
     let keys = BTreeMap::from([(first.file_name.clone(), keys)]);
-    let built = build_runs(&workshop, &empty, &[first.clone()], &keys, &[]).unwrap().built;
+    let built =
+        build_runs(&workshop, &empty, std::slice::from_ref(&first), &keys, &[]).unwrap().built;
     let of = |subject| built.iter().find(|run| run.subject == subject).unwrap().clone();
     let (transactions, blocks) = (of(Subject::Transactions), of(Subject::Blocks));
     // The run of blocks lies under the name of the other, with its length.
