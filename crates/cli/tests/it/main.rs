@@ -21,6 +21,8 @@ mod future_fork;
 mod golden;
 mod health;
 mod hosted;
+mod hostile;
+mod http2;
 mod import;
 mod kill;
 mod limits;
