@@ -35,6 +35,7 @@ mod node_subscriptions;
 mod openrpc;
 mod packed;
 mod pass_through;
+mod raw_requests;
 mod recompute;
 mod repair;
 mod run;
