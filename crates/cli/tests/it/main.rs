@@ -46,6 +46,7 @@ mod service;
 mod shared_data;
 mod socket;
 mod stat;
+mod stopping;
 mod stores;
 #[cfg(target_os = "linux")]
 mod unsealed;
