@@ -155,6 +155,11 @@ impl ByteLease {
         Ok(lease)
     }
 
+    /// Whether it counts anything.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.bytes > 0
+    }
+
     /// Makes it a lease of so many bytes. One that cannot grow stays as it is.
     pub(crate) fn resize(
         &mut self,

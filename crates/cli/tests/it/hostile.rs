@@ -326,6 +326,25 @@ fn http_2_streams_without_a_window_end_whatever_else_their_client_sends() {
 }
 
 #[test]
+fn pages_that_nobody_takes_count_as_answers_do() {
+    let hosted = hosted(HttpSettings::default());
+    let mut http2 = Http2::open(&hosted, &[(4, 0)]);
+    for stream in [1, 3, 5] {
+        http2.get(stream, "/openrpc.json", "test");
+        http2.next_of(HEADERS, stream);
+    }
+    let mut stream = hosted.connect();
+    let get = "GET /openrpc.json HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(get.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let bytes = page.split_once("\r\n\r\n").unwrap().1.len();
+    assert!(hosted.budget.bytes() >= 3 * bytes, "{} of {bytes}", hosted.budget.bytes());
+    drop(http2);
+    hosted.settle(&stream);
+}
+
+#[test]
 fn a_batch_that_only_computes_ends_with_its_time() {
     let answer_timeout = Duration::from_millis(1);
     let hosted = hosted(HttpSettings { answer_timeout, ..HttpSettings::default() });

@@ -44,8 +44,8 @@ const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
 
-/// For a client to read the last answer of a connection.
-const LINGER_TIMEOUT: Duration = Duration::from_millis(500);
+/// For a client to read the last answer of a connection, and to send what it was sending.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a connection went.
 #[derive(Debug)]

@@ -18,10 +18,12 @@ use super::Server;
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::elsewhere::broken_off;
 use super::headers;
-use super::response::{HttpAnswer, come_again, empty, json, overloaded, refused, text, too_large};
+use super::response::{
+    HttpAnswer, HttpBody, come_again, empty, json, overloaded, refused, text, too_large,
+};
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
-use crate::budget::{ByteLease, LeasedFor, OutOfBudget};
+use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
 use crate::reply::{Reply, put_range};
 use crate::service::RequestLimits;
@@ -50,6 +52,12 @@ impl Server {
                 answer
             }
         };
+        let HttpBody { bytes, lease } = answer.body_mut();
+        if !lease.is_counted()
+            && lease.resize(&self.budget, bytes.len(), LeasedFor::Answer).is_err()
+        {
+            answer = overloaded();
+        }
         headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
         compression::compress(&self.budget, answer, accepted.as_ref()).await
     }
@@ -93,7 +101,8 @@ impl Server {
         if is_overloaded { come_again(answer) } else { answer }
     }
 
-    /// A body as it comes in, counted on the way.
+    /// A body as it comes in, counted on the way. One that there is no room for is read to its end
+    /// nevertheless, and dropped: a client that is still sending would not see its refusal.
     async fn collect<B>(&self, body: B) -> Result<(Vec<u8>, ByteLease), HttpAnswer>
     where
         B: Body<Data = Bytes> + Send,
@@ -101,20 +110,23 @@ impl Server {
     {
         let bytes_max = self.settings.body_bytes_max;
         let mut body = pin!(body);
-        let (mut out, mut lease) = (Vec::new(), ByteLease::default());
+        let mut count = 0_usize;
+        let mut collected = Some((Vec::new(), ByteLease::default()));
         while let Some(frame) = body.frame().await {
             let cut_off = |_| refused(StatusCode::BAD_REQUEST, "request body was cut off");
             // What comes behind a body says nothing that is wanted here.
             let Ok(part) = frame.map_err(cut_off)?.into_data() else { continue };
-            if out.len().saturating_add(part.len()) > bytes_max {
+            count = count.saturating_add(part.len());
+            if count > bytes_max {
                 return Err(too_large(bytes_max));
             }
-            out.extend_from_slice(&part);
-            lease
-                .resize(&self.budget, out.capacity(), LeasedFor::Body)
-                .map_err(|OutOfBudget| overloaded())?;
+            collected = collected.and_then(|(mut out, mut lease)| {
+                out.extend_from_slice(&part);
+                lease.resize(&self.budget, out.capacity(), LeasedFor::Body).ok()?;
+                Some((out, lease))
+            });
         }
-        Ok((out, lease))
+        collected.ok_or_else(overloaded)
     }
 
     /// Decompresses a body and answers it, both where nobody waits for it.
