@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use ingest::archive::Format;
 use ingest::export::ExportFormat;
 use ingest::sample::Payload;
+use rpc::http::HttpSettings;
 use rpc::{PassThroughMethod, ServiceSettings};
 
 use crate::upstream_args::UpstreamArgs;
@@ -327,6 +328,16 @@ pub(crate) struct ServeArgs {
         default_value_t = ServiceSettings::default().cache_bytes_max
     )]
     pub(crate) cache_bytes: usize,
+    /// Bytes of request bodies and answers in memory at a time, over all connections; beyond it
+    /// requests get 503 with Retry-After. One answer of any size is always admitted. At least 16 MiB
+    #[arg(
+        long,
+        env = "QUIPU_BYTES_UNDER_WAY_MAX",
+        value_name = "BYTES",
+        default_value_t = HttpSettings::default().bytes_under_way_max,
+        value_parser = parse_bytes_under_way
+    )]
+    pub(crate) bytes_under_way_max: usize,
     /// Connections at a time; one more is told to come again
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(crate) connections_max: NonZeroUsize,
@@ -534,6 +545,13 @@ impl From<PayloadArg> for Payload {
 }
 
 /// A range of blocks, `A..B` with both ends included.
+/// Half of it is for bodies, of which the largest has 5 MiB and twice that while it grows.
+fn parse_bytes_under_way(text: &str) -> Result<usize, String> {
+    let bytes: usize = text.parse().map_err(|error| format!("{error}"))?;
+    let least = 16 << 20;
+    if bytes < least { Err(format!("at least {least} are needed")) } else { Ok(bytes) }
+}
+
 fn parse_blocks(text: &str) -> Result<BlockRange, String> {
     let number = |part: &str| {
         // Rust's own parser would let a plus sign through.

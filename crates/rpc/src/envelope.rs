@@ -51,6 +51,17 @@ pub(crate) enum Item<'a> {
     Invalid(Id<'a>, Refusal),
 }
 
+impl<'a> Item<'a> {
+    /// The id of its answer.
+    pub(crate) fn id(&self) -> Id<'a> {
+        match self {
+            Self::Call(call) => call.id,
+            Self::Notification => Id::NULL,
+            Self::Invalid(id, _) => *id,
+        }
+    }
+}
+
 /// A call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Call<'a> {

@@ -4,22 +4,28 @@
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
 //! - `websocket` serves the connections that are upgraded;
-//! - `compression`, `headers` and `response` are what they share.
+//! - `elsewhere` works on long bodies where no connection waits;
+//! - `compression`, `headers`, `response` and `write_progress` are what they share.
 //!
 //! Knows: which of them there are.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
 mod compression;
+mod elsewhere;
 mod fast_path;
 mod headers;
 mod hyper_path;
 mod response;
 mod settings;
 mod websocket;
+mod write_progress;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use tokio::runtime::Handle;
+
+use crate::budget::Budget;
 use crate::service::Service;
 
 pub use accept::{Listener, ServeError};
@@ -30,12 +36,23 @@ pub use settings::HttpSettings;
 pub struct Server {
     service: Arc<Service>,
     settings: HttpSettings,
+    /// Of all connections and protocols.
+    budget: Arc<Budget>,
+    /// Where long bodies are worked on, once connections are served.
+    bulk_thread: OnceLock<Handle>,
 }
 
 impl Server {
     /// A server for a service.
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
-        Self { service, settings }
+        let budget = Budget::new(settings.bytes_under_way_max);
+        Self { service, settings, budget, bulk_thread: OnceLock::new() }
+    }
+
+    /// What its clients take of memory and time.
+    #[must_use]
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 }

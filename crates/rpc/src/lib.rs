@@ -25,6 +25,7 @@
 
 mod absence;
 mod answer;
+mod budget;
 mod cache;
 pub mod compare;
 mod envelope;
@@ -47,6 +48,7 @@ mod subscription;
 mod suggested_tip;
 
 pub use absence::UnknownHash;
+pub use budget::Budget;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
     NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,

@@ -5,24 +5,33 @@
 //! Never knows: what is answered.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use chain::BlockRange;
 use hyper::body::Bytes;
 
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::{CacheEntry, CacheKey};
 use crate::envelope::Id;
 use crate::json::{Object, put_list, put_text};
 use crate::refusal::Refusal;
 use crate::spare;
 
+/// Room of a buffer that stays empty; more is given back before the answer waits for its client.
+const EMPTY_BYTES_MAX: usize = 64 * 1024;
+
 /// A body in three parts: the middle one may be shared with other answers.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Reply {
     begin: Vec<u8>,
     middle: Bytes,
     end: Cow<'static, [u8]>,
     /// What the middle one is, if it is a result that is kept.
     shared: Option<CachedResult>,
+    /// Its bytes, as the budget counts them.
+    lease: ByteLease,
+    /// It stands for an answer that there was no room for.
+    is_overloaded: bool,
 }
 
 /// A result that is kept, and by which name.
@@ -41,12 +50,37 @@ impl Reply {
     /// The answer to a call whose result is kept; all that comes before it has been written.
     pub(crate) fn shared(begin: Vec<u8>, shared: CachedResult) -> Self {
         let middle = shared.kept.result.clone();
-        Self { begin, middle, end: Cow::Borrowed(b"}"), shared: Some(shared) }
+        Self { begin, middle, end: Cow::Borrowed(b"}"), shared: Some(shared), ..Self::default() }
     }
 
     /// A body of any three parts.
     pub(crate) fn joined(begin: Vec<u8>, middle: Bytes, end: Vec<u8>) -> Self {
-        Self { begin, middle, end: Cow::Owned(end), shared: None }
+        Self { begin, middle, end: Cow::Owned(end), ..Self::default() }
+    }
+
+    /// A body of its own whose bytes are counted already.
+    pub(crate) fn leased(begin: Vec<u8>, lease: ByteLease) -> Self {
+        Self { begin, lease, ..Self::default() }
+    }
+
+    /// The refusal of an answer that there is no room for.
+    pub(crate) fn overloaded(begin: Vec<u8>, lease: ByteLease) -> Self {
+        Self { begin, lease, is_overloaded: true, ..Self::default() }
+    }
+
+    /// Whether it stands for an answer that there was no room for.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.is_overloaded
+    }
+
+    /// The same with its bytes counted until it is dropped. What is kept for many answers counts with
+    /// each: the cache may let go of it at any time.
+    pub(crate) fn admit(mut self, budget: &Arc<Budget>) -> Result<Self, OutOfBudget> {
+        give_back_room(&mut self.begin);
+        let shared = self.middle.len().saturating_add(self.end.len());
+        let bytes = self.begin.capacity().saturating_add(shared);
+        self.lease.resize(budget, bytes, LeasedFor::Answer)?;
+        Ok(self)
     }
 
     /// What its middle part is, if it is a result that is kept.
@@ -74,11 +108,18 @@ impl Reply {
         spare::give(self.begin);
     }
 
-    /// One piece of all parts.
-    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+    /// One piece of all parts, and what it is counted as.
+    pub(crate) fn into_bytes(mut self) -> (Vec<u8>, ByteLease) {
         self.begin.extend_from_slice(&self.middle);
         self.begin.extend_from_slice(&self.end);
-        self.begin
+        (self.begin, self.lease)
+    }
+}
+
+/// Gives back what a buffer has too much, before it waits for its client.
+pub(crate) fn give_back_room(buffer: &mut Vec<u8>) {
+    if buffer.capacity().saturating_sub(buffer.len()) > EMPTY_BYTES_MAX {
+        buffer.shrink_to_fit();
     }
 }
 
@@ -88,6 +129,11 @@ pub fn refusal_body(refusal: &Refusal) -> Vec<u8> {
     let mut out = Vec::new();
     put_refusal(&mut out, Id::NULL, refusal);
     out
+}
+
+/// Why an answer or a body is refused that there is no room for.
+pub(crate) fn overload_refusal() -> Refusal {
+    Refusal::Transport { reason: "too many bytes under way; try again".to_owned() }
 }
 
 /// Begins an answer: what follows is a comma, and its result or error.

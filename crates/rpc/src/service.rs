@@ -3,6 +3,7 @@
 //! Knows: the envelope of answers, the limits of batches, and what the log is told.
 //! Never knows: HTTP, or how a result is found.
 
+mod batch;
 mod new_heads;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use tracing::error;
 
 use crate::absence::UnknownHash;
 use crate::answer::{CallFailure, Context};
+use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::health::Health;
@@ -31,6 +33,8 @@ use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
 use crate::spare;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
+
+use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 
 /// Calls of a batch that are on their way to a node at the same time.
 const FORWARDS_MAX: usize = 8;
@@ -77,6 +81,17 @@ pub struct Service {
     subscription_ids: SubscriptionIds,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
+    /// For whoever answers only itself.
+    unbounded: Arc<Budget>,
+}
+
+/// What one request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits<'a> {
+    /// The end of the time for all its calls; none for a time past the end of all clocks.
+    pub(crate) until: Option<Instant>,
+    /// Where its bytes and its work are counted.
+    pub(crate) budget: &'a Arc<Budget>,
 }
 
 /// A chain as it is known, and the results that were made by that knowledge.
@@ -119,17 +134,15 @@ enum Appended {
 #[derive(Debug)]
 struct BatchContext<'a> {
     view: CurrentView,
-    time: Duration,
-    /// The end of that time, from when something was first waited for.
-    until: OnceLock<Option<Instant>>,
+    limits: RequestLimits<'a>,
     /// Where notifications can be sent.
     channel: Option<&'a Channel>,
 }
 
 impl BatchContext<'_> {
-    /// The end of the time for all calls.
-    fn end(&self) -> Option<Instant> {
-        *self.until.get_or_init(|| Instant::now().checked_add(self.time))
+    /// Whether the time for all calls is over.
+    fn is_late(&self) -> bool {
+        self.limits.until.is_some_and(|until| until <= Instant::now())
     }
 }
 
@@ -150,6 +163,7 @@ impl Service {
             subscription_ids: SubscriptionIds::default(),
             forwarding: None,
             health: None,
+            unbounded: Budget::unbounded(),
         }
     }
 
@@ -219,52 +233,73 @@ impl Service {
     /// Answers a body within `time`; calls that take longer are refused. `None` if nothing is to be
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
-        self.reply(None, body, time).await.map(Reply::into_bytes)
+        let until = Instant::now().checked_add(time);
+        let limits = RequestLimits { until, budget: &self.unbounded };
+        self.reply(None, body, limits).await.map(|reply| reply.into_bytes().0)
     }
 
     /// The same without copying what is kept for many answers, and for a connection that can
-    /// perhaps be told of new heads later.
+    /// perhaps be told of new heads later. An answer that there is no room for is a refusal.
     pub(crate) async fn reply(
         &self,
         channel: Option<&Channel>,
         body: &[u8],
-        time: Duration,
+        limits: RequestLimits<'_>,
     ) -> Option<Reply> {
-        let asked =
-            BatchContext { view: self.store.current_view(), time, until: OnceLock::new(), channel };
+        let asked = BatchContext { view: self.store.current_view(), limits, channel };
         let mut out = spare::take();
-        match parse(body) {
-            Err(refusal) => put_refusal(&mut out, Id::NULL, &refusal),
-            Ok(RequestBody::Single(item)) => match self.put_item(&asked, &item, &mut out).await {
-                Appended::Nothing => return None,
-                Appended::Whole => {}
-                Appended::Before(shared) => return Some(Reply::shared(out, shared)),
-            },
-            Ok(RequestBody::Batch(batch)) if batch.count() > self.settings.batch_items_max => {
-                put_batch_refused(&mut out, batch)?;
+        let mut id = Id::NULL;
+        let reply = match parse(body) {
+            Err(refusal) => {
+                put_refusal(&mut out, Id::NULL, &refusal);
+                Reply::of(out)
             }
-            Ok(RequestBody::Batch(batch)) => self.put_batch(&asked, batch, &mut out).await?,
-        }
-        Some(Reply::of(out))
+            Ok(RequestBody::Single(item)) => {
+                id = item.id();
+                match self.put_item(&asked, &item, &mut out).await {
+                    Appended::Nothing => return None,
+                    Appended::Whole => Reply::of(out),
+                    Appended::Before(shared) => Reply::shared(out, shared),
+                }
+            }
+            Ok(RequestBody::Batch(batch)) => {
+                let answered = self.put_batch(&asked, batch, out).await;
+                let made = match answered {
+                    Ok(made) => made?,
+                    Err(OutOfBudget) => return Some(overloaded_batch(limits.budget, batch).await),
+                };
+                return Some(Reply::leased(made.out, made.lease));
+            }
+        };
+        Some(reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id)))
     }
 
-    async fn put_batch(
+    /// The answers to a batch; `None` if there are none.
+    async fn put_batch<'a>(
         &self,
-        asked: &BatchContext<'_>,
+        asked: &BatchContext<'a>,
         batch: Batch<'_>,
-        out: &mut Vec<u8>,
-    ) -> Option<()> {
+        out: Vec<u8>,
+    ) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
+        let mut answer = BatchAnswer::new(out, asked.limits.budget);
+        if batch.count() > self.settings.batch_items_max {
+            return put_batch_refused(answer, batch, &Refusal::BatchTooLarge).await;
+        }
         // Nodes are far: what goes to one is on its way together, and comes back in order.
         let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
-        out.push(b'[');
+        answer.out.push(b'[');
         for item in batch.items() {
-            let before = out.len();
+            let before = answer.out.len();
             if before > 1 {
-                out.push(b',');
+                answer.out.push(b',');
             }
             let is_answered = match &item {
                 Item::Call(call) if before >= self.settings.batch_bytes_max => {
-                    put_refusal(out, call.id, &Refusal::ResponseTooLarge);
+                    put_refusal(&mut answer.out, call.id, &Refusal::ResponseTooLarge);
+                    true
+                }
+                Item::Call(call) if asked.is_late() => {
+                    put_refusal(&mut answer.out, call.id, &Refusal::TimedOut);
                     true
                 }
                 Item::Call(_) if self.is_forwarded(&item) => {
@@ -273,26 +308,33 @@ impl Service {
                     {
                         under_way.push_back(self.answer_alone(asked, next));
                     }
-                    out.extend(under_way.next().await.unwrap_or_default());
+                    if let Some(alone) = under_way.next().await {
+                        answer.out.extend_from_slice(&alone?.out);
+                    }
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_whole(asked, &item, out).await
+                    self.put_whole(asked, &item, &mut answer.out).await
                 }
             };
             if !is_answered {
-                out.truncate(before);
+                answer.out.truncate(before);
             }
+            answer.end_item(before).await?;
         }
-        out.push(b']');
-        (out.len() > 2).then_some(())
+        answer.end()
     }
 
     /// The answer to one request, by itself.
-    async fn answer_alone(&self, asked: &BatchContext<'_>, item: Item<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.put_whole(asked, &item, &mut out).await;
-        out
+    async fn answer_alone<'a>(
+        &self,
+        asked: &BatchContext<'a>,
+        item: Item<'_>,
+    ) -> Result<BatchAnswer<'a>, OutOfBudget> {
+        let mut answer = BatchAnswer::new(Vec::new(), asked.limits.budget);
+        self.put_whole(asked, &item, &mut answer.out).await;
+        answer.end_item(0).await?;
+        Ok(answer)
     }
 
     /// Appends the answer to one request; tells whether there is one.
@@ -331,7 +373,7 @@ impl Service {
                 // Pinned here, it is not copied on its way to where it is looked at.
                 let answered = {
                     let answering = pin!(self.put_call(asked, call, out));
-                    in_time(answering, || asked.end()).await
+                    in_time(answering, || asked.limits.until).await
                 };
                 answered.unwrap_or_else(|| {
                     out.truncate(begin);
@@ -472,31 +514,6 @@ fn take_reader() -> Result<Reader, CallFailure> {
         Some(reader) => Ok(reader),
         None => Reader::new().map_err(|error| CallFailure::Store(StoreError::Reader(error))),
     }
-}
-
-/// Refuses a batch of too many: every call by its id, so that whoever waits for it is told. What is
-/// no call is passed over, or a body of nothing but commas and digits would get an answer forty
-/// times its size; if there is nothing else, one refusal stands for all.
-fn put_batch_refused(out: &mut Vec<u8>, batch: Batch<'_>) -> Option<()> {
-    let mut is_invalid = false;
-    out.push(b'[');
-    for item in batch.items() {
-        match item {
-            Item::Call(call) => {
-                if out.len() > 1 {
-                    out.push(b',');
-                }
-                put_refusal(out, call.id, &Refusal::BatchTooLarge);
-            }
-            Item::Invalid(..) => is_invalid = true,
-            Item::Notification => {}
-        }
-    }
-    if out.len() == 1 && is_invalid {
-        put_refusal(out, Id::NULL, &Refusal::BatchTooLarge);
-    }
-    out.push(b']');
-    (out.len() > 2).then_some(())
 }
 
 fn refusal_of(failure: CallFailure, method: &str) -> Refusal {

@@ -6,6 +6,7 @@
 //!
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
+mod lookup;
 mod records;
 mod sealed_coverage;
 
@@ -13,11 +14,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::{B256, U256, keccak256};
+use alloy_primitives::{B256, U256};
 use chain::trust::{ProvenRun, TrustStatus};
 use chain::{BlockNumber, BlockRange, Candidate, decode_header};
-use segment::lookup::{Position, Positions, Subject};
-use segment::{BlockExtras, BlockPlace, SLOT_BLOCKS, TxIndex, TxOrdinal, Wanted};
+use segment::{BlockExtras, BlockPlace, TxIndex, TxOrdinal, Wanted};
 
 use crate::block_id::BlockId;
 use crate::error::StoreError;
@@ -415,52 +415,6 @@ impl View {
         self.row_in(reader, &file, &open, ordinal, wanted).await
     }
 
-    /// A transaction by its hash, proven by hashing it.
-    pub async fn find_transaction(
-        &self,
-        reader: &mut Reader,
-        hash: B256,
-        wanted: Wanted,
-    ) -> Result<Option<StoredTransaction>, StoreError> {
-        if let Some(place) = self.head.find_tx(&hash) {
-            return self.read_transaction(reader, place.number, place.index, wanted).await;
-        }
-        for run in self.runs_of(Subject::Transactions) {
-            for position in self.probe(reader, run, hash).await? {
-                let Some((file, ordinal)) = self.locate(position) else { continue };
-                let open = self.files.segment(reader, file).await?;
-                let found = self.row_in(reader, file, &open, ordinal, wanted).await?;
-                if let Some(found) =
-                    found.filter(|found| keccak256(found.row.view().encoded) == hash)
-                {
-                    return Ok(Some(found));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// The number of the block with a hash. Reading its header proves it by hashing.
-    pub async fn find_block(
-        &self,
-        reader: &mut Reader,
-        hash: B256,
-    ) -> Result<Option<BlockNumber>, StoreError> {
-        if let Some(block) = self.head.find_block_by_hash(&hash) {
-            return Ok(Some(block.number()));
-        }
-        for run in self.runs_of(Subject::Blocks) {
-            for Position { slot, ordinal } in self.probe(reader, run, hash).await? {
-                let first = BlockNumber(slot.saturating_mul(SLOT_BLOCKS));
-                let number = first.saturating_add(ordinal.into());
-                if self.read_hash(reader, number).await? == Some(hash) {
-                    return Ok(Some(number));
-                }
-            }
-        }
-        Ok(None)
-    }
-
     /// Total difficulty before a block, where a source told it for its segment or the one before.
     pub async fn difficulty_before(
         &self,
@@ -486,45 +440,6 @@ impl View {
         Ok(Some(sum))
     }
 
-    fn runs_of(&self, subject: Subject) -> impl Iterator<Item = &Arc<RunFile>> {
-        self.runs.iter().filter(move |file| file.entry.subject == subject)
-    }
-
-    /// Where in the slots of a run a hash may be.
-    async fn probe(
-        &self,
-        reader: &mut Reader,
-        file: &RunFile,
-        hash: B256,
-    ) -> Result<Positions, StoreError> {
-        let open = file.opened(&self.files).await?;
-        let range = open.run.bucket_range(&hash);
-        if range.is_empty() {
-            return Ok(Positions::default());
-        }
-        let positions = if let Some(bucket) = open.bytes.resident(&range) {
-            open.run.probe_kept(&hash, bucket, &open.verified)
-        } else {
-            fetch(&*open.bytes, range, &mut reader.bucket).await?;
-            open.run.probe(&hash, &reader.bucket)
-        };
-        positions.map_err(|cause| file.corrupt(cause))
-    }
-
-    /// Where in a slot a hash may be, by the run that covers the slot.
-    pub(crate) async fn probe_slot(
-        &self,
-        reader: &mut Reader,
-        subject: Subject,
-        slot: u64,
-        hash: B256,
-    ) -> Result<Positions, StoreError> {
-        match self.runs_of(subject).find(|run| run.entry.span.contains(slot)) {
-            Some(run) => self.probe(reader, run, hash).await,
-            None => Ok(Positions::default()),
-        }
-    }
-
     pub(crate) fn files(&self) -> &Files {
         &self.files
     }
@@ -535,21 +450,6 @@ impl View {
 
     pub(crate) fn run_file(&self, position: usize) -> Option<&Arc<RunFile>> {
         self.runs.get(position)
-    }
-
-    /// The segment with an ordinal of a slot, and the ordinal inside that segment.
-    fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, TxOrdinal)> {
-        let asked = (position.slot, u64::from(position.ordinal));
-        let after = self.begins.partition_point(|begin| *begin <= asked);
-        // Segments without transactions begin where the next one does: the last has it.
-        let place = after.checked_sub(1)?;
-        let (slot, first) = *self.begins.get(place)?;
-        let file = self.segments.get(place).filter(|_| slot == position.slot)?;
-        if self.is_missing(file.entry.range) {
-            return None;
-        }
-        let ordinal = u64::from(position.ordinal).checked_sub(first)?;
-        (ordinal < file.entry.transaction_count).then_some((file, TxOrdinal(ordinal)))
     }
 
     async fn open_at(

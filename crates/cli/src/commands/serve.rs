@@ -2,6 +2,7 @@
 
 pub(crate) mod follow;
 mod health;
+mod memory;
 mod watch;
 
 use std::io::ErrorKind;
@@ -14,8 +15,8 @@ use anyhow::Context;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
-use store::Store;
 use store::read::{Blocking, ReadPool};
+use store::{Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
@@ -78,6 +79,7 @@ impl ServeArgs {
     fn http_settings(&self) -> HttpSettings {
         let defaults = HttpSettings::default();
         HttpSettings {
+            bytes_under_way_max: self.bytes_under_way_max,
             connections_max: self.connections_max.get(),
             connections_per_client_max: self.connections_per_client_max.map(NonZeroUsize::get),
             cors_origins: self.cors_origins.clone(),
@@ -197,14 +199,13 @@ impl Bound {
             };
             following = Some(Following::begin(plan, opened?, parts)?);
         }
+        log_limits(&http);
         let server = Arc::new(Server::new(service, http));
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
-            let view = store.view();
-            let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
-            drop(view);
-            info!(address = %self.listener.address(), held = ranges.join(", "), "serving");
+            log_held(self.listener.address(), &store.view());
             tokio::spawn(watch_folder(store, following.is_some()));
+            tokio::spawn(memory::give_back_after_peaks(Arc::clone(server.budget())));
             let stop = async {
                 tokio::select! {
                     () = self.stop.wait() => {}
@@ -234,6 +235,26 @@ impl Bound {
         info!("stopped");
         Ok(())
     }
+}
+
+/// Says once what is served where.
+fn log_held(address: SocketAddr, view: &View) {
+    let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
+    info!(%address, held = ranges.join(", "), "serving");
+}
+
+/// Says once what clients may take.
+fn log_limits(http: &HttpSettings) {
+    info!(
+        bytes_under_way_max = http.bytes_under_way_max,
+        body_bytes_max = http.body_bytes_max,
+        connections_max = http.connections_max,
+        streams_max = http.streams_max,
+        answer_seconds_max = http.answer_timeout.as_secs(),
+        write_bytes_min = http.write_bytes_min,
+        write_seconds_max = http.write_timeout.as_secs(),
+        "limits"
+    );
 }
 
 /// The folder's store, and the threads that wait for its disk.
@@ -273,18 +294,24 @@ fn told(error: &ServeError) -> Failure {
 struct StopSignal {
     interrupt: Signal,
     terminate: Signal,
+    /// What a terminal sends that is closed. Nothing is reloaded, and nothing ends.
+    hangup: Signal,
 }
 
 impl StopSignal {
     fn new() -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())?, hangup })
     }
 
     async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => info!("SIGHUP: there is nothing to reload; serving goes on"),
+            }
         }
     }
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, Server};
-use rpc::{Service, ServiceSettings};
+use rpc::{Budget, Service, ServiceSettings};
 use store::disk::faulty::FaultyDisk;
 use store::disk::{DataFile, Disk, Folder};
 use store::read::{Blocking, Inline, Reading};
@@ -81,30 +81,43 @@ pub(crate) fn respond(service: &Service, body: &str) -> Option<serde_json::Value
 /// A running server; stopped when it is dropped.
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
+    /// What its clients take.
+    pub(crate) budget: Arc<Budget>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Hosted {
     pub(crate) fn start(service: Service, settings: HttpSettings) -> Self {
-        let (told, address) = sync_channel(1);
+        let (told, begun) = sync_channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let any = SocketAddr::from(([127, 0, 0, 1], 0));
                 let listener = Listener::bind(any).await.unwrap();
-                told.send(listener.address()).unwrap();
                 let server = Arc::new(Server::new(Arc::new(service), settings));
+                told.send((listener.address(), Arc::clone(server.budget()))).unwrap();
                 listener.serve(server, async move { drop(stopped.await) }).await.unwrap();
             });
         });
-        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+        let (address, budget) = begun.recv().unwrap();
+        Self { address, budget, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Tells the server to stop; it ends when it has finished what it was asked.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
+    }
+
+    /// Waits until nothing is under way; `connected` stays open meanwhile.
+    pub(crate) fn settle<T>(&self, connected: &T) {
+        let begun = Instant::now();
+        while self.budget.bytes() > 0 {
+            assert!(begun.elapsed() < Duration::from_mins(1), "{} bytes stay", self.budget.bytes());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = connected;
     }
 
     pub(crate) fn connect(&self) -> TcpStream {

@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod hosted;
+pub(crate) mod http2;
 pub(crate) mod live;
 pub(crate) mod long;
 pub(crate) mod node_socket;

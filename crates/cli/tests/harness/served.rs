@@ -141,6 +141,11 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
     /// Asks the server to stop; its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         signal(&self.child, "TERM");

@@ -9,6 +9,7 @@ use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 
 use crate::harness::hosted::{Hosted, service, service_that_stalls};
+use crate::harness::http2::frame;
 use crate::harness::served::Served;
 use crate::harness::stores::{self, data_folder};
 
@@ -161,7 +162,7 @@ fn a_head_or_a_body_that_does_not_arrive_is_not_waited_for() {
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_refused_and_its_neighbours_are_not() {
+fn a_call_that_takes_too_long_is_refused_and_all_that_come_after_it() {
     let service = service_that_stalls(&data_folder("gap"));
     let answer_timeout = Duration::from_millis(300);
     let hosted = Hosted::start(service, HttpSettings { answer_timeout, ..HttpSettings::default() });
@@ -178,9 +179,10 @@ fn a_call_that_takes_too_long_is_refused_and_its_neighbours_are_not() {
     let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     let answers = body.as_array().unwrap();
     assert_eq!((answers.len(), &answers[0]["result"]), (41, &json!("0x63")));
-    assert_eq!(answers[40]["result"], "20260101");
     let late = json!({ "code": -32002, "message": "request timed out" });
-    assert!(answers.iter().any(|answer| answer["error"] == late), "{body}");
+    let first = answers.iter().position(|answer| answer["error"] == late).unwrap();
+    // One read that stalls takes all the time there is: nothing after it is even begun.
+    assert!(answers[first..].iter().all(|answer| answer["error"] == late), "{body}");
     for (id, answer) in answers.iter().enumerate() {
         assert_eq!(answer["id"], json!(id));
         assert!(answer.get("result").is_some() || answer["error"] == late, "{answer}");
@@ -245,12 +247,6 @@ fn connect_from(ip: [u8; 4], address: &str) -> Option<TcpStream> {
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     Some(stream)
-}
-
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(payload.len()).unwrap();
-    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
 #[test]

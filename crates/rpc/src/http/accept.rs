@@ -3,6 +3,7 @@
 //! Knows: sockets, how many there may be and of whom, which thread serves them, and how they end.
 //! Never knows: what is asked on them.
 
+mod answer_body;
 mod connection_limiter;
 mod idle_timer;
 mod workers;
@@ -12,26 +13,33 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Server;
 use super::fast_path::{self, FastPathOutcome};
 use super::response::RETRY_AFTER_SECONDS;
+use super::settings::STOP_GRACE;
 use super::websocket::{self, upgrade::Handover};
+use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
 
+use answer_body::AnswerBody;
 use connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
 use idle_timer::{IdleLimits, IdleTimer, TimedStream};
 use workers::{Seat, Workers};
@@ -40,6 +48,19 @@ use workers::{Seat, Workers};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// For a client that is told to come again.
 const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Bytes of a request's head at the most, and of what hyper keeps of a connection at a time.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The same of HTTP/2, where heads are compressed.
+const HEADER_LIST_BYTES_MAX: u32 = 16 * 1024;
+/// What a client may send of one body over HTTP/2 before it is read.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// The same of all bodies of a connection: few bodies at a time are sent at full speed.
+const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+/// What hyper takes of an answer beyond what its client has asked for.
+const SEND_BYTES_MAX: usize = 64 * 1024;
+/// Streams of a connection that were reset and not yet forgotten; more end the connection.
+const RESETS_MAX: usize = 20;
 
 /// Why the server cannot listen.
 #[derive(Debug, Error)]
@@ -85,45 +106,74 @@ impl Listener {
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let workers = Workers::start(settings.threads.unwrap_or_else(cores))
             .map_err(|cause| ServeError { address: self.address, cause })?;
-        let stopping = watch::Sender::new(false);
+        // Set once: a server listens once.
+        let _ = server.bulk_thread.set(workers.bulk_thread());
+        let intake = ConnectionIntake {
+            server: &server,
+            limiter,
+            workers,
+            stopping: watch::Sender::new(false),
+        };
         let mut stop = std::pin::pin!(stop);
         loop {
-            let accepted = tokio::select! {
+            tokio::select! {
                 () = &mut stop => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            // A stream belongs to the thread that serves it: here it is only taken.
-            let taken = accepted.and_then(|(stream, client)| Ok((stream.into_std()?, client.ip())));
-            let (stream, client) = match taken {
-                Ok(taken) => taken,
-                Err(cause) => {
-                    warn!(%cause, "cannot take a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
-            // Answers are written whole: waiting to fill a packet only delays them.
-            let _ = stream.set_nodelay(true);
-            match limiter.enter(client) {
-                Ok(place) => {
-                    let taken =
-                        AcceptedConnection { server: Arc::clone(&server), client, _place: place };
-                    let seat = workers.seat();
-                    seat.thread().spawn(taken.serve(stream, seat, stopping.subscribe()));
-                }
-                Err(full) => {
-                    workers.seat().thread().spawn(turn_away(stream, client, full));
-                }
+                accepted = self.listener.accept() => intake.take(accepted).await,
+            }
+        }
+        intake.stopping.send_replace(true);
+        let until = Instant::now().checked_add(server.settings.stop_timeout);
+        // Whoever has connected by now is answered.
+        let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
+        loop {
+            tokio::select! {
+                () = &mut grace => break,
+                accepted = self.listener.accept() => intake.take(accepted).await,
             }
         }
         drop(self.listener);
-        stopping.send_replace(true);
         // Every connection holds a receiver until its end.
-        let stopped = stopping.closed();
-        if tokio::time::timeout(server.settings.stop_timeout, stopped).await.is_err() {
+        if in_time(intake.stopping.closed(), || until).await.is_none() {
             warn!("some requests were not finished in time");
         }
         Ok(())
+    }
+}
+
+/// Where connections go.
+struct ConnectionIntake<'a> {
+    server: &'a Arc<Server>,
+    limiter: Arc<ConnectionLimiter>,
+    workers: Workers,
+    stopping: watch::Sender<bool>,
+}
+
+impl ConnectionIntake<'_> {
+    /// Gives a connection to the thread that serves it, or turns it away.
+    async fn take(&self, accepted: std::io::Result<(TcpStream, SocketAddr)>) {
+        // A stream belongs to the thread that serves it: here it is only taken.
+        let taken = accepted.and_then(|(stream, client)| Ok((stream.into_std()?, client.ip())));
+        let (stream, client) = match taken {
+            Ok(taken) => taken,
+            Err(cause) => {
+                warn!(%cause, "cannot take a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                return;
+            }
+        };
+        // Answers are written whole: waiting to fill a packet only delays them.
+        let _ = stream.set_nodelay(true);
+        match self.limiter.enter(client) {
+            Ok(place) => {
+                let server = Arc::clone(self.server);
+                let taken = AcceptedConnection { server, client, _place: place };
+                let seat = self.workers.seat();
+                seat.thread().spawn(taken.serve(stream, seat, self.stopping.subscribe()));
+            }
+            Err(full) => {
+                self.workers.seat().thread().spawn(turn_away(stream, client, full));
+            }
+        }
     }
 }
 
@@ -150,6 +200,7 @@ impl AcceptedConnection {
                 let idle_timer = IdleTimer::new(IdleLimits {
                     head: self.server.settings.header_timeout,
                     idle: self.server.settings.idle_timeout,
+                    write: self.server.settings.write_limit(),
                 });
                 let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer));
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
@@ -167,14 +218,33 @@ impl AcceptedConnection {
     ) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         // The head has a time of its own, told from the time between requests: see `idle_timer`.
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).pipeline_flush(true);
-        builder.http2().timer(TokioTimer::new());
+        // Nothing is held back for the next request: half of it may be all that ever comes.
+        let mut http1 = builder.http1();
+        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.server.settings.streams_max)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_send_buf_size(SEND_BYTES_MAX)
+            .max_header_list_size(HEADER_LIST_BYTES_MAX)
+            .max_pending_accept_reset_streams(RESETS_MAX)
+            .max_local_error_reset_streams(RESETS_MAX);
         let handover = Arc::<Handover>::default();
-        let service = service_fn(|request| {
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let service = service_fn(|request: Request<Incoming>| {
+            // Of HTTP/2 the whole connection is told.
+            let is_last =
+                request.version() <= Version::HTTP_11 && is_ending.load(Ordering::Relaxed);
             let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
-            let asked = idle_timer.begin();
+            let (asked, idle_timer) = (idle_timer.begin(), Arc::clone(&idle_timer));
             async move {
-                let answer = server.handle(request, &handover).await;
+                let mut answer = server.handle(request, &handover).await;
+                if is_last {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                let answer = answer.map(|body| AnswerBody::new(body, &idle_timer));
                 drop(asked);
                 Ok::<_, Infallible>(answer)
             }
@@ -183,6 +253,8 @@ impl AcceptedConnection {
         let mut http = std::pin::pin!(http);
         let client = self.client;
         let mut is_told = false;
+        let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
+        let mut is_closing = false;
         loop {
             tokio::select! {
                 biased;
@@ -197,8 +269,18 @@ impl AcceptedConnection {
                     break;
                 }
                 _ = stopping.wait_for(|is_stopping| *is_stopping), if !is_told => {
-                    http.as_mut().graceful_shutdown();
                     is_told = true;
+                    grace.as_mut().reset(Instant::now() + STOP_GRACE);
+                }
+                // What was sent before may still be on its way. It is answered as ever, or a request
+                // would take the place of those behind it; then clients hear that it ends; and idle
+                // connections end.
+                () = &mut grace, if is_told && !is_closing => {
+                    if is_ending.swap(true, Ordering::Relaxed) {
+                        http.as_mut().graceful_shutdown();
+                        is_closing = true;
+                    }
+                    grace.as_mut().reset(Instant::now() + STOP_GRACE);
                 }
             }
         }

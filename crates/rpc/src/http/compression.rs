@@ -6,13 +6,14 @@
 mod splice;
 
 use std::io::{Read, Write as _};
+use std::sync::Arc;
 
 use flate2::read::GzDecoder;
-use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::response::{HttpAnswer, whole};
+use super::response::{HttpAnswer, HttpBody};
+use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
 use crate::reply::{CachedResult, Reply};
 
@@ -21,6 +22,8 @@ const COMPRESS_BYTES_MIN: usize = 1024;
 /// A fast level: a server's time is dearer than the last percent of bytes.
 const BROTLI_LEVEL: u32 = 1;
 const BROTLI_WINDOW_BITS: u32 = 20;
+/// Bytes that are decompressed at a time.
+const DECODE_BYTES: usize = 64 * 1024;
 /// Larger ones are compressed on a thread that may wait.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
@@ -51,64 +54,113 @@ pub(super) enum DecodeRefusal {
     TooLarge,
     Unknown,
     Broken,
+    OutOfBudget,
+}
+
+/// How a request's body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyCoding {
+    Gzip,
+    Zstd,
+}
+
+impl BodyCoding {
+    /// The encoding that a request names; `None` for a body as it is.
+    pub(super) fn of(named: Option<&HeaderValue>) -> Result<Option<Self>, DecodeRefusal> {
+        let Some(named) = named else { return Ok(None) };
+        let name = named.to_str().map_err(|_| DecodeRefusal::Unknown)?.trim().to_ascii_lowercase();
+        match name.as_str() {
+            "" | "identity" => Ok(None),
+            "gzip" => Ok(Some(Self::Gzip)),
+            "zstd" => Ok(Some(Self::Zstd)),
+            _ => Err(DecodeRefusal::Unknown),
+        }
+    }
 }
 
 /// Undoes the encoding of a request's body, up to `bytes_max`.
 pub(super) fn decompress(
-    body: Bytes,
-    coding: Option<&HeaderValue>,
+    body: &[u8],
+    coding: BodyCoding,
     bytes_max: usize,
-) -> Result<Bytes, DecodeRefusal> {
-    let Some(coding) = coding else { return Ok(body) };
-    let name = coding.to_str().map_err(|_| DecodeRefusal::Unknown)?.trim().to_ascii_lowercase();
-    match name.as_str() {
-        "" | "identity" => Ok(body),
-        "gzip" => read_all(GzDecoder::new(&*body), bytes_max),
-        "zstd" => {
+    budget: &Arc<Budget>,
+) -> Result<(Vec<u8>, ByteLease), DecodeRefusal> {
+    match coding {
+        BodyCoding::Gzip => read_all(GzDecoder::new(body), bytes_max, budget),
+        BodyCoding::Zstd => {
             let decoder =
-                zstd::stream::read::Decoder::new(&*body).map_err(|_| DecodeRefusal::Broken)?;
-            read_all(decoder, bytes_max)
+                zstd::stream::read::Decoder::new(body).map_err(|_| DecodeRefusal::Broken)?;
+            read_all(decoder, bytes_max, budget)
         }
-        _ => Err(DecodeRefusal::Unknown),
     }
 }
 
-fn read_all(reader: impl Read, bytes_max: usize) -> Result<Bytes, DecodeRefusal> {
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    let mut out = Vec::new();
-    reader.take(limit).read_to_end(&mut out).map_err(|_| DecodeRefusal::Broken)?;
-    if out.len() > bytes_max { Err(DecodeRefusal::TooLarge) } else { Ok(out.into()) }
+/// Reads to the end. Every buffer is counted before it is filled: little can become much.
+fn read_all(
+    mut reader: impl Read,
+    bytes_max: usize,
+    budget: &Arc<Budget>,
+) -> Result<(Vec<u8>, ByteLease), DecodeRefusal> {
+    let (mut out, mut lease) = (Vec::new(), ByteLease::default());
+    loop {
+        let limit = u64::try_from(DECODE_BYTES).unwrap_or(u64::MAX);
+        let length = out.len();
+        if length == out.capacity() {
+            let capacity = length.saturating_mul(2).max(DECODE_BYTES);
+            let counted = lease.resize(budget, capacity, LeasedFor::Body);
+            counted.map_err(|_| DecodeRefusal::OutOfBudget)?;
+            out.reserve_exact(capacity.saturating_sub(length));
+        }
+        let room = u64::try_from(out.capacity().saturating_sub(length)).unwrap_or(limit);
+        let part = reader.by_ref().take(room.min(limit)).read_to_end(&mut out);
+        if part.map_err(|_| DecodeRefusal::Broken)? == 0 {
+            return Ok((out, lease));
+        }
+        if out.len() > bytes_max {
+            return Err(DecodeRefusal::TooLarge);
+        }
+    }
 }
 
 /// Compresses an answer, if the client takes one of our encodings and it is worth it.
-pub(super) async fn compress(answer: HttpAnswer, accepted: Option<&HeaderValue>) -> HttpAnswer {
+pub(super) async fn compress(
+    budget: &Arc<Budget>,
+    answer: HttpAnswer,
+    accepted: Option<&HeaderValue>,
+) -> HttpAnswer {
     let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
         return answer;
     };
-    let (mut head, body) = answer.into_parts();
-    let body = whole(body).await;
-    let (body, packed) = pack_long(body, coding).await;
-    if packed.is_some() {
+    let (mut head, mut body) = answer.into_parts();
+    if let Some((bytes, lease)) = pack_long(budget, &body.bytes, coding).await {
         head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        body = HttpBody { bytes: bytes.into(), lease };
     }
-    HttpAnswer::from_parts(head, Full::new(body))
+    HttpAnswer::from_parts(head, body)
 }
 
 /// The same for an answer that is not yet in one piece; tells whether it was compressed. What is made
 /// of a result that is kept is kept too.
 pub(super) async fn pack_reply(
+    budget: &Arc<Budget>,
     cache: &AnswerCache,
     reply: Reply,
     coding: Coding,
 ) -> (Reply, Option<Coding>) {
-    if reply.len() < COMPRESS_BYTES_MIN {
+    if reply.len() < COMPRESS_BYTES_MIN || reply.is_overloaded() {
         return (reply, None);
     }
-    if let Some(joined) = join_kept(cache, &reply, coding).await {
+    if let Some(joined) = join_kept(cache, &reply, coding).await
+        && let Ok(joined) = joined.admit(budget)
+    {
         return (joined, Some(coding));
     }
-    let (body, packed) = pack_long(reply.into_bytes().into(), coding).await;
-    (Reply::of(body.into()), packed)
+    let (plain, lease) = reply.into_bytes();
+    let plain = Bytes::from(plain);
+    match pack_long(budget, &plain, coding).await {
+        Some((packed, lease)) => (Reply::leased(packed, lease), Some(coding)),
+        None => (Reply::leased(plain.into(), lease), None),
+    }
 }
 
 /// The body of a reply whose result is kept, with the result as it was packed once for all.
@@ -137,16 +189,19 @@ async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option
     splice::join(form, begin, &packed, plain.len(), end)
 }
 
-/// Compresses a body that is worth it.
-async fn pack_long(body: Bytes, coding: Coding) -> (Bytes, Option<Coding>) {
+/// Compresses a body that is worth it, if there is room for another one.
+async fn pack_long(
+    budget: &Arc<Budget>,
+    body: &Bytes,
+    coding: Coding,
+) -> Option<(Vec<u8>, ByteLease)> {
     if body.len() < COMPRESS_BYTES_MIN {
-        return (body, None);
+        return None;
     }
     let plain = body.clone();
-    match off_thread(body.len(), move || pack(coding, &body)).await {
-        Some(packed) => (packed.into(), Some(coding)),
-        None => (plain, None),
-    }
+    let packed = off_thread(body.len(), move || pack(coding, &plain)).await?;
+    let lease = ByteLease::of(budget, packed.capacity(), LeasedFor::Answer).ok()?;
+    Some((packed, lease))
 }
 
 /// Does work on so many bytes on a thread that may wait, unless it is little.
@@ -226,19 +281,27 @@ mod tests {
 
     #[test]
     fn bodies_come_back_and_bombs_do_not() {
-        let body = Bytes::from(vec![b'a'; 100_000]);
-        for coding in [Coding::Zstd, Coding::Gzip] {
-            let packed = Bytes::from(pack(coding, &body).unwrap());
+        let body = vec![b'a'; 100_000];
+        for (coding, packed) in [(BodyCoding::Gzip, Coding::Gzip), (BodyCoding::Zstd, Coding::Zstd)]
+        {
+            let packed = pack(packed, &body).unwrap();
             assert!(packed.len() < 1000);
-            let name = HeaderValue::from_static(coding.name());
-            let back = |max| decompress(packed.clone(), Some(&name), max);
+            let budget = Budget::new(400_000);
+            let back = |max| decompress(&packed, coding, max, &budget).map(|(bytes, _)| bytes);
             assert_eq!(back(100_000), Ok(body.clone()));
             assert_eq!(back(99_999), Err(DecodeRefusal::TooLarge));
-            let broken = Bytes::from_static(b"not compressed at all");
-            assert_eq!(decompress(broken, Some(&name), 100), Err(DecodeRefusal::Broken));
+            let broken = decompress(b"not compressed at all", coding, 100, &budget);
+            assert_eq!(broken.unwrap_err(), DecodeRefusal::Broken);
+            // What it becomes counts, not what came; and it counts for as long as it is there.
+            let (bytes, lease) = decompress(&packed, coding, 100_000, &budget).unwrap();
+            assert_eq!(budget.bytes(), bytes.capacity());
+            assert_eq!(back(100_000), Err(DecodeRefusal::OutOfBudget));
+            drop(lease);
+            assert_eq!(budget.bytes(), 0);
         }
-        let unknown = HeaderValue::from_static("compress");
-        assert_eq!(decompress(body.clone(), Some(&unknown), 100), Err(DecodeRefusal::Unknown));
-        assert_eq!(decompress(body.clone(), None, 100), Ok(body));
+        let named = |name| BodyCoding::of(Some(&HeaderValue::from_static(name)));
+        assert_eq!(named("compress"), Err(DecodeRefusal::Unknown));
+        assert_eq!((named("identity"), BodyCoding::of(None)), (Ok(None), Ok(None)));
+        assert_eq!(named("GZIP"), Ok(Some(BodyCoding::Gzip)));
     }
 }

@@ -8,25 +8,34 @@
 //! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 
 mod date;
+mod read_buffer;
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use httparse::Status;
 use hyper::StatusCode;
-use tokio::io::AsyncReadExt as _;
+use hyper::body::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::compression::{self, Coding};
-use super::response::{HttpAnswer, refused, whole};
+use super::elsewhere::INLINE_BYTES_MAX;
+use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
+use super::settings::STOP_GRACE;
+use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
+use crate::budget::WorkSlice;
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
+
+use read_buffer::ReadBuffer;
 
 /// Bytes of a head at the most; hyper tells the client of more.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -35,13 +44,16 @@ const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
 
+/// For a client to read the last answer of a connection, and to send what it was sending.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How a connection went.
 #[derive(Debug)]
 pub(super) enum FastPathOutcome {
     /// It is over.
     Ended,
     /// It is hyper's now, with what has come of the next request.
-    Other(TcpStream, Vec<u8>),
+    Other(TcpStream, Bytes),
 }
 
 /// What the bytes so far are.
@@ -72,6 +84,8 @@ enum Lost {
     Stopping,
     /// It took too long.
     Late,
+    /// There is no room for more.
+    Overloaded,
 }
 
 /// A connection.
@@ -80,7 +94,9 @@ struct Connection<'a> {
     server: &'a Server,
     stream: TcpStream,
     /// What was read and not yet answered.
-    unread: Vec<u8>,
+    buffer: ReadBuffer,
+    /// Work since others had their turn.
+    slice: WorkSlice,
     /// The head of an answer, kept for its room.
     head: Vec<u8>,
     last_request: LastRequest,
@@ -127,7 +143,8 @@ impl<'a> Connection<'a> {
         Connection {
             server,
             stream,
-            unread: Vec::new(),
+            buffer: ReadBuffer::default(),
+            slice: WorkSlice::default(),
             head: Vec::new(),
             last_request: LastRequest::default(),
             is_armed: false,
@@ -140,18 +157,21 @@ impl<'a> Connection<'a> {
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
         let mut stop = pin!(stopping.wait_for(|is_stopping| *is_stopping));
-        let mut is_stopping = false;
+        let mut is_stopping = *news.borrow();
         let settings = &self.server.settings;
         loop {
             // When what is waited for now began to be, once that is asked: most requests come whole.
             let mut since = None;
             let mut known = None;
             let post = loop {
-                let Connection { unread, last_request, .. } = &mut self;
+                let Connection { buffer, last_request, .. } = &mut self;
+                let unread = buffer.unread();
                 match known
                     .map_or_else(|| last_request.read_head(unread, settings), RequestHead::Post)
                 {
-                    RequestHead::Other => return FastPathOutcome::Other(self.stream, self.unread),
+                    RequestHead::Other => {
+                        return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
+                    }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
                     RequestHead::Post(post) if known.is_none() => {
                         known = Some(post);
@@ -171,7 +191,9 @@ impl<'a> Connection<'a> {
                     is_stopping && was_empty
                 };
                 let mut deadline = || since.get_or_insert_with(Instant::now).checked_add(patience);
-                match self.read_more(timer.as_mut(), &news, &mut deadline, &mut stopped).await {
+                let wanted = known.map_or(HEAD_BYTES_MAX, |post| post.end());
+                let wait = ReadWait { wanted, news: &news };
+                match self.read_more(timer.as_mut(), wait, &mut deadline, &mut stopped).await {
                     Ok(()) if was_empty => since = None,
                     Ok(()) => {}
                     Err(Lost::Late) if known.is_some() => {
@@ -179,13 +201,25 @@ impl<'a> Connection<'a> {
                         self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
                         return FastPathOutcome::Ended;
                     }
+                    Err(Lost::Overloaded) => {
+                        self.write_last(overloaded()).await;
+                        return FastPathOutcome::Ended;
+                    }
+                    // What was sent before may still be on its way.
+                    Err(Lost::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
                     Err(Lost::Ended | Lost::Stopping | Lost::Late) => {
                         return FastPathOutcome::Ended;
                     }
                 }
             };
-            let is_last = is_stopping;
-            if self.answer(post, is_last).await.is_err() || is_last {
+            // Requests that have come are answered, and the last of them says that it is.
+            let is_told = is_stopping || news.has_changed().unwrap_or(true);
+            let is_last = is_told && self.buffer.unread().len() <= post.end();
+            if self.answer(post, is_last).await.is_err() {
+                return FastPathOutcome::Ended;
+            }
+            if is_last {
+                self.linger().await;
                 return FastPathOutcome::Ended;
             }
         }
@@ -202,25 +236,34 @@ impl Post {
     }
 }
 
+/// What is waited for.
+#[derive(Clone, Copy)]
+struct ReadWait<'a> {
+    /// Bytes of the request, as far as that is known.
+    wanted: usize,
+    /// Tells that the server stops.
+    news: &'a watch::Receiver<bool>,
+}
+
 impl Connection<'_> {
     /// Waits for more bytes.
     async fn read_more(
         &mut self,
         mut timer: Pin<&mut Sleep>,
-        news: &watch::Receiver<bool>,
+        wait: ReadWait<'_>,
         deadline: &mut impl FnMut() -> Option<Instant>,
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
     ) -> Result<(), Lost> {
         poll_fn(|context| {
-            if let Poll::Ready(read) = self.poll_read(context) {
-                let is_more = read.is_ok_and(|count| count > 0);
-                return Poll::Ready(if is_more { Ok(()) } else { Err(Lost::Ended) });
+            if let Poll::Ready(read) = self.poll_read(context, wait.wanted) {
+                return Poll::Ready(read);
             }
+            self.slice.begin();
             // Both have been asked before, know whom to wake and have nothing to say, as between
             // most requests. How long an idle wait is, is asked when the timer ends: such a wait
             // ends after its time and before twice that.
-            let is_news = news.has_changed().unwrap_or(true) || timer.is_elapsed();
-            if self.is_armed && self.unread.is_empty() && !is_news {
+            let is_news = wait.news.has_changed().unwrap_or(true) || timer.is_elapsed();
+            if self.is_armed && self.buffer.is_empty() && !is_news {
                 return Poll::Pending;
             }
             if stopped(context) {
@@ -244,42 +287,58 @@ impl Connection<'_> {
         .await
     }
 
-    /// Reads what is there, with room taken only then.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        ready!(self.stream.poll_read_ready(context))?;
-        if self.unread.is_empty() {
-            self.unread = spare::take();
-        } else {
-            self.unread.reserve(spare::BYTES);
-        }
-        let read = pin!(self.stream.read_buf(&mut self.unread)).poll(context);
-        self.leave_buffer();
-        read
+    /// Whether anything comes within a time.
+    async fn reads_within(&mut self, time: Duration) -> bool {
+        let reading = poll_fn(|context| self.poll_read(context, HEAD_BYTES_MAX));
+        matches!(timeout(time, reading).await, Ok(Ok(())))
     }
 
-    /// Gives room back that nothing is in.
-    fn leave_buffer(&mut self) {
-        if self.unread.is_empty() {
-            spare::give(std::mem::take(&mut self.unread));
+    /// Reads what is there, with room taken only then.
+    fn poll_read(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<(), Lost>> {
+        let Self { stream, buffer, .. } = self;
+        if ready!(stream.poll_read_ready(context)).is_err() {
+            return Poll::Ready(Err(Lost::Ended));
         }
+        let Ok(room) = buffer.make_room(&self.server.budget, wanted) else {
+            return Poll::Ready(Err(Lost::Overloaded));
+        };
+        let mut source = stream.take(u64::try_from(room).unwrap_or_default());
+        let read = pin!(source.read_buf(buffer.end_mut())).poll(context);
+        buffer.give_back_if_empty();
+        read.map(|read| match read {
+            Ok(0) | Err(_) => Err(Lost::Ended),
+            Ok(_) => Ok(()),
+        })
     }
 
     /// Answers the first request of what was read, and drops it.
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
-        let body = self.unread.get(post.head_bytes..post.end()).unwrap_or_default();
-        let time = self.server.settings.answer_timeout;
-        let reply = self.server.service.reply(None, body, time).await;
+        let server = self.server;
+        let reply = if post.body_bytes > INLINE_BYTES_MAX {
+            let (mut request, _lease) = self.buffer.split_off(post.end());
+            // Connections that send no long body have no room for its future.
+            Box::pin(server.reply(None, request.split_off(post.head_bytes))).await
+        } else {
+            let body = self.buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
+            let reply = server.service.reply(None, body, server.limits()).await;
+            self.buffer.pass(post.end());
+            reply
+        };
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
-                compression::pack_reply(self.server.service.cache(), reply, coding).await
+                compression::pack_reply(&server.budget, server.service.cache(), reply, coding).await
             }
             (Some(reply), None) => (reply, None),
             (None, _) => (Reply::default(), None),
         };
-        self.unread.drain(..post.end());
-        self.leave_buffer();
         self.head.clear();
-        self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        if reply.is_overloaded() {
+            self.head.extend_from_slice(b"HTTP/1.1 503 Service Unavailable\r\n");
+            let mut digits = itoa::Buffer::new();
+            put_header(&mut self.head, "retry-after", digits.format(RETRY_AFTER_SECONDS));
+        } else {
+            self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        }
         if !reply.is_empty() {
             self.head
                 .extend_from_slice(b"content-type: application/json\r\nvary: accept-encoding\r\n");
@@ -287,9 +346,11 @@ impl Connection<'_> {
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
-        let written = self.write(&reply, is_last).await;
+        self.write(&reply, is_last).await?;
+        let bytes = post.end().saturating_add(reply.len());
         reply.give_back();
-        written
+        self.slice.count(&server.budget, bytes).await;
+        Ok(())
     }
 
     /// Answers with a refusal of the transport, after which the connection ends.
@@ -301,9 +362,27 @@ impl Connection<'_> {
         for (name, value) in answer.headers() {
             put_header(&mut self.head, name.as_str(), value.to_str().unwrap_or_default());
         }
-        let reply = Reply::of(whole(answer.into_body()).await.into());
-        // Whether the client hears of it is its own affair.
-        let _ = self.write(&reply, true).await;
+        let reply = Reply::of(answer.into_body().bytes.into());
+        if self.write(&reply, true).await.is_ok() {
+            self.linger().await;
+        }
+    }
+
+    /// Closes our side, and reads what the client still sends for a while: closing at once would take
+    /// the answer back.
+    async fn linger(&mut self) {
+        let read = async {
+            self.stream.shutdown().await?;
+            // Not on the stack: every connection would have room for it.
+            let mut rest = spare::take();
+            while self.stream.read_buf(&mut rest).await? > 0 {
+                rest.clear();
+            }
+            spare::give(rest);
+            io::Result::Ok(())
+        };
+        // Whoever sends on and on does not read.
+        let _ = timeout(LINGER_TIMEOUT, read).await;
     }
 
     /// Ends the head and writes the answer, without copying what it is made of.
@@ -319,14 +398,17 @@ impl Connection<'_> {
         self.write_parts(&mut [&self.head[..], begin, middle, end].map(IoSlice::new)).await
     }
 
-    /// Writes all of it, for as long as the client takes some of it now and then.
+    /// Writes all of it, for as long as the client takes enough of it.
     async fn write_parts(&self, mut left: &mut [IoSlice<'_>]) -> Result<(), Lost> {
+        let mut progress = WriteProgress::new(self.server.settings.write_limit());
         while left.iter().any(|slice| !slice.is_empty()) {
-            let idle = self.server.settings.idle_timeout;
             let writing = write_some(&self.stream, left);
-            match in_time(writing, || Instant::now().checked_add(idle)).await {
+            match in_time(writing, || progress.deadline()).await {
                 Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
-                Some(Ok(count)) => IoSlice::advance_slices(&mut left, count),
+                Some(Ok(count)) => {
+                    IoSlice::advance_slices(&mut left, count);
+                    progress.advance(count);
+                }
             }
         }
         Ok(())
@@ -363,7 +445,9 @@ fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return RequestHead::Partial,
         Ok(Status::Partial) | Err(_) => return RequestHead::Other,
     };
-    if request.version != Some(1) {
+    // A target that names a host itself is compared with the Host field there.
+    let is_path = request.path.is_some_and(|path| path.starts_with('/'));
+    if request.version != Some(1) || !is_path {
         return RequestHead::Other;
     }
     match read_fields(request.headers, settings) {
@@ -379,13 +463,16 @@ fn read_fields(
     settings: &HttpSettings,
 ) -> Option<(usize, Option<Coding>)> {
     let (mut body_bytes, mut coding) = (None, None);
-    let (mut is_json, mut is_host_named) = (false, settings.hosts.is_empty());
+    let (mut is_json, mut has_host) = (false, false);
+    let mut is_host_named = settings.hosts.is_empty();
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         let value = || std::str::from_utf8(field.value).ok();
         // By length first: most fields of most clients are none of these.
         match field.name.len() {
+            4 if is("host") && has_host => return None,
             4 if is("host") => {
+                has_host = true;
                 is_host_named |= headers::is_host_named(value()?, &settings.hosts);
             }
             6 if is("expect") || is("origin") => return None,
@@ -460,6 +547,7 @@ mod tests {
             "transfer-encoding: chunked",
             "trailer: x",
             "content-length: 2",
+            "host: a",
         ] {
             assert_eq!(head(&format!("{USUAL}\r\n{more}")), RequestHead::Other, "{more}");
         }

@@ -3,21 +3,30 @@
 //! Knows: methods, paths, content types, and how long and large a body may be.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use std::pin::pin;
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, HOST, HeaderMap, HeaderValue, ORIGIN,
+    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, HOST, HeaderValue, ORIGIN,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Version};
+use tokio::time::timeout;
 
 use super::Server;
-use super::compression;
+use super::compression::{self, BodyCoding, DecodeRefusal};
+use super::elsewhere::broken_off;
 use super::headers;
-use super::response::{HttpAnswer, come_again, empty, json, refused, text, too_large};
+use super::response::{
+    HttpAnswer, HttpBody, come_again, empty, json, overloaded, refused, text, too_large,
+};
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
+use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
-use crate::reply::put_range;
+use crate::reply::{Reply, put_range};
+use crate::service::RequestLimits;
 
 impl Server {
     /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
@@ -28,26 +37,29 @@ impl Server {
     {
         let origin = request.headers().get(ORIGIN).cloned();
         let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
-        let mut answer = if self.is_host_allowed(request.headers()) {
-            match *request.method() {
-                Method::POST => self.post(request).await,
-                Method::GET if upgrade::is_asked(&request) => {
-                    upgrade::accept(&mut request, &self.settings.cors_origins, handover)
-                }
-                Method::GET => self.get(&request),
-                Method::OPTIONS => empty(StatusCode::NO_CONTENT),
-                _ => {
-                    let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
-                    let allowed = HeaderValue::from_static("POST, GET, OPTIONS");
-                    answer.headers_mut().insert(ALLOW, allowed);
-                    answer
-                }
+        let mut answer = match (self.host_refusal(&request), request.method()) {
+            (Some(refusal), _) => refusal,
+            (None, &Method::POST) => self.post(request).await,
+            (None, &Method::GET) if upgrade::is_asked(&request) => {
+                upgrade::accept(&mut request, &self.settings.cors_origins, handover)
             }
-        } else {
-            refused(StatusCode::FORBIDDEN, "invalid host specified")
+            (None, &Method::GET) => self.get(&request),
+            (None, &Method::OPTIONS) => empty(StatusCode::NO_CONTENT),
+            (None, _) => {
+                let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
+                let allowed = HeaderValue::from_static("POST, GET, OPTIONS");
+                answer.headers_mut().insert(ALLOW, allowed);
+                answer
+            }
         };
+        let HttpBody { bytes, lease } = answer.body_mut();
+        if !lease.is_counted()
+            && lease.resize(&self.budget, bytes.len(), LeasedFor::Answer).is_err()
+        {
+            answer = overloaded();
+        }
         headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
-        compression::compress(answer, accepted.as_ref()).await
+        compression::compress(&self.budget, answer, accepted.as_ref()).await
     }
 
     async fn post<B>(&self, request: Request<B>) -> HttpAnswer
@@ -62,31 +74,88 @@ impl Server {
                 "content type must be application/json",
             );
         }
-        let coding = request.headers().get(CONTENT_ENCODING).cloned();
-        let bytes_max = self.settings.body_bytes_max;
-        let collected = Limited::new(request.into_body(), bytes_max).collect();
-        let body = match tokio::time::timeout(self.settings.body_timeout, collected).await {
+        let coding = match BodyCoding::of(request.headers().get(CONTENT_ENCODING)) {
+            Ok(coding) => coding,
+            Err(refusal) => return self.undecoded(refusal),
+        };
+        let collected = self.collect(request.into_body());
+        let (body, lease) = match timeout(self.settings.body_timeout, collected).await {
             Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "request body took too long"),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(bytes_max),
-            Ok(Err(_)) => return refused(StatusCode::BAD_REQUEST, "request body was cut off"),
-            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(refused)) => return refused,
+            Ok(Ok(collected)) => collected,
         };
-        let body = match compression::decompress(body, coding.as_ref(), bytes_max) {
-            Ok(body) => body,
-            Err(compression::DecodeRefusal::TooLarge) => return too_large(bytes_max),
-            Err(compression::DecodeRefusal::Unknown) => {
-                return refused(
-                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    "content encoding not supported",
-                );
-            }
-            Err(compression::DecodeRefusal::Broken) => {
-                return refused(StatusCode::BAD_REQUEST, "request body does not decompress");
-            }
+        let replied = match coding {
+            None => self.reply(None, body.into()).await,
+            Some(coding) => match self.reply_to_packed(body, coding).await {
+                Ok(replied) => replied,
+                Err(refusal) => return self.undecoded(refusal),
+            },
         };
-        match self.service.respond(&body, self.settings.answer_timeout).await {
-            Some(bytes) => json(StatusCode::OK, bytes),
-            None => empty(StatusCode::OK),
+        drop(lease);
+        let Some(reply) = replied else { return empty(StatusCode::OK) };
+        let is_overloaded = reply.is_overloaded();
+        let (bytes, lease) = reply.into_bytes();
+        let status = if is_overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        let mut answer = json(status, bytes);
+        answer.body_mut().lease = lease;
+        if is_overloaded { come_again(answer) } else { answer }
+    }
+
+    /// A body as it comes in, counted on the way. One that there is no room for is read to its end
+    /// nevertheless, and dropped: a client that is still sending would not see its refusal.
+    async fn collect<B>(&self, body: B) -> Result<(Vec<u8>, ByteLease), HttpAnswer>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let bytes_max = self.settings.body_bytes_max;
+        let mut body = pin!(body);
+        let mut count = 0_usize;
+        let mut collected = Some((Vec::new(), ByteLease::default()));
+        while let Some(frame) = body.frame().await {
+            let cut_off = |_| refused(StatusCode::BAD_REQUEST, "request body was cut off");
+            // What comes behind a body says nothing that is wanted here.
+            let Ok(part) = frame.map_err(cut_off)?.into_data() else { continue };
+            count = count.saturating_add(part.len());
+            if count > bytes_max {
+                return Err(too_large(bytes_max));
+            }
+            collected = collected.and_then(|(mut out, mut lease)| {
+                out.extend_from_slice(&part);
+                lease.resize(&self.budget, out.capacity(), LeasedFor::Body).ok()?;
+                Some((out, lease))
+            });
+        }
+        collected.ok_or_else(overloaded)
+    }
+
+    /// Decompresses a body and answers it, both where nobody waits for it.
+    async fn reply_to_packed(
+        &self,
+        packed: Vec<u8>,
+        coding: BodyCoding,
+    ) -> Result<Option<Reply>, DecodeRefusal> {
+        let RequestLimits { until, .. } = self.limits();
+        let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
+        let bytes_max = self.settings.body_bytes_max;
+        let replied = self.elsewhere(async move {
+            let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
+            drop(packed);
+            Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)
+        });
+        replied.await.unwrap_or_else(|_| Ok(Some(broken_off())))
+    }
+
+    fn undecoded(&self, refusal: DecodeRefusal) -> HttpAnswer {
+        match refusal {
+            DecodeRefusal::TooLarge => too_large(self.settings.body_bytes_max),
+            DecodeRefusal::Unknown => {
+                refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content encoding not supported")
+            }
+            DecodeRefusal::Broken => {
+                refused(StatusCode::BAD_REQUEST, "request body does not decompress")
+            }
+            DecodeRefusal::OutOfBudget => overloaded(),
         }
     }
 
@@ -130,9 +199,26 @@ impl Server {
         out
     }
 
-    fn is_host_allowed(&self, headers: &HeaderMap) -> bool {
+    /// Refuses a request that names no host that it may, or more than one. HTTP/2 names it in
+    /// `:authority`, as a target of HTTP/1.1 may; where there is a Host field too, both count.
+    fn host_refusal<B>(&self, request: &Request<B>) -> Option<HttpAnswer> {
+        let mut fields = request.headers().get_all(HOST).iter();
+        let field = fields.next();
+        if fields.next().is_some() {
+            let mut answer = refused(StatusCode::BAD_REQUEST, "more than one host specified");
+            // Whoever stands between us may have read another request than we did.
+            if request.version() <= Version::HTTP_11 {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            return Some(answer);
+        }
         let hosts = &self.settings.hosts;
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        hosts.is_empty() || host.is_some_and(|host| headers::is_host_named(host, hosts))
+        let target = request.uri().host();
+        let is_field_named =
+            field.map(|host| host.to_str().is_ok_and(|host| headers::is_host_named(host, hosts)));
+        let is_target_named = target.map(|host| headers::is_host_named(host, hosts));
+        let mut named = is_field_named.into_iter().chain(is_target_named).peekable();
+        let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
+        (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
 }

@@ -5,27 +5,31 @@
 //! for clients that look.
 //! Never knows: what is asked.
 
-use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY};
 use hyper::{Response, StatusCode};
 
+use crate::budget::ByteLease;
 use crate::refusal::Refusal;
-use crate::reply::refusal_body;
+use crate::reply::{overload_refusal, refusal_body};
 
 /// An answer. Its body is in memory: it was written there.
-pub(super) type HttpAnswer = Response<Full<Bytes>>;
+pub(super) type HttpAnswer = Response<HttpBody>;
+
+/// A body in one piece, and what the budget counts it as.
+#[derive(Debug, Default)]
+pub(super) struct HttpBody {
+    pub(super) bytes: Bytes,
+    pub(super) lease: ByteLease,
+}
 
 /// When a client that was turned away should come again.
 pub(super) const RETRY_AFTER_SECONDS: u16 = 1;
 
-/// A body in one piece.
-pub(super) async fn whole(body: Full<Bytes>) -> Bytes {
-    // It is in memory: this never waits, and it cannot fail.
-    match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(never) => match never {},
-    }
+/// The refusal of a request that there is no room for.
+pub(super) fn overloaded() -> HttpAnswer {
+    let body = refusal_body(&overload_refusal());
+    come_again(json(StatusCode::SERVICE_UNAVAILABLE, body))
 }
 
 pub(super) fn too_large(bytes_max: usize) -> HttpAnswer {
@@ -54,7 +58,8 @@ pub(super) fn text(body: &'static str) -> HttpAnswer {
 }
 
 fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> HttpAnswer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    let body = HttpBody { bytes: Bytes::from(body), lease: ByteLease::default() };
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, content_type);
     set(&mut answer, VARY, "accept-encoding");
@@ -62,7 +67,7 @@ fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> H
 }
 
 pub(super) fn empty(status: StatusCode) -> HttpAnswer {
-    let mut answer = Response::new(Full::default());
+    let mut answer = Response::new(HttpBody::default());
     *answer.status_mut() = status;
     answer
 }

@@ -3,11 +3,20 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use super::write_progress::WriteLimit;
+
+/// After the server was told to stop, for what clients had sent by then to arrive.
+pub(super) const STOP_GRACE: Duration = Duration::from_millis(200);
+
 /// Limits and manners of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Bytes of a request's body, decompressed.
     pub body_bytes_max: usize,
+    /// Bytes of request bodies, decompressed bodies and answers that are under way at a time, over all
+    /// connections; beyond it requests are answered 503 with Retry-After. One answer is always
+    /// admitted, and buffers of up to 4 KiB are not counted.
+    pub bytes_under_way_max: usize,
     /// Threads that serve; none for as many as the machine has cores.
     pub threads: Option<NonZeroUsize>,
     /// Connections at a time; one more is answered 503 with Retry-After.
@@ -22,10 +31,16 @@ pub struct HttpSettings {
     pub idle_timeout: Duration,
     /// For a request's body to arrive.
     pub body_timeout: Duration,
-    /// For an answer to be found. Below the ten seconds that clients wait.
+    /// For an answer to be found, from when the request has come whole. Below the ten seconds that
+    /// clients wait.
     pub answer_timeout: Duration,
-    /// For a client to take a message over WebSocket, or a part of a long one.
+    /// For a client to take `write_bytes_min` of an answer, or the rest of it. Nothing else that comes
+    /// or goes on the connection moves this time.
     pub write_timeout: Duration,
+    /// Bytes of an answer that must be taken within `write_timeout`.
+    pub write_bytes_min: usize,
+    /// Requests that are under way on one HTTP/2 connection at a time.
+    pub streams_max: u32,
     /// Between two signs of life that a silent WebSocket is asked for; without any it is closed after
     /// `idle_timeout`.
     pub ping_interval: Duration,
@@ -42,10 +57,18 @@ pub struct HttpSettings {
     pub hosts: Vec<String>,
 }
 
+impl HttpSettings {
+    /// The slowest that a client may take an answer.
+    pub(super) fn write_limit(&self) -> WriteLimit {
+        WriteLimit { bytes: self.write_bytes_min, time: self.write_timeout }
+    }
+}
+
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             body_bytes_max: 5 << 20,
+            bytes_under_way_max: 256 << 20,
             threads: None,
             connections_max: 10_000,
             connections_per_client_max: None,
@@ -54,6 +77,8 @@ impl Default for HttpSettings {
             body_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(8),
             write_timeout: Duration::from_secs(30),
+            write_bytes_min: 256 * 1024,
+            streams_max: 32,
             ping_interval: Duration::from_secs(30),
             socket_requests_max: 32,
             subscriptions_max: 32,

@@ -6,9 +6,12 @@
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
 
+mod metered;
 pub(super) mod upgrade;
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +24,7 @@ use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
-use tokio::time::error::Elapsed;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
@@ -30,10 +32,14 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 use tracing::debug;
 
+use super::settings::STOP_GRACE;
+use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server};
+use crate::in_time::in_time;
 use crate::reply::Reply;
-use crate::service::Service;
 use crate::subscription::{Channel, NodeNews, Subscriptions};
+
+use metered::MeteredStream;
 
 /// What a connection reads at a time. Every one has such a buffer: most requests are small.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
@@ -59,13 +65,13 @@ enum SocketEnd {
 /// The answer to one message, if there is one, and which message it was.
 struct SocketAnswer {
     request: u64,
-    body: Option<Vec<u8>>,
+    reply: Option<Reply>,
 }
 
 struct Session<'a> {
-    service: Arc<Service>,
+    server: &'a Arc<Server>,
     settings: &'a HttpSettings,
-    stream: WebSocketStream<TokioIo<Upgraded>>,
+    stream: WebSocketStream<MeteredStream<TokioIo<Upgraded>>>,
     subscriptions: Arc<Subscriptions>,
     /// What nodes send for some of them.
     node_news: mpsc::Receiver<NodeNews>,
@@ -81,7 +87,7 @@ struct Session<'a> {
 
 /// Serves a socket until it ends, or until `stopping` changes.
 pub(super) async fn serve(
-    server: &Server,
+    server: &Arc<Server>,
     upgraded: Upgraded,
     stopping: &mut watch::Receiver<bool>,
 ) {
@@ -91,10 +97,10 @@ pub(super) async fn serve(
         .write_buffer_size(0)
         .max_message_size(Some(settings.body_bytes_max))
         .max_frame_size(Some(settings.body_bytes_max));
-    let io = TokioIo::new(upgraded);
+    let io = MeteredStream::new(TokioIo::new(upgraded), Arc::clone(&server.budget));
     let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
-        service: Arc::clone(&server.service),
+        server,
         settings,
         stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await,
         subscriptions,
@@ -111,7 +117,7 @@ pub(super) async fn serve(
 
 impl Session<'_> {
     async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, SocketEnd> {
-        let mut views = self.service.changes();
+        let mut views = self.server.service.changes();
         let mut ping = interval(self.settings.ping_interval);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -154,6 +160,9 @@ impl Session<'_> {
             Some(Err(SocketError::Protocol(_))) => {
                 return Err(SocketEnd::Close(CloseCode::Protocol, "not as RFC 6455 has it"));
             }
+            Some(Err(SocketError::Io(cause))) if cause.kind() == ErrorKind::OutOfMemory => {
+                return Err(SocketEnd::Close(CloseCode::Again, "too many bytes under way"));
+            }
             Some(Err(_)) => return Err(SocketEnd::Lost("the connection broke")),
         }
         Ok(())
@@ -163,16 +172,18 @@ impl Session<'_> {
         let request = self.requests;
         self.requests = self.requests.saturating_add(1);
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
-        let service = Arc::clone(&self.service);
-        let time = self.settings.answer_timeout;
+        let server = Arc::clone(self.server);
+        let lease = self.stream.get_mut().take_lease();
         self.answering.push(Box::pin(async move {
-            let reply = service.reply(Some(&channel), text.as_bytes(), time).await;
-            SocketAnswer { request, body: reply.map(Reply::into_bytes) }
+            let reply = server.reply(Some(channel), text.into()).await;
+            drop(lease);
+            SocketAnswer { request, reply }
         }));
     }
 
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
-        if let Some(body) = answered.body {
+        if let Some(reply) = answered.reply {
+            let (body, _lease) = reply.into_bytes();
             self.send(body).await?;
         }
         // What came between the call and now is news to whoever subscribed with it.
@@ -184,7 +195,7 @@ impl Session<'_> {
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
         for (id, mut seen) in self.subscriptions.told() {
-            let told = self.service.new_heads(&id, &mut seen).await;
+            let told = self.server.service.new_heads(&id, &mut seen).await;
             let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
             let (messages, has_more) = told.map_err(failed)?;
             self.has_news |= has_more;
@@ -201,7 +212,7 @@ impl Session<'_> {
     async fn pass_on(&mut self, news: NodeNews) -> Result<(), SocketEnd> {
         match news {
             NodeNews::Message { id, text } if self.subscriptions.contains(&id) => {
-                if self.service.conflict().is_some() {
+                if self.server.service.conflict().is_some() {
                     return Err(SocketEnd::Close(
                         CloseCode::Again,
                         "the upstream node contradicts us",
@@ -228,10 +239,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Answers what was asked before the server was told to stop.
+    /// Answers what was asked before the server was told to stop; some of it may still be on its way.
     async fn finish(&mut self) -> Result<Infallible, SocketEnd> {
-        while let Some(answered) = self.answering.next().await {
-            self.answer(answered).await?;
+        let mut grace = pin!(sleep(STOP_GRACE));
+        let mut is_over = false;
+        while !is_over || !self.answering.is_empty() {
+            let has_room = self.answering.len() < self.settings.socket_requests_max;
+            tokio::select! {
+                () = &mut grace, if !is_over => is_over = true,
+                message = self.stream.next(), if has_room && !is_over => self.take(message).await?,
+                Some(answered) = self.answering.next() => self.answer(answered).await?,
+            }
         }
         Err(SocketEnd::Close(CloseCode::Away, "the server stops"))
     }
@@ -240,11 +258,15 @@ impl Session<'_> {
     async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
         let mut rest = Bytes::from(body);
         let mut code = Data::Text;
+        let mut progress = WriteProgress::new(self.settings.write_limit());
         loop {
             let part = rest.split_to(rest.len().min(PART_BYTES_MAX));
-            let is_last = rest.is_empty();
+            let (count, is_last) = (part.len(), rest.is_empty());
             let frame = Frame::message(part, OpCode::Data(code), is_last);
-            self.write(Message::Frame(frame)).await?;
+            let sending = self.stream.send(Message::Frame(frame));
+            let sent = in_time(sending, || progress.deadline()).await;
+            taken(sent.as_ref())?;
+            progress.advance(count);
             if is_last {
                 return Ok(());
             }
@@ -255,11 +277,11 @@ impl Session<'_> {
     }
 
     async fn write(&mut self, message: Message) -> Result<(), SocketEnd> {
-        taken(&timeout(self.settings.write_timeout, self.stream.send(message)).await)
+        taken(timeout(self.settings.write_timeout, self.stream.send(message)).await.ok().as_ref())
     }
 
     async fn flush(&mut self) -> Result<(), SocketEnd> {
-        taken(&timeout(self.settings.write_timeout, self.stream.flush()).await)
+        taken(timeout(self.settings.write_timeout, self.stream.flush()).await.ok().as_ref())
     }
 
     /// Closes. What the client still sends is read, or closing would take our last words back.
@@ -284,11 +306,11 @@ async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
 }
 
-/// What became of something that was sent.
-fn taken(sent: &Result<Result<(), SocketError>, Elapsed>) -> Result<(), SocketEnd> {
+/// What became of something that was sent, if that is known in time.
+fn taken(sent: Option<&Result<(), SocketError>>) -> Result<(), SocketEnd> {
     match sent {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(SocketEnd::Lost("the connection broke")),
-        Err(_) => Err(SocketEnd::Lost("the client does not take what it is sent")),
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) => Err(SocketEnd::Lost("the connection broke")),
+        None => Err(SocketEnd::Lost("the client does not take what it is sent")),
     }
 }

@@ -1,18 +1,24 @@
 //! How long a connection may be silent: one time for the head of a request, another between requests.
 //!
-//! Knows: when bytes last moved on a connection, and whether a request is under way.
+//! Knows: which requests are under way on a connection, and how its client takes each answer.
 //! Never knows: what the bytes say, beyond which protocol they begin.
 //!
-//! While a request is under way nothing is limited here: bodies and answers have times of their own.
+//! While a request is under way nothing is limited here: finding an answer has a time of its own. From
+//! then on until its last byte has left, only the client's taking it counts as life: no PING, no
+//! SETTINGS, no window, and no progress of another answer on the same connection.
 
+use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
+
+use crate::http::write_progress::{WriteLimit, WriteProgress};
 
 /// How HTTP/2 begins. Its connections carry bytes between requests too: no head is waited for.
 const HTTP2_BEGINS: &[u8] = b"PRI";
@@ -24,6 +30,8 @@ pub(super) struct IdleLimits {
     pub(super) head: Duration,
     /// Before the first byte, and between an answer and the next request.
     pub(super) idle: Duration,
+    /// While an answer is being taken.
+    pub(super) write: WriteLimit,
 }
 
 /// What a connection does, and how long it may.
@@ -37,6 +45,9 @@ pub(super) struct IdleTimer {
 struct IdleState {
     /// Requests under way.
     requests: usize,
+    /// Answers that are being taken, by their numbers.
+    answers: BTreeMap<u64, WriteProgress>,
+    answer_next: u64,
     /// Since when it waits for what it waits for.
     since: Instant,
     /// Whether the head of a request has begun.
@@ -49,10 +60,23 @@ struct IdleState {
 #[derive(Debug)]
 pub(super) struct RequestGuard(Arc<IdleTimer>);
 
+/// An answer that is being taken, until its last byte has left.
+#[derive(Debug)]
+pub(super) struct AnswerGuard {
+    timer: Arc<IdleTimer>,
+    number: u64,
+}
+
 impl IdleTimer {
     pub(super) fn new(limits: IdleLimits) -> Arc<Self> {
-        let state =
-            IdleState { requests: 0, since: Instant::now(), is_in_head: false, is_http2: None };
+        let state = IdleState {
+            requests: 0,
+            answers: BTreeMap::new(),
+            answer_next: 0,
+            since: Instant::now(),
+            is_in_head: false,
+            is_http2: None,
+        };
         Arc::new(Self { limits, state: Mutex::new(state) })
     }
 
@@ -62,6 +86,15 @@ impl IdleTimer {
         state.requests = state.requests.saturating_add(1);
         state.is_in_head = false;
         RequestGuard(Arc::clone(self))
+    }
+
+    /// An answer has been found, and is to be taken.
+    pub(super) fn begin_answer(self: &Arc<Self>) -> AnswerGuard {
+        let mut state = self.state();
+        let number = state.answer_next;
+        state.answer_next = number.saturating_add(1);
+        state.answers.insert(number, WriteProgress::new(self.limits.write));
+        AnswerGuard { timer: Arc::clone(self), number }
     }
 
     /// Ends when the connection has been silent for too long. It is to be polled whenever the
@@ -84,9 +117,12 @@ impl IdleTimer {
         .await;
     }
 
-    /// When the time is over, if nothing moves until then. `None` while a request is under way.
+    /// When the time is over, if nothing moves until then. `None` while only requests are under way.
     fn lost_at(&self) -> Option<Instant> {
-        let state = self.state();
+        let mut state = self.state();
+        if !state.answers.is_empty() {
+            return state.answers.values_mut().filter_map(WriteProgress::deadline).min();
+        }
         let limit = if state.is_in_head { self.limits.head } else { self.limits.idle };
         // A time past the end of all clocks never comes.
         let far = Duration::from_hours(24 * 365);
@@ -99,14 +135,6 @@ impl IdleTimer {
         let is_http2 = *state.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2_BEGINS));
         if state.requests == 0 && !is_http2 && !state.is_in_head {
             state.is_in_head = true;
-            state.since = Instant::now();
-        }
-    }
-
-    /// An answer that is being taken is no silence, however long it takes.
-    fn has_written(&self) {
-        let mut state = self.state();
-        if !state.is_in_head {
             state.since = Instant::now();
         }
     }
@@ -124,16 +152,33 @@ impl Drop for RequestGuard {
     }
 }
 
-/// A stream that tells when its bytes move. What was read of it before comes first.
+impl AnswerGuard {
+    /// So many bytes of it were taken.
+    pub(super) fn advance(&self, count: usize) {
+        if let Some(progress) = self.timer.state().answers.get_mut(&self.number) {
+            progress.advance(count);
+        }
+    }
+}
+
+impl Drop for AnswerGuard {
+    fn drop(&mut self) {
+        let mut state = self.timer.state();
+        state.answers.remove(&self.number);
+        state.since = Instant::now();
+    }
+}
+
+/// A stream that tells what is read of it. What was read of it before comes first.
 #[derive(Debug)]
 pub(super) struct TimedStream<S> {
     stream: S,
-    unread: Vec<u8>,
+    unread: Bytes,
     timer: Arc<IdleTimer>,
 }
 
 impl<S> TimedStream<S> {
-    pub(super) fn new(stream: S, unread: Vec<u8>, timer: Arc<IdleTimer>) -> Self {
+    pub(super) fn new(stream: S, unread: Bytes, timer: Arc<IdleTimer>) -> Self {
         Self { stream, unread, timer }
     }
 }
@@ -149,8 +194,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
             Pin::new(&mut self.stream).poll_read(context, buffer)
         } else {
             let count = self.unread.len().min(buffer.remaining());
-            buffer.put_slice(self.unread.get(..count).unwrap_or_default());
-            self.unread.drain(..count);
+            buffer.put_slice(&self.unread.split_to(count));
             Poll::Ready(Ok(()))
         };
         if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
@@ -166,11 +210,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if matches!(polled, Poll::Ready(Ok(_))) {
-            self.timer.has_written();
-        }
-        polled
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(
@@ -192,11 +232,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         context: &mut Context<'_>,
         parts: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        if matches!(polled, Poll::Ready(Ok(_))) {
-            self.timer.has_written();
-        }
-        polled
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {

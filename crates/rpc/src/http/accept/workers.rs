@@ -3,6 +3,8 @@
 //! Knows: how many connections each thread has.
 //! Never knows: what is asked on a connection.
 //!
+//! One more thread has no connections: long bodies are worked on there.
+//!
 //! Waking another core costs more than most answers, so a connection never changes its thread. A new
 //! one comes to the thread that has the fewest.
 
@@ -19,6 +21,8 @@ use tokio::sync::oneshot;
 pub(super) struct Workers {
     first: Arc<Worker>,
     others: Vec<Arc<Worker>>,
+    /// It has no connections: what takes long is done here.
+    bulk: Arc<Worker>,
     /// Kept for what happens when they are dropped.
     _threads: Vec<WorkerThread>,
 }
@@ -46,14 +50,21 @@ pub(super) struct Seat {
 impl Workers {
     /// Starts so many threads.
     pub(super) fn start(count: NonZeroUsize) -> std::io::Result<Self> {
-        let (first, thread) = Worker::start()?;
+        let (first, thread) = Worker::start("serve")?;
         let (mut others, mut threads) = (Vec::new(), vec![thread]);
         for _ in 1..count.get() {
-            let (worker, thread) = Worker::start()?;
+            let (worker, thread) = Worker::start("serve")?;
             others.push(worker);
             threads.push(thread);
         }
-        Ok(Self { first, others, _threads: threads })
+        let (bulk, thread) = Worker::start("bulk")?;
+        threads.push(thread);
+        Ok(Self { first, others, bulk, _threads: threads })
+    }
+
+    /// The thread that serves no connection.
+    pub(super) fn bulk_thread(&self) -> Handle {
+        self.bulk.handle.clone()
     }
 
     /// A place on the thread that has the fewest connections.
@@ -91,11 +102,11 @@ impl Worker {
         Arc::new(Self { handle, connections: AtomicUsize::new(0) })
     }
 
-    fn start() -> std::io::Result<(Arc<Self>, WorkerThread)> {
+    fn start(name: &str) -> std::io::Result<(Arc<Self>, WorkerThread)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let worker = Self::new(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        let thread = thread::Builder::new().name("serve".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             // Nothing is ever sent: this ends when the sender goes.
             let _ = runtime.block_on(stopped);
         })?;

@@ -263,7 +263,7 @@ mod tests {
                 for begin in ["", "{\"id\":1,\"result\":", &"i".repeat(BEGIN_BYTES_MAX)] {
                     let reply = join(form, begin.as_bytes(), &packed, length, b"}").unwrap();
                     let expected = [begin.as_bytes(), &plain, b"}"].concat();
-                    let body = reply.into_bytes();
+                    let (body, _) = reply.into_bytes();
                     assert_eq!(unpacked(form, &body), expected, "{form:?} {length}");
                 }
             }
@@ -274,7 +274,7 @@ mod tests {
         let runs = vec![b'0'; 1_000_000];
         for form in [CacheForm::Gzip, CacheForm::Zstd] {
             let packed = pack_part(form, &runs).unwrap();
-            let body = join(form, b"", &packed, runs.len(), b"").unwrap().into_bytes();
+            let (body, _) = join(form, b"", &packed, runs.len(), b"").unwrap().into_bytes();
             assert_eq!(unpacked(form, &body), runs);
         }
     }

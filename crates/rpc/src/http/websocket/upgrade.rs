@@ -5,14 +5,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE};
 use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 use crate::http::headers;
-use crate::http::response::{HttpAnswer, refused};
+use crate::http::response::{HttpAnswer, HttpBody, refused};
 
 /// The version of RFC 6455.
 const VERSION: &str = "13";
@@ -45,7 +44,7 @@ pub(in crate::http) fn accept<B>(
     if !is_origin_allowed(request.headers(), origins) {
         return refused(StatusCode::FORBIDDEN, "origin not allowed");
     }
-    match create_response_with_body(request, Full::default) {
+    match create_response_with_body(request, HttpBody::default) {
         Ok(answer) => {
             *handover.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(on(request));
             answer

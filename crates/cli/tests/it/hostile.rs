@@ -1,0 +1,361 @@
+//! Clients that ask for much and take little, beside the server's budget.
+//!
+//! Nothing here measures time: bytes are those that the budget counts, turns those that it gave to
+//! others, and what is waited for is that nothing is under way any more.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rpc::ServiceSettings;
+use rpc::http::HttpSettings;
+use serde_json::{Value, json};
+
+use crate::harness::hosted::{Hosted, service};
+use crate::harness::http2::{DATA, HEADERS, Http2, PING, SETTINGS, frame};
+use crate::harness::socket::Socket;
+use crate::harness::stores::data_folder;
+use crate::limits::request;
+
+const MIB: usize = 1 << 20;
+/// Requests of one slice at the most.
+const SLICE_REQUESTS_MAX: u64 = 128;
+const ASKED: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
+
+fn hosted(settings: HttpSettings) -> Hosted {
+    let own = ServiceSettings { cache_bytes_max: 0, ..ServiceSettings::default() };
+    Hosted::start(service(&data_folder("sample"), own), settings)
+}
+
+/// A batch whose answer is some megabytes long: more than sockets take that nobody reads from.
+fn long_batch() -> String {
+    let call = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "eth_getBlockByNumber", "params": [20, true] });
+    Value::from((0..80).map(call).collect::<Vec<_>>()).to_string()
+}
+
+/// Bytes of its answer.
+fn long_bytes(hosted: &Hosted) -> usize {
+    let mut stream = hosted.connect();
+    stream.write_all(closing(&request(&long_batch())).as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer.len()
+}
+
+/// The same request, on a connection that ends with its answer.
+fn closing(request: &str) -> String {
+    request.replace("host: test", "host: test\r\nconnection: close")
+}
+
+/// The same request with a field that no other path than hyper's knows.
+fn through_hyper(request: &str) -> String {
+    request.replace("host: test", "host: test\r\norigin: http://a.example")
+}
+
+/// The status line of an answer that has begun.
+fn status(stream: &mut TcpStream) -> String {
+    let mut line = [0; 12];
+    stream.read_exact(&mut line).unwrap();
+    String::from_utf8(line.to_vec()).unwrap()
+}
+
+#[test]
+fn a_long_body_before_many_short_requests_is_read_once_and_others_have_their_turns() {
+    const COUNT: u64 = 52_000;
+    let hosted =
+        hosted(HttpSettings { threads: Some(1.try_into().unwrap()), ..HttpSettings::default() });
+    let long = format!("{ASKED}{}", " ".repeat(4 * MIB));
+    let all = [request(&long), request(ASKED).repeat(usize::try_from(COUNT).unwrap())].concat();
+    let mut stream = hosted.connect();
+    let mut writer = stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            writer.write_all(all.as_bytes()).unwrap();
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).unwrap();
+        let count = answers.matches("\"result\":\"0x3ff\"").count();
+        assert_eq!(count, usize::try_from(COUNT).unwrap() + 1);
+    });
+    let pauses = hosted.budget.pauses();
+    assert!(pauses >= COUNT / SLICE_REQUESTS_MAX, "{pauses} turns for others");
+    // The body, what its buffer grew from, and one read behind it.
+    let peak = hosted.budget.bytes_peak();
+    assert!((4 * MIB..9 * MIB).contains(&peak), "{peak}");
+    hosted.settle(&stream);
+}
+
+#[test]
+fn a_body_of_a_million_requests_is_worked_on_in_slices_packed_or_not() {
+    let body = format!("[{}{{}}]", "{},".repeat(1_600_000));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(body.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    assert!(packed.len() < 8192);
+    let head = |length: usize, more: &str| {
+        closing(&request(""))
+            .replace("content-length: 0", &format!("content-length: {length}{more}"))
+    };
+    let plain = [head(body.len(), "").as_bytes(), body.as_bytes()].concat();
+    let packed = [head(packed.len(), "\r\ncontent-encoding: gzip").as_bytes(), &packed].concat();
+    // The same without a field that sends it to hyper at once.
+    let direct = [request(&body), closing(&request(ASKED))].concat().into_bytes();
+    for asked in [plain, packed, direct] {
+        let hosted = hosted(HttpSettings::default());
+        let mut stream = hosted.connect();
+        stream.write_all(&asked).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(answer.matches("batch too large").count(), 1, "{answer}");
+        let (pauses, peak) = (hosted.budget.pauses(), hosted.budget.bytes_peak());
+        assert!(pauses >= 1_600_000 / SLICE_REQUESTS_MAX, "{pauses} turns for others");
+        // What a body becomes counts, not what came.
+        assert!((body.len()..4 * body.len()).contains(&peak), "{peak}");
+        hosted.settle(&stream);
+    }
+}
+
+#[test]
+fn answers_that_nobody_takes_stay_within_the_budget_and_more_are_told_to_come_again() {
+    let bytes = long_bytes(&hosted(HttpSettings::default()));
+    for shape in [request as fn(&str) -> String, |body| through_hyper(&request(body))] {
+        let bytes_under_way_max = bytes * 5 / 2;
+        let hosted = hosted(HttpSettings { bytes_under_way_max, ..HttpSettings::default() });
+        let mut refused = 0;
+        let mut streams = Vec::new();
+        for _ in 0..8 {
+            let mut stream = hosted.connect();
+            stream.write_all(shape(&long_batch()).as_bytes()).unwrap();
+            let found = status(&mut stream);
+            if found == "HTTP/1.1 503" {
+                refused += 1;
+                let mut rest = vec![0; 2048];
+                let count = stream.read(&mut rest).unwrap();
+                let rest = String::from_utf8_lossy(&rest[..count]);
+                assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
+            } else {
+                assert_eq!(found, "HTTP/1.1 200");
+            }
+            streams.push(stream);
+        }
+        // Two fit, and one more is always admitted. A buffer may be some bytes larger than its answer.
+        assert!((5..=6).contains(&refused), "{refused} of 8");
+        let peak = hosted.budget.bytes_peak();
+        assert!(peak <= bytes_under_way_max + 2 * bytes, "{peak} of {bytes_under_way_max}");
+        // Short answers take no room: they go on.
+        let mut beside = hosted.connect();
+        beside.write_all(request(ASKED).as_bytes()).unwrap();
+        assert_eq!(status(&mut beside), "HTTP/1.1 200");
+        drop(streams);
+        hosted.settle(&beside);
+        assert_eq!(long_bytes(&hosted) / 1024, bytes / 1024);
+    }
+}
+
+/// A number of kibibytes that the system tells of a process.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn kibibytes(process: u32, name: &str) -> usize {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_matches(|it: char| !it.is_ascii_digit()).parse().unwrap()
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn memory_stays_near_the_budget_and_goes_back_to_the_system() {
+    let served = crate::harness::stores::serve("sample", &["--bytes-under-way-max", "67108864"]);
+    served.post(ASKED);
+    let before = kibibytes(served.id(), "VmRSS:");
+    let long: Value = serde_json::from_str(&long_batch()).unwrap();
+    let long = long.as_array().unwrap();
+    for count in [80, 20, 80, 7, 80] {
+        let asked = request(&Value::from(&long[..count]).to_string());
+        let mut streams: Vec<TcpStream> =
+            (0..40).map(|_| TcpStream::connect(served.address()).unwrap()).collect();
+        for stream in &mut streams {
+            stream.write_all(asked.as_bytes()).unwrap();
+        }
+        for stream in &mut streams {
+            status(stream);
+        }
+    }
+    // The budget, one answer beyond it, two that are being made, and as much again for their growing.
+    let most = kibibytes(served.id(), "VmHWM:") - before;
+    assert!(most < 160 * 1024, "{most} KiB");
+    let begun = std::time::Instant::now();
+    loop {
+        let more = kibibytes(served.id(), "VmRSS:").saturating_sub(before);
+        if more < 24 * 1024 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "{more} KiB stay");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn bodies_that_there_is_no_room_for_are_refused_on_every_path() {
+    let settings = || HttpSettings { bytes_under_way_max: 4 * MIB, ..HttpSettings::default() };
+    let long = format!("{ASKED}{}", " ".repeat(3 * MIB));
+    for shape in [request as fn(&str) -> String, |body| through_hyper(&request(body))] {
+        let hosted = hosted(settings());
+        let mut stream = hosted.connect();
+        let asked = closing(&shape(&long));
+        // The server may have closed before all of it is sent.
+        let _ = stream.write_all(asked.as_bytes());
+        assert_eq!(status(&mut stream), "HTTP/1.1 503");
+        hosted.settle(&stream);
+        assert!(hosted.budget.bytes_peak() <= 2 * MIB, "{}", hosted.budget.bytes_peak());
+    }
+    let hosted = hosted(settings());
+    let mut socket = Socket::open(&hosted);
+    socket.send_text(&long);
+    assert_eq!(socket.closed(), (1013, "too many bytes under way".to_owned()));
+    hosted.settle(&socket);
+}
+
+#[test]
+fn over_a_websocket_an_answer_without_room_is_refused_by_its_ids() {
+    let bytes = long_bytes(&hosted(HttpSettings::default()));
+    let settings = HttpSettings { bytes_under_way_max: bytes / 2, ..HttpSettings::default() };
+    let hosted = hosted(settings);
+    // The one that is always admitted is held by somebody else.
+    let mut idle = hosted.connect();
+    idle.write_all(request(&long_batch()).as_bytes()).unwrap();
+    assert_eq!(status(&mut idle), "HTTP/1.1 200");
+    let mut socket = Socket::open(&hosted);
+    // Short enough not to be counted itself.
+    let short: Value = serde_json::from_str(&long_batch()).unwrap();
+    socket.send_text(&Value::from(&short.as_array().unwrap()[..30]).to_string());
+    let answer = socket.next();
+    let error = json!({ "code": -32000, "message": "too many bytes under way; try again" });
+    assert_eq!(answer.as_array().unwrap().len(), 30);
+    for (id, answer) in answer.as_array().unwrap().iter().enumerate() {
+        assert_eq!((&answer["id"], &answer["error"]), (&json!(id), &error));
+    }
+    assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ff");
+}
+
+#[test]
+fn a_client_that_takes_a_byte_now_and_then_is_closed_on_every_path() {
+    let settings =
+        || HttpSettings { write_timeout: Duration::from_millis(500), ..HttpSettings::default() };
+    for shape in [request as fn(&str) -> String, |body| through_hyper(&request(body))] {
+        let hosted = hosted(settings());
+        let mut stream = hosted.connect();
+        stream.write_all(shape(&long_batch()).as_bytes()).unwrap();
+        assert_eq!(status(&mut stream), "HTTP/1.1 200");
+        trickle(&hosted, &stream);
+    }
+    let hosted = hosted(settings());
+    let mut stream = hosted.connect();
+    let head = "GET / HTTP/1.1\r\nhost: test\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let batch = long_batch();
+    let length = u16::try_from(batch.len()).unwrap().to_be_bytes();
+    // A text frame, masked with zeros.
+    stream.write_all(&[&[0x81, 0xfe], &length[..], &[0; 4], batch.as_bytes()].concat()).unwrap();
+    assert_eq!(status(&mut stream), "HTTP/1.1 101");
+    while hosted.budget.bytes() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    trickle(&hosted, &stream);
+}
+
+/// Reads a byte at a time until the server has given up.
+fn trickle(hosted: &Hosted, stream: &TcpStream) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (is_over, mut reader) = (&is_over, stream.try_clone().unwrap());
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = reader.read(&mut [0; 1]);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        hosted.settle(stream);
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn http_2_streams_without_a_window_end_whatever_else_their_client_sends() {
+    let settings =
+        HttpSettings { write_timeout: Duration::from_secs(1), ..HttpSettings::default() };
+    let hosted = hosted(settings);
+    // No byte of any answer may be sent: the initial window is zero.
+    let mut http2 = Http2::open(&hosted, &[(4, 0)]);
+    let offered = http2.next_of(SETTINGS, 0).payload;
+    let pairs: Vec<(u16, u32)> = offered
+        .chunks(6)
+        .map(|pair| {
+            let id = u16::from_be_bytes([pair[0], pair[1]]);
+            (id, u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]))
+        })
+        .collect();
+    assert!(pairs.contains(&(3, 32)), "few streams: {pairs:?}");
+    assert!(pairs.contains(&(4, 64 * 1024)), "small windows: {pairs:?}");
+    assert!(pairs.contains(&(6, 16 * 1024)), "small heads: {pairs:?}");
+    let asked = long_batch();
+    for stream in [1, 3, 5, 7] {
+        http2.post(stream, asked.as_bytes());
+        http2.next_of(HEADERS, stream);
+    }
+    assert!(hosted.budget.bytes() > 4 * MIB, "{}", hosted.budget.bytes());
+    // It pings, is answered, and is closed nevertheless.
+    let mut pinging = http2.stream.try_clone().unwrap();
+    let pinged = std::thread::spawn(move || {
+        while pinging.write_all(&frame(PING, 0, 0, b"12345678")).is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let mut pongs = 0;
+    while let Some(frame) = http2.next() {
+        assert_ne!(frame.kind, DATA);
+        pongs += u32::from(frame.kind == PING && frame.flags == 1);
+    }
+    assert!(pongs > 0);
+    pinged.join().unwrap();
+    hosted.settle(&http2.stream);
+}
+
+#[test]
+fn pages_that_nobody_takes_count_as_answers_do() {
+    let hosted = hosted(HttpSettings::default());
+    let mut http2 = Http2::open(&hosted, &[(4, 0)]);
+    for stream in [1, 3, 5] {
+        http2.get(stream, "/openrpc.json", "test");
+        http2.next_of(HEADERS, stream);
+    }
+    let mut stream = hosted.connect();
+    let get = "GET /openrpc.json HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(get.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let bytes = page.split_once("\r\n\r\n").unwrap().1.len();
+    assert!(hosted.budget.bytes() >= 3 * bytes, "{} of {bytes}", hosted.budget.bytes());
+    drop(http2);
+    hosted.settle(&stream);
+}
+
+#[test]
+fn a_batch_that_only_computes_ends_with_its_time() {
+    let answer_timeout = Duration::from_millis(1);
+    let hosted = hosted(HttpSettings { answer_timeout, ..HttpSettings::default() });
+    for shape in [request as fn(&str) -> String, |body| through_hyper(&request(body))] {
+        let mut stream = hosted.connect();
+        stream.write_all(closing(&shape(&long_batch())).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let late = json!({ "code": -32002, "message": "request timed out" });
+        assert_eq!(body.as_array().unwrap().len(), 80);
+        assert_eq!(body[79]["error"], late, "{}", body[79]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Raw requests, replayed over both paths: whoever reads a request, it is answered alike.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+
+use rpc::ServiceSettings;
+use rpc::http::HttpSettings;
+
+use crate::harness::hosted::{Hosted, service};
+use crate::harness::http2::{DATA, HEADERS, Http2};
+use crate::harness::stores::data_folder;
+
+const POST: &str = "POST / HTTP/1.1\r\n";
+const USUAL: &str = "host: test\r\ncontent-type: application/json\r\n";
+const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
+
+/// What is sent, and the statuses that come back; then whether the server closes.
+struct Row {
+    name: &'static str,
+    raw: Vec<u8>,
+    statuses: &'static [u16],
+    is_closed: bool,
+}
+
+fn row(name: &'static str, raw: impl Into<Vec<u8>>, statuses: &'static [u16]) -> Row {
+    // What is malformed ends the connection; what is only refused does not.
+    let is_closed = statuses.last().is_some_and(|status| [400, 414, 431].contains(status));
+    Row { name, raw: raw.into(), statuses, is_closed }
+}
+
+fn valid() -> String {
+    format!("{POST}{USUAL}content-length: {}\r\n\r\n{BODY}", BODY.len())
+}
+
+fn rows() -> Vec<Row> {
+    let valid = valid();
+    let with = |more: &str| valid.replace("host: test\r\n", &format!("host: test\r\n{more}\r\n"));
+    let long = "y".repeat(70_000);
+    vec![
+        row("a request", valid.clone(), &[200]),
+        row("three together", valid.repeat(3), &[200, 200, 200]),
+        row("a request and half of the next", [&valid, POST, "host: te"].concat(), &[200]),
+        row("a request and half of a body", [&valid, &valid[..valid.len() - 9]].concat(), &[200]),
+        row(
+            "chunked",
+            with("transfer-encoding: chunked").replace(
+                &format!("content-length: {}\r\n\r\n{BODY}", BODY.len()),
+                &format!("\r\n{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()),
+            ),
+            &[200],
+        ),
+        row("a field without a colon", [&valid, POST, "host test\r\n\r\n"].concat(), &[200, 400]),
+        row("no such version", "POST / HTTP/3.7\r\nhost: test\r\n\r\n", &[400]),
+        row("a method of blanks", "   / HTTP/1.1\r\nhost: test\r\n\r\n", &[400]),
+        row("a control character in a name", with("x\u{1}: y"), &[400]),
+        row(
+            "a length that is none",
+            valid.replace("content-length: 5", "content-length: x"),
+            &[400],
+        ),
+        row("two lengths", with("content-length: 3"), &[400]),
+        row("a head that is too long", with(&format!("x: {long}")), &[431]),
+        row("too many fields", with(&"x: y\r\n".repeat(200)[..1198]), &[431]),
+        row("two hosts", with("host: test"), &[400]),
+        row("two hosts in any case", with("HOST: other"), &[400]),
+        row("another content type", valid.replace("application/json", "text/html"), &[415]),
+        row("a page that is not there", "GET /nowhere HTTP/1.1\r\nhost: test\r\n\r\n", &[404]),
+        row("another method", "PUT / HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n", &[405]),
+    ]
+}
+
+/// Reads one answer; its status, if it comes.
+fn read_answer(stream: &mut TcpStream) -> Option<u16> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(0) => return None,
+            // It was closed before it had read all that was sent.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            read => read.map(drop).unwrap(),
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |text| text.parse().unwrap())];
+    stream.read_exact(&mut body).unwrap();
+    Some(head[9..12].parse().unwrap())
+}
+
+#[test]
+fn both_paths_answer_raw_requests_alike() {
+    let hosted = Hosted::start(
+        service(&data_folder("gap"), ServiceSettings::default()),
+        HttpSettings::default(),
+    );
+    for is_hyper in [false, true] {
+        for Row { name, raw, statuses, is_closed } in rows() {
+            let mut stream = hosted.connect();
+            if is_hyper {
+                // From here on the connection is hyper's.
+                stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+                assert_eq!(read_answer(&mut stream), Some(200));
+            }
+            // The server may have closed before all of it is sent.
+            let _ = stream.write_all(&raw);
+            let found: Vec<u16> = statuses.iter().map_while(|_| read_answer(&mut stream)).collect();
+            assert_eq!(found, statuses, "{name}, through hyper: {is_hyper}");
+            if is_closed {
+                assert_eq!(read_answer(&mut stream), None, "{name}, through hyper: {is_hyper}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_authority_counts_as_a_host_over_http_2() {
+    let settings = HttpSettings { hosts: vec!["test".to_owned()], ..HttpSettings::default() };
+    let hosted = Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), settings);
+    let mut http2 = Http2::open(&hosted, &[]);
+    http2.get(1, "/healthz", "test:8545");
+    assert_eq!(http2.next_of(DATA, 1).payload, b"ok\n");
+    http2.get(3, "/healthz", "evil");
+    // 403 is not in the static table of heads; 200, which is 0x88, it is not.
+    assert_ne!(http2.next_of(HEADERS, 3).payload[0], 0x88);
+    let body = String::from_utf8(http2.next_of(DATA, 3).payload).unwrap();
+    assert!(body.contains("invalid host specified"), "{body}");
+    // A target that names a host counts over HTTP/1.1 too.
+    for (target, host, status) in [
+        ("http://test/healthz", "test", 200),
+        ("http://evil/healthz", "test", 403),
+        ("http://test/healthz", "evil", 403),
+    ] {
+        let mut stream = hosted.connect();
+        let raw = format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        stream.write_all(raw.as_bytes()).unwrap();
+        assert_eq!(read_answer(&mut stream), Some(status), "{target} {host}");
+        let raw = valid()
+            .replace("POST /", &format!("POST {target}"))
+            .replace("host: test", &format!("host: {host}"));
+        let mut stream = hosted.connect();
+        stream.write_all(raw.as_bytes()).unwrap();
+        assert_eq!(read_answer(&mut stream), Some(status), "POST {target} {host}");
+    }
+}

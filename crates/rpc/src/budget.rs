@@ -1,0 +1,266 @@
+//! The server's budget: bytes under way and slices of work, over all connections and protocols.
+//!
+//! Knows: how many bytes of request bodies, decompressed bodies and answers are in memory, how many
+//! there may be, and after how much work a connection lets others in.
+//! Never knows: what the bytes are, or who is told that there is no room.
+//!
+//! Buffers of up to [`spare::BYTES`] are not counted: they belong to what every connection costs,
+//! and counting them would make the threads share a counter for every request. Everything larger is
+//! leased before it is kept, and the lease lives exactly as long as the memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::spare;
+
+/// Work after which others have their turn: bytes read and written, and [`REQUEST_COST`] for each
+/// request. A fraction of a millisecond.
+const SLICE_COST: usize = 256 * 1024;
+/// What a request costs beside its bytes: 128 of the shortest are one slice.
+const REQUEST_COST: usize = 2048;
+
+/// Bytes under way, and how many there may be. The server has one, shared by all its connections.
+///
+/// Answers are admitted up to [`Self::bytes_max`], and one at a time beyond it, so that the largest
+/// answer is never refused for ever. Request bodies are admitted up to half of it: clients that send
+/// much cannot keep those from their answers that ask for little. So memory is bounded by
+/// `bytes_max`, one largest answer, and what each thread has just made and not yet counted.
+#[derive(Debug)]
+pub struct Budget {
+    bytes_max: usize,
+    bytes: AtomicUsize,
+    bytes_peak: AtomicUsize,
+    /// Since it was last asked for.
+    bytes_peak_recent: AtomicUsize,
+    /// One answer is admitted beyond the limit.
+    is_overdrawn: AtomicBool,
+    pauses: AtomicU64,
+}
+
+/// There is no room for more bytes under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfBudget;
+
+/// What leased bytes are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeasedFor {
+    /// A request's body, as it came or decompressed.
+    Body,
+    /// An answer, being made or being taken.
+    Answer,
+}
+
+/// Bytes that are counted until this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct ByteLease {
+    /// Where they are counted; `None` while they are too few to be.
+    budget: Option<Arc<Budget>>,
+    bytes: usize,
+    is_overdraft: bool,
+}
+
+/// Work since others had their turn.
+#[derive(Debug, Default)]
+pub(crate) struct WorkSlice {
+    cost: usize,
+}
+
+impl Budget {
+    /// Room for so many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_max,
+            bytes: AtomicUsize::new(0),
+            bytes_peak: AtomicUsize::new(0),
+            bytes_peak_recent: AtomicUsize::new(0),
+            is_overdrawn: AtomicBool::new(false),
+            pauses: AtomicU64::new(0),
+        })
+    }
+
+    /// No limit, for those who answer only themselves.
+    pub(crate) fn unbounded() -> Arc<Self> {
+        Self::new(usize::MAX)
+    }
+
+    /// How many bytes there may be.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most that there have been.
+    #[must_use]
+    pub fn bytes_peak(&self) -> usize {
+        self.bytes_peak.load(Ordering::Relaxed)
+    }
+
+    /// The most that there have been since this was last asked.
+    pub fn take_peak(&self) -> usize {
+        self.bytes_peak_recent.swap(self.bytes(), Ordering::Relaxed)
+    }
+
+    /// How often work was interrupted to let others in.
+    #[must_use]
+    pub fn pauses(&self) -> u64 {
+        self.pauses.load(Ordering::Relaxed)
+    }
+
+    /// Adds to what is counted; tells whether that overdraws it.
+    fn add(&self, count: usize, purpose: LeasedFor) -> Result<bool, OutOfBudget> {
+        let bytes_max = match purpose {
+            LeasedFor::Body => self.bytes_max / 2,
+            LeasedFor::Answer => self.bytes_max,
+        };
+        let fitting = |bytes: usize| bytes.checked_add(count).filter(|sum| *sum <= bytes_max);
+        let order = Ordering::Relaxed;
+        if let Ok(before) = self.bytes.fetch_update(order, order, fitting) {
+            self.note_peak(before.saturating_add(count));
+            return Ok(false);
+        }
+        if purpose == LeasedFor::Body || self.is_overdrawn.swap(true, Ordering::Relaxed) {
+            return Err(OutOfBudget);
+        }
+        self.overdraw(count);
+        Ok(true)
+    }
+
+    fn overdraw(&self, count: usize) {
+        let before = self.bytes.fetch_add(count, Ordering::Relaxed);
+        self.note_peak(before.saturating_add(count));
+    }
+
+    fn note_peak(&self, bytes: usize) {
+        self.bytes_peak.fetch_max(bytes, Ordering::Relaxed);
+        self.bytes_peak_recent.fetch_max(bytes, Ordering::Relaxed);
+    }
+}
+
+impl ByteLease {
+    /// A lease of so many bytes.
+    pub(crate) fn of(
+        budget: &Arc<Budget>,
+        bytes: usize,
+        purpose: LeasedFor,
+    ) -> Result<Self, OutOfBudget> {
+        let mut lease = Self::default();
+        lease.resize(budget, bytes, purpose)?;
+        Ok(lease)
+    }
+
+    /// Whether it counts anything.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.bytes > 0
+    }
+
+    /// Makes it a lease of so many bytes. One that cannot grow stays as it is.
+    pub(crate) fn resize(
+        &mut self,
+        budget: &Arc<Budget>,
+        bytes: usize,
+        purpose: LeasedFor,
+    ) -> Result<(), OutOfBudget> {
+        let bytes = if bytes <= spare::BYTES { 0 } else { bytes };
+        if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
+            if self.is_overdraft {
+                budget.overdraw(more);
+            } else {
+                self.is_overdraft = budget.add(more, purpose)?;
+            }
+            self.budget.get_or_insert_with(|| Arc::clone(budget));
+        } else if let Some(budget) = &self.budget {
+            budget.bytes.fetch_sub(self.bytes.saturating_sub(bytes), Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for ByteLease {
+    fn drop(&mut self) {
+        let Some(budget) = &self.budget else { return };
+        budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.is_overdraft {
+            budget.is_overdrawn.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl WorkSlice {
+    /// Counts a request with so many bytes, read or written, and lets others in after enough of them.
+    pub(crate) async fn count(&mut self, budget: &Budget, bytes: usize) {
+        self.cost = self.cost.saturating_add(bytes).saturating_add(REQUEST_COST);
+        if self.cost >= SLICE_COST {
+            self.begin();
+            budget.pauses.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Others have had their turn.
+    pub(crate) fn begin(&mut self) {
+        self.cost = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    fn lease(budget: &Arc<Budget>, bytes: usize) -> Result<ByteLease, OutOfBudget> {
+        ByteLease::of(budget, bytes, LeasedFor::Answer)
+    }
+
+    #[test]
+    fn answers_fill_the_budget_and_one_is_admitted_beyond_it() {
+        let budget = Budget::new(100 * KIB);
+        let first = lease(&budget, 60 * KIB).unwrap();
+        // Larger than all there is: the one beyond the limit, and it may grow.
+        let mut largest = lease(&budget, 1000 * KIB).unwrap();
+        largest.resize(&budget, 2000 * KIB, LeasedFor::Answer).unwrap();
+        assert_eq!(lease(&budget, 50 * KIB).unwrap_err(), OutOfBudget);
+        assert_eq!(budget.bytes(), 2060 * KIB);
+        drop(largest);
+        assert_eq!(budget.bytes(), 60 * KIB);
+        let fitting = lease(&budget, 40 * KIB).unwrap();
+        let again = lease(&budget, 50 * KIB).unwrap();
+        drop((first, fitting, again));
+        assert_eq!((budget.bytes(), budget.bytes_peak()), (0, 2060 * KIB));
+    }
+
+    #[test]
+    fn bodies_leave_half_of_it_to_answers() {
+        let budget = Budget::new(100 * KIB);
+        let body = |bytes| ByteLease::of(&budget, bytes, LeasedFor::Body);
+        let mut first = body(30 * KIB).unwrap();
+        assert_eq!(body(21 * KIB).unwrap_err(), OutOfBudget);
+        assert_eq!(first.resize(&budget, 51 * KIB, LeasedFor::Body), Err(OutOfBudget));
+        assert_eq!(budget.bytes(), 30 * KIB);
+        first.resize(&budget, 10 * KIB, LeasedFor::Body).unwrap();
+        assert_eq!(budget.bytes(), 10 * KIB);
+        let answer = lease(&budget, 90 * KIB).unwrap();
+        assert_eq!(budget.bytes(), 100 * KIB);
+        drop((first, answer));
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn what_every_connection_has_is_not_counted() {
+        let budget = Budget::new(0);
+        let mut small = lease(&budget, spare::BYTES).unwrap();
+        assert_eq!(budget.bytes(), 0);
+        small.resize(&budget, spare::BYTES + 1, LeasedFor::Answer).unwrap();
+        assert_eq!(budget.bytes(), spare::BYTES + 1);
+        small.resize(&budget, spare::BYTES, LeasedFor::Answer).unwrap();
+        assert_eq!(budget.bytes(), 0);
+    }
+}

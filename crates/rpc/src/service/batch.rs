@@ -1,0 +1,90 @@
+//! The answer to a batch while it is made: its bytes are counted and its work is sliced.
+//!
+//! Knows: how a batch is refused as a whole, for its length or because there is no room for its
+//! answer.
+//! Never knows: how a call is answered.
+
+use std::sync::Arc;
+
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget, WorkSlice};
+use crate::envelope::{Batch, Id, Item};
+use crate::refusal::Refusal;
+use crate::reply::{Reply, give_back_room, overload_refusal, put_refusal};
+use crate::spare;
+
+/// The answers of a batch, as far as they are made.
+#[derive(Debug)]
+pub(super) struct BatchAnswer<'a> {
+    pub(super) out: Vec<u8>,
+    pub(super) lease: ByteLease,
+    budget: &'a Arc<Budget>,
+    slice: WorkSlice,
+}
+
+impl<'a> BatchAnswer<'a> {
+    pub(super) fn new(out: Vec<u8>, budget: &'a Arc<Budget>) -> Self {
+        Self { out, lease: ByteLease::default(), budget, slice: WorkSlice::default() }
+    }
+
+    /// Ends the answer to one request, which began there: its bytes are counted, and others may have
+    /// their turn.
+    pub(super) async fn end_item(&mut self, begin: usize) -> Result<(), OutOfBudget> {
+        self.lease.resize(self.budget, self.out.capacity(), LeasedFor::Answer)?;
+        self.slice.count(self.budget, self.out.len().saturating_sub(begin)).await;
+        Ok(())
+    }
+
+    /// Ends the list; nothing if nothing is in it.
+    pub(super) fn end(mut self) -> Result<Option<Self>, OutOfBudget> {
+        self.out.push(b']');
+        give_back_room(&mut self.out);
+        self.lease.resize(self.budget, self.out.capacity(), LeasedFor::Answer)?;
+        Ok((self.out.len() > 2).then_some(self))
+    }
+}
+
+/// Refuses a batch: every call by its id, so that whoever waits for it is told. What is no call is
+/// passed over, or a body of nothing but commas and digits would get an answer forty times its size;
+/// if there is nothing else, one refusal stands for all.
+pub(super) async fn put_batch_refused<'a>(
+    mut answer: BatchAnswer<'a>,
+    batch: Batch<'_>,
+    refusal: &Refusal,
+) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
+    let mut is_invalid = false;
+    answer.out.push(b'[');
+    for item in batch.items() {
+        let before = answer.out.len();
+        match item {
+            Item::Call(call) => {
+                if before > 1 {
+                    answer.out.push(b',');
+                }
+                put_refusal(&mut answer.out, call.id, refusal);
+            }
+            Item::Invalid(..) => is_invalid = true,
+            Item::Notification => {}
+        }
+        answer.end_item(before).await?;
+    }
+    if answer.out.len() == 1 && is_invalid {
+        put_refusal(&mut answer.out, Id::NULL, refusal);
+    }
+    answer.end()
+}
+
+/// What a call is told whose answer there is no room for.
+pub(super) fn overloaded(id: Id<'_>) -> Reply {
+    let mut out = spare::take();
+    put_refusal(&mut out, id, &overload_refusal());
+    Reply::overloaded(out, ByteLease::default())
+}
+
+/// The same for a batch: every call by its id, if there is room at least for that.
+pub(super) async fn overloaded_batch(budget: &Arc<Budget>, batch: Batch<'_>) -> Reply {
+    let answer = BatchAnswer::new(spare::take(), budget);
+    match put_batch_refused(answer, batch, &overload_refusal()).await {
+        Ok(Some(answer)) => Reply::overloaded(answer.out, answer.lease),
+        Ok(None) | Err(OutOfBudget) => overloaded(Id::NULL),
+    }
+}
