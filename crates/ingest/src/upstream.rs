@@ -35,7 +35,7 @@ pub use address::{AddressError, UpstreamUrl};
 pub use ask_limits::AskLimits;
 pub use client::Upstream;
 pub use endpoint::Endpoint;
-pub use error::{AskError, FetchError};
+pub use error::{AbsentPart, AskError, FetchError};
 pub use fetch::{BlockTag, Fetched, HeaderClaim};
 pub use identity::{Identity, IdentityDifference};
 pub use rebuild::RebuildFault;

@@ -3,6 +3,7 @@
 //! Knows: which failures pass, which mean that a node is asked too much, which are its last word.
 //! Never knows: which node it was; whoever asked does.
 
+use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -148,11 +149,13 @@ pub enum FetchError {
     /// It did not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// It says that there is no such block.
-    #[error("block {number} is not there")]
+    /// It says that there is no such block, or that it lacks a part of it.
+    #[error("block {number}{part}")]
     NotThere {
         /// Which block.
         number: u64,
+        /// What of it.
+        part: AbsentPart,
     },
     /// It has another block in that place than the one that is looked for.
     #[error("block {number} is of another branch")]
@@ -198,6 +201,33 @@ pub enum FetchError {
         /// What is not known.
         reason: String,
     },
+}
+
+/// What a node does not have of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbsentPart {
+    /// The block itself.
+    Block,
+    /// Its receipts, though the block is there: the node may have pruned them, or not made them yet.
+    Receipts,
+    /// Its ommers, though the block is there.
+    Ommers,
+    /// The method that gives ommers: no waiting helps.
+    OmmerMethod,
+}
+
+impl fmt::Display for AbsentPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Block => " is not there",
+            Self::Receipts => " is there, and its receipts are not: the node answers null for them",
+            Self::Ommers => " is there, and its ommers are not: the node answers null for them",
+            Self::OmmerMethod => {
+                " has ommers, and the node does not offer eth_getUncleByBlockHashAndIndex: take such \
+                 blocks from archives or from another node"
+            }
+        })
+    }
 }
 
 impl FetchError {

@@ -17,7 +17,7 @@ use tracing::info;
 use super::answers::{Answer, NodeCall};
 use super::client::{ByteBudget, Upstream};
 use super::connections::identity_calls;
-use super::error::{AskError, FetchError};
+use super::error::{AbsentPart, AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_hash};
 use super::identity::Identity;
@@ -236,7 +236,8 @@ impl Upstream {
         let mut there = Vec::with_capacity(wanted.len());
         for (which, block) in wanted.iter().zip(blocks) {
             let number = which.number();
-            there.push((*which, block?.ok_or(FetchError::NotThere { number })?));
+            let absent = FetchError::NotThere { number, part: AbsentPart::Block };
+            there.push((*which, block?.ok_or(absent)?));
         }
         let headers = self.fetch_headers(&there).await?;
         let mut receipts = receipts.into_iter();
@@ -262,7 +263,9 @@ impl Upstream {
     ) -> Result<(Vec<Bytes>, bool), FetchError> {
         match listed {
             Some(Ok(Some(list))) => return Ok((vec![list], true)),
-            Some(Ok(None)) => return Err(FetchError::NotThere { number }),
+            Some(Ok(None)) => {
+                return Err(FetchError::NotThere { number, part: AbsentPart::Receipts });
+            }
             Some(Err(error)) if !error.is_unknown_method() => return Err(error.into()),
             Some(Err(error)) => {
                 info!(upstream = self.name(), %error, "receipts are asked one by one");
@@ -279,7 +282,8 @@ impl Upstream {
         let mut receipts = Vec::with_capacity(calls.len());
         for calls in calls.chunks(RECEIPTS_PER_MESSAGE) {
             for answer in self.ask_within(calls, budget).await? {
-                receipts.push(answer?.ok_or(FetchError::NotThere { number })?);
+                let absent = FetchError::NotThere { number, part: AbsentPart::Receipts };
+                receipts.push(answer?.ok_or(absent)?);
             }
         }
         Ok((receipts, false))
@@ -306,7 +310,14 @@ impl Upstream {
         let calls: Vec<NodeCall> = (0..header.uncles.len()).map(call).collect();
         let mut ommers = Vec::with_capacity(calls.len());
         for answer in self.ask_within(&calls, budget).await? {
-            ommers.push(answer?.ok_or(FetchError::NotThere { number })?);
+            let absent = |part| FetchError::NotThere { number, part };
+            let ommer = match answer {
+                Err(error) if error.is_unknown_method() => {
+                    return Err(absent(AbsentPart::OmmerMethod));
+                }
+                answer => answer?.ok_or_else(|| absent(AbsentPart::Ommers))?,
+            };
+            ommers.push(ommer);
         }
         Ok(ommers)
     }

@@ -350,7 +350,7 @@ impl Upstreams {
         let Some(member) = self.members.get(member_index) else { return };
         let said = format!("{}: {error}", member.upstream.name());
         let is_of_blocks = subject == QuestionSubject::Blocks;
-        if let FetchError::NotThere { number } | FetchError::Elsewhere { number } = error {
+        if let FetchError::NotThere { number, .. } | FetchError::Elsewhere { number } = error {
             refusals.missing.get_or_insert((*number, Vec::new())).1.push(said);
             refusals.may_come = true;
         } else if let FetchError::UnknownFork { number, .. } = error {

@@ -14,7 +14,7 @@ use ingest::follow::{FollowSettings, Follower, StatusBoard};
 use ingest::pool::threads_default;
 use ingest::upstream::{Upstreams, UpstreamsError};
 use rpc::Service;
-use store::head::{HeadLimits, Recovery};
+use store::head::{CutKind, HeadLimits, Recovery};
 use store::{Store, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -305,7 +305,11 @@ impl Learning {
 /// What a head lost since it was last open.
 fn tell(recovery: &Recovery) {
     for cut in &recovery.cuts {
-        info!(%cut, "the head's log");
+        if cut.kind == CutKind::TornTail {
+            info!(%cut, "the head's log ends with a write that a crash interrupted");
+        } else {
+            warn!(%cut, "the head's log is damaged: what is proven of it is taken");
+        }
     }
     for refused in &recovery.refused {
         warn!(hash = %refused.hash, reason = refused.reason, "a block of the head is not true");

@@ -35,6 +35,10 @@ pub(crate) enum Fault {
     NoPostState,
     /// The block lists far too many ommers.
     ManyOmmers,
+    /// There is no method for ommers.
+    NoOmmerMethod,
+    /// Receipts are null, as of a node that has pruned them.
+    NoReceipts,
     /// Headers have no hash.
     NoHash,
     /// The tip has this number, by its header.

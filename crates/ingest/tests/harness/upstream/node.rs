@@ -273,6 +273,14 @@ impl State {
             let error = json!({"code": -32000, "message": "not available"});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
         }
+        let is_of_ommer = call["method"] == "eth_getUncleByBlockHashAndIndex";
+        if fault == Some(Fault::NoOmmerMethod) && is_of_ommer {
+            let error = json!({"code": -32601, "message": "the method does not exist"});
+            return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});
+        }
+        if fault == Some(Fault::NoReceipts) && call["method"] == "eth_getBlockReceipts" {
+            return json!({"jsonrpc": "2.0", "id": call["id"], "result": null});
+        }
         if let Some((code, message)) = fault.and_then(|fault| fault.refusal_of(&params[0])) {
             let error = json!({"code": code, "message": message});
             return json!({"jsonrpc": "2.0", "id": call["id"], "error": error});

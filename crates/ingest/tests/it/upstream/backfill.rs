@@ -311,6 +311,30 @@ fn a_node_without_post_state_roots_is_asked_for_all_other_blocks() {
     assert_eq!(asked(&lacking), before + 1);
 }
 
+/// Seen: without a method for ommers a backfill was tried again for ever, and receipts that are null
+/// were told as a block that is not there.
+#[test]
+fn what_a_node_lacks_of_a_block_is_told_at_once() {
+    let (runtime, chain) = (runtime(), chain(60));
+    for (fault, said) in [
+        (Fault::NoOmmerMethod, "the node does not offer eth_getUncleByBlockHashAndIndex"),
+        (Fault::NoReceipts, "is there, and its receipts are not"),
+    ] {
+        let node = Node::start(runtime.handle(), chain.clone());
+        node.spoil(move |_| Some(fault));
+        let nodes = upstreams(vec![node.url()], 1);
+        let data = DataFolder::new(&sample_spec());
+        let refused = fill(&runtime, &data, &nodes, (0, 59), false).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+        assert_eq!(nodes.statuses()[0].lie_count, 0);
+        // Another node has it.
+        let whole = Node::start(runtime.handle(), chain.clone());
+        let nodes = upstreams(vec![node.url(), whole.url()], 1);
+        fill(&runtime, &data, &nodes, (0, 59), false).unwrap();
+        data.check_holds(&verified(&chain, 0..60));
+    }
+}
+
 /// Seen: a node could make us ask for any number of ommers.
 #[test]
 fn a_block_that_lists_more_ommers_than_a_block_has_is_a_lie() {
