@@ -11,7 +11,11 @@ use crate::harness::served::Served;
 use crate::harness::stores;
 
 fn document() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+    read("api.md")
+}
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     fs::read_to_string(path).unwrap()
 }
 
@@ -66,10 +70,18 @@ fn every_example_of_the_api_document_is_answered_as_it_says() {
 }
 
 #[test]
-fn every_golden_file_and_test_that_the_api_document_names_is_there() {
+fn every_golden_file_and_test_that_a_document_names_is_there() {
+    for (document, count_min) in [("api.md", 100), ("security.md", 30)] {
+        let count = check_names(document);
+        assert!(count > count_min, "docs/{document}: {count} names");
+    }
+}
+
+/// Looks for every golden file and test that a document names, and counts them.
+fn check_names(document: &str) -> u32 {
     let names = golden::names();
     let mut count = 0;
-    for (line, number) in document().lines().zip(1..) {
+    for (line, number) in read(document).lines().zip(1..) {
         for code in line.split('`').skip(1).step_by(2) {
             let is_there = match code.split_once(':') {
                 Some(("golden", name)) if name.contains('/') => {
@@ -80,11 +92,11 @@ fn every_golden_file_and_test_that_the_api_document_names_is_there() {
             };
             // The first lines say what such names look like.
             let is_there = is_there || ["golden:area/name", "test:path::name"].contains(&code);
-            assert!(is_there, "docs/api.md:{number}: there is no {code}");
+            assert!(is_there, "docs/{document}:{number}: there is no {code}");
             count += 1;
         }
     }
-    assert!(count > 100, "{count} names");
+    count
 }
 
 /// Whatever is left open elsewhere has its heading here.
