@@ -329,8 +329,8 @@ impl FolderFacts {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let first_hash = match block_on(view.read_hash(&mut reader, BlockNumber(0))) {
             // Whoever needs the blocks of a segment that is gone or cut tells so.
-            Err(StoreError::Disk(error)) if error.is_missing() => None,
-            Err(StoreError::NotListed { .. }) => None,
+            Err(StoreError::Disk(error)) if error.is_missing() || error.is_of_content() => None,
+            Err(StoreError::NotListed { .. } | StoreError::Segment { .. }) => None,
             found => found?,
         };
         let is_empty = view.coverage().is_empty() && !store.has_head_log()?;

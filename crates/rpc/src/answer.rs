@@ -219,9 +219,12 @@ impl Context<'_> {
         if self.node.is_some() && horizon.may_be_elsewhere() {
             return Err(CallFailure::AskNode);
         }
-        Ok(match horizon.unknown_hash(self.unknown_hash) {
-            Absence::Absent => RequestedBlock::Absent,
-            Absence::NotHeld => {
+        let absence = horizon.unknown_hash(self.unknown_hash);
+        // What is listed and cannot be read is not denied, whoever polls for what is not mined.
+        let may_be_missing = !self.view.missing().is_empty();
+        Ok(match absence {
+            Absence::Absent if !may_be_missing => RequestedBlock::Absent,
+            Absence::Absent | Absence::NotHeld => {
                 RequestedBlock::Refused(Refusal::HashNotHeld { held: held.to_vec() })
             }
         })

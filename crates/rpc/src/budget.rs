@@ -29,6 +29,8 @@ const REQUEST_COST: usize = 2048;
 pub struct Budget {
     bytes_max: usize,
     bytes: AtomicUsize,
+    /// Those of request bodies among them.
+    body_bytes: AtomicUsize,
     bytes_peak: AtomicUsize,
     /// Since it was last asked for.
     bytes_peak_recent: AtomicUsize,
@@ -57,6 +59,8 @@ pub(crate) struct ByteLease {
     budget: Option<Arc<Budget>>,
     bytes: usize,
     is_overdraft: bool,
+    /// They are counted as bodies too.
+    is_body: bool,
 }
 
 /// Work since others had their turn.
@@ -72,6 +76,7 @@ impl Budget {
         Arc::new(Self {
             bytes_max,
             bytes: AtomicUsize::new(0),
+            body_bytes: AtomicUsize::new(0),
             bytes_peak: AtomicUsize::new(0),
             bytes_peak_recent: AtomicUsize::new(0),
             is_overdrawn: AtomicBool::new(false),
@@ -115,17 +120,24 @@ impl Budget {
 
     /// Adds to what is counted; tells whether that overdraws it.
     fn add(&self, count: usize, purpose: LeasedFor) -> Result<bool, OutOfBudget> {
-        let bytes_max = match purpose {
-            LeasedFor::Body => self.bytes_max / 2,
-            LeasedFor::Answer => self.bytes_max,
-        };
-        let fitting = |bytes: usize| bytes.checked_add(count).filter(|sum| *sum <= bytes_max);
         let order = Ordering::Relaxed;
-        if let Ok(before) = self.bytes.fetch_update(order, order, fitting) {
+        let fitting = |bytes_max: usize| {
+            move |bytes: usize| bytes.checked_add(count).filter(|sum| *sum <= bytes_max)
+        };
+        let is_body = purpose == LeasedFor::Body;
+        let half = self.bytes_max / 2;
+        if is_body && self.body_bytes.fetch_update(order, order, fitting(half)).is_err() {
+            return Err(OutOfBudget);
+        }
+        if let Ok(before) = self.bytes.fetch_update(order, order, fitting(self.bytes_max)) {
             self.note_peak(before.saturating_add(count));
             return Ok(false);
         }
-        if purpose == LeasedFor::Body || self.is_overdrawn.swap(true, Ordering::Relaxed) {
+        if is_body {
+            self.body_bytes.fetch_sub(count, order);
+            return Err(OutOfBudget);
+        }
+        if self.is_overdrawn.swap(true, order) {
             return Err(OutOfBudget);
         }
         self.overdraw(count);
@@ -135,6 +147,14 @@ impl Budget {
     fn overdraw(&self, count: usize) {
         let before = self.bytes.fetch_add(count, Ordering::Relaxed);
         self.note_peak(before.saturating_add(count));
+    }
+
+    /// Takes off what was counted.
+    fn give_back(&self, count: usize, is_body: bool) -> usize {
+        if is_body {
+            self.body_bytes.fetch_sub(count, Ordering::Relaxed);
+        }
+        self.bytes.fetch_sub(count, Ordering::Relaxed).saturating_sub(count)
     }
 
     fn note_peak(&self, bytes: usize) {
@@ -173,10 +193,16 @@ impl ByteLease {
                 budget.overdraw(more);
             } else {
                 self.is_overdraft = budget.add(more, purpose)?;
+                self.is_body = purpose == LeasedFor::Body;
             }
             self.budget.get_or_insert_with(|| Arc::clone(budget));
         } else if let Some(budget) = &self.budget {
-            budget.bytes.fetch_sub(self.bytes.saturating_sub(bytes), Ordering::Relaxed);
+            let left = budget.give_back(self.bytes.saturating_sub(bytes), self.is_body);
+            // An answer that was too long only while it grew leaves its place to the next one.
+            if self.is_overdraft && left <= budget.bytes_max {
+                self.is_overdraft = false;
+                budget.is_overdrawn.store(false, Ordering::Relaxed);
+            }
         }
         self.bytes = bytes;
         Ok(())
@@ -186,7 +212,7 @@ impl ByteLease {
 impl Drop for ByteLease {
     fn drop(&mut self) {
         let Some(budget) = &self.budget else { return };
-        budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        budget.give_back(self.bytes, self.is_body);
         if self.is_overdraft {
             budget.is_overdrawn.store(false, Ordering::Relaxed);
         }
@@ -250,6 +276,25 @@ mod tests {
         let answer = lease(&budget, 90 * KIB).unwrap();
         assert_eq!(budget.bytes(), 100 * KIB);
         drop((first, answer));
+        assert_eq!(budget.bytes(), 0);
+        // And answers leave it to bodies.
+        let answer = lease(&budget, 60 * KIB).unwrap();
+        let first = body(40 * KIB).unwrap();
+        assert_eq!(body(10 * KIB).unwrap_err(), OutOfBudget);
+        drop((first, answer));
+        let first = body(50 * KIB).unwrap();
+        assert_eq!(body(10 * KIB).unwrap_err(), OutOfBudget);
+        drop(first);
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn an_answer_that_was_too_long_while_it_grew_gives_its_place_back() {
+        let budget = Budget::new(100 * KIB);
+        let mut grown = lease(&budget, 150 * KIB).unwrap();
+        grown.resize(&budget, 80 * KIB, LeasedFor::Answer).unwrap();
+        let next = lease(&budget, 50 * KIB).unwrap();
+        drop((grown, next));
         assert_eq!(budget.bytes(), 0);
     }
 

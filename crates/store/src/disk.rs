@@ -282,6 +282,18 @@ impl DiskError {
         errno.is_some_and(|errno| errno == Errno::MFILE || errno == Errno::NFILE)
     }
 
+    /// Whether the bytes of the file are at fault, not the disk.
+    #[must_use]
+    pub fn is_of_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Range { .. }
+                | Self::Shrunk { .. }
+                | Self::TooLarge { .. }
+                | Self::NotAFile { .. }
+        )
+    }
+
     /// Whether the disk is full.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -155,7 +155,7 @@ impl Repair {
                     let candidate = FoundSegment { entry, is_proven: false };
                     repair.candidates.insert(name.clone(), candidate);
                 }
-                Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
+                Err(StoreError::Disk(error)) if !error.is_of_content() => return Err(error.into()),
                 // What a name says and its footer denies was never held.
                 Err(error @ StoreError::Differs { .. }) => {
                     let (file_name, reason) = (name.clone(), error.to_string());
@@ -246,7 +246,7 @@ impl Repair {
                 Ok(())
             }
             // A disk that fails says nothing of the file.
-            Err(StoreError::Disk(error)) if !is_of_content(&error) => Err(error.into()),
+            Err(StoreError::Disk(error)) if !error.is_of_content() => Err(error.into()),
             Err(error) => {
                 self.candidates.remove(name);
                 self.leave_out(name, &error, false);
@@ -355,7 +355,7 @@ impl Repair {
             let Some(shared) = overlap(held.range, entry.range) else { continue };
             let number = BlockNumber(shared.last());
             let found = match block_on(own.read_hash(&mut reader, number)) {
-                Err(StoreError::Disk(error)) if !is_of_content(&error) => return Err(error.into()),
+                Err(StoreError::Disk(error)) if !error.is_of_content() => return Err(error.into()),
                 Err(error) => return Ok(format!("it cannot be read ({error}); {}", passed.reason)),
                 Ok(found) => found.ok_or(StoreError::NotHeld { number })?,
             };
@@ -545,7 +545,7 @@ fn is_whole(disk: &dyn Disk, manifest: &Manifest) -> Result<bool, StoreError> {
     for entry in manifest.segments() {
         match look_at_segment(disk, entry) {
             Ok(()) => {}
-            Err(StoreError::Disk(error)) if !is_of_content(&error) && !error.is_missing() => {
+            Err(StoreError::Disk(error)) if !error.is_of_content() && !error.is_missing() => {
                 return Err(error.into());
             }
             Err(_) => return Ok(false),
@@ -554,7 +554,7 @@ fn is_whole(disk: &dyn Disk, manifest: &Manifest) -> Result<bool, StoreError> {
     for entry in manifest.runs() {
         match disk.file_bytes(&entry.file_name) {
             Ok(bytes) if bytes == entry.bytes => {}
-            Err(error) if !is_of_content(&error) && !error.is_missing() => {
+            Err(error) if !error.is_of_content() && !error.is_missing() => {
                 return Err(error.into());
             }
             Ok(_) | Err(_) => return Ok(false),
@@ -572,17 +572,6 @@ pub fn is_data_folder(disk: &dyn Disk) -> Result<bool, DiskError> {
 
 fn view_of(files: &Arc<Files>, manifest: Manifest) -> Arc<View> {
     Arc::new(View::new(Arc::clone(files), manifest, Arc::new(HeadView::default())))
-}
-
-/// Whether the bytes are at fault, not the disk.
-fn is_of_content(error: &DiskError) -> bool {
-    matches!(
-        error,
-        DiskError::Range { .. }
-            | DiskError::Shrunk { .. }
-            | DiskError::TooLarge { .. }
-            | DiskError::NotAFile { .. }
-    )
 }
 
 #[cfg(test)]

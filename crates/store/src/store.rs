@@ -82,11 +82,12 @@ impl Store {
     /// Looks at every listed segment, and shows the store without those whose files are not there, or not
     /// with their length and footer: the others are served all the same. Not while a writer is open.
     pub fn pass_over_missing(&self) -> Result<Vec<MissingSegment>, StoreError> {
-        let view = self.view();
-        let missing = find_missing(&*self.disk, view.manifest().segments())?;
-        if *missing != *view.missing() {
-            self.show(Arc::new(view.with_missing(missing.clone())));
+        // A writer beside us may have merged some of them away since the manifest was read.
+        let mut missing = find_missing(&*self.disk, self.view().manifest().segments())?;
+        if !missing.is_empty() && self.refresh()? {
+            missing = find_missing(&*self.disk, self.view().manifest().segments())?;
         }
+        self.show_without(missing.clone());
         Ok(missing)
     }
 
@@ -103,9 +104,18 @@ impl Store {
         let missing = find_missing(&*self.disk, entries)?;
         let is_any_there = missing.len() < view.missing().len();
         if is_any_there {
-            self.show(Arc::new(view.with_missing(missing)));
+            self.show_without(missing);
         }
         Ok(is_any_there)
+    }
+
+    /// Shows the newest view without these segments. Nobody refreshes it meanwhile.
+    fn show_without(&self, missing: Vec<MissingSegment>) {
+        let _reader = self.lock_reader();
+        let view = self.view();
+        if *missing != *view.missing() {
+            self.show(Arc::new(view.with_missing(missing)));
+        }
     }
 
     /// What of the head's log was not taken at the last look, and why.
@@ -272,7 +282,7 @@ fn find_missing<'a>(
     for entry in entries {
         match look_at_segment(disk, entry) {
             Ok(()) => {}
-            Err(StoreError::Disk(error)) if error.is_out_of_descriptors() => {
+            Err(StoreError::Disk(error)) if !error.is_missing() && !error.is_of_content() => {
                 return Err(error.into());
             }
             Err(error) => {

@@ -1,15 +1,12 @@
 //! Segments that the manifest lists and that are gone or cut: the others are served.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::harness::long::{Long, refused_code};
 use crate::harness::served::Served;
-
-/// How long a change of the folder may take to be seen on a busy machine.
-const DEADLINE: Duration = Duration::from_mins(1);
+use crate::harness::wait::wait_for;
 
 fn ready(served: &Served) -> (u16, String) {
     let answer = served.get("/readyz");
@@ -53,10 +50,7 @@ fn a_missing_or_cut_segment_is_told_and_the_others_are_served() {
         }
         // Whoever brings it back has all of it again, without a restart.
         fs::write(&path, &bytes).unwrap();
-        let begun = Instant::now();
-        while ready(&served).0 != 200 {
-            assert!(begun.elapsed() < DEADLINE, "{:?}", ready(&served));
-        }
+        wait_for(|| (ready(&served).0 == 200).then_some(()), || format!("{:?}", ready(&served)));
         assert_eq!(refused_code(&served, with_transactions[place]), None);
         served.stop();
     }

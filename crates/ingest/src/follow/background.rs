@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
-use store::layout::Held;
+use store::layout::{Held, join_ranges};
 use store::{CommitFacts, Drafting, NewSegment, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -170,7 +170,10 @@ impl Background {
         let view = self.drafting.view();
         let last = view.finalized()?.min(view.tip()?);
         let wanted = BlockRange::from_ends(self.backfill_to?, last)?;
-        plan_units(wanted, view.coverage_receipts(), &self.anchors).into_iter().next()
+        // A segment that is listed and cannot be read is not filled over: `quipu repair` is for that.
+        let listed = view.manifest().coverage_receipts();
+        let held = join_ranges(view.coverage_receipts().iter().copied().chain(listed));
+        plan_units(wanted, &held, &self.anchors).into_iter().next()
     }
 
     fn take(

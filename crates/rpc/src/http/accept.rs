@@ -125,10 +125,12 @@ impl Listener {
         let until = Instant::now().checked_add(server.settings.stop_timeout);
         // Whoever has connected by now is answered.
         let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
-        loop {
+        // Those who wait come first, though the time is over when they are seen; not for ever.
+        for _ in 0..server.settings.connections_max {
             tokio::select! {
-                () = &mut grace => break,
+                biased;
                 accepted = self.listener.accept() => intake.take(accepted).await,
+                () = &mut grace => break,
             }
         }
         drop(self.listener);

@@ -202,6 +202,7 @@ impl<'a> Connection<'a> {
                         return FastPathOutcome::Ended;
                     }
                     Err(Lost::Overloaded) => {
+                        self.buffer = ReadBuffer::default();
                         self.write_last(overloaded()).await;
                         return FastPathOutcome::Ended;
                     }

@@ -97,7 +97,8 @@ pub(super) async fn serve(
         .write_buffer_size(0)
         .max_message_size(Some(settings.body_bytes_max))
         .max_frame_size(Some(settings.body_bytes_max));
-    let io = MeteredStream::new(TokioIo::new(upgraded), Arc::clone(&server.budget));
+    let budget = Arc::clone(&server.budget);
+    let io = MeteredStream::new(TokioIo::new(upgraded), budget, settings.body_bytes_max);
     let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
         server,
@@ -148,8 +149,14 @@ impl Session<'_> {
                 return Err(SocketEnd::Close(CloseCode::Unsupported, "send text frames"));
             }
             // The reply is sent before more is read: it is never more than one that waits.
-            Some(Ok(Message::Ping(_))) => self.flush().await?,
-            Some(Ok(Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Ping(payload))) => {
+                self.stream.get_mut().forget_control(payload.len());
+                self.flush().await?;
+            }
+            Some(Ok(Message::Pong(payload))) => {
+                self.stream.get_mut().forget_control(payload.len());
+            }
+            Some(Ok(Message::Frame(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Err(SocketEnd::Closed),
             Some(Err(SocketError::Capacity(_))) => {
                 return Err(SocketEnd::Close(CloseCode::Size, "message too large"));
