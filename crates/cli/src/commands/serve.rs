@@ -319,7 +319,9 @@ impl StopSignal {
 /// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
 pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<(), Failure> {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    // A client can have the HTTP/2 library warn of every frame: the disk would be its to fill.
+    let usual = || EnvFilter::new(format!("{level},h2=error"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -18,7 +18,7 @@ impl Follower {
         &mut self,
         target: HeaderClaim,
     ) -> Result<Option<BlockNumberAndHash>, FollowError> {
-        self.check_lost().await?;
+        self.check_lost(target).await?;
         let Some(ours) = self.tip()? else {
             let first = self.final_claim(target).await?;
             let blocks = self.fetch_first(first).await?;
@@ -57,7 +57,7 @@ impl Follower {
     }
 
     /// A conflict if the nodes have another block in the place of the newest that was held here and lost.
-    async fn check_lost(&mut self) -> Result<(), FollowError> {
+    async fn check_lost(&mut self, target: HeaderClaim) -> Result<(), FollowError> {
         let lost = self.writer.view().manifest().lost_hashes().next_back();
         let Some(BlockId { number, hash: ours }) = lost.filter(|it| self.lost_checked != Some(*it))
         else {
@@ -73,7 +73,11 @@ impl Follower {
                 self.lost_checked = lost;
                 Ok(())
             }
-            // A tip below it, or a node without old history, cannot tell.
+            // What lies below it is not known to be of its chain: nothing of it becomes final.
+            None if target.number < number.get() => {
+                Err(FollowError::Below { number: target.number, held: number.get() })
+            }
+            // A node without old history cannot tell.
             None => Ok(()),
         }
     }

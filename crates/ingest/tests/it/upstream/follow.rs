@@ -149,8 +149,13 @@ fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
     writer.accept_head_loss().unwrap();
     assert_eq!(writer.view().lost(), [range(100, 100)]);
     drop(writer);
-    node.switch(branch.clone(), 110);
+    // Below the lost block nothing tells which chain it is.
+    node.switch(branch[..95].to_vec(), 92);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    let is_told = |said: &String| said.contains("tip is block 94, below block 100");
+    followed.wait_for("below", |status| status.last_error.as_ref().is_some_and(is_told));
+    assert_eq!(followed.view().tip(), None);
+    node.switch(branch.clone(), 110);
     let status = followed.wait_for("conflict", |status| status.conflict.is_some());
     let conflict = status.conflict.unwrap();
     assert_eq!((conflict.number, conflict.ours), (100, trunk[100].hash()), "{conflict}");
