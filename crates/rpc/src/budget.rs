@@ -6,7 +6,7 @@
 //!
 //! Buffers of up to [`spare::BYTES`] are not counted: they belong to what every connection costs,
 //! and counting them would make the threads share a counter for every request. Everything larger is
-//! leased before it is kept, and the lease lives exactly as long as the memory.
+//! leased before it is kept, and the lease goes wherever the memory goes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -16,6 +16,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Server;
+use crate::budget::ByteLease;
 use crate::refusal::Refusal;
 use crate::reply::{Reply, refusal_body};
 use crate::service::RequestLimits;
@@ -31,8 +32,14 @@ impl Server {
         RequestLimits { until, budget: &self.budget }
     }
 
-    /// Answers a body that has come whole, wherever its length asks for.
-    pub(super) async fn reply(&self, channel: Option<Channel>, body: Bytes) -> Option<Reply> {
+    /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
+    /// goes: a client that leaves gives nothing back before the memory is free.
+    pub(super) async fn reply(
+        &self,
+        channel: Option<Channel>,
+        body: Bytes,
+        lease: ByteLease,
+    ) -> Option<Reply> {
         let limits = self.limits();
         if body.len() <= INLINE_BYTES_MAX {
             return self.service.reply(channel.as_ref(), &body, limits).await;
@@ -41,7 +48,9 @@ impl Server {
         let until = limits.until;
         let replying = async move {
             let limits = RequestLimits { until, budget: &budget };
-            service.reply(channel.as_ref(), &body, limits).await
+            let reply = service.reply(channel.as_ref(), &body, limits).await;
+            drop((body, lease));
+            reply
         };
         self.elsewhere(replying).await.unwrap_or_else(|_| Some(broken_off()))
     }

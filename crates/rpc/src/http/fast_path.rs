@@ -316,9 +316,9 @@ impl Connection<'_> {
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
         let server = self.server;
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
-            let (mut request, _lease) = self.buffer.split_off(post.end());
+            let (mut request, lease) = self.buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
-            Box::pin(server.reply(None, request.split_off(post.head_bytes))).await
+            Box::pin(server.reply(None, request.split_off(post.head_bytes), lease)).await
         } else {
             let body = self.buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
             let reply = server.service.reply(None, body, server.limits()).await;

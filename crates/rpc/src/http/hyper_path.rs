@@ -85,13 +85,12 @@ impl Server {
             Ok(Ok(collected)) => collected,
         };
         let replied = match coding {
-            None => self.reply(None, body.into()).await,
-            Some(coding) => match self.reply_to_packed(body, coding).await {
+            None => self.reply(None, body.into(), lease).await,
+            Some(coding) => match self.reply_to_packed(body, lease, coding).await {
                 Ok(replied) => replied,
                 Err(refusal) => return self.undecoded(refusal),
             },
         };
-        drop(lease);
         let Some(reply) = replied else { return empty(StatusCode::OK) };
         let is_overloaded = reply.is_overloaded();
         let (bytes, lease) = reply.into_bytes();
@@ -133,6 +132,7 @@ impl Server {
     async fn reply_to_packed(
         &self,
         packed: Vec<u8>,
+        packed_lease: ByteLease,
         coding: BodyCoding,
     ) -> Result<Option<Reply>, DecodeRefusal> {
         let RequestLimits { until, .. } = self.limits();
@@ -140,7 +140,7 @@ impl Server {
         let bytes_max = self.settings.body_bytes_max;
         let replied = self.elsewhere(async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
-            drop(packed);
+            drop((packed, packed_lease));
             Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)
         });
         replied.await.unwrap_or_else(|_| Ok(Some(broken_off())))

@@ -182,8 +182,7 @@ impl Session<'_> {
         let server = Arc::clone(self.server);
         let lease = self.stream.get_mut().take_lease();
         self.answering.push(Box::pin(async move {
-            let reply = server.reply(Some(channel), text.into()).await;
-            drop(lease);
+            let reply = server.reply(Some(channel), text.into(), lease).await;
             SocketAnswer { request, reply }
         }));
     }
