@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, Verified};
 use store::{BlockId, StoreError};
 use tracing::{info, warn};
@@ -45,14 +46,23 @@ impl Follower {
     async fn check_final(&self) -> Result<(), FollowError> {
         let Some(number) = self.writer.view().finalized() else { return Ok(()) };
         let Some(ours) = self.hash_at(number.get())? else { return Ok(()) };
-        match self.fetch_decided(BlockTag::Number(number.get())).await? {
-            Some(claim) if claim.hash != ours => Err(FollowError::Conflict(FinalityConflict {
-                number: number.get(),
-                ours,
-                theirs: claim.hash,
-            })),
-            // A node without old history cannot tell.
-            Some(_) | None => Ok(()),
+        // A node without old history cannot tell.
+        self.fetch_same(number, ours).await.map(drop)
+    }
+
+    /// The nodes' block of this number, which must be ours: another one is a conflict. `None` if they have
+    /// none.
+    async fn fetch_same(
+        &self,
+        number: BlockNumber,
+        ours: B256,
+    ) -> Result<Option<HeaderClaim>, FollowError> {
+        let number = number.get();
+        match self.fetch_decided(BlockTag::Number(number)).await? {
+            Some(claim) if claim.hash != ours => {
+                Err(FollowError::Conflict(FinalityConflict { number, ours, theirs: claim.hash }))
+            }
+            found => Ok(found),
         }
     }
 
@@ -63,12 +73,7 @@ impl Follower {
         else {
             return Ok(());
         };
-        match self.fetch_decided(BlockTag::Number(number.get())).await? {
-            Some(claim) if claim.hash != ours => Err(FollowError::Conflict(FinalityConflict {
-                number: number.get(),
-                ours,
-                theirs: claim.hash,
-            })),
+        match self.fetch_same(number, ours).await? {
             Some(_) => {
                 self.lost_checked = lost;
                 Ok(())
