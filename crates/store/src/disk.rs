@@ -49,6 +49,9 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// A file's length.
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError>;
 
+    /// Tells a file from the one that had its name before, and from itself before it was changed.
+    fn version(&self, name: &str) -> Result<FileVersion, DiskError>;
+
     /// A whole file, refused before it is read if it is longer than `bytes_max`.
     fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
 
@@ -82,6 +85,17 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Takes the exclusive lock of this name, at once or not at all. It is given back when the guard
     /// is dropped, and when the process ends in whatever way.
     fn lock(&self, name: &str) -> Result<LockGuard, DiskError>;
+}
+
+/// One state of one file: equal as long as nobody replaces or changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// The device and the inode, or what stands for them.
+    pub identity: (u64, u64),
+    /// Its length.
+    pub bytes: u64,
+    /// When it was last changed, in seconds and nanoseconds.
+    pub changed_at: (i64, i64),
 }
 
 /// Something that is no regular file, under a name that a file could have.
@@ -292,6 +306,12 @@ impl DiskError {
                 | Self::TooLarge { .. }
                 | Self::NotAFile { .. }
         )
+    }
+
+    /// Whether the file is at fault, not the disk: it is not there, or not what it should be.
+    #[must_use]
+    pub fn is_of_file(&self) -> bool {
+        self.is_missing() || self.is_of_content()
     }
 
     /// Whether the disk is full.

@@ -12,6 +12,23 @@ use crate::lock::LockError;
 use crate::manifest::{ManifestConflict, ManifestError};
 use crate::names::GENESIS_NAME;
 
+impl StoreError {
+    /// Whether a file could not be read: the store has noted which, until it is well again.
+    #[must_use]
+    pub fn is_of_file(&self) -> bool {
+        if let Self::Disk(error) = self {
+            return !matches!(error, DiskError::PoolClosed { .. });
+        }
+        matches!(
+            self,
+            Self::Segment { .. }
+                | Self::Lookup { .. }
+                | Self::NotListed { .. }
+                | Self::Differs { .. }
+        )
+    }
+}
+
 /// Why a data folder could not be read or written.
 #[derive(Debug, Error)]
 pub enum StoreError {

@@ -20,17 +20,18 @@ use crate::manifest::{RunEntry, SegmentEntry};
 use crate::read::{Blocking, Inline, LocalBytes, SegmentBytes, block_on, fetch};
 use crate::reader::Reader;
 
+mod claims;
+mod faults;
 mod resident;
 
+pub(crate) use claims::{Claim, FileClaims, Removal};
+pub(crate) use faults::{FaultKind, Faults};
 use resident::{Room, reside};
 
 /// Where the files of a store are opened.
 pub trait FileSource: fmt::Debug + Send + Sync {
     /// The bytes of a file.
     fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError>;
-
-    /// Nobody wants the file any more. What cannot be removed now is left to the next writer.
-    fn discard(&self, file_name: &str);
 }
 
 /// Files of a folder.
@@ -53,16 +54,16 @@ impl FileSource for LocalFiles {
         let file = self.disk.open(file_name)?;
         Ok(Arc::new(LocalBytes::new(file, Arc::clone(&self.blocking))))
     }
-
-    fn discard(&self, file_name: &str) {
-        let _ = self.disk.remove(file_name);
-    }
 }
 
 /// Opens files and bounds the memory of their tails.
 #[derive(Debug)]
 pub(crate) struct Files {
     source: Arc<dyn FileSource>,
+    /// Who wants which file.
+    claims: Arc<FileClaims>,
+    /// What could not be read.
+    faults: Arc<Faults>,
     tail_bytes_max: u64,
     open_segments_max: usize,
     /// For runs as a whole.
@@ -80,27 +81,12 @@ struct Listed {
     runs: BTreeMap<String, Weak<RunFile>>,
 }
 
-/// What becomes of a file when the last view that lists it is gone.
-#[derive(Debug)]
-struct Fate {
-    source: Arc<dyn FileSource>,
-    file_name: String,
-    is_discarded: AtomicBool,
-}
-
-impl Drop for Fate {
-    fn drop(&mut self) {
-        if self.is_discarded.load(Ordering::Acquire) {
-            self.source.discard(&self.file_name);
-        }
-    }
-}
-
 /// A listed segment.
 #[derive(Debug)]
 pub(crate) struct SegmentFile {
     pub(crate) entry: SegmentEntry,
-    fate: Fate,
+    claim: Claim,
+    faults: Arc<Faults>,
     open: ArcSwapOption<OpenSegment>,
     /// Since the last time that memory was short.
     is_used: AtomicBool,
@@ -117,7 +103,8 @@ pub(crate) struct OpenSegment {
 #[derive(Debug)]
 pub(crate) struct RunFile {
     pub(crate) entry: RunEntry,
-    fate: Fate,
+    claim: Claim,
+    faults: Arc<Faults>,
     open: OnceLock<OpenRun>,
 }
 
@@ -132,27 +119,43 @@ pub(crate) struct OpenRun {
 
 impl SegmentFile {
     /// The file goes with the last view that lists it.
-    pub(crate) fn discard(&self) {
-        self.fate.is_discarded.store(true, Ordering::Release);
+    pub(crate) fn supersede(&self) {
+        self.claim.supersede();
     }
 
     fn memory_bytes(&self) -> u64 {
         self.open.load().as_ref().map_or(0, |open| open.segment.memory_bytes())
     }
 
+    /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: segment::Corrupt) -> StoreError {
-        StoreError::Segment { file: self.entry.file_name.clone(), cause }
+        self.unread(StoreError::Segment { file: self.entry.file_name.clone(), cause })
+    }
+
+    /// Notes that bytes of it could not be read, or are wrong.
+    pub(crate) fn unread(&self, error: impl Into<StoreError>) -> StoreError {
+        let error = error.into();
+        self.faults.note_unread(&self.entry.file_name, &error);
+        error
     }
 }
 
 impl RunFile {
     /// The file goes with the last view that lists it.
-    pub(crate) fn discard(&self) {
-        self.fate.is_discarded.store(true, Ordering::Release);
+    pub(crate) fn supersede(&self) {
+        self.claim.supersede();
     }
 
+    /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: lookup::CorruptRun) -> StoreError {
-        StoreError::Lookup { file: self.entry.file_name.clone(), cause }
+        self.unread(StoreError::Lookup { file: self.entry.file_name.clone(), cause })
+    }
+
+    /// Notes that bytes of it could not be read, or are wrong.
+    pub(crate) fn unread(&self, error: impl Into<StoreError>) -> StoreError {
+        let error = error.into();
+        self.faults.note_unread(&self.entry.file_name, &error);
+        error
     }
 
     /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay, and so
@@ -161,11 +164,10 @@ impl RunFile {
         if let Some(open) = self.open.get() {
             return Ok(open);
         }
-        let bytes = files.open_file(&self.entry.file_name)?;
-        let run = open_run(&self.entry, &*bytes).await?;
-        let bytes = reside(&files.run_room, bytes).await?;
-        let verified = VerifiedBuckets::none_of(run.bucket_count());
-        Ok(self.open.get_or_init(|| OpenRun { bytes, run, verified }))
+        let open = files.open_run(&self.entry).await;
+        let open =
+            open.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
+        Ok(self.open.get_or_init(|| open))
     }
 }
 
@@ -200,7 +202,44 @@ impl Files {
         let (listed, opened) = (Mutex::default(), Mutex::default());
         let Limits { tail_bytes_max, open_segments_max, run_bytes_max } = limits;
         let run_room = Arc::new(Room::new(run_bytes_max));
-        Self { source, tail_bytes_max, open_segments_max, run_room, listed, opened }
+        let (claims, faults) = (Arc::default(), Arc::default());
+        Self { source, claims, faults, tail_bytes_max, open_segments_max, run_room, listed, opened }
+    }
+
+    /// What could not be read.
+    pub(crate) fn faults(&self) -> &Arc<Faults> {
+        &self.faults
+    }
+
+    /// The next view that lists this file opens it anew.
+    pub(crate) fn forget(&self, file_name: &str) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.segments.remove(file_name);
+        listed.runs.remove(file_name);
+    }
+
+    async fn open_run(&self, entry: &RunEntry) -> Result<OpenRun, StoreError> {
+        let bytes = self.open_file(&entry.file_name)?;
+        let run = open_run(entry, &*bytes).await?;
+        let bytes = reside(&self.run_room, bytes).await?;
+        let verified = VerifiedBuckets::none_of(run.bucket_count());
+        Ok(OpenRun { bytes, run, verified })
+    }
+
+    /// Whether a listed segment can be opened, and is closed again.
+    pub(crate) async fn try_segment(&self, entry: &SegmentEntry) -> Result<(), StoreError> {
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        self.open_segment(&mut reader, entry).await.map(drop)
+    }
+
+    /// Whether a listed run can be opened, and is closed again.
+    pub(crate) async fn try_run(&self, entry: &RunEntry) -> Result<(), StoreError> {
+        self.open_run(entry).await.map(drop)
+    }
+
+    /// Who wants which file.
+    pub(crate) fn claims(&self) -> &Arc<FileClaims> {
+        &self.claims
     }
 
     /// Opens a file. Where no descriptor is left, those of segments that nobody reads are given up.
@@ -229,12 +268,13 @@ impl Files {
     fn listed_segment(&self, listed: &mut Listed, entry: &SegmentEntry) -> Arc<SegmentFile> {
         let held = listed.segments.get(&entry.file_name).and_then(Weak::upgrade);
         if let Some(file) = held.filter(|file| file.entry == *entry) {
-            file.fate.is_discarded.store(false, Ordering::Release);
+            file.claim.keep();
             return file;
         }
         let file = Arc::new(SegmentFile {
             entry: entry.clone(),
-            fate: self.fate(&entry.file_name),
+            claim: self.claims.claim_listed(&entry.file_name),
+            faults: Arc::clone(&self.faults),
             open: ArcSwapOption::empty(),
             is_used: AtomicBool::new(false),
         });
@@ -252,21 +292,14 @@ impl Files {
     fn listed_run(&self, listed: &mut Listed, entry: &RunEntry) -> Arc<RunFile> {
         let held = listed.runs.get(&entry.file_name).and_then(Weak::upgrade);
         if let Some(file) = held.filter(|file| file.entry == *entry) {
-            file.fate.is_discarded.store(false, Ordering::Release);
+            file.claim.keep();
             return file;
         }
-        let (fate, open) = (self.fate(&entry.file_name), OnceLock::new());
-        let file = Arc::new(RunFile { entry: entry.clone(), fate, open });
+        let (claim, open) = (self.claims.claim_listed(&entry.file_name), OnceLock::new());
+        let faults = Arc::clone(&self.faults);
+        let file = Arc::new(RunFile { entry: entry.clone(), claim, faults, open });
         listed.runs.insert(entry.file_name.clone(), Arc::downgrade(&file));
         file
-    }
-
-    fn fate(&self, file_name: &str) -> Fate {
-        Fate {
-            source: Arc::clone(&self.source),
-            file_name: file_name.to_owned(),
-            is_discarded: AtomicBool::new(false),
-        }
     }
 
     /// The segment, opened if it is not.
@@ -282,7 +315,10 @@ impl Files {
             }
             return Ok(open);
         }
-        let open = Arc::new(self.open_segment(reader, file).await?);
+        let opened = self.open_segment(reader, &file.entry).await;
+        let opened =
+            opened.inspect_err(|error| self.faults.note_unopened(&file.entry.file_name, error))?;
+        let open = Arc::new(opened);
         if file.open.swap(Some(Arc::clone(&open))).is_none() {
             self.keep(file);
         }
@@ -292,15 +328,15 @@ impl Files {
     async fn open_segment(
         &self,
         reader: &mut Reader,
-        file: &SegmentFile,
+        entry: &SegmentEntry,
     ) -> Result<OpenSegment, StoreError> {
-        let entry = &file.entry;
+        let corrupt = |cause| StoreError::Segment { file: entry.file_name.clone(), cause };
         let bytes = self.open_file(&entry.file_name)?;
         let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
         let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
         let start = file_bytes.saturating_sub(footer_bytes);
         fetch(&*bytes, start..file_bytes, &mut reader.page).await?;
-        let footer = Footer::parse(&reader.page).map_err(|cause| file.corrupt(cause))?;
+        let footer = Footer::parse(&reader.page).map_err(corrupt)?;
         for (what, found, expected) in [
             ("digest", B256::from(footer.digest).to_string(), entry.digest.to_string()),
             ("blocks", footer.facts.range.to_string(), entry.range.to_string()),
@@ -315,10 +351,9 @@ impl Files {
                 return Err(StoreError::NotListed { file, what, found, expected });
             }
         }
-        let tail = footer.tail_range(file_bytes).map_err(|cause| file.corrupt(cause))?;
+        let tail = footer.tail_range(file_bytes).map_err(corrupt)?;
         fetch(&*bytes, tail, &mut reader.page).await?;
-        let segment = Segment::open(footer, &mut reader.inflater, &reader.page)
-            .map_err(|cause| file.corrupt(cause))?;
+        let segment = Segment::open(footer, &mut reader.inflater, &reader.page).map_err(corrupt)?;
         Ok(OpenSegment { bytes, segment })
     }
 

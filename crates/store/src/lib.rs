@@ -70,8 +70,8 @@ pub use finality::Finality;
 pub use limits::Limits;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
-pub use store::{CurrentView, Store, Watcher};
+pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
-    BlockFacts, HashedBlock, MissingSegment, StoredBlock, StoredHeader, StoredTransaction, View,
+    BlockFacts, HashedBlock, MissingFile, StoredBlock, StoredHeader, StoredTransaction, View,
 };
 pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

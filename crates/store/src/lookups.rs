@@ -17,7 +17,7 @@ use segment::lookup::{
 };
 
 use crate::error::StoreError;
-use crate::files::open_run_on;
+use crate::files::{Claim, open_run_on};
 use crate::layout::{join_ranges, overlap, plan_lookups, slot_of, slot_range};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::names::run_name;
@@ -49,8 +49,9 @@ impl SegmentKeys {
 pub(crate) struct RunChange {
     pub(crate) built: Vec<RunEntry>,
     pub(crate) gone: Vec<String>,
-    /// Files that were steps on the way to a larger run, which nobody lists.
-    pub(crate) passing: Vec<String>,
+    /// All files that were made: those that are built, and steps on the way to a larger run. They go with
+    /// these, unless they are kept.
+    pub(crate) files: Vec<Claim>,
 }
 
 /// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
@@ -93,8 +94,8 @@ struct Task<'a> {
     prepared: &'a [RunEntry],
     is_stopped: &'a dyn Fn() -> bool,
     subject: Subject,
-    /// Runs that were built to be merged.
-    passing: Vec<RunEntry>,
+    /// Runs that were made.
+    files: Vec<Claim>,
 }
 
 impl<'a> Task<'a> {
@@ -105,8 +106,8 @@ impl<'a> Task<'a> {
         keys: &'a BTreeMap<String, SegmentKeys>,
         is_stopped: &'a dyn Fn() -> bool,
     ) -> Self {
-        let (prepared, subject, passing) = (&[][..], Subject::Transactions, Vec::new());
-        Self { workshop, before, segments, keys, prepared, is_stopped, subject, passing }
+        let (prepared, subject, files) = (&[][..], Subject::Transactions, Vec::new());
+        Self { workshop, before, segments, keys, prepared, is_stopped, subject, files }
     }
 
     /// The runs of both subjects.
@@ -122,14 +123,10 @@ impl<'a> Task<'a> {
             change.gone.extend(
                 held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
             );
-            let is_listed = |entry: &RunEntry| runs.contains(entry) || held().any(|it| it == entry);
-            let passing = std::mem::take(&mut self.passing).into_iter();
-            let passing = passing.filter(|entry| !is_listed(entry));
-            change.passing.extend(passing.map(|entry| entry.file_name));
             runs.retain(|entry| !held().any(|held| held == entry));
             change.built.extend(runs);
         }
-        Ok(change)
+        Ok(RunChange { files: self.files, ..change })
     }
 
     fn check_stop(&self) -> Result<(), StoreError> {
@@ -148,9 +145,7 @@ impl<'a> Task<'a> {
         );
         let (Ok(left), Ok(right)) = halves else { return self.build_slot(span) };
         let (left, right) = (self.build(left)?, self.build(right)?);
-        let merged = self.merge(span, &left, &right)?;
-        self.passing.extend([left, right]);
-        Ok(merged)
+        self.merge(span, &left, &right)
     }
 
     /// The run of exactly these slots, if it is there and still true.
@@ -172,7 +167,7 @@ impl<'a> Task<'a> {
 
     /// Builds the run of one slot from the keys of its new segments and, for those that stay, from
     /// the run that it had.
-    fn build_slot(&self, span: RunSpan) -> Result<RunEntry, StoreError> {
+    fn build_slot(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
         let slot = span.first_slot();
         let mut builder = RunBuilder::new(self.subject, span);
         let mut moves = self.moves_before(slot);
@@ -259,7 +254,7 @@ impl<'a> Task<'a> {
     }
 
     fn merge(
-        &self,
+        &mut self,
         span: RunSpan,
         left: &RunEntry,
         right: &RunEntry,
@@ -290,11 +285,15 @@ impl<'a> Task<'a> {
         self.finish(span, part)
     }
 
-    fn finish(&self, span: RunSpan, mut part: crate::part::Part) -> Result<RunEntry, StoreError> {
+    fn finish(
+        &mut self,
+        span: RunSpan,
+        mut part: crate::part::Part,
+    ) -> Result<RunEntry, StoreError> {
         let subject = self.subject;
         let finished = part.close()?;
         let file_name = run_name(subject, span, finished.digest);
-        part.rename(&file_name)?;
+        self.files.push(part.rename(&file_name)?);
         Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
     }
 }

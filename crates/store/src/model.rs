@@ -11,6 +11,7 @@ mod blocks;
 mod compare;
 mod dice;
 mod directed;
+mod remade;
 mod rewinds;
 mod runs;
 mod script;

@@ -10,21 +10,23 @@ use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
 
 use crate::disk::{Disk, DiskError};
+use crate::files::{Claim, FileClaims};
 use crate::names::part_name;
 
 /// Bytes that are gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Gives every unfinished file of a folder a name of its own.
+/// Gives every unfinished file of a store a name of its own.
 #[derive(Debug)]
 pub(crate) struct Workshop {
     disk: Arc<dyn Disk>,
+    claims: Arc<FileClaims>,
     next: AtomicU64,
 }
 
 impl Workshop {
-    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, next: AtomicU64::new(0) }
+    pub(crate) fn new(disk: Arc<dyn Disk>, claims: Arc<FileClaims>) -> Self {
+        Self { disk, claims, next: AtomicU64::new(0) }
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -36,6 +38,7 @@ impl Workshop {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         Part {
             disk: Arc::clone(&self.disk),
+            claims: Arc::clone(&self.claims),
             name: part_name(number),
             buffer: Vec::new(),
             bytes: 0,
@@ -50,40 +53,13 @@ impl Workshop {
 #[derive(Debug)]
 pub(crate) struct Part {
     disk: Arc<dyn Disk>,
+    claims: Arc<FileClaims>,
     name: String,
     buffer: Vec<u8>,
     bytes: u64,
     hasher: Sha256,
     is_begun: bool,
     is_named: bool,
-}
-
-/// A finished lookup run that no manifest lists: it goes with this, unless it is kept.
-#[derive(Debug)]
-pub(crate) struct Unlisted {
-    disk: Arc<dyn Disk>,
-    file_name: String,
-    is_kept: bool,
-}
-
-impl Unlisted {
-    pub(crate) fn new(disk: Arc<dyn Disk>, file_name: String) -> Self {
-        Self { disk, file_name, is_kept: false }
-    }
-
-    /// A manifest may list it from here on.
-    pub(crate) fn keep(mut self) {
-        self.is_kept = true;
-    }
-}
-
-impl Drop for Unlisted {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Whoever opens the folder to write removes what cannot be removed now.
-            let _ = self.disk.remove(&self.file_name);
-        }
-    }
 }
 
 /// A finished file.
@@ -111,11 +87,12 @@ impl Part {
         Ok(Finished { bytes: self.bytes, digest })
     }
 
-    /// Gives a closed file its name, which is durable after the folder's next fsync.
-    pub(crate) fn rename(mut self, name: &str) -> Result<(), DiskError> {
-        self.disk.rename(&self.name, name)?;
+    /// Gives a closed file its name, which is durable after the folder's next fsync. The file goes with
+    /// the last claim on it, unless it is listed or kept.
+    pub(crate) fn rename(mut self, name: &str) -> Result<Claim, DiskError> {
+        let claim = self.claims.claim_new(name, || self.disk.rename(&self.name, name))?;
         self.is_named = true;
-        Ok(())
+        Ok(claim)
     }
 
     fn flush(&mut self) -> Result<(), DiskError> {
@@ -136,7 +113,7 @@ impl Drop for Part {
     fn drop(&mut self) {
         if self.is_begun && !self.is_named {
             // Whoever opens the folder to write removes what cannot be removed now.
-            let _ = self.disk.remove(&self.name);
+            let _ = self.claims.remove(&self.name);
         }
     }
 }

@@ -24,7 +24,7 @@ use segment::lookup::HashPrefix;
 use crate::check::{Examined, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
-use crate::files::{Files, LocalFiles};
+use crate::files::{Claim, FileClaims, Files, LocalFiles};
 use crate::footer::{look_at_segment, read_entry};
 use crate::genesis_file::{genesis_digest, keep_genesis, read_genesis, read_recorded_genesis};
 use crate::head::{HeadView, Recovery, has_log};
@@ -36,8 +36,8 @@ use crate::limits::Limits;
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{
-    Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, SegmentEntry,
-    TextFault,
+    Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, RunEntry,
+    SegmentEntry, TextFault,
 };
 use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_range};
 use crate::part::Workshop;
@@ -416,7 +416,10 @@ impl Repair {
     /// A manifest with these segments and their lookups, slot after slot: no more than the keys of one
     /// slot are in memory.
     fn build_lookups(&self, chosen: &[SegmentEntry]) -> Result<Manifest, StoreError> {
-        let workshop = Workshop::new(Arc::clone(&self.disk));
+        let claims = Arc::<FileClaims>::default();
+        let _removal = claims.begin_removal(Arc::clone(&self.disk));
+        let workshop = Workshop::new(Arc::clone(&self.disk), claims);
+        let mut files: Vec<Claim> = Vec::new();
         let mut manifest = Manifest::new(Network::default());
         let is_same_slot = |one: &SegmentEntry, next: &SegmentEntry| {
             slot_of(one.range.first()) == slot_of(next.range.first())
@@ -429,16 +432,18 @@ impl Repair {
             let after: Vec<SegmentEntry> =
                 manifest.segments().iter().chain(slot).cloned().collect();
             let change = build_runs(&workshop, &manifest, &after, &keys, &[])?;
-            // Steps on the way that were not there before; all others stay.
-            let steps = change.gone.iter().chain(&change.passing);
-            for name in steps.filter(|name| !self.present.contains(name)) {
-                self.disk.remove(name)?;
-            }
+            files.extend(change.files);
             let gone = change.gone.into_iter().collect();
             let edit =
                 Edit { segments: slot.to_vec(), runs: change.built, gone, ..Edit::default() };
             manifest = manifest.edited(edit)?;
+            // Steps on the way go, unless they were there before.
+            let was_there = |file: &&Claim| self.present.iter().any(|it| it == file.file_name());
+            files.iter().filter(was_there).for_each(Claim::keep);
+            let is_listed = |run: &RunEntry, file: &Claim| run.file_name == file.file_name();
+            files.retain(|file| manifest.runs().iter().any(|run| is_listed(run, file)));
         }
+        files.iter().for_each(Claim::keep);
         Ok(manifest)
     }
 

@@ -3,12 +3,16 @@
 //! Knows: the folder's manifest and its head, and which view readers get.
 //! Never knows: how a change comes about; [`crate::Writer`] makes them.
 
+mod faulty_files;
+
+pub use faulty_files::FileFault;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use chain::ChainSpec;
-use segment::{Corrupt, FOOTER_BYTES, Footer};
+use segment::Corrupt;
 
 use crate::disk::Disk;
 use crate::error::StoreError;
@@ -19,10 +23,11 @@ use crate::genesis_file::read_recorded_genesis;
 use crate::head::{HeadView, Recovery, has_log};
 use crate::head_reader::HeadReader;
 use crate::limits::Limits;
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::manifest::Manifest;
+use crate::part::Workshop;
 use crate::presence::Presence;
 use crate::read::Blocking;
-use crate::view::{MissingSegment, View};
+use crate::view::View;
 
 /// How often a folder is looked at anew that changes while it is looked at.
 const TRIES_MAX: u32 = 16;
@@ -43,10 +48,15 @@ pub type CurrentView = arc_swap::Guard<Arc<View>>;
 pub struct Store {
     disk: Arc<dyn Disk>,
     view: ArcSwap<View>,
+    /// For whoever writes: all writers of this store one after the other have the same, so that none
+    /// gives an unfinished file the name of another's.
+    workshop: Workshop,
     /// Reads the head that another process writes; `None` if nobody asked for it, or a writer has it.
     head_reader: Mutex<Option<HeadReader>>,
     watchers: Mutex<Vec<Arc<dyn Watcher>>>,
     presence: Presence,
+    /// The segments that were not as the manifest says when the folder was opened, and why.
+    unlike: Mutex<Vec<(String, StoreError)>>,
 }
 
 impl Store {
@@ -59,12 +69,14 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let presence = Presence::default();
         let manifest = presence.load(&*disk)?;
-        refuse_unreleased(&*disk, &manifest)?;
+        let unlike = look_at_segments(&*disk, &manifest)?;
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
+        let workshop = Workshop::new(Arc::clone(&disk), Arc::clone(files.claims()));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
-        Ok(Self { disk, view, head_reader, watchers: Mutex::default(), presence })
+        let (watchers, unlike) = (Mutex::default(), Mutex::new(unlike));
+        Ok(Self { disk, view, workshop, head_reader, watchers, presence, unlike })
     }
 
     /// Shows the head too, as its log has it: now and at every [`Store::refresh`], until a writer takes
@@ -77,45 +89,6 @@ impl Store {
             return Err(error);
         }
         Ok(self.head_recovery())
-    }
-
-    /// Looks at every listed segment, and shows the store without those whose files are not there, or not
-    /// with their length and footer: the others are served all the same. Not while a writer is open.
-    pub fn pass_over_missing(&self) -> Result<Vec<MissingSegment>, StoreError> {
-        // A writer beside us may have merged some of them away since the manifest was read.
-        let mut missing = find_missing(&*self.disk, self.view().manifest().segments())?;
-        if !missing.is_empty() && self.refresh()? {
-            missing = find_missing(&*self.disk, self.view().manifest().segments())?;
-        }
-        self.show_without(missing.clone());
-        Ok(missing)
-    }
-
-    /// Looks again at the segments that were missing, and shows those that are there again; tells whether
-    /// any is. Not while a writer is open.
-    pub fn look_for_missing(&self) -> Result<bool, StoreError> {
-        let view = self.view();
-        if view.missing().is_empty() {
-            return Ok(false);
-        }
-        let is_missing =
-            |entry: &&SegmentEntry| view.missing().iter().any(|it| it.file_name == entry.file_name);
-        let entries = view.manifest().segments().iter().filter(is_missing);
-        let missing = find_missing(&*self.disk, entries)?;
-        let is_any_there = missing.len() < view.missing().len();
-        if is_any_there {
-            self.show_without(missing);
-        }
-        Ok(is_any_there)
-    }
-
-    /// Shows the newest view without these segments. Nobody refreshes it meanwhile.
-    fn show_without(&self, missing: Vec<MissingSegment>) {
-        let _reader = self.lock_reader();
-        let view = self.view();
-        if *missing != *view.missing() {
-            self.show(Arc::new(view.with_missing(missing)));
-        }
     }
 
     /// What of the head's log was not taken at the last look, and why.
@@ -179,7 +152,7 @@ impl Store {
             return Ok(false);
         }
         reader.check_record(&manifest, self.disk.place())?;
-        self.show(Arc::new(reader.place_in(&view.with_manifest(manifest))?));
+        self.show(|view| reader.place_in(&view.with_manifest(manifest.clone())))?;
         Ok(true)
     }
 
@@ -210,7 +183,7 @@ impl Store {
         if manifest == *view.manifest() {
             return Ok(false);
         }
-        self.show(Arc::new(view.with_manifest(manifest)));
+        self.show(|view| Ok(view.with_manifest(manifest.clone())))?;
         Ok(true)
     }
 
@@ -246,65 +219,65 @@ impl Store {
         self.presence.trouble()
     }
 
-    /// Which blocks are listed and cannot be read, with their files and why.
-    #[must_use]
-    pub fn missing_text(&self) -> Vec<String> {
-        let view = self.view();
-        let text =
-            |it: &MissingSegment| format!("blocks {} are not served: {}", it.range, it.reason);
-        view.missing().iter().map(text).collect()
-    }
-
     /// Writes the manifest of a folder that has none.
     pub(crate) fn begin_manifest(&self) -> Result<(), StoreError> {
         self.presence.begin(&*self.disk)
+    }
+
+    pub(crate) fn workshop(&self) -> &Workshop {
+        &self.workshop
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    pub(crate) fn show(&self, view: Arc<View>) {
-        self.view.store(view);
+    /// Shows the head that a writer has now.
+    pub(crate) fn show_head(&self, head: &Arc<HeadView>, finality: Finality) {
+        let shown = self.show(|view| Ok(view.with_head(Arc::clone(head), finality)));
+        debug_assert!(shown.is_ok(), "nothing of it can fail");
+    }
+
+    /// Shows another view, which `change` makes of the one that is shown: again if somebody else has
+    /// shown another meanwhile, so that neither change is lost.
+    pub(crate) fn show(
+        &self,
+        mut change: impl FnMut(&View) -> Result<View, StoreError>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let before = self.view();
+            let next = Arc::new(change(&before)?);
+            if Arc::ptr_eq(&*self.view.compare_and_swap(&before, next), &before) {
+                break;
+            }
+        }
+        self.tell_watchers();
+        Ok(())
+    }
+
+    fn tell_watchers(&self) {
         for watcher in self.watchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             watcher.view_changed();
         }
     }
 }
 
-/// The segments whose files are not there, or not with their length and footer. A disk that fails
-/// otherwise says nothing of a file.
-fn find_missing<'a>(
+/// Looks at the length and the footer of every listed segment, and refuses a folder that has one of a
+/// format that was never released. What else is wrong is told by whoever wants the files.
+fn look_at_segments(
     disk: &dyn Disk,
-    entries: impl IntoIterator<Item = &'a SegmentEntry>,
-) -> Result<Vec<MissingSegment>, StoreError> {
-    let mut missing = Vec::new();
-    for entry in entries {
+    manifest: &Manifest,
+) -> Result<Vec<(String, StoreError)>, StoreError> {
+    let mut failed = Vec::new();
+    for entry in manifest.segments() {
         match look_at_segment(disk, entry) {
             Ok(()) => {}
-            Err(StoreError::Disk(error)) if !error.is_missing() && !error.is_of_content() => {
-                return Err(error.into());
+            Err(StoreError::Segment { cause: cause @ Corrupt::Unreleased { .. }, .. }) => {
+                let file = format!("{}/{}", disk.place(), entry.file_name);
+                return Err(StoreError::Segment { file, cause });
             }
-            Err(error) => {
-                let (file_name, reason) = (entry.file_name.clone(), error.to_string());
-                missing.push(MissingSegment { range: entry.range, file_name, reason });
-            }
+            Err(error) => failed.push((entry.file_name.clone(), error)),
         }
     }
-    Ok(missing)
-}
-
-/// Refuses a folder that has a segment of a format that was never released. What else may be wrong
-/// with a file is told when its blocks are read.
-fn refuse_unreleased(disk: &dyn Disk, manifest: &Manifest) -> Result<(), StoreError> {
-    let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
-    for entry in manifest.segments() {
-        let footer = entry.bytes.saturating_sub(footer_bytes)..entry.bytes;
-        let Ok(footer) = disk.read_range(&entry.file_name, footer) else { continue };
-        if let Err(cause @ Corrupt::Unreleased { .. }) = Footer::parse(&footer) {
-            let file = format!("{}/{}", disk.place(), entry.file_name);
-            return Err(StoreError::Segment { file, cause });
-        }
-    }
-    Ok(())
+    Ok(failed)
 }

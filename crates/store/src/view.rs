@@ -20,6 +20,7 @@ use chain::{BlockNumber, BlockRange, Candidate, decode_header};
 use segment::{BlockExtras, BlockPlace, TxIndex, TxOrdinal, Wanted};
 
 use crate::block_id::BlockId;
+use crate::disk::DiskError;
 use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
@@ -44,8 +45,8 @@ pub struct View {
     begins: Arc<[(u64, u64)]>,
     runs: Arc<[Arc<RunFile>]>,
     sealed: Arc<SealedCoverage>,
-    /// Listed segments that cannot be read: as if they were not listed. Few, or none.
-    missing: Arc<[MissingSegment]>,
+    /// Listed files that cannot be read: as if they were not listed. Few, or none.
+    missing: Arc<[MissingFile]>,
     head: Arc<HeadView>,
     /// All that can be read: it is asked for by every request that names a number.
     coverage: Vec<BlockRange>,
@@ -57,13 +58,13 @@ pub struct View {
     finalized: OnceLock<Option<BlockNumber>>,
 }
 
-/// A listed segment whose file is not there, or not with its length and footer.
+/// A listed segment or lookup run whose file is not there, or cannot be opened as what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingSegment {
-    /// Its blocks.
-    pub range: BlockRange,
-    /// Its file.
+pub struct MissingFile {
+    /// Its name.
     pub file_name: String,
+    /// The blocks of a segment; `None` for a lookup run.
+    pub blocks: Option<BlockRange>,
     /// What is wrong with it.
     pub reason: String,
 }
@@ -94,10 +95,11 @@ impl View {
         let segments = files.listed_segments(manifest.segments());
         let begins = begins_of(&manifest);
         let runs = files.listed_runs(manifest.runs());
-        let sealed = Arc::new(SealedCoverage::of(&manifest, &[]));
+        let missing = find_missing(&files, &manifest);
+        let sealed = Arc::new(SealedCoverage::of(&manifest, &missing));
         Self {
             files,
-            missing: Arc::default(),
+            missing,
             manifest: Arc::new(manifest),
             segments,
             begins,
@@ -115,31 +117,33 @@ impl View {
     /// that lists them does.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
         let next = Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head));
-        let next = Self { finality: self.finality, ..next };
-        if self.missing.is_empty() {
-            return next;
-        }
-        let is_listed = |it: &&MissingSegment| next.manifest.lists_segment(&it.file_name);
-        let missing = self.missing.iter().filter(is_listed).cloned().collect();
-        next.with_missing(missing)
+        Self { finality: self.finality, ..next }
     }
 
-    /// The same without the blocks of these segments.
-    pub(crate) fn with_missing(&self, missing: Vec<MissingSegment>) -> Self {
-        let sealed = Arc::new(SealedCoverage::of(&self.manifest, &missing));
-        let whole = self.with_head(Arc::clone(&self.head), self.finality);
-        let coverage = sealed.with_head(&self.head);
-        Self { sealed, coverage, missing: missing.into(), ..whole }
+    /// The same with what is known now of files that cannot be read.
+    pub(crate) fn relisted(&self) -> Self {
+        self.with_manifest(Manifest::clone(&self.manifest))
     }
 
-    /// The listed segments that cannot be read, lowest block first.
+    /// Whether a file is a listed segment or lookup run.
     #[must_use]
-    pub fn missing(&self) -> &[MissingSegment] {
+    pub fn lists(&self, file_name: &str) -> bool {
+        lists(&self.manifest, file_name)
+    }
+
+    /// The listed files that cannot be read, by name.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingFile] {
         &self.missing
     }
 
-    fn is_missing(&self, range: BlockRange) -> bool {
-        self.missing.iter().any(|it| it.range == range)
+    /// The lookup runs that cannot be read: hashes that only they tell are not found.
+    pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
+        self.missing.iter().filter(|it| it.blocks.is_none())
+    }
+
+    fn is_missing(&self, file_name: &str) -> bool {
+        self.missing.iter().any(|it| it.file_name == file_name)
     }
 
     /// The same with another head, and what is final of it.
@@ -160,15 +164,17 @@ impl View {
         }
     }
 
-    /// Marks the files that `next` does not list: they go with the last view that does.
-    pub(crate) fn discard_unlisted(&self, next: &Self) {
-        let listed: HashSet<_> = next.segments.iter().map(Arc::as_ptr).collect();
-        for file in self.segments.iter().filter(|file| !listed.contains(&Arc::as_ptr(file))) {
-            file.discard();
+    /// Marks the files that `next` does not list: they go with the last view that does. By name, since
+    /// another entry may list the same file.
+    pub(crate) fn supersede_unlisted(&self, next: &Self) {
+        let segments = next.manifest.segments().iter().map(|entry| &entry.file_name);
+        let runs = next.manifest.runs().iter().map(|entry| &entry.file_name);
+        let listed: HashSet<&String> = segments.chain(runs).collect();
+        for file in self.segments.iter().filter(|file| !listed.contains(&file.entry.file_name)) {
+            file.supersede();
         }
-        let listed: HashSet<_> = next.runs.iter().map(Arc::as_ptr).collect();
-        for file in self.runs.iter().filter(|file| !listed.contains(&Arc::as_ptr(file))) {
-            file.discard();
+        for file in self.runs.iter().filter(|file| !listed.contains(&file.entry.file_name)) {
+            file.supersede();
         }
     }
 
@@ -202,7 +208,7 @@ impl View {
         if self.manifest.lost().is_empty() && self.missing.is_empty() {
             return Vec::new(); // as a rule
         }
-        let missing = self.missing.iter().map(|it| it.range);
+        let missing = self.missing.iter().filter_map(|it| it.blocks);
         let lost = join_ranges(self.manifest.lost().iter().copied().chain(missing));
         subtract(&lost, &self.coverage)
     }
@@ -372,12 +378,12 @@ impl View {
         else {
             return Ok(None);
         };
-        self.fetch(reader, &open, extras.range.clone()).await?;
+        self.fetch(reader, &file, &open, extras.range.clone()).await?;
         let extras = open
             .segment
             .read_extras(&mut reader.inflater, &extras, &reader.page, number)
             .map_err(|cause| file.corrupt(cause))?;
-        self.fetch(reader, &open, rows.range.clone()).await?;
+        self.fetch(reader, &file, &open, rows.range.clone()).await?;
         Ok(Some(FetchedBlock { header, extras, file, open, rows }))
     }
 
@@ -458,7 +464,7 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<(Arc<SegmentFile>, Arc<OpenSegment>)>, StoreError> {
         let found = self.manifest.find_segment(number);
-        let found = found.filter(|(_, entry)| !self.is_missing(entry.range));
+        let found = found.filter(|(_, entry)| !self.is_missing(&entry.file_name));
         let Some(file) = found.and_then(|(position, _)| self.segments.get(position)) else {
             return Ok(None);
         };
@@ -473,7 +479,7 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<StoredHeader>, StoreError> {
         let Some(place) = open.segment.find_header(number) else { return Ok(None) };
-        self.fetch(reader, open, place.range.clone()).await?;
+        self.fetch(reader, file, open, place.range.clone()).await?;
         let record = open
             .segment
             .read_header(&mut reader.inflater, &place, &reader.page, number)
@@ -481,12 +487,12 @@ impl View {
         let header = StoredHeader::of_record(number, record);
         // What finds a block by its hash goes by the directory: here it is proven.
         if let Some(expected) = open.segment.find_hash(number).filter(|hash| *hash != header.hash) {
-            return Err(StoreError::Differs {
+            return Err(file.unread(StoreError::Differs {
                 file: file.entry.file_name.clone(),
                 what: format!("hash of block {number}"),
                 found: header.hash.to_string(),
                 expected: expected.to_string(),
-            });
+            }));
         }
         Ok(Some(header))
     }
@@ -502,14 +508,15 @@ impl View {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
         let Reader { inflater, page, rows: room, payloads, .. } = reader;
-        fetch(&*open.bytes, place.page.range.clone(), page).await?;
+        let unread = |error: DiskError| file.unread(error);
+        fetch(&*open.bytes, place.page.range.clone(), page).await.map_err(unread)?;
         let rows =
             open.segment.open_rows(inflater, &place.page, page, room, wanted).map_err(corrupt)?;
         // Most rows have none of these, and the page is all that is read.
         let payload_range = open.segment.find_payloads(&place, &rows);
         payloads.clear();
         if !payload_range.is_empty() {
-            fetch(&*open.bytes, payload_range, payloads).await?;
+            fetch(&*open.bytes, payload_range, payloads).await.map_err(unread)?;
         }
         let row = open.segment.read_row(inflater, &place, &rows, payloads).map_err(corrupt)?;
         let position = open.segment.position_of(&place, &rows);
@@ -519,6 +526,7 @@ impl View {
     async fn fetch(
         &self,
         reader: &mut Reader,
+        file: &SegmentFile,
         open: &OpenSegment,
         range: Range<u64>,
     ) -> Result<(), StoreError> {
@@ -526,8 +534,25 @@ impl View {
             reader.page.clear();
             return Ok(());
         }
-        Ok(fetch(&*open.bytes, range, &mut reader.page).await?)
+        fetch(&*open.bytes, range, &mut reader.page).await.map_err(|error| file.unread(error))
     }
+}
+
+/// Whether a file is a segment or a run that a manifest lists.
+fn lists(manifest: &Manifest, file_name: &str) -> bool {
+    let is_run = || manifest.runs().iter().any(|entry| entry.file_name == file_name);
+    manifest.lists_segment(file_name) || is_run()
+}
+
+/// The listed files that a view does without.
+fn find_missing(files: &Files, manifest: &Manifest) -> Arc<[MissingFile]> {
+    let listed = |(file_name, reason): (String, String)| {
+        let mut segments = manifest.segments().iter();
+        let segment = segments.find(|entry| entry.file_name == file_name);
+        let blocks = segment.map(|entry| entry.range);
+        lists(manifest, &file_name).then_some(MissingFile { file_name, blocks, reason })
+    };
+    files.faults().passed_over().into_iter().filter_map(listed).collect()
 }
 
 /// The number of a block if it is canonical here: in the head with this hash, or sealed.

@@ -19,6 +19,7 @@ use segment::{count_block, counted_blocks, groups};
 
 use crate::draft::NewSegment;
 use crate::error::StoreError;
+use crate::files::{Claim, Removal};
 use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
@@ -28,7 +29,7 @@ use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::{is_data_name, is_segment_name};
-use crate::part::{Part, Unlisted, Workshop};
+use crate::part::Part;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Store;
@@ -49,6 +50,8 @@ pub struct Writer {
     is_settled: bool,
     journal: Journal,
     unaccounted: Vec<String>,
+    /// Ends before the lock is given back: fields are dropped in their order.
+    _removal: Removal,
     lock: WriterLock,
 }
 
@@ -80,6 +83,8 @@ impl Writer {
         store.begin_manifest()?;
         let mut journal = Journal::open(Arc::clone(&disk))?;
         let view = store.view();
+        let claims = view.files().claims();
+        let removal = claims.begin_removal(Arc::clone(&disk));
         let listed = listed(view.manifest());
         let mut unaccounted = Vec::new();
         for name in disk.list()? {
@@ -89,13 +94,22 @@ impl Writer {
             if is_segment_name(&name) && !journal.accounts_for(&name, view.manifest()) {
                 unaccounted.push(name);
             } else {
-                disk.remove(&name)?;
+                claims.remove(&name)?;
             }
         }
         journal.settle(view.manifest())?;
-        let workshop = Arc::new(Workshop::new(disk));
-        let drafting = Drafting::new(Arc::clone(&store), workshop);
-        Ok(Self { store, drafting, spec, head: None, is_settled: true, journal, unaccounted, lock })
+        let drafting = Drafting::new(Arc::clone(&store));
+        Ok(Self {
+            store,
+            drafting,
+            spec,
+            head: None,
+            is_settled: true,
+            journal,
+            unaccounted,
+            _removal: removal,
+            lock,
+        })
     }
 
     /// Keeps a genesis.json in the folder, in place of one that is there, and records it. In between
@@ -129,7 +143,7 @@ impl Writer {
 
     fn record_genesis(&mut self, digest: Option<B256>) -> Result<(), StoreError> {
         let next = self.view().manifest().clone().with_genesis_file(digest);
-        self.replace_as_it_is(next)
+        self.replace_as_it_is(&next)
     }
 
     /// The segments that were neither listed nor left by a commit when the folder was opened.
@@ -274,20 +288,10 @@ impl Writer {
         let runs = build_runs(self.drafting.workshop(), before, &after, &keys, &given)?;
         let retired = gone.clone();
         gone.extend(runs.gone);
-        let disk = self.store.disk();
-        for name in &runs.passing {
-            disk.remove(name)?;
-        }
-        let built = runs.built.iter().map(|run| run.file_name.clone());
-        let files: Vec<Unlisted> =
-            built.map(|name| Unlisted::new(Arc::clone(disk), name)).collect();
-        // Those that were of use are among the built ones now; the others go.
-        let (used, unused): (Vec<_>, Vec<_>) =
-            prepared.into_iter().partition(|run| runs.built.contains(&run.entry));
-        for run in used {
-            run.file.keep();
-        }
-        drop(unused);
+        let mut files: Vec<Claim> = runs.files;
+        files.extend(prepared.into_iter().map(|run| run.file));
+        // Steps on the way to a larger run, and what was prepared for nothing, go.
+        files.retain(|file| runs.built.iter().any(|run| run.file_name == file.file_name()));
         let edit = Edit {
             network,
             anchors: facts.anchors,
@@ -301,11 +305,11 @@ impl Writer {
         let next = before.edited(edit)?;
         self.look()?;
         self.settle_head()?;
-        self.name_segments(parts, retired, [before, &next])?;
+        files.extend(self.name_segments(parts, retired, [before, &next])?);
         // Even if the next step fails, its manifest may be there after a crash.
-        files.into_iter().for_each(Unlisted::keep);
+        files.iter().for_each(Claim::keep);
         self.replace(next)?;
-        drop(view);
+        drop((view, files));
         self.settle_journal();
         Ok(())
     }
@@ -327,7 +331,7 @@ impl Writer {
         parts: Vec<(String, Part)>,
         retired: BTreeSet<String>,
         manifests: [&Manifest; 2],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<Claim>, StoreError> {
         let mut recorded = retired;
         for (name, _) in &parts {
             match self.store.disk().file_bytes(name) {
@@ -336,10 +340,13 @@ impl Writer {
             }
         }
         self.journal.record(recorded, manifests, self.is_settled)?;
+        let mut files = Vec::new();
         for (name, part) in parts {
-            part.rename(&name)?;
+            let file = part.rename(&name)?;
+            file.keep();
+            files.push(file);
         }
-        Ok(())
+        Ok(files)
     }
 
     /// Forgets what is not left over any more. What fails here is done by the next commit or writer.
@@ -353,14 +360,14 @@ impl Writer {
     /// it no longer lists.
     fn replace(&mut self, next: Manifest) -> Result<(), StoreError> {
         let record = self.head_record().or(next.head());
-        self.replace_as_it_is(next.with_head(record))
+        self.replace_as_it_is(&next.with_head(record))
     }
 
-    fn replace_as_it_is(&mut self, next: Manifest) -> Result<(), StoreError> {
+    fn replace_as_it_is(&mut self, next: &Manifest) -> Result<(), StoreError> {
         let disk = self.store.disk();
         let view = self.store.view();
         // What failed before may be shown and not be durable: then even staying is to be made so.
-        if next == *view.manifest() && self.is_settled {
+        if *next == *view.manifest() && self.is_settled {
             return Ok(());
         }
         disk.fsync_folder()?; // the names of the new files, before a manifest lists them
@@ -371,11 +378,11 @@ impl Writer {
             return Err(error.into());
         }
         self.is_settled = true;
-        let shown = view.with_manifest(next);
-        let shown = if self.head.is_some() { shown } else { self.store.with_head_read(shown) };
-        let shown = Arc::new(shown);
-        view.discard_unlisted(&shown);
-        self.store.show(shown);
+        self.store.show(|before| {
+            let shown = before.with_manifest(next.clone());
+            Ok(if self.head.is_some() { shown } else { self.store.with_head_read(shown) })
+        })?;
+        view.supersede_unlisted(&self.store.view());
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
-use store::disk::{DataFile, Disk, DiskError, Folder, LockGuard, Now};
+use store::disk::{DataFile, Disk, DiskError, FileVersion, Folder, LockGuard, Now};
 use store::read::block_on;
 use store::{Limits, Reader, Wanted};
 
@@ -173,6 +173,10 @@ impl Disk for ColdDisk {
 
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
         self.folder.file_bytes(name)
+    }
+
+    fn version(&self, name: &str) -> Result<FileVersion, DiskError> {
+        self.folder.version(name)
     }
 
     fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {

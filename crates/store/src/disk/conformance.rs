@@ -162,6 +162,23 @@ fn a_removed_file_is_gone() {
 }
 
 #[test]
+fn a_file_that_is_changed_or_replaced_has_another_version() {
+    check(|disk| {
+        disk.write("a", b"first").unwrap();
+        let first = disk.version("a").unwrap();
+        assert_eq!(disk.version("a").unwrap(), first);
+        disk.write("b", b"first").unwrap();
+        disk.rename("b", "a").unwrap();
+        let second = disk.version("a").unwrap();
+        assert_ne!(second, first);
+        disk.append("a", b"!").unwrap();
+        assert_ne!(disk.version("a").unwrap(), second);
+        disk.remove("a").unwrap();
+        assert!(disk.version("a").unwrap_err().is_missing());
+    });
+}
+
+#[test]
 fn a_missing_file_is_missing_to_every_operation() {
     check(|disk| {
         let errors = [

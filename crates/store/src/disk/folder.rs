@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::file::OpenFile;
 use super::{
-    DataFile, Disk, DiskError, Irregular, LockGuard, LockHolder, Operation, is_file_name,
-    range_bytes,
+    DataFile, Disk, DiskError, FileVersion, Irregular, LockGuard, LockHolder, Operation,
+    is_file_name, range_bytes,
 };
 
 /// Bytes of what is read about the holder of a lock.
@@ -168,6 +168,18 @@ impl Disk for Folder {
 
     fn file_bytes(&self, name: &str) -> Result<u64, DiskError> {
         self.with_regular_file(name, Operation::Read, |path| Ok(fs::metadata(path)?.len()))
+    }
+
+    fn version(&self, name: &str) -> Result<FileVersion, DiskError> {
+        self.with_file(name, Operation::Read, |path| {
+            let found = fs::metadata(path)?;
+            Ok(FileVersion {
+                identity: (found.dev(), found.ino()),
+                bytes: found.len(),
+                // Changes with every write and every rename, whatever a copy says of its age.
+                changed_at: (found.ctime(), found.ctime_nsec()),
+            })
+        })
     }
 
     fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {

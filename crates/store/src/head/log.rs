@@ -76,6 +76,7 @@ impl WrittenLog {
         };
         let file_bytes = match disk.file_bytes(name) {
             Err(error) if error.is_missing() => return Err(changed("is not there".to_owned())),
+            Err(error) if error.is_of_content() => return Err(changed("is no file".to_owned())),
             found => found?,
         };
         if file_bytes != self.file_bytes {
@@ -206,7 +207,8 @@ impl Log {
         while let Some(name) = self.old.set_aside.first().cloned() {
             let copy = name.replace(".log", ".damaged");
             let file_bytes = match self.disk.file_bytes(&name) {
-                Err(error) if error.is_missing() => {
+                // Nothing of it can be copied, and what is no file is not ours to remove.
+                Err(error) if error.is_of_file() => {
                     self.old.set_aside.remove(&name);
                     continue;
                 }

@@ -523,3 +523,57 @@ fn a_folder_in_which_any_segment_is_of_a_development_build_is_refused() {
     let refused = open_store(&disk, Limits::default()).unwrap_err().to_string();
     assert!(refused.contains(&name) && refused.contains("development build"), "{refused}");
 }
+
+/// The operations of the disk that something takes.
+fn operations(disk: &FaultyDisk, act: impl FnOnce()) -> u64 {
+    let before = disk.operation_count();
+    act();
+    disk.operation_count() - before
+}
+
+/// Seen: the footer of every segment was read twice when a server started.
+#[test]
+fn what_was_looked_at_when_the_folder_was_opened_is_not_looked_at_again() {
+    let counts = [1, 5].map(|count: u64| {
+        let mut shelf = Shelf::new(range(0, 2600));
+        for number in 0..count {
+            shelf.bring(&[whole(512 * number, 512 * number + 9)]).unwrap();
+        }
+        let store = open_store(&shelf.disk, Limits::default()).unwrap();
+        operations(&shelf.disk, || store.pass_over_missing().unwrap())
+    });
+    assert_eq!(counts[0], counts[1], "the runs, however many segments there are");
+}
+
+/// A view of a file that is gone is taken over by one without it, also while a writer shows others.
+#[test]
+fn files_that_cannot_be_read_are_passed_over_while_a_writer_goes_on() {
+    let mut shelf = Shelf::new(range(0, 700));
+    shelf.bring(&[whole(0, 511)]).unwrap();
+    let gone = shelf.view().manifest().segments()[0].clone();
+    let bytes = shelf.disk.read(&gone.file_name, 1 << 30).unwrap();
+    shelf.store.pass_over_missing().unwrap();
+    let mut reader = Reader::new().unwrap();
+    let mut read = |shelf: &Shelf, number| {
+        let header = block_on(shelf.view().read_header(&mut reader, BlockNumber(number)));
+        header.map(|header| header.is_some())
+    };
+    shelf.disk.remove(&gone.file_name).unwrap();
+    assert!(read(&shelf, 3).is_err());
+    assert!(shelf.store.pass_over_faulty());
+    assert_eq!((read(&shelf, 3).unwrap(), read(&shelf, 300).unwrap()), (false, true));
+    let faults = shelf.store.faulty_files();
+    assert!(faults.len() == 1 && faults[0].text.contains(&gone.file_name), "{faults:?}");
+    assert_eq!(shelf.view().coverage(), [range(256, 511)]);
+    // Blocks that come meanwhile do not bring it back, nor does looking again.
+    shelf.bring(&[whole(512, 700)]).unwrap();
+    shelf.store.look_at_faulty();
+    assert_eq!(shelf.view().coverage(), [range(256, 700)]);
+    shelf.disk.write(&gone.file_name, &bytes[..bytes.len() - 1]).unwrap();
+    shelf.store.look_at_faulty();
+    assert_eq!(shelf.view().coverage(), [range(256, 700)]);
+    shelf.disk.write(&gone.file_name, &bytes).unwrap();
+    shelf.store.look_at_faulty();
+    assert!(shelf.store.faulty_files().is_empty());
+    shelf.check();
+}

@@ -10,6 +10,7 @@ use super::shelf::range;
 use crate::disk::Disk as _;
 use crate::disk::faulty::FaultyDisk;
 use crate::error::StoreError;
+use crate::files::{Claim, FileClaims};
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::part::Workshop;
@@ -42,7 +43,10 @@ fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
 /// The runs after complete slots come one after the other.
 fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
     let disk = FaultyDisk::new(1);
-    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let claims = Arc::<FileClaims>::default();
+    let _removal = claims.begin_removal(Arc::new(disk.clone()));
+    let workshop = Workshop::new(Arc::new(disk.clone()), claims);
+    let mut files: Vec<Claim> = Vec::new();
     let mut manifest = Manifest::new(Network::default());
     for slot in order {
         let (entry, keys) = slot_segment(*slot);
@@ -51,11 +55,11 @@ fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
         segments.sort_by_key(|entry| entry.range.first());
         let keys = BTreeMap::from([(entry.file_name.clone(), keys)]);
         let change = build_runs(&workshop, &manifest, &segments, &keys, &[]).unwrap();
-        let gone = change.gone.iter().cloned().collect();
+        files.extend(change.files);
+        let gone = change.gone.into_iter().collect();
         let edit = Edit { segments: vec![entry], runs: change.built, gone, ..Edit::default() };
         manifest = manifest.edited(edit).unwrap();
-        let steps = change.gone.iter().chain(&change.passing);
-        steps.for_each(|name| disk.remove(name).unwrap());
+        files.retain(|file| manifest.runs().iter().any(|run| run.file_name == file.file_name()));
     }
     (manifest.runs().to_vec(), disk.list().unwrap().len())
 }
@@ -77,7 +81,7 @@ fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
 #[test]
 fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
     let disk = FaultyDisk::new(1);
-    let workshop = Workshop::new(Arc::new(disk.clone()));
+    let workshop = Workshop::new(Arc::new(disk.clone()), Arc::default());
     let empty = Manifest::new(Network::default());
     let (first, keys) = slot_segment(0);
     let keys = BTreeMap::from([(first.file_name.clone(), keys)]);

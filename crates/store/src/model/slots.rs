@@ -271,6 +271,20 @@ fn an_error_at_any_operation_of_a_merge_leaves_the_pieces_and_can_be_tried_again
     }
 }
 
+/// Seen: runs that were prepared for nothing were removed by name, also those that another commit had
+/// made and listed meanwhile.
+#[test]
+fn runs_that_were_prepared_for_nothing_leave_those_that_another_commit_made() {
+    let last = last_segment();
+    let mut shelf = open(&disk_of(pending_image(), 1));
+    let drafting = shelf.writer.drafting();
+    let unused = drafting.prepare(vec![place(&shelf, &last)], &|| false).unwrap();
+    let segment = place(&shelf, &last);
+    shelf.writer.commit(vec![segment], CommitFacts::default()).unwrap();
+    drop(unused);
+    check_complete(&shelf);
+}
+
 #[test]
 fn a_merge_that_is_told_to_stop_leaves_the_pieces_and_can_be_tried_again() {
     let last = last_segment();

@@ -64,7 +64,10 @@ impl View {
     }
 
     fn runs_of(&self, subject: Subject) -> impl Iterator<Item = &Arc<RunFile>> {
-        self.runs.iter().filter(move |file| file.entry.subject == subject)
+        let is_there = move |file: &&Arc<RunFile>| {
+            self.missing.is_empty() || !self.is_missing(&file.entry.file_name)
+        };
+        self.runs.iter().filter(move |file| file.entry.subject == subject).filter(is_there)
     }
 
     /// Where in the slots of a run a hash may be.
@@ -82,7 +85,8 @@ impl View {
         let positions = if let Some(bucket) = open.bytes.resident(&range) {
             open.run.probe_kept(&hash, bucket, &open.verified)
         } else {
-            fetch(&*open.bytes, range, &mut reader.bucket).await?;
+            let fetched = fetch(&*open.bytes, range, &mut reader.bucket).await;
+            fetched.map_err(|error| file.unread(error))?;
             open.run.probe(&hash, &reader.bucket)
         };
         positions.map_err(|cause| file.corrupt(cause))
@@ -110,7 +114,7 @@ impl View {
         let place = after.checked_sub(1)?;
         let (slot, first) = *self.begins.get(place)?;
         let file = self.segments.get(place).filter(|_| slot == position.slot)?;
-        if self.is_missing(file.entry.range) {
+        if self.is_missing(&file.entry.file_name) {
             return None;
         }
         let ordinal = u64::from(position.ordinal).checked_sub(first)?;

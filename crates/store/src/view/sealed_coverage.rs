@@ -9,7 +9,7 @@ use crate::head::HeadView;
 use crate::layout::{join_ranges, subtract};
 use crate::manifest::Manifest;
 
-use super::MissingSegment;
+use super::MissingFile;
 
 /// What the segments of a manifest cover.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(super) struct SealedCoverage {
 
 impl SealedCoverage {
     /// Without the segments that cannot be read.
-    pub(super) fn of(manifest: &Manifest, missing: &[MissingSegment]) -> Self {
-        let missing: Vec<BlockRange> = missing.iter().map(|it| it.range).collect();
+    pub(super) fn of(manifest: &Manifest, missing: &[MissingFile]) -> Self {
+        let missing = join_ranges(missing.iter().filter_map(|it| it.blocks));
         let without = |ranges: Vec<BlockRange>| {
             if missing.is_empty() { ranges } else { subtract(&ranges, &missing) }
         };

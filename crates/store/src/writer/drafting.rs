@@ -12,10 +12,11 @@ use segment::Census;
 use super::held;
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
+use crate::files::Claim;
 use crate::layout::{Held, overlap, plan_segments, plan_unmerged};
 use crate::lookups::prepare_runs;
 use crate::manifest::{RunEntry, SegmentEntry};
-use crate::part::{Unlisted, Workshop};
+use crate::part::Workshop;
 use crate::store::Store;
 use crate::view::View;
 
@@ -23,7 +24,6 @@ use crate::view::View;
 #[derive(Clone, Debug)]
 pub struct Drafting {
     store: Arc<Store>,
-    workshop: Arc<Workshop>,
 }
 
 /// Segments to commit, with the lookup runs that take long to build. Dropping it removes the files.
@@ -37,16 +37,16 @@ pub struct PreparedSegments {
 #[derive(Debug)]
 pub(super) struct PreparedRun {
     pub(super) entry: RunEntry,
-    pub(super) file: Unlisted,
+    pub(super) file: Claim,
 }
 
 impl Drafting {
-    pub(super) fn new(store: Arc<Store>, workshop: Arc<Workshop>) -> Self {
-        Self { store, workshop }
+    pub(super) fn new(store: Arc<Store>) -> Self {
+        Self { store }
     }
 
     pub(crate) fn workshop(&self) -> &Workshop {
-        &self.workshop
+        self.store.workshop()
     }
 
     /// What is held now.
@@ -91,7 +91,7 @@ impl Drafting {
     ) -> Result<NewSegment, E> {
         let mut census = Census::default();
         count(&mut census)?;
-        let mut draft = Draft::begin(&self.workshop, target, census.into_tables())?;
+        let mut draft = Draft::begin(self.workshop(), target, census.into_tables())?;
         fill(&mut draft)?;
         Ok(draft.finish()?)
     }
@@ -119,13 +119,13 @@ impl Drafting {
             .iter()
             .map(|segment| (segment.entry.file_name.clone(), segment.keys.clone()))
             .collect();
-        let change = prepare_runs(&self.workshop, before, &after, &keys, is_stopped)?;
-        let disk = self.workshop.disk();
-        let file = |name: &String| Unlisted::new(Arc::clone(disk), name.clone());
-        // Dropped, which removes them.
-        change.passing.iter().for_each(|name| drop(file(name)));
-        let runs = change.built.into_iter();
-        let runs = runs.map(|entry| PreparedRun { file: file(&entry.file_name), entry }).collect();
+        let change = prepare_runs(self.workshop(), before, &after, &keys, is_stopped)?;
+        let built = |file: Claim| {
+            let entry = change.built.iter().find(|entry| entry.file_name == file.file_name())?;
+            Some(PreparedRun { entry: entry.clone(), file })
+        };
+        // The others were steps on the way to these: dropped, they go.
+        let runs = change.files.into_iter().filter_map(built).collect();
         Ok(PreparedSegments { segments, runs })
     }
 }

@@ -3,8 +3,6 @@
 //! Knows: where the seam is, and that blocks leave the head only when a manifest lists them.
 //! Never knows: who says what is final.
 
-use std::sync::Arc;
-
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::YOUNG_SLOT_BLOCKS;
@@ -69,7 +67,7 @@ impl Writer {
         }
         self.look()?;
         let record = HeadRecord { block: Some(to) };
-        self.replace_as_it_is(view.manifest().clone().with_head(Some(record)))
+        self.replace_as_it_is(&view.manifest().clone().with_head(Some(record)))
     }
 
     /// Asks no more of the head's log than what it has: what it lost is lost, and the block that was
@@ -80,7 +78,7 @@ impl Writer {
         let recorded = view.manifest().head().and_then(|record| record.block);
         let next = view.manifest().clone().with_head(found.record).with_lost(found.lost);
         let next = next.with_lost_hashes(recorded);
-        self.replace_as_it_is(next)
+        self.replace_as_it_is(&next)
     }
 
     /// Holds the head's log against what this process wrote, and writes it anew if somebody cut,
@@ -136,7 +134,7 @@ impl Writer {
         if record.is_none() || view.manifest().head() == record {
             return Ok(());
         }
-        self.replace_as_it_is(view.manifest().clone().with_head(record))
+        self.replace_as_it_is(&view.manifest().clone().with_head(record))
     }
 
     /// Asks no more of the log than what is final, if a failure left it so: what is not final may go.
@@ -284,8 +282,7 @@ impl Writer {
 
     fn show_head(&self) {
         if let Some(head) = &self.head {
-            let view = self.store.view().with_head(head.view(), head.finality());
-            self.store.show(Arc::new(view));
+            self.store.show_head(&head.view(), head.finality());
         }
     }
 

@@ -1,0 +1,175 @@
+//! Serving beside files that cannot be read: they are passed over, told, and taken up again.
+//!
+//! Knows: which files are listed, and when it is worth looking at one again.
+//! Never knows: what is in them, or who hears of it.
+
+use std::sync::PoisonError;
+
+use super::{Store, look_at_segments};
+use crate::error::StoreError;
+use crate::files::{FaultKind, open_run_on};
+use crate::manifest::RunEntry;
+use crate::read::block_on;
+use crate::view::View;
+
+/// A listed file that cannot be read, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFault {
+    /// Its name.
+    pub file_name: String,
+    /// What is not answered because of it, and what is wrong.
+    pub text: String,
+}
+
+impl Store {
+    /// Looks at every listed file, and shows the store without those that are not there, or not as the
+    /// manifest says: the others are served all the same. From here on that happens to each file that
+    /// turns out so when it is read.
+    pub fn pass_over_missing(&self) -> Result<(), StoreError> {
+        let mut failed =
+            std::mem::take(&mut *self.unlike.lock().unwrap_or_else(PoisonError::into_inner));
+        failed.extend(self.look_at_runs());
+        // A writer beside us may have merged some of them away since the manifest was read.
+        if !failed.is_empty() && self.refresh()? {
+            failed = look_at_segments(&*self.disk, self.view().manifest())?;
+            failed.extend(self.look_at_runs());
+        }
+        let view = self.view();
+        let faults = view.files().faults();
+        for (file_name, error) in failed {
+            // A disk that fails says nothing of a file.
+            if matches!(&error, StoreError::Disk(error) if !error.is_of_file()) {
+                return Err(error);
+            }
+            faults.note_unopened(&file_name, &error);
+        }
+        faults.pass_over();
+        self.pass_over_faulty();
+        Ok(())
+    }
+
+    fn look_at_runs(&self) -> Vec<(String, StoreError)> {
+        let view = self.view();
+        let look = |entry: &RunEntry| {
+            let error = open_run_on(&*self.disk, entry).err()?;
+            Some((entry.file_name.clone(), error))
+        };
+        view.manifest().runs().iter().filter_map(look).collect()
+    }
+
+    /// Acts on what readers could not read since the last time: a file that cannot be opened is passed
+    /// over, if files are, and one of which some bytes are wrong is opened anew by the next who reads it,
+    /// since it may have been replaced. Tells whether another view is shown: to ask it may help.
+    pub fn pass_over_faulty(&self) -> bool {
+        let view = self.view();
+        let faults = view.files().faults();
+        let new = faults.take_new();
+        // A folder that is gone says nothing of a file: what it held is not denied, nor called not held.
+        if !new.is_empty() && self.look().is_err() {
+            for (file_name, _) in &new {
+                faults.forget(file_name);
+            }
+            return false;
+        }
+        let mut is_news = false;
+        for (file_name, kind) in new {
+            if !view.lists(&file_name) {
+                // Another process has merged it away.
+                faults.forget(&file_name);
+                continue;
+            }
+            faults.set_version(&file_name, self.disk.version(&file_name).ok());
+            if kind != FaultKind::Disk {
+                view.files().forget(&file_name);
+                is_news = true;
+            }
+        }
+        is_news && self.show_relisted()
+    }
+
+    /// Looks again at files that could not be read, if they were changed or replaced since, and shows
+    /// those that are well.
+    pub fn look_at_faulty(&self) {
+        self.pass_over_faulty();
+        let view = self.view();
+        let faults = view.files().faults();
+        let mut is_news = false;
+        for (file_name, fault) in faults.all() {
+            if !view.lists(&file_name) {
+                faults.forget(&file_name);
+                continue;
+            }
+            if fault.kind == FaultKind::Disk {
+                faults.pass(&file_name);
+                continue;
+            }
+            let version = self.disk.version(&file_name).ok();
+            if version == fault.version {
+                continue;
+            }
+            // Of one that could be opened only a read tells whether it is well now.
+            let tried = match fault.kind {
+                FaultKind::Whole => try_open(&view, &file_name),
+                FaultKind::Part | FaultKind::Disk => Ok(()),
+            };
+            match tried {
+                Ok(()) => {
+                    faults.forget(&file_name);
+                    view.files().forget(&file_name);
+                    is_news = true;
+                }
+                Err(error) => {
+                    faults.set_version(&file_name, version);
+                    faults.set_reason(&file_name, &error);
+                    is_news = true;
+                }
+            }
+        }
+        if is_news {
+            self.show_relisted();
+        }
+    }
+
+    /// Shows what is known now of files that cannot be read.
+    fn show_relisted(&self) -> bool {
+        self.show(|view| Ok(view.relisted())).is_ok()
+    }
+
+    /// The listed files that cannot be read, or not all of them, by name.
+    #[must_use]
+    pub fn faulty_files(&self) -> Vec<FileFault> {
+        let view = self.view();
+        let manifest = view.manifest();
+        let mut found = Vec::new();
+        for (file_name, fault) in view.files().faults().all() {
+            let reason = &fault.reason;
+            let segment = manifest.segments().iter().find(|entry| entry.file_name == file_name);
+            let text = match (fault.kind, segment) {
+                _ if !view.lists(&file_name) => continue,
+                (FaultKind::Whole, Some(entry)) => {
+                    format!("blocks {} are not served: {reason}", entry.range)
+                }
+                (FaultKind::Whole, None) => {
+                    format!("hashes that only {file_name} tells are not found: {reason}")
+                }
+                (FaultKind::Part | FaultKind::Disk, _) => {
+                    format!("some of {file_name} cannot be read: {reason}")
+                }
+            };
+            found.push(FileFault { file_name, text });
+        }
+        found
+    }
+}
+
+/// Opens a listed file as a reader would.
+fn try_open(view: &View, file_name: &str) -> Result<(), StoreError> {
+    let manifest = view.manifest();
+    if let Some(entry) = manifest.segments().iter().find(|entry| entry.file_name == file_name) {
+        return block_on(view.files().try_segment(entry));
+    }
+    match manifest.runs().iter().find(|entry| entry.file_name == file_name) {
+        Some(entry) => block_on(view.files().try_run(entry)),
+        None => Ok(()),
+    }
+}
