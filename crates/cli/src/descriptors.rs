@@ -4,13 +4,18 @@
 //! descriptor fails, a client that finds none waits.
 //! Never knows: who opens what.
 
+use std::num::NonZeroUsize;
+use std::thread;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::Limits;
 use tracing::{info, warn};
 
-/// For everything but segments and clients: standard streams, the lock, head log, lookup runs, event
-/// queues, upstream nodes, what is being written.
+/// For everything but segments and clients: standard streams, the lock, head log, lookup runs, upstream
+/// nodes, what is being written, clients that are told that there is no room.
 const RESERVED: usize = 96;
+/// For the event queue of each thread that serves.
+const RESERVED_PER_CORE: usize = 4;
 /// What a limit that knows no bound counts as.
 const UNLIMITED: usize = 1 << 20;
 
@@ -36,7 +41,7 @@ pub(crate) fn raise_limit() -> usize {
 /// What a store may take, by the limit of this process.
 pub(crate) fn store_limits() -> Limits {
     let defaults = Limits::default();
-    let segments = share(raise_limit(), defaults.open_segments_max, 0).segments;
+    let segments = share(raise_limit(), reserved(), defaults.open_segments_max, 0).segments;
     Limits { open_segments_max: segments, ..defaults }
 }
 
@@ -45,7 +50,7 @@ pub(crate) fn store_limits() -> Limits {
 pub(crate) fn share_with_clients(connections_wanted: usize) -> DescriptorShares {
     let limit = raise_limit();
     let wanted = Limits::default().open_segments_max;
-    let shares = share(limit, wanted, connections_wanted);
+    let shares = share(limit, reserved(), wanted, connections_wanted);
     let DescriptorShares { limit, segments, connections } = shares;
     if connections < connections_wanted {
         warn!(
@@ -62,8 +67,18 @@ pub(crate) fn share_with_clients(connections_wanted: usize) -> DescriptorShares 
     shares
 }
 
-fn share(limit: usize, segments_wanted: usize, connections_wanted: usize) -> DescriptorShares {
-    let left = limit.saturating_sub(RESERVED.min(limit / 2));
+fn reserved() -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    RESERVED_PER_CORE.saturating_mul(cores).saturating_add(RESERVED)
+}
+
+fn share(
+    limit: usize,
+    reserved: usize,
+    segments_wanted: usize,
+    connections_wanted: usize,
+) -> DescriptorShares {
+    let left = limit.saturating_sub(reserved.min(limit / 2));
     let segments = segments_wanted.min(left / 2).max(1);
     let connections = connections_wanted.min(left.saturating_sub(segments)).max(1);
     DescriptorShares { limit, segments, connections }
@@ -83,7 +98,7 @@ mod tests {
             (64, 16, 16),
             (2, 1, 1),
         ] {
-            let shares = share(limit, 512, 10_000);
+            let shares = share(limit, RESERVED, 512, 10_000);
             assert_eq!(shares, DescriptorShares { limit, segments, connections });
             assert!(limit < 64 || segments + connections + RESERVED.min(limit / 2) <= limit);
         }

@@ -244,6 +244,9 @@ impl<'a> Gathered<'a> {
                 .map_err(|fault| self.source.refuse_step(facts.number, fault))?;
         }
         self.before = Some(facts);
+        if let Some(lost) = self.trust.lost_instead_of(facts.number, facts.hash) {
+            return Err(self.source.refuse_lost(facts.number, facts.hash, lost).into());
+        }
         if self.part.contains(facts.number) {
             self.parent_hash.get_or_insert(facts.parent_hash);
             self.last_hash = facts.hash;

@@ -232,18 +232,20 @@ impl Follower {
         }
     }
 
-    /// Writes the head's log anew if somebody cut, replaced or removed it. What fails here is told by the
-    /// next step, and tried again.
+    /// Writes the head's log anew if somebody cut, replaced or removed it. What fails here is told until
+    /// it is done, and tried again.
     fn keep_log(&mut self) {
-        match self.writer.keep_head_log() {
-            Ok(None) => {}
-            Ok(Some(changed)) => warn!(error = %changed, "the head's log is written anew"),
-            Err(error) => {
-                let error = FollowError::from(error);
-                if self.board.failed(self.tip().ok().flatten(), &error) {
-                    warn!(%error, "cannot keep the head's log; serving what is here");
-                }
-            }
+        let kept = self.writer.keep_head_log();
+        if let Ok(Some(changed)) = &kept {
+            warn!(error = %changed, "the head's log is written anew");
+        }
+        let error = kept.err().map(|error| error.to_string());
+        if self.board.kept_log(error.as_deref()) {
+            error!(
+                error,
+                "the head's log cannot be written: blocks that are not sealed would be lost \
+                when the server stops; serving what is here"
+            );
         }
     }
 
@@ -367,7 +369,10 @@ impl Follower {
         if let Some(tip) = view.head().tip() {
             return Ok(Some((tip.number().get(), tip.hash())));
         }
-        let Some(number) = view.tip() else { return Ok(None) };
+        // A segment that cannot be read is sealed all the same: nothing is followed below it.
+        let sealed = view.manifest().segments().last();
+        let sealed = sealed.map(|entry| BlockNumber(entry.range.last()));
+        let Some(number) = view.tip().max(sealed) else { return Ok(None) };
         Ok(self.hash_at(number.get())?.map(|hash| (number.get(), hash)))
     }
 

@@ -38,7 +38,7 @@ pub use endpoint::Endpoint;
 pub use error::{AbsentPart, AskError, FetchError};
 pub use fetch::{BlockTag, Fetched, HeaderClaim};
 pub use identity::{Identity, IdentityDifference};
-pub use rebuild::RebuildFault;
+pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
 pub use upstreams::{

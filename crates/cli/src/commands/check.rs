@@ -58,7 +58,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let elapsed = watch.finish();
     let unlisted = unlisted_segments(&*folder.disk)?;
     let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
-    let missing = view.lost().into_iter().map(lost_blocks);
+    let missing = view.lost().into_iter().map(|lost| lost_blocks(lost, view.coverage()));
     for note in head_notes(&recovery).into_iter().chain(unlisted).chain(missing) {
         eprintln!("note: {note}");
     }

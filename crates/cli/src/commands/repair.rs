@@ -22,7 +22,7 @@ use crate::args::repair::RepairArgs;
 use crate::chain_choice;
 use crate::commands::import::{open_writer, told};
 use crate::data_folder::{DataFolder, irregular_files, locate};
-use crate::folder_text::lost_blocks;
+use crate::folder_text::{head_loss, lost_blocks};
 use crate::head_text::head_faults;
 use crate::output::{counted, print_lines};
 use crate::progress::Watch;
@@ -97,8 +97,9 @@ fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
             drop(writer);
             folder.store.read_head(proving_spec(&folder.store)).map_err(|error| told(&error))?;
             lines.push(format!(
-                "{error}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
-                 any more: `quipu serve --upstream` fetches them again"
+                "{}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
+                 any more: `quipu serve --upstream` fetches them again",
+                head_loss(&error)
             ));
         }
         head => {
@@ -111,8 +112,9 @@ fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
             }
         }
     }
-    let lost = folder.store.view().lost();
-    lines.extend(lost.iter().map(|range| lost_blocks(*range)));
+    let view = folder.store.view();
+    let lost = view.lost();
+    lines.extend(lost.iter().map(|range| lost_blocks(*range, view.coverage())));
     let irregular = irregular_files(&*folder.disk)?;
     lines.extend(irregular.iter().cloned());
     print_lines(&lines)?;
@@ -196,7 +198,7 @@ fn refuse_false_name(name: Option<&str>, spec: Option<&ChainSpec>) -> Result<(),
 
 /// What was found, what was left out, and what cannot be known any more.
 fn page(place: &str, repaired: &Repaired) -> Vec<String> {
-    let Repaired { manifest, left_out, head_loss, head, is_manifest_lost } = repaired;
+    let Repaired { manifest, left_out, head_loss: loss, head, is_manifest_lost } = repaired;
     let text =
         |LeftOut { file_name, reason, .. }: &LeftOut| format!("left out {file_name}: {reason}");
     let mut lines: Vec<String> = left_out.iter().map(text).collect();
@@ -207,9 +209,11 @@ fn page(place: &str, repaired: &Repaired) -> Vec<String> {
                 .to_owned(),
         );
     }
-    lines.extend(head_loss.iter().map(|error| format!("{error}\n{place}: the loss is accepted")));
+    let accepted = |error| format!("{}\n{place}: the loss is accepted", head_loss(error));
+    lines.extend(loss.iter().map(accepted));
     lines.extend(head_faults(head));
-    lines.extend(manifest.lost().iter().map(|range| lost_blocks(*range)));
+    let held = manifest.coverage();
+    lines.extend(manifest.lost().iter().map(|range| lost_blocks(*range, &held)));
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let network = manifest.network();
     let name = network.name.as_deref().unwrap_or("a chain without a name");

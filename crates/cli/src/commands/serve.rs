@@ -30,7 +30,7 @@ use crate::node::{Node, OwnChain};
 
 use follow::{FollowPlan, Following, ServerParts};
 use health::FollowHealth;
-use watch::{pass_over_missing, warn_of_head, watch_folder};
+use watch::{ToldFaults, warn_of_head, watch_folder};
 
 /// Threads that wait for disks: as many reads as a disk has under way with profit.
 const READ_THREADS: usize = 16;
@@ -170,7 +170,7 @@ impl Bound {
         };
         let own_chain = OwnChain::of(&spec);
         let (store, pool) = open_store(folder)?;
-        pass_over_missing(&store)?;
+        let faults = ToldFaults::pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
             let (store, spec) = (Arc::clone(&store), spec.clone());
@@ -204,7 +204,7 @@ impl Bound {
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
             log_held(self.listener.address(), &store.view());
-            tokio::spawn(watch_folder(store, following.is_some()));
+            tokio::spawn(watch_folder(store, following.is_some(), faults));
             tokio::spawn(memory::give_back_after_peaks(Arc::clone(server.budget())));
             let stop = async {
                 tokio::select! {

@@ -79,13 +79,9 @@ pub(crate) fn gather(folder: &DataFolder) -> Result<Stat, Failure> {
 
 fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
     let view = folder.store.view();
-    let manifest = view.manifest();
-    let is_listed = |name: &String| {
-        manifest.lists_segment(name) || manifest.runs().iter().any(|run| run.file_name == **name)
-    };
     let (mut head_bytes, mut beside_bytes) = (0_u64, 0_u64);
     // The lock names its holder while it is held: that is no part of what is kept.
-    let is_counted = |name: &&String| !is_listed(name) && *name != LOCK_NAME;
+    let is_counted = |name: &&String| !view.lists(name) && *name != LOCK_NAME;
     for name in folder.disk.list()?.iter().filter(is_counted) {
         let sum = if is_head_file(name) { &mut head_bytes } else { &mut beside_bytes };
         match folder.disk.file_bytes(name) {

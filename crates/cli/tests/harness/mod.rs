@@ -3,9 +3,13 @@
 pub(crate) mod data;
 pub(crate) mod hosted;
 pub(crate) mod http2;
+#[path = "../../../../e2e/hostile/src/http2_frames.rs"]
+pub(crate) mod http2_frames;
 pub(crate) mod live;
 pub(crate) mod long;
 pub(crate) mod node_socket;
+#[path = "../../../../e2e/hostile/src/raw_requests.rs"]
+pub(crate) mod raw_requests;
 pub(crate) mod run;
 pub(crate) mod served;
 #[path = "../../../ingest/tests/harness/shared_data.rs"]

@@ -52,6 +52,11 @@ impl Socket {
         self.socket.send(message).unwrap();
     }
 
+    /// The same to a server that may have closed.
+    pub(crate) fn try_send(&mut self, message: Message) -> Result<(), Error> {
+        self.socket.send(message)
+    }
+
     pub(crate) fn send_text(&mut self, text: &str) {
         self.send(Message::text(text));
     }

@@ -13,6 +13,9 @@ use flate2::write::GzEncoder;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use crate::harness::hosted::{Hosted, service};
 use crate::harness::http2::{DATA, HEADERS, Http2, PING, SETTINGS, frame};
@@ -270,6 +273,33 @@ fn pings_take_nothing_of_the_budget() {
     answered.join().unwrap();
     // The last pong may be on its way before its ping is forgotten.
     wait_until(|| hosted.budget.bytes() == 0);
+}
+
+/// Without a time of their own, such messages held what they had for as long as pings came.
+#[test]
+fn a_message_whose_rest_does_not_come_ends_its_socket_whatever_pings_come() {
+    let body_timeout = Duration::from_millis(500);
+    let hosted = hosted(HttpSettings { body_timeout, ..HttpSettings::default() });
+    let mut socket = Socket::open(&hosted);
+    // The first part of a text, which is not the last.
+    let part = Frame::message(vec![b' '; MIB], OpCode::Data(Data::Text), false);
+    socket.send(Message::Frame(part));
+    wait_until(|| hosted.budget.bytes_peak() >= MIB);
+    while socket.try_send(Message::Ping(Bytes::new())).is_ok() && hosted.budget.bytes() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(socket.closed(), (1008, "a message took too long".to_owned()));
+    hosted.settle(&socket);
+    // One that comes in parts, with time between them, is answered.
+    let mut socket = Socket::open(&hosted);
+    let (begin, end) = ASKED.split_at(20);
+    for (code, text, is_last) in [(Data::Text, begin, false), (Data::Continue, end, true)] {
+        socket.send(Message::Frame(Frame::message(text, OpCode::Data(code), is_last)));
+    }
+    assert_eq!(socket.next()["result"], "0x3ff");
+    // Silence between messages is not timed as they are.
+    std::thread::sleep(body_timeout * 2);
+    assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ff");
 }
 
 #[test]

@@ -224,6 +224,23 @@ fn a_connection_too_many_is_told_to_come_again() {
     check_served_soon(&served);
 }
 
+/// Each that was told had a descriptor for a second, however many there were.
+#[test]
+fn of_very_many_connections_too_many_few_are_told_and_the_others_closed() {
+    let served = stores::serve("gap", &["--connections-max", "1"]);
+    let mut held = kept(&served);
+    let connect = |_| {
+        let stream = TcpStream::connect(served.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    };
+    let mut others: Vec<TcpStream> = (0..200).map(connect).collect();
+    let is_told = |stream: &mut TcpStream| stream.read(&mut [0; 1]).is_ok_and(|count| count > 0);
+    let told = others.iter_mut().map(is_told).filter(|is_told| *is_told).count();
+    assert!((1..200).contains(&told), "{told} of 200 were told");
+    ask(&mut held);
+}
+
 #[test]
 fn a_client_with_too_many_connections_is_told_so_and_others_are_served() {
     let served = stores::serve("gap", &["--connections-per-client-max", "2"]);

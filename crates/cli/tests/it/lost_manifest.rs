@@ -397,6 +397,7 @@ fn a_lost_log_of_the_head_is_damage_until_the_loss_is_accepted() {
     let ran = quipu(&["repair", "--data-dir", path]).ends_with(1);
     assert!(ran.out.contains("the loss is accepted"), "{}", ran.out);
     assert!(ran.out.contains("blocks 99..99 are lost"), "{}", ran.out);
+    assert!(!ran.out.contains("quipu repair"), "{}", ran.out);
     quipu(&["check", "--data-dir", path]).ends_with(0);
     let served = Served::start(&copy, &[]);
     let answer = served.call("eth_getBlockByNumber", &json!(["0x63", false]));

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::harness::data::names;
 use crate::harness::long::{Long, refused_code};
+use crate::harness::run::text;
 use crate::harness::served::Served;
 use crate::harness::wait::wait_for;
 
@@ -54,4 +56,142 @@ fn a_missing_or_cut_segment_is_told_and_the_others_are_served() {
         assert_eq!(refused_code(&served, with_transactions[place]), None);
         served.stop();
     }
+}
+
+/// The lines of a server that has ended which name a file, of a level.
+fn told(lines: &std::sync::mpsc::Receiver<String>, level: &str, name: &str) -> usize {
+    lines.iter().filter(|line| line.contains(level) && line.contains(name)).count()
+}
+
+/// Seen: a segment that was removed or cut while the server ran, before it was read, was an internal
+/// error for every read, each with a line in the log, and `/readyz` said that all is well.
+#[test]
+fn a_segment_that_is_damaged_while_it_is_not_open_is_told_once_and_taken_up_again() {
+    let long = Long::new();
+    let name = long.segments()[1].clone();
+    let path = long.path().join(&name);
+    let bytes = fs::read(&path).unwrap();
+    let (served, lines) = Served::start_logged(&long.path(), &[]);
+    assert_eq!(refused_code(&served, 20), None);
+    fs::remove_file(&path).unwrap();
+    for _ in 0..20 {
+        assert_eq!(refused_code(&served, 300), Some(4444));
+    }
+    assert_eq!(refused_code(&served, 20), None);
+    let (status, body) = ready(&served);
+    assert!(status == 503 && body.contains(&name), "{body}");
+    // Another one in its place that is no good either.
+    fs::write(&path, vec![7; bytes.len()]).unwrap();
+    assert_eq!(refused_code(&served, 300), Some(4444));
+    fs::write(&path, &bytes).unwrap();
+    wait_for(|| (ready(&served).0 == 200).then_some(()), || format!("{:?}", ready(&served)));
+    assert_eq!(refused_code(&served, 300), None);
+    served.stop();
+    assert_eq!(told(&lines, "ERROR", &name), 1, "once, however often it was asked for");
+}
+
+/// Seen: a page that was damaged while its segment was open was an error for as long as the server ran,
+/// also when a good copy had taken the place of the file.
+#[test]
+fn a_file_that_is_replaced_by_a_good_one_is_taken_up_while_the_damaged_one_is_open() {
+    let long = Long::new();
+    let name = long.segments()[1].clone();
+    let path = long.path().join(&name);
+    let bytes = fs::read(&path).unwrap();
+    let (served, lines) = Served::start_logged(&long.path(), &[]);
+    assert_eq!(refused_code(&served, 256), None);
+    // In place, so that whoever has it open sees it: all but the directory at its end.
+    let mut damaged = bytes.clone();
+    let end = damaged.len() / 2;
+    damaged[..end].iter_mut().for_each(|byte| *byte ^= 0x55);
+    fs::write(&path, &damaged).unwrap();
+    let refused = |number| refused_code(&served, number);
+    let numbers = || 256..512;
+    let failed = numbers().filter(|number| refused(*number) == Some(-32603)).count();
+    assert!(failed > 0, "some of it cannot be read");
+    let (status, body) = ready(&served);
+    assert!(status == 503 && body.contains(&name), "{body}");
+    // A copy beside it, which takes its name.
+    let copy = long.path().join("copy");
+    fs::write(&copy, &bytes).unwrap();
+    fs::rename(&copy, &path).unwrap();
+    wait_for(|| (ready(&served).0 == 200).then_some(()), || format!("{:?}", ready(&served)));
+    assert!(numbers().all(|number| refused(number).is_none()));
+    assert_eq!(ready(&served).0, 200);
+    served.stop();
+    assert_eq!(told(&lines, "ERROR", &name), 1, "once, however often it was asked for");
+}
+
+/// Seen: without the lookups of transactions the server said that it is ready, and every hash was an
+/// internal error.
+#[test]
+fn a_missing_or_cut_lookup_run_is_told_and_no_hash_is_denied_meanwhile() {
+    let long = Long::new();
+    let runs = names(&long.path(), ".run");
+    let run = runs.iter().find(|name| name.contains("transactions")).unwrap();
+    let path = long.path().join(run);
+    let bytes = fs::read(&path).unwrap();
+    let whole = Served::start(&long.path(), &[]);
+    let hash = first_transaction(&whole, 300);
+    whole.stop();
+    // At the start and while it runs, gone or cut.
+    for (is_at_start, is_cut) in [(true, false), (true, true), (false, false), (false, true)] {
+        let damage = || {
+            fs::remove_file(&path).unwrap();
+            if is_cut {
+                fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+            }
+        };
+        if is_at_start {
+            damage();
+        }
+        let served = Served::start(&long.path(), &["--unknown-hash", "null"]);
+        if !is_at_start {
+            damage();
+        }
+        let ask = |hash: &Value| served.call("eth_getTransactionByHash", &json!([hash]));
+        for hash in [&hash, &json!(format!("0x{}", "ab".repeat(32)))] {
+            let answer = ask(hash);
+            assert_eq!(answer["error"]["code"], 4444, "{answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains(run), "{answer}");
+        }
+        assert_eq!(refused_code(&served, 300), None);
+        let (status, body) = ready(&served);
+        assert!(status == 503 && body.contains(run), "{body}");
+        fs::write(&path, &bytes).unwrap();
+        wait_for(|| (ready(&served).0 == 200).then_some(()), || format!("{:?}", ready(&served)));
+        assert!(ask(&hash)["result"].is_object());
+        served.stop();
+    }
+}
+
+/// Seen: where a node is followed, a segment that came back was taken up at the next start only, and
+/// without the last one the server said that it is behind its node.
+#[test]
+fn a_follower_without_its_last_segment_is_at_the_tip_and_takes_it_up_again() {
+    let long = Long::new();
+    let node = Served::start(&long.path(), &[]);
+    let copy = long.folder.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(long.path()).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    let name = long.segments()[2].clone();
+    fs::remove_file(copy.join(&name)).unwrap();
+    let (url, genesis) =
+        (format!("http://{}", node.address()), long.archives().join("genesis.json"));
+    let args = ["--upstream", &url, "--genesis", text(&genesis), "--poll-every", "50"];
+    let served = Served::start(&copy, &args);
+    let only_it = || {
+        let told: Value = serde_json::from_str(&ready(&served).1).ok()?;
+        let reasons = told["reasons"].as_array()?;
+        (reasons.len() == 1 && reasons[0].as_str()?.contains(&name)).then_some(())
+    };
+    wait_for(only_it, || format!("{:?}", ready(&served)));
+    assert_eq!(refused_code(&served, 599), Some(4444));
+    fs::copy(long.path().join(&name), copy.join(&name)).unwrap();
+    wait_for(|| (ready(&served).0 == 200).then_some(()), || format!("{:?}", ready(&served)));
+    assert_eq!(refused_code(&served, 599), None);
+    served.stop();
+    node.stop();
 }

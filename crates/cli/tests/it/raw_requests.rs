@@ -8,66 +8,8 @@ use rpc::http::HttpSettings;
 
 use crate::harness::hosted::{Hosted, service};
 use crate::harness::http2::{DATA, HEADERS, Http2};
+use crate::harness::raw_requests::{RawRequest, raw_requests, valid_request};
 use crate::harness::stores::data_folder;
-
-const POST: &str = "POST / HTTP/1.1\r\n";
-const USUAL: &str = "host: test\r\ncontent-type: application/json\r\n";
-const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
-
-/// What is sent, and the statuses that come back; then whether the server closes.
-struct Row {
-    name: &'static str,
-    raw: Vec<u8>,
-    statuses: &'static [u16],
-    is_closed: bool,
-}
-
-fn row(name: &'static str, raw: impl Into<Vec<u8>>, statuses: &'static [u16]) -> Row {
-    // What is malformed ends the connection; what is only refused does not.
-    let is_closed = statuses.last().is_some_and(|status| [400, 414, 431].contains(status));
-    Row { name, raw: raw.into(), statuses, is_closed }
-}
-
-fn valid() -> String {
-    format!("{POST}{USUAL}content-length: {}\r\n\r\n{BODY}", BODY.len())
-}
-
-fn rows() -> Vec<Row> {
-    let valid = valid();
-    let with = |more: &str| valid.replace("host: test\r\n", &format!("host: test\r\n{more}\r\n"));
-    let long = "y".repeat(70_000);
-    vec![
-        row("a request", valid.clone(), &[200]),
-        row("three together", valid.repeat(3), &[200, 200, 200]),
-        row("a request and half of the next", [&valid, POST, "host: te"].concat(), &[200]),
-        row("a request and half of a body", [&valid, &valid[..valid.len() - 9]].concat(), &[200]),
-        row(
-            "chunked",
-            with("transfer-encoding: chunked").replace(
-                &format!("content-length: {}\r\n\r\n{BODY}", BODY.len()),
-                &format!("\r\n{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()),
-            ),
-            &[200],
-        ),
-        row("a field without a colon", [&valid, POST, "host test\r\n\r\n"].concat(), &[200, 400]),
-        row("no such version", "POST / HTTP/3.7\r\nhost: test\r\n\r\n", &[400]),
-        row("a method of blanks", "   / HTTP/1.1\r\nhost: test\r\n\r\n", &[400]),
-        row("a control character in a name", with("x\u{1}: y"), &[400]),
-        row(
-            "a length that is none",
-            valid.replace("content-length: 5", "content-length: x"),
-            &[400],
-        ),
-        row("two lengths", with("content-length: 3"), &[400]),
-        row("a head that is too long", with(&format!("x: {long}")), &[431]),
-        row("too many fields", with(&"x: y\r\n".repeat(200)[..1198]), &[431]),
-        row("two hosts", with("host: test"), &[400]),
-        row("two hosts in any case", with("HOST: other"), &[400]),
-        row("another content type", valid.replace("application/json", "text/html"), &[415]),
-        row("a page that is not there", "GET /nowhere HTTP/1.1\r\nhost: test\r\n\r\n", &[404]),
-        row("another method", "PUT / HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n", &[405]),
-    ]
-}
 
 /// Reads one answer; its status, if it comes.
 fn read_answer(stream: &mut TcpStream) -> Option<u16> {
@@ -96,7 +38,7 @@ fn both_paths_answer_raw_requests_alike() {
         HttpSettings::default(),
     );
     for is_hyper in [false, true] {
-        for Row { name, raw, statuses, is_closed } in rows() {
+        for RawRequest { name, raw, statuses, is_closed } in raw_requests() {
             let mut stream = hosted.connect();
             if is_hyper {
                 // From here on the connection is hyper's.
@@ -136,7 +78,7 @@ fn an_authority_counts_as_a_host_over_http_2() {
         let raw = format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n");
         stream.write_all(raw.as_bytes()).unwrap();
         assert_eq!(read_answer(&mut stream), Some(status), "{target} {host}");
-        let raw = valid()
+        let raw = valid_request()
             .replace("POST /", &format!("POST {target}"))
             .replace("host: test", &format!("host: {host}"));
         let mut stream = hosted.connect();

@@ -12,14 +12,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use alloy_primitives::{B256, Bytes};
-use chain::{BlockRange, Candidate, Fault, Mismatch, RuleFault};
+use chain::{Block, BlockRange, Candidate, Fault, Mismatch, RuleFault};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Notify;
 
 use super::Backfiller;
 use crate::prove::Blocks;
 use crate::stop::{is_stopped, until_stopped};
-use crate::upstream::{Fetched, SourceFault, UpstreamsError, WantedBlock};
+use crate::upstream::{Fetched, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
 const BLOCKS_PER_MESSAGE: usize = 8;
@@ -61,6 +61,8 @@ struct SourceState {
     bytes: u64,
     /// Who told which block.
     members: BTreeMap<u64, usize>,
+    /// Whom they tell as senders, of blocks that are being proven.
+    senders: BTreeMap<u64, ToldSenders>,
     failure: Option<UpstreamsError>,
     is_closed: bool,
 }
@@ -223,6 +225,17 @@ impl UpstreamBlocks<'_> {
         }
     }
 
+    /// Says who told another block than the one that the folder held under this number and lost.
+    pub(super) fn refuse_lost(&self, number: u64, found: B256, lost: B256) -> SourceFault {
+        let member_index = self.member_of(number).unwrap_or_default();
+        let said = format!(
+            "block {number} is {found} by it, and the data folder held {lost} before it lost it: one \
+            of them is of another branch"
+        );
+        let name = self.backfiller.upstreams.name(member_index).to_owned();
+        SourceFault::Differs { name, member_index, against: None, said }
+    }
+
     /// Who told a block or, if it is held, the one before it; of two the less preferred.
     fn member_of(&self, number: u64) -> Option<usize> {
         let state = self.lock();
@@ -255,10 +268,25 @@ impl Blocks for UpstreamBlocks<'_> {
             return Err(SourceFault::Upstreams(UpstreamsError::Stopped));
         }
         let (member_index, block) = self.take(number)?;
-        block.rebuild(self.backfiller.spec).map_err(|cause| {
+        let rebuilt = block.rebuild(self.backfiller.spec).map_err(|cause| {
             let name = self.backfiller.upstreams.name(member_index).to_owned();
             SourceFault::Fetch { name, member_index, cause }
-        })
+        });
+        let (candidate, senders) = rebuilt?;
+        self.lock().senders.insert(number, senders);
+        Ok(candidate)
+    }
+
+    fn note_proven(&self, block: &Block) {
+        let number = block.header.number;
+        let (senders, member_index) = {
+            let mut state = self.lock();
+            (state.senders.remove(&number), state.members.get(&number).copied())
+        };
+        let found = senders.and_then(|senders| senders.find_false(block));
+        if let Some((found, member_index)) = found.zip(member_index) {
+            self.backfiller.upstreams.told_sender(member_index, number, found);
+        }
     }
 
     /// Links are checked when the pieces are joined: a block is fetched once.

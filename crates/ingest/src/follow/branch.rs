@@ -272,7 +272,7 @@ impl Follower {
         let prove_one = |(member_index, block, claim): (usize, Fetched, HeaderClaim)| {
             let name = || self.upstreams.name(member_index).to_owned();
             let refused = |error: FollowError| (member_index, Box::new(error));
-            let candidate = block
+            let (candidate, senders) = block
                 .rebuild(&self.spec)
                 .map_err(|cause| refused(FollowError::Fetch { name: name(), cause }))?;
             let start = match claim.number.checked_sub(1) {
@@ -280,12 +280,16 @@ impl Follower {
                 None => Start::At(0),
             };
             let verified = Verifier::new(&self.spec, &self.anchors, start).verify(candidate);
-            verified.map_err(|mismatch| {
+            let verified = verified.map_err(|mismatch| {
                 refused(match block.unknown_fork_of(&mismatch) {
                     Some(cause) => FollowError::Fetch { name: name(), cause },
                     None => FollowError::False { name: name(), mismatch },
                 })
-            })
+            })?;
+            if let Some(found) = senders.find_false(&verified) {
+                self.upstreams.told_sender(member_index, claim.number, found);
+            }
+            Ok(verified)
         };
         let outcome =
             map_in_order(

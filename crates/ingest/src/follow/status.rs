@@ -70,6 +70,8 @@ pub struct FollowStatus {
     pub failing_since: Option<Instant>,
     /// Whether trying again does not help until a human acts or finality moves.
     pub is_failure_lasting: bool,
+    /// Why the head's log could not be written the last time, if it could not.
+    pub log_error: Option<String>,
     /// Why those that decide did not say what is final the last time, and since when.
     pub finality_error: Option<(Instant, String)>,
     /// Why the backfill in the background does not go on, if it does not.
@@ -195,6 +197,8 @@ struct BoardLog {
     has_silence: bool,
     has_finality: bool,
     has_backfill: bool,
+    /// That the head's log cannot be written.
+    log_error: Option<String>,
     failure: Option<String>,
     conflict: Option<FinalityConflict>,
 }
@@ -337,6 +341,27 @@ impl StatusBoard {
         let BoardLog { limit, has_backfill, .. } = &mut *self.log();
         *has_backfill &= has_failed;
         has_failed && log_once(limit, has_backfill)
+    }
+
+    /// The head's log has all that is here, or could not be written. Tells whether that is to be logged.
+    pub(super) fn kept_log(&self, error: Option<&str>) -> bool {
+        self.status.send_if_modified(|status| {
+            let is_changed = status.log_error.as_deref() != error;
+            status.log_error = error.map(str::to_owned);
+            is_changed
+        });
+        let mut log = self.log();
+        let Some(error) = error else {
+            if log.log_error.take().is_some() {
+                info!("the head's log is written again");
+            }
+            return false;
+        };
+        let is_logged = log.log_error.is_none() && log.limit.allow();
+        if is_logged {
+            log.log_error = Some(error.to_owned());
+        }
+        is_logged
     }
 
     pub(super) fn stepped(&self, tip: Option<(u64, B256)>) {
@@ -516,10 +541,11 @@ mod tests {
     async fn what_the_limit_kept_out_of_the_log_is_logged_when_it_lasts() {
         let conflict = FinalityConflict { number: 1, ours: B256::ZERO, theirs: B256::ZERO };
         let silence = UpstreamsError::NoneLeft("x".to_owned());
-        let failures: [(&str, Failure<'_>); 5] = [
+        let failures: [(&str, Failure<'_>); 6] = [
             ("tip", &|board| board.silent(&silence)),
             ("finality", &|board| board.silent_about_finality(&silence)),
             ("backfill", &|board| board.backfilled(Some("x".to_owned()))),
+            ("log", &|board| board.kept_log(Some("x"))),
             ("step", &|board| board.failed(None, &FollowError::Moved { number: 9 })),
             ("conflict", &|board| board.conflicted(conflict)),
         ];

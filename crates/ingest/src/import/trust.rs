@@ -1,7 +1,8 @@
 //! Whether what arrives may stand beside what is held.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use alloy_primitives::B256;
 use chain::trust::{Anchor, Anchors, Opponent, ProvenRun, TrustStatus, assess, meeting_points};
 use chain::{BlockNumber, BlockRange};
 use store::read::block_on;
@@ -20,6 +21,8 @@ pub(crate) struct Trust {
     pub(crate) points: BTreeSet<u64>,
     /// Trusted hashes that held blocks have.
     pub(crate) anchors: Vec<Anchor>,
+    /// Blocks of the part that the folder held and lost: no other takes their places.
+    lost: BTreeMap<u64, B256>,
 }
 
 impl Trust {
@@ -37,7 +40,10 @@ impl Trust {
             manifest.trust_runs().into_iter().chain(final_head).collect();
         let mut ranges: Vec<BlockRange> = runs.iter().map(|run| run.range).collect();
         ranges.push(part);
-        let points = meeting_points(&ranges, anchors);
+        let lost = manifest.lost_hashes().map(|it| (it.number.get(), it.hash));
+        let lost: BTreeMap<u64, B256> = lost.filter(|(number, _)| part.contains(*number)).collect();
+        let mut points = meeting_points(&ranges, anchors);
+        points.extend(lost.keys());
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut held = Vec::new();
         // Block 0 too: it may have come before anybody said what genesis is.
@@ -61,7 +67,12 @@ impl Trust {
             }
             held.extend(anchors.operator().filter(|it| (it.number, it.hash) == (number, hash)));
         }
-        Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held })
+        Ok(Self { runs, trusted: manifest.trusted(), points, anchors: held, lost })
+    }
+
+    /// The hash of the block that the folder held under this number and lost, if this is another.
+    pub(crate) fn lost_instead_of(&self, number: u64, found: B256) -> Option<B256> {
+        self.lost.get(&number).copied().filter(|lost| *lost != found)
     }
 
     /// The statuses of the blocks that arrive, if nothing that is held contradicts them. `called` is what
@@ -74,6 +85,15 @@ impl Trust {
         anchors: &Anchors,
     ) -> Result<Vec<(BlockRange, TrustStatus)>, ImportError> {
         let contradiction = |said| ImportError::Contradiction { file: file.to_owned(), said };
+        let told = run.hashes.iter().map(|(number, hash)| (*number, *hash));
+        for (number, found) in told.chain([(run.range.last(), run.last_hash)]) {
+            if let Some(lost) = self.lost_instead_of(number, found) {
+                return Err(contradiction(format!(
+                    "hash of block {number} is {found} by {called}, {lost} by the data folder, which \
+                     held that block and lost it"
+                )));
+            }
+        }
         let mut trusted = anchors.clone();
         for anchor in self.trusted.operator() {
             trusted = trusted.with_operator(anchor).map_err(|it| contradiction(it.to_string()))?;

@@ -14,14 +14,14 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use tracing::info;
 
-use super::answers::{Answer, NodeCall};
+use super::answers::{Answer, Message, NodeCall, decode_message, in_order};
 use super::client::{ByteBudget, Upstream};
 use super::connections::identity_calls;
 use super::error::{AbsentPart, AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
-use super::headers::{HashedHeader, claimed_hash};
+use super::headers::{HashedHeader, claimed_header};
 use super::identity::Identity;
-use super::rebuild::{Parts, RebuildFault, find_unknown, parse, rebuild};
+use super::rebuild::{Parts, RebuildFault, ToldSenders, find_unknown, parse, rebuild};
 use super::wanted_block::WantedBlock;
 
 /// Receipts that are asked one by one in one message.
@@ -73,12 +73,34 @@ pub struct Fetched {
     which: WantedBlock,
     header: HashedHeader,
     block: Bytes,
-    receipts: Vec<Bytes>,
-    is_receipt_list: bool,
+    receipts: BlockReceipts,
     ommers: Vec<Bytes>,
 }
 
 impl Fetched {
+    /// The block that a node's messages tell, for fuzzers: the answers to [`WantedBlock`]'s questions
+    /// for a block and its receipts, and the answers for its ommers, if it has any. Nothing more is
+    /// asked, as where a node gives neither raw headers nor receipts one by one.
+    #[doc(hidden)]
+    pub fn from_messages(
+        which: WantedBlock,
+        [block_and_receipts, ommers]: [Vec<u8>; 2],
+    ) -> Result<Self, FetchError> {
+        let number = which.number();
+        let mut answers = read_answers(block_and_receipts, 2)?.into_iter();
+        let block = take_block(number, answers.next())?;
+        let header = claimed_header(&which, &block)?;
+        let receipts = BlockReceipts::from_list(number, answers.next().unwrap_or(Ok(None))?)?;
+        receipts.check_block(number, header.hash)?;
+        let count = count_ommers(number, &header)?;
+        let ommers = match count {
+            0 => Vec::new(),
+            _ => read_answers(ommers, count)?,
+        };
+        let ommers: Result<_, _> = ommers.into_iter().map(|it| take_ommer(number, it)).collect();
+        Ok(Self { which, header, block, receipts, ommers: ommers? })
+    }
+
     /// Its number.
     #[must_use]
     pub fn number(&self) -> u64 {
@@ -88,12 +110,12 @@ impl Fetched {
     /// Bytes of all answers that make it.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let parts = self.receipts.iter().chain(&self.ommers).map(Bytes::len);
+        let parts = self.receipts.answers.iter().chain(&self.ommers).map(Bytes::len);
         u64::try_from(parts.sum::<usize>().saturating_add(self.block.len())).unwrap_or(u64::MAX)
     }
 
-    /// What is claimed to be the block, in consensus form.
-    pub fn rebuild(&self, spec: &ChainSpec) -> Result<Candidate, FetchError> {
+    /// What is claimed to be the block, in consensus form, and who is said to have sent its transactions.
+    pub fn rebuild(&self, spec: &ChainSpec) -> Result<(Candidate, ToldSenders), FetchError> {
         let number = self.which.number();
         rebuild(spec, number, &self.header.rlp, &self.parts()).map_err(|fault| {
             let unknown = if fault.is_unknown_type() {
@@ -131,9 +153,42 @@ impl Fetched {
     fn parts(&self) -> Parts<'_> {
         Parts {
             block: &self.block,
-            receipts: &self.receipts,
-            is_receipt_list: self.is_receipt_list,
+            receipts: &self.receipts.answers,
+            is_receipt_list: self.receipts.is_list,
             ommers: &self.ommers,
+        }
+    }
+}
+
+/// What a node answered when it was asked for a block's receipts.
+#[derive(Clone, Debug)]
+struct BlockReceipts {
+    /// One with all of them, or one for each.
+    answers: Vec<Bytes>,
+    is_list: bool,
+}
+
+impl BlockReceipts {
+    fn from_list(number: u64, list: Option<Bytes>) -> Result<Self, FetchError> {
+        let absent = FetchError::NotThere { number, part: AbsentPart::Receipts };
+        Ok(Self { answers: vec![list.ok_or(absent)?], is_list: true })
+    }
+
+    /// Blocks that are asked for by number may change between two answers, which is nobody's lie.
+    fn check_block(&self, number: u64, hash: B256) -> Result<(), FetchError> {
+        let Some(text) = self.answers.first() else { return Ok(()) };
+        let found = if self.is_list {
+            let found = serde_json::from_slice::<FirstReceipt>(text).ok();
+            found.and_then(|first| first.0)
+        } else {
+            serde_json::from_slice::<ReceiptPlaceJson>(text).ok()
+        };
+        match found {
+            Some(place) if place.block_hash != hash => {
+                Err(FetchError::Moved { number, one: hash, other: place.block_hash })
+            }
+            // What does not parse is told when it is rebuilt.
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -235,20 +290,17 @@ impl Upstream {
         let receipts = blocks.split_off(wanted.len());
         let mut there = Vec::with_capacity(wanted.len());
         for (which, block) in wanted.iter().zip(blocks) {
-            let number = which.number();
-            let absent = FetchError::NotThere { number, part: AbsentPart::Block };
-            there.push((*which, block?.ok_or(absent)?));
+            there.push((*which, take_block(which.number(), Some(block))?));
         }
         let headers = self.fetch_headers(&there).await?;
         let mut receipts = receipts.into_iter();
         let mut fetched = Vec::with_capacity(wanted.len());
         for ((which, block), header) in there.into_iter().zip(headers) {
             let number = which.number();
-            let told = self.receipts(number, &block, receipts.next(), &mut budget).await?;
-            let (receipts, is_receipt_list) = told;
-            check_same_block(number, header.hash, &receipts, is_receipt_list)?;
+            let receipts = self.receipts(number, &block, receipts.next(), &mut budget).await?;
+            receipts.check_block(number, header.hash)?;
             let ommers = self.fetch_ommers(number, &header, &mut budget).await?;
-            fetched.push(Fetched { which, header, block, receipts, is_receipt_list, ommers });
+            fetched.push(Fetched { which, header, block, receipts, ommers });
         }
         Ok(fetched)
     }
@@ -260,12 +312,9 @@ impl Upstream {
         block: &Bytes,
         listed: Option<Answer>,
         budget: &mut ByteBudget,
-    ) -> Result<(Vec<Bytes>, bool), FetchError> {
+    ) -> Result<BlockReceipts, FetchError> {
         match listed {
-            Some(Ok(Some(list))) => return Ok((vec![list], true)),
-            Some(Ok(None)) => {
-                return Err(FetchError::NotThere { number, part: AbsentPart::Receipts });
-            }
+            Some(Ok(list)) => return BlockReceipts::from_list(number, list),
             Some(Err(error)) if !error.is_unknown_method() => return Err(error.into()),
             Some(Err(error)) => {
                 info!(upstream = self.name(), %error, "receipts are asked one by one");
@@ -286,7 +335,7 @@ impl Upstream {
                 receipts.push(answer?.ok_or(absent)?);
             }
         }
-        Ok((receipts, false))
+        Ok(BlockReceipts { answers: receipts, is_list: false })
     }
 
     async fn fetch_ommers(
@@ -295,31 +344,17 @@ impl Upstream {
         header: &HashedHeader,
         budget: &mut ByteBudget,
     ) -> Result<Vec<Bytes>, FetchError> {
-        if header.uncles.is_empty() {
+        let count = count_ommers(number, header)?;
+        if count == 0 {
             return Ok(Vec::new());
-        }
-        let found = header.uncles.len();
-        if found > OMMERS_MAX {
-            let fault = RebuildFault::Ommers { found, count_max: OMMERS_MAX };
-            return Err(FetchError::Rebuild { number, fault });
         }
         let call = |index: usize| {
             let params = format!("[\"{}\",\"{index:#x}\"]", header.hash);
             NodeCall::new("eth_getUncleByBlockHashAndIndex", params)
         };
-        let calls: Vec<NodeCall> = (0..header.uncles.len()).map(call).collect();
-        let mut ommers = Vec::with_capacity(calls.len());
-        for answer in self.ask_within(&calls, budget).await? {
-            let absent = |part| FetchError::NotThere { number, part };
-            let ommer = match answer {
-                Err(error) if error.is_unknown_method() => {
-                    return Err(absent(AbsentPart::OmmerMethod));
-                }
-                answer => answer?.ok_or_else(|| absent(AbsentPart::Ommers))?,
-            };
-            ommers.push(ommer);
-        }
-        Ok(ommers)
+        let calls: Vec<NodeCall> = (0..count).map(call).collect();
+        let answers = self.ask_within(&calls, budget).await?;
+        answers.into_iter().map(|answer| take_ommer(number, answer)).collect()
     }
 
     /// Subscribes to new tips, if the node speaks over a WebSocket.
@@ -329,13 +364,44 @@ impl Upstream {
     }
 }
 
+/// The answers of a message to so many calls, whose ids count up from 1.
+fn read_answers(message: Vec<u8>, count: usize) -> Result<Vec<Answer>, AskError> {
+    match decode_message(&Bytes::from(message))? {
+        Message::Answers(answers) => in_order(answers, 1, count),
+        Message::Refusal(refusal) => Err(refusal),
+        Message::News(_) => Err(AskError::Malformed("news, and no answer".to_owned())),
+    }
+}
+
+fn take_block(number: u64, answer: Option<Answer>) -> Result<Bytes, FetchError> {
+    let absent = FetchError::NotThere { number, part: AbsentPart::Block };
+    answer.transpose()?.flatten().ok_or(absent)
+}
+
+/// How many ommers a block has by its node's word, if it may have so many.
+fn count_ommers(number: u64, header: &HashedHeader) -> Result<usize, FetchError> {
+    let found = header.uncles.len();
+    if found > OMMERS_MAX {
+        let fault = RebuildFault::Ommers { found, count_max: OMMERS_MAX };
+        return Err(FetchError::Rebuild { number, fault });
+    }
+    Ok(found)
+}
+
+fn take_ommer(number: u64, answer: Answer) -> Result<Bytes, FetchError> {
+    let absent = |part| FetchError::NotThere { number, part };
+    match answer {
+        Err(error) if error.is_unknown_method() => Err(absent(AbsentPart::OmmerMethod)),
+        answer => answer?.ok_or_else(|| absent(AbsentPart::Ommers)),
+    }
+}
+
 /// Chain id and genesis hash, of the answers to `eth_chainId` and to a question for block 0.
 pub(super) fn identity_of(chain_id: Answer, genesis: Answer) -> Result<Identity, FetchError> {
     let chain_id = chain_id_of(Some(chain_id))?;
     let genesis = genesis_of(Some(genesis))?;
-    let genesis_hash =
-        genesis.map(|text| claimed_hash(&WantedBlock::Number(0), &text)).transpose()?;
-    Ok(Identity { chain_id, genesis_hash })
+    let genesis = genesis.map(|text| claimed_header(&WantedBlock::Number(0), &text)).transpose()?;
+    Ok(Identity { chain_id, genesis_hash: genesis.map(|header| header.hash) })
 }
 
 fn chain_id_of(answer: Option<Answer>) -> Result<u64, FetchError> {
@@ -378,29 +444,6 @@ fn claim_by_tag(tag: BlockTag, text: &[u8]) -> Result<HeaderClaim, FetchError> {
         return Err(fault(RebuildFault::Number { found: number }));
     }
     Ok(HeaderClaim { number, hash: json.hash, parent_hash: json.parent_hash })
-}
-
-/// Blocks that are asked for by number may change between two answers, which is nobody's lie.
-fn check_same_block(
-    number: u64,
-    hash: B256,
-    receipts: &[Bytes],
-    is_list: bool,
-) -> Result<(), FetchError> {
-    let Some(text) = receipts.first() else { return Ok(()) };
-    let found = if is_list {
-        let found = serde_json::from_slice::<FirstReceipt>(text).ok();
-        found.and_then(|first| first.0)
-    } else {
-        serde_json::from_slice::<ReceiptPlaceJson>(text).ok()
-    };
-    match found {
-        Some(place) if place.block_hash != hash => {
-            Err(FetchError::Moved { number, one: hash, other: place.block_hash })
-        }
-        // What does not parse is told when it is rebuilt.
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// The first element of a list; the others are passed over.

@@ -89,13 +89,16 @@ fn raw_calls(number: u64, hash: B256) -> [NodeCall; 2] {
     [call(format!("[\"{number:#x}\"]")), call(format!("[\"{hash}\"]"))]
 }
 
-/// The hash that a node claims for a block, if the block's JSON gives it.
-pub(super) fn claimed_hash(which: &WantedBlock, block: &[u8]) -> Result<B256, FetchError> {
+/// The header that a node claims for a block, if the block's JSON alone gives its hash.
+pub(super) fn claimed_header(
+    which: &WantedBlock,
+    block: &[u8],
+) -> Result<HashedHeader, FetchError> {
     let json = read_header(which, block)?;
     if json.found == json.header.hash {
-        return Ok(json.found);
+        return Ok(json.header);
     }
-    take_raw(which.number(), block, json, None).map(|header| header.hash)
+    take_raw(which.number(), block, json, None)
 }
 
 fn read_header(which: &WantedBlock, block: &[u8]) -> Result<JsonHeader, FetchError> {

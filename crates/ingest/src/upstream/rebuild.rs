@@ -5,8 +5,8 @@
 //! Never knows: whether the block is true: roots are the verifier's to recompute.
 //!
 //! JSON is decoded straight into the fields that are encoded again, without a tree between. Fields
-//! that consensus does not commit to (hashes of transactions, senders, blooms of receipts) are passed
-//! over: they are recomputed wherever they are wanted.
+//! that consensus does not commit to (hashes of transactions, blooms of receipts) are passed over: they
+//! are recomputed wherever they are wanted. Senders are too, and held against what was told.
 
 mod header;
 mod quantity;
@@ -17,7 +17,7 @@ mod unknown;
 use alloy_consensus::TxType;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes};
-use chain::{Body, Candidate, ChainSpec, Fork};
+use chain::{Block, Body, Candidate, ChainSpec, Fork};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -168,13 +168,40 @@ pub(super) struct Parts<'a> {
     pub(super) ommers: &'a [hyper::body::Bytes],
 }
 
-/// What is claimed to be the block of this number with this header, whose hash is right.
+/// The senders of a block's transactions, as a node tells them. Nothing that is kept depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToldSenders(Vec<Option<Address>>);
+
+/// A transaction whose sender is another than a node tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FalseSender {
+    /// The transaction's position in its block.
+    pub index: usize,
+    /// Whom the node tells.
+    pub told: Address,
+    /// Who signed.
+    pub signed: Address,
+}
+
+impl ToldSenders {
+    /// The first that is false of a block that is proven.
+    #[must_use]
+    pub fn find_false(&self, block: &Block) -> Option<FalseSender> {
+        let both = self.0.iter().zip(&block.transactions).enumerate();
+        let mut told = both.filter_map(|(index, (told, tx))| Some((index, (*told)?, tx.sender)));
+        let (index, told, signed) = told.find(|(_, told, signed)| told != signed)?;
+        Some(FalseSender { index, told, signed })
+    }
+}
+
+/// What is claimed to be the block of this number with this header, whose hash is right; and who is said
+/// to have sent its transactions.
 pub(super) fn rebuild(
     spec: &ChainSpec,
     number: u64,
     header_rlp: &Bytes,
     parts: &Parts<'_>,
-) -> Result<Candidate, RebuildFault> {
+) -> Result<(Candidate, ToldSenders), RebuildFault> {
     let header = chain::decode_header(header_rlp)
         .map_err(|error| RebuildFault::Header { reason: error.to_string() })?;
     if header.number != number {
@@ -182,6 +209,7 @@ pub(super) fn rebuild(
     }
     let body = parse_body(parts.block)?;
     let mut transactions = Vec::with_capacity(body.transactions.len());
+    let senders = ToldSenders(body.transactions.iter().map(|tx| tx.from).collect());
     for (index, tx) in body.transactions.into_iter().enumerate() {
         transactions.push(tx.encode(index)?);
     }
@@ -190,7 +218,7 @@ pub(super) fn rebuild(
     for (index, receipt) in parse_receipts(parts)?.into_iter().enumerate() {
         receipts.push(receipt.into_receipt(index, is_byzantium)?);
     }
-    Ok(Candidate {
+    let candidate = Candidate {
         header: header_rlp.clone(),
         body: Body {
             transactions,
@@ -199,7 +227,8 @@ pub(super) fn rebuild(
         },
         receipts: Some(receipts),
         total_difficulty: None,
-    })
+    };
+    Ok((candidate, senders))
 }
 
 /// What of a block this build does not know, if there is anything. Only a block that does not prove

@@ -76,10 +76,12 @@ fn troubles(status: &FollowStatus) -> Vec<String> {
     // A conflict is an error of its own: once is enough.
     let error = status.lasting_error().filter(|_| conflict.is_none());
     let failing = error.map(|error| format!("the upstream cannot be followed: {error}"));
+    let log = status.log_error.as_ref();
+    let log = log.map(|error| format!("the head's log cannot be written: {error}"));
     let finality = status.lasting_finality_error();
     let finality = finality.map(|error| format!("it is not known what is final: {error}"));
     let (silence, still, apart) = (silence(status), stillness(status), disagreement(status));
-    let reasons = [conflict, behind, failing, silence, still, apart, finality];
+    let reasons = [conflict, behind, failing, log, silence, still, apart, finality];
     reasons.into_iter().flatten().collect()
 }
 
@@ -189,6 +191,9 @@ mod tests {
         let expected =
             "the upstreams agree on no block above 108, though they have blocks up to 117";
         assert_eq!(troubles(&apart(117)), [expected]);
+        let log_error = Some("no space left".to_owned());
+        let unwritten = troubles(&FollowStatus { log_error, ..at_tip() });
+        assert_eq!(unwritten, ["the head's log cannot be written: no space left"]);
         let finality = |seconds| {
             let since = ago(seconds).unwrap();
             FollowStatus { finality_error: Some((since, "no answer".to_owned())), ..at_tip() }

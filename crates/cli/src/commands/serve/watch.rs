@@ -1,11 +1,12 @@
 //! The data folder, looked at while it is served: what other processes add, and whether it is there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chain::BlockNumber;
 use store::head::Recovery;
-use store::{MissingSegment, Store, StoreError};
+use store::{FileFault, Store, StoreError};
 use tracing::{error, info, warn};
 
 use crate::head_text::head_faults;
@@ -16,23 +17,21 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sees what imports in other processes add, and says once when the folder or its manifest is gone:
 /// what was there is served on. Whoever follows has the folder's only writer, and nobody else changes
 /// it.
-pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool) {
+pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool, mut faults: ToldFaults) {
     let mut said: Option<String> = None;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
+        // Before it is looked at again: what has passed since is told too.
+        faults.tell(&store);
         let before = store.head_recovery();
         // New blocks of the head are proven meanwhile.
         let looked = tokio::task::block_in_place(|| {
-            if is_following {
-                return store.look().map(|()| false);
-            }
-            let is_new = store.refresh()?;
-            if store.look_for_missing()? {
-                info!("a segment is there again");
-            }
-            Ok(is_new)
+            let looked = if is_following { store.look().map(|()| false) } else { store.refresh() };
+            store.look_at_faulty();
+            looked
         });
         said = tell(&store, looked, said.as_deref());
+        faults.tell(&store);
         let recovery = store.head_recovery();
         if head_faults(&recovery) != head_faults(&before) {
             warn_of_head(&recovery);
@@ -65,15 +64,40 @@ fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> 
     }
 }
 
-/// Passes over listed segments that cannot be read, and says so: the others are served.
-pub(super) fn pass_over_missing(store: &Store) -> Result<(), StoreError> {
-    for segment in store.pass_over_missing()? {
-        let MissingSegment { range, file_name, reason } = segment;
-        error!(blocks = %range, file_name, reason, "a segment cannot be read: its blocks are answered \
-            as not held; bring the file back from a copy, or run `quipu repair` and import the blocks \
-            again");
+/// The files that cannot be read, as far as that is said: once for each, however often it is read.
+#[derive(Debug, Default)]
+pub(super) struct ToldFaults(BTreeSet<String>);
+
+impl ToldFaults {
+    /// Passes over listed files that cannot be read, and says so: the others are served.
+    pub(super) fn pass_over_missing(store: &Store) -> Result<Self, StoreError> {
+        store.pass_over_missing()?;
+        let mut faults = Self::default();
+        faults.tell(store);
+        Ok(faults)
     }
-    Ok(())
+
+    /// Says what is news.
+    fn tell(&mut self, store: &Store) {
+        let faults = store.faulty_files();
+        self.0.retain(|file_name| {
+            let is_left = faults.iter().any(|fault| fault.file_name == *file_name);
+            if !is_left {
+                info!(file_name, "the file is served again, as far as it was read");
+            }
+            is_left
+        });
+        for FileFault { file_name, text } in faults {
+            if self.0.insert(file_name.clone()) {
+                error!(
+                    file_name,
+                    fault = text,
+                    "a file cannot be read: bring it back from a copy, or \
+                    run `quipu repair` and import the blocks again"
+                );
+            }
+        }
+    }
 }
 
 /// Says what of the head is damaged: what is proven of it is served.

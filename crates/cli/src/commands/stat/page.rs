@@ -84,7 +84,8 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     let name = stat.network.name.as_deref().unwrap_or("no chain yet");
     let chain_id = stat.network.chain_id.map(|chain_id| format!(", chain id {chain_id}"));
     let mut lines = vec![format!("{name}{} in {place}", chain_id.unwrap_or_default())];
-    let lost = stat.lost.iter().map(|range| lost_blocks(*range));
+    let held: Vec<BlockRange> = stat.statuses.iter().map(|(range, _)| *range).collect();
+    let lost = stat.lost.iter().map(|range| lost_blocks(*range, &held));
     if stat.block_count == 0 {
         lines.push("holds no block yet".to_owned());
         lines.extend(lost);

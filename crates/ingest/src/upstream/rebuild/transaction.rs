@@ -1,7 +1,7 @@
 //! A transaction as JSON has it, encoded again as EIP-2718.
 //!
 //! Knows: the fields of the five types, and how a signature is written.
-//! Never knows: its hash or its sender, which follow from the encoding.
+//! Never knows: whether its sender is the one that follows from the encoding, as its hash does.
 
 use alloy_consensus::transaction::RlpEcdsaEncodableTx;
 use alloy_consensus::{TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
@@ -35,6 +35,8 @@ pub(super) struct TxJson {
     y_parity: Option<Quantity<u64>>,
     r: U256,
     s: U256,
+    /// The sender, as the node has it. The signature tells who it is.
+    pub(super) from: Option<Address>,
 }
 
 #[derive(Debug, Deserialize)]

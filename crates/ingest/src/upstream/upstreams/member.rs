@@ -45,6 +45,11 @@ struct MemberState {
     failing_since: Option<Instant>,
     failure_count: u64,
     lie_count: u64,
+    false_sender_count: u64,
+    /// How often it answered that it does not tell what it was asked, since it last told something.
+    refusals: u32,
+    /// When the first of them was logged.
+    refusal_logged_at: Option<Instant>,
     last_error: Option<String>,
     unknown_fork: Option<UnknownBlock>,
     /// How often blocks did not come in time, since some did.
@@ -101,8 +106,10 @@ struct UnknownBlock {
 /// How a node is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberHealth {
-    /// It is asked.
+    /// It answers, as far as it was asked.
     Well,
+    /// It is asked, but failed the last time or answered nothing but errors.
+    Failing,
     /// It failed, and is left alone for a while.
     Resting,
     /// It told what is not true, or follows another chain, and is left alone for long.
@@ -122,6 +129,8 @@ pub struct UpstreamStatus {
     pub failure_count: u64,
     /// How often it told what is not true.
     pub lie_count: u64,
+    /// How often it told a wrong sender.
+    pub false_sender_count: u64,
     /// The block from which on it is on a fork that this build does not know.
     pub unknown_fork: Option<u64>,
 }
@@ -130,6 +139,7 @@ impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let health = match self.health {
             MemberHealth::Well => "well",
+            MemberHealth::Failing => "failing",
             MemberHealth::Resting => "resting",
             MemberHealth::SetAside => "set aside",
         };
@@ -152,7 +162,9 @@ impl Member {
     pub(super) fn status(&self) -> UpstreamStatus {
         let is_rested = self.is_rested();
         let state = self.lock();
+        let is_failing = state.failures > 0 || state.refusals > 0;
         let health = match (is_rested, state.is_set_aside) {
+            (true, _) if is_failing => MemberHealth::Failing,
             (true, _) => MemberHealth::Well,
             (false, false) => MemberHealth::Resting,
             (false, true) => MemberHealth::SetAside,
@@ -163,6 +175,7 @@ impl Member {
             last_error: state.last_error.clone(),
             failure_count: state.failure_count,
             lie_count: state.lie_count,
+            false_sender_count: state.false_sender_count,
             unknown_fork: state.unknown_block().map(|block| block.number),
         }
     }
@@ -223,6 +236,7 @@ impl Member {
         if std::mem::take(&mut state.is_failure_logged) {
             info!(upstream = self.upstream.name(), failures = state.failures, "answers again");
         }
+        state.refusals = 0;
         // Answers to what was asked before it was set aside mend nothing.
         if !state.is_set_aside || state.rests_until.is_none_or(|time| time <= Instant::now()) {
             (state.failures, state.failing_since) = (0, None);
@@ -249,9 +263,28 @@ impl Member {
         self.upstream.forget_identity();
     }
 
-    /// It answered that it does not tell what it was asked.
+    /// It answered that it does not tell what it was asked. That is said once: a node may refuse some and
+    /// answer others for as long as it runs.
     pub(super) fn refused(&self, said: &str) {
-        self.lock().last_error = Some(said.to_owned());
+        let mut state = self.lock();
+        if state.refusal_logged_at.is_none() && state.log.allow() {
+            let name = self.upstream.name();
+            warn!(
+                upstream = name,
+                error = said,
+                "answers with an error: others are asked, if there are"
+            );
+            state.refusal_logged_at = Some(Instant::now());
+        }
+        state.refusals = state.refusals.saturating_add(1);
+        state.last_error = Some(said.to_owned());
+    }
+
+    /// It told a wrong sender. Tells whether that is to be logged: once.
+    pub(super) fn told_sender(&self) -> bool {
+        let mut state = self.lock();
+        state.false_sender_count = state.false_sender_count.saturating_add(1);
+        state.false_sender_count == 1
     }
 
     /// Blocks did not come in time, though it may answer other questions.
@@ -417,6 +450,27 @@ mod tests {
     fn member() -> Member {
         let url = "http://127.0.0.1:1".parse().unwrap();
         Member::new(Arc::new(Upstream::new(url, AskLimits::default()).unwrap()))
+    }
+
+    /// Seen: a node that answered nothing but errors was called well, also while that was the reason why
+    /// nothing could be followed.
+    #[tokio::test(start_paused = true)]
+    async fn a_node_is_well_only_if_its_last_answer_was_one() {
+        let member = member();
+        let health = || member.status().health;
+        assert_eq!(health(), MemberHealth::Well);
+        member.refused("-32000: try again later");
+        assert_eq!(health(), MemberHealth::Failing);
+        let said = member.status().to_string();
+        assert!(said.contains("is failing (-32000"), "{said}");
+        member.answered();
+        assert_eq!(health(), MemberHealth::Well);
+        member.failed("no answer", RestLimits::default());
+        assert_eq!(health(), MemberHealth::Resting);
+        tokio::time::advance(Duration::from_hours(1)).await;
+        assert_eq!(health(), MemberHealth::Failing);
+        member.answered();
+        assert_eq!(health(), MemberHealth::Well);
     }
 
     /// Seen: an outage that began while the log was limited never left a line, however long it lasted.

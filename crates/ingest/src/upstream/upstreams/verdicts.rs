@@ -7,6 +7,7 @@ use tracing::{error, warn};
 
 use super::{MemberIndex, Upstreams};
 use crate::upstream::error::FetchError;
+use crate::upstream::rebuild::FalseSender;
 
 impl Upstreams {
     /// A node told what is not true: it is named, counted and not asked for long.
@@ -15,6 +16,17 @@ impl Upstreams {
             && member.lied(said, self.rest)
         {
             error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
+        }
+    }
+
+    /// A node told a wrong sender. Nothing of it is kept, and whoever else asks that node is told it too:
+    /// that is said once.
+    pub fn told_sender(&self, member_index: MemberIndex, number: u64, found: FalseSender) {
+        let Some(member) = self.members.get(member_index) else { return };
+        if member.told_sender() {
+            let (upstream, FalseSender { index, told, signed }) = (member.upstream.name(), found);
+            warn!(upstream, block = number, transaction = index, %told, %signed, "tells a wrong sender: \
+                the one that signed is kept; whoever else asks this node is told wrong ones too");
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     MissingLog,
     /// A transaction has another value.
     WrongValue,
+    /// A transaction has another sender, by a member that nothing commits to.
+    WrongSender,
     /// The block is another one, whole and true.
     OtherBlock,
     /// A field of the header is another, and a member that nobody knows is to excuse it.
@@ -76,6 +78,11 @@ impl Fault {
             && let Some(tx) = block["transactions"].get_mut(0)
         {
             tx["value"] = Value::from("0x1234567");
+        }
+        if self == Self::WrongSender
+            && let Some(tx) = block["transactions"].get_mut(0)
+        {
+            tx["from"] = Value::from(format!("0x{}", "11".repeat(20)));
         }
     }
 

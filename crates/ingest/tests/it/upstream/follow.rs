@@ -4,20 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use alloy_primitives::B256;
-use chain::{BlockNumber, BlockRange};
+use alloy_primitives::{B256, U256};
+use chain::{BlockNumber, BlockRange, Candidate};
+use ingest::archive::Format;
 use ingest::follow::FollowSettings;
+use ingest::import::ImportError;
 use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::head::HeadLimits;
 use store::names::is_head_file;
 use store::{Store, Watcher, Writer};
+use tokio::runtime::Runtime;
 
-use crate::harness::folder::DataFolder;
-use crate::harness::upstream::chains::{chain, forked, sample_spec};
+use crate::harness::folder::{DataFolder, settings};
+use crate::harness::made::write;
+use crate::harness::upstream::chains::{Chain, chain, forked, sample_spec};
 use crate::harness::upstream::faults::{Fault, LIES};
-use crate::harness::upstream::fill::upstreams;
+use crate::harness::upstream::fill::{fill, upstreams};
 use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
 use crate::harness::upstream::node::Node;
+use crate::harness::upstream::told::Told;
 
 fn range(first: u64, last: u64) -> BlockRange {
     BlockRange::from_ends(first, last).unwrap()
@@ -129,13 +134,8 @@ fn a_conflict_below_what_is_final_is_never_followed_and_a_rewind_resolves_it() {
     followed.end();
 }
 
-/// Seen: after a repair that accepted the loss of the head's log, another chain was followed in the
-/// place of blocks that had been answered as final.
-#[test]
-fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
-    let (runtime, trunk) = (runtime(), chain(130));
-    let branch = forked(140, 90, 1);
-    let node = Node::start(runtime.handle(), trunk.clone());
+/// A folder that followed this node, whose chain has block 100 as final, and lost its head.
+fn lost_at_100(runtime: &Runtime, node: &Node, trunk: &Chain) -> DataFolder {
     node.set_finality(Some(100));
     let data = DataFolder::new(&sample_spec());
     let nodes = upstreams(vec![node.url()], 1);
@@ -148,7 +148,50 @@ fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
     let mut writer = Writer::open(data.store(), data.spec.clone()).unwrap();
     writer.accept_head_loss().unwrap();
     assert_eq!(writer.view().lost(), [range(100, 100)]);
-    drop(writer);
+    data
+}
+
+/// Seen: after a repair that accepted the loss of the head's log, a backfill and an import took another
+/// chain, where the block that was lost lies in the middle of a segment.
+#[test]
+fn another_block_in_the_place_of_a_lost_one_is_neither_backfilled_nor_imported() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let branch = forked(130, 90, 1);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    let data = lost_at_100(&runtime, &node, &trunk);
+    let archives = tempfile::tempdir().unwrap();
+    let [ours, theirs] = [("trunk", &trunk), ("branch", &branch)].map(|(name, chain)| {
+        let mut difficulty = U256::ZERO;
+        let candidate = |told: &Arc<Told>| {
+            difficulty += told.verified.header.difficulty;
+            let candidate = told.verified.to_candidate();
+            Candidate { total_difficulty: Some(difficulty), ..candidate }
+        };
+        let blocks: Vec<_> = chain.iter().map(candidate).collect();
+        write(&archives.path().join(name), Format::Ere, &blocks).remove(0)
+    });
+    let refused = data.import(&theirs, settings()).unwrap_err();
+    assert!(matches!(refused, ImportError::Contradiction { .. }), "{refused}");
+    assert!(refused.to_string().contains(&trunk[100].hash().to_string()), "{refused}");
+    node.switch(branch, 120);
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 129), false).unwrap_err();
+    assert_eq!(data.store().view().coverage(), []);
+    node.switch(trunk.clone(), 120);
+    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 119), false).unwrap();
+    data.import(&ours, settings()).unwrap();
+    assert_eq!(data.store().view().coverage(), [range(0, 129)]);
+    assert_eq!(data.store().view().lost(), []);
+}
+
+/// Seen: after a repair that accepted the loss of the head's log, another chain was followed in the
+/// place of blocks that had been answered as final.
+#[test]
+fn another_block_in_the_place_of_a_lost_one_is_a_conflict() {
+    let (runtime, trunk) = (runtime(), chain(130));
+    let branch = forked(140, 90, 1);
+    let node = Node::start(runtime.handle(), trunk.clone());
+    let data = lost_at_100(&runtime, &node, &trunk);
+    let nodes = upstreams(vec![node.url()], 1);
     // Below the lost block nothing tells which chain it is.
     node.switch(branch[..95].to_vec(), 92);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -651,4 +694,43 @@ fn a_follower_whose_log_is_cut_or_removed_beneath_it_loses_nothing() {
         let is_kept = data.files().keys().any(|name| name.ends_with(".damaged"));
         assert_eq!(is_kept, !is_removed);
     }
+}
+
+/// Seen: with a directory in the place of the log, every poll left a WARN, the server was ready, and the
+/// head was lost when it stopped.
+#[test]
+fn a_follower_whose_log_cannot_be_written_says_so_until_it_can() {
+    let (runtime, chain) = (runtime(), chain(110));
+    let node = Node::start(runtime.handle(), chain[..100].to_vec());
+    node.set_finality(Some(90));
+    let data = DataFolder::new(&sample_spec());
+    let nodes = upstreams(vec![node.url()], 1);
+    let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
+    followed.wait_tip(chain[99].hash());
+    let find_log = || {
+        std::fs::read_dir(data.folder.path()).unwrap().find_map(|entry| {
+            let entry = entry.unwrap();
+            let is_log = entry.file_name().into_string().is_ok_and(|name| is_head_file(&name));
+            (is_log && entry.file_type().unwrap().is_file()).then(|| entry.path())
+        })
+    };
+    let replace = |path: &std::path::Path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    };
+    // No new log either: it cannot be staged.
+    let staged = data.folder.path().join("head.staged");
+    std::fs::create_dir(&staged).unwrap();
+    replace(&find_log().unwrap());
+    followed.wait_for("told", |status| status.log_error.is_some());
+    std::fs::remove_dir(&staged).unwrap();
+    followed.wait_for("written again", |status| status.log_error.is_none());
+    // A directory in the place of the log alone keeps nobody from writing another.
+    replace(&find_log().unwrap());
+    followed.wait_for("written anew", |_| find_log().is_some());
+    followed.end();
+    let store = data.store();
+    let recovery = store.read_head(data.spec.clone()).unwrap();
+    assert!(!recovery.has_damage(), "{recovery:?}");
+    assert_eq!(store.view().coverage(), [range(90, 99)]);
 }
