@@ -216,12 +216,16 @@ impl Context<'_> {
     fn unknown_hash(&self) -> Result<RequestedBlock, CallFailure> {
         let held = self.view.coverage();
         let horizon = self.horizon(held);
-        if self.node.is_some() && horizon.may_be_elsewhere() {
-            return Err(CallFailure::AskNode);
-        }
-        let absence = horizon.unknown_hash(self.unknown_hash);
         // What is listed and cannot be read is not denied, whoever polls for what is not mined.
         let may_be_missing = !self.view.missing().is_empty();
+        if self.node.is_some() && (horizon.may_be_elsewhere() || may_be_missing) {
+            return Err(CallFailure::AskNode);
+        }
+        if let Some(run) = self.view.missing_runs().next() {
+            let (held, file_name) = (held.to_vec(), run.file_name.clone());
+            return Ok(RequestedBlock::Refused(Refusal::LookupMissing { held, file_name }));
+        }
+        let absence = horizon.unknown_hash(self.unknown_hash);
         Ok(match absence {
             Absence::Absent if !may_be_missing => RequestedBlock::Absent,
             Absence::Absent | Absence::NotHeld => {

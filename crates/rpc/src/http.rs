@@ -5,12 +5,13 @@
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
 //! - `websocket` serves the connections that are upgraded;
 //! - `elsewhere` works on long bodies where no connection waits;
-//! - `compression`, `headers`, `response` and `write_progress` are what they share.
+//! - `byte_stream`, `compression`, `headers`, `response` and `write_progress` are what they share.
 //!
 //! Knows: which of them there are.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
+mod byte_stream;
 mod compression;
 mod elsewhere;
 mod fast_path;
@@ -28,7 +29,7 @@ use tokio::runtime::Handle;
 use crate::budget::Budget;
 use crate::service::Service;
 
-pub use accept::{Listener, ServeError};
+pub use accept::{FirstReader, Listener, ServeError};
 pub use settings::HttpSettings;
 
 /// Answers requests, on any number of connections.

@@ -153,6 +153,14 @@ impl FromStr for PassThroughMethod {
     }
 }
 
+impl PassThroughMethod {
+    /// Whether it lets this method go to a node. What the table refuses does not, whatever is allowed.
+    #[must_use]
+    pub fn covers(&self, method: &str) -> bool {
+        Pattern::new(&self.0).is_match(method) && may_pass(method)
+    }
+}
+
 /// A node, and the methods that go to it.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
@@ -170,9 +178,9 @@ impl Forwarding {
         Self { methods, node, answer_bytes_max }
     }
 
-    /// Whether a method goes to the node. What the table refuses does not, whatever is allowed.
+    /// Whether a method goes to the node.
     pub(crate) fn takes(&self, method: &str) -> bool {
-        may_pass(method) && self.methods.iter().any(|it| Pattern::new(&it.0).is_match(method))
+        self.methods.iter().any(|allowed| allowed.covers(method))
     }
 
     /// What the node says to a call: `"result":...` or `"error":...`, as it wrote it.

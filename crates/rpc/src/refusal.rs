@@ -58,6 +58,13 @@ pub enum Refusal {
         /// What is held.
         held: Vec<BlockRange>,
     },
+    /// A hash that is not found, while a lookup run that may tell it cannot be read.
+    LookupMissing {
+        /// What is held.
+        held: Vec<BlockRange>,
+        /// The file of the run.
+        file_name: String,
+    },
     /// Receipts of a block that was taken without them.
     ReceiptsNotHeld {
         /// Which block.
@@ -146,9 +153,10 @@ impl Refusal {
             Self::ResponseTooLarge => -32003,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
-            Self::BlockNotHeld { .. } | Self::HashNotHeld { .. } | Self::ReceiptsNotHeld { .. } => {
-                4444
-            }
+            Self::BlockNotHeld { .. }
+            | Self::HashNotHeld { .. }
+            | Self::LookupMissing { .. }
+            | Self::ReceiptsNotHeld { .. } => 4444,
             Self::ChainIdUnknown
             | Self::NothingHeld
             | Self::BeyondHead { .. }
@@ -191,6 +199,9 @@ impl Refusal {
             }
             Self::HashNotHeld { held } => {
                 format!("pruned history unavailable: hash not found in {}", blocks(held))
+            }
+            Self::LookupMissing { held, file_name } => {
+                not_looked_up(held, file_name)
             }
             Self::ReceiptsNotHeld { number, held } => {
                 format!(
@@ -242,6 +253,7 @@ impl Refusal {
         match self {
             Self::BlockNotHeld { held, .. }
             | Self::HashNotHeld { held }
+            | Self::LookupMissing { held, .. }
             | Self::ReceiptsNotHeld { held, .. } => Some(held),
             Self::ParseError
             | Self::InvalidRequest
@@ -272,6 +284,11 @@ impl Refusal {
             | Self::Internal => None,
         }
     }
+}
+
+fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {
+    let held = blocks(held);
+    format!("pruned history unavailable: hash not found in {held}, and {file_name} cannot be read")
 }
 
 fn blocks(held: &[BlockRange]) -> String {

@@ -78,7 +78,10 @@ impl Reply {
     pub(crate) fn admit(mut self, budget: &Arc<Budget>) -> Result<Self, OutOfBudget> {
         give_back_room(&mut self.begin);
         let shared = self.middle.len().saturating_add(self.end.len());
-        let bytes = self.begin.capacity().saturating_add(shared);
+        // The buffer that every request has is part of what every connection costs. Together with it a
+        // short result that is kept would count, and be refused where one that is not kept is answered.
+        let own = Some(self.begin.capacity()).filter(|own| *own > spare::BYTES);
+        let bytes = own.unwrap_or_default().saturating_add(shared);
         self.lease.resize(budget, bytes, LeasedFor::Answer)?;
         Ok(self)
     }
@@ -161,4 +164,26 @@ pub(crate) fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
 /// Appends both ends of a range.
 pub(crate) fn put_range(out: &mut Vec<u8>, range: &BlockRange) {
     out.extend_from_slice(format!("[{},{}]", range.first(), range.last()).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seen: with the budget full, transactions of 700 bytes were refused once they were kept.
+    #[test]
+    fn a_short_answer_is_admitted_whether_its_result_is_kept_or_not() {
+        let budget = Budget::new(0);
+        let own = |count| Reply::of([spare::take(), vec![b' '; count]].concat());
+        let kept = |count: usize| {
+            Reply::joined(spare::take(), Bytes::from(vec![b' '; count]), b"}".to_vec())
+        };
+        let short = [own(700), kept(700), kept(spare::BYTES - 1)];
+        let admitted = short.map(|reply| reply.admit(&budget).unwrap());
+        assert_eq!(budget.bytes(), 0);
+        let long = kept(spare::BYTES).admit(&budget).unwrap();
+        assert_eq!(budget.bytes(), spare::BYTES + 1);
+        drop((admitted, long));
+        assert_eq!(budget.bytes(), 0);
+    }
 }

@@ -16,7 +16,7 @@ use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use store::{CurrentView, Reader, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::error;
+use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
 use crate::answer::{CallFailure, Context};
@@ -36,6 +36,9 @@ use crate::suggested_tip::SuggestedTip;
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 
+/// How often a call is asked again of a newer view, after a file could not be read: one that was open may
+/// turn out to have been replaced, and then not to be opened.
+const NEWER_VIEWS_MAX: u32 = 2;
 /// Calls of a batch that are on their way to a node at the same time.
 const FORWARDS_MAX: usize = 8;
 
@@ -201,7 +204,7 @@ impl Service {
         let mut troubles: Vec<String> =
             self.health.iter().flat_map(|health| health.troubles()).collect();
         troubles.extend(self.store.trouble());
-        troubles.extend(self.store.missing_text());
+        troubles.extend(self.store.faulty_files().into_iter().map(|fault| fault.text));
         if self.store.view().tip().is_none() {
             troubles.push("no block is held yet".to_owned());
         }
@@ -395,7 +398,7 @@ impl Service {
             self.put_unserved(call, out).await;
             return Appended::Whole;
         };
-        let mut newer = None;
+        let (mut newer, mut tries_left) = (None, NEWER_VIEWS_MAX);
         loop {
             let view = newer.as_ref().unwrap_or(&asked.view);
             put_envelope(out, call.id);
@@ -413,7 +416,8 @@ impl Service {
                 self.put_unserved(call, out).await;
                 return Appended::Whole;
             }
-            if newer.is_none() && self.is_gone(&failure) {
+            if tries_left > 0 && self.has_newer(view, &failure) {
+                tries_left = tries_left.saturating_sub(1);
                 newer = Some(self.store.current_view());
                 continue;
             }
@@ -454,13 +458,23 @@ impl Service {
         forwarding.takes(&call.method) && find(&call.method).is_none()
     }
 
-    /// Whether a file was missing that another process has merged away, and the folder's manifest
-    /// tells of another.
-    fn is_gone(&self, failure: &CallFailure) -> bool {
-        let is_missing =
-            matches!(failure, CallFailure::Store(StoreError::Disk(cause)) if cause.is_missing());
+    /// Has another view shown if a file could not be read: of a folder that another process has changed, or
+    /// without the file, or with the one that has taken its place. Tells whether it is.
+    fn passes_over(&self, failure: &CallFailure) -> bool {
+        let CallFailure::Store(error) = failure else { return false };
+        let is_missing = matches!(error, StoreError::Disk(cause) if cause.is_missing());
         // Whoever follows has the folder's writer: what it shows is newer than what a disk can tell.
-        is_missing && !self.settings.is_following && self.store.refresh().unwrap_or(false)
+        let may_be_merged = is_missing && !self.settings.is_following;
+        let is_merged = may_be_merged && self.store.refresh().unwrap_or(false);
+        (error.is_of_file() && self.store.pass_over_faulty()) || is_merged
+    }
+
+    /// Whether a file of this view could not be read, and another view is shown by now, for this call or
+    /// for another.
+    fn has_newer(&self, view: &Arc<View>, failure: &CallFailure) -> bool {
+        let is_of_file = matches!(failure, CallFailure::Store(error) if error.is_of_file());
+        let is_shown = is_of_file && self.passes_over(failure);
+        is_shown || (is_of_file && !Arc::ptr_eq(view, &self.store.current_view()))
     }
 
     async fn run(
@@ -520,7 +534,12 @@ fn refusal_of(failure: CallFailure, method: &str) -> Refusal {
     match failure {
         CallFailure::Refused(refusal) => refusal,
         CallFailure::Store(cause) => {
-            error!(method, %cause, "cannot read what is stored");
+            if cause.is_of_file() {
+                // The store has noted the file: that is told once, and not for every client that asks.
+                debug!(method, %cause, "cannot read what is stored");
+            } else {
+                error!(method, %cause, "cannot read what is stored");
+            }
             Refusal::Internal
         }
         CallFailure::NotABlock => {

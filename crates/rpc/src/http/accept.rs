@@ -6,6 +6,7 @@
 mod answer_body;
 mod connection_limiter;
 mod idle_timer;
+mod in_memory;
 mod workers;
 
 use std::convert::Infallible;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode, Version};
@@ -26,12 +27,13 @@ use hyper_util::server::conn::auto;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Server;
-use super::fast_path::{self, FastPathOutcome};
+use super::byte_stream::ByteStream;
+use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX};
 use super::response::RETRY_AFTER_SECONDS;
 use super::settings::STOP_GRACE;
 use super::websocket::{self, upgrade::Handover};
@@ -44,14 +46,18 @@ use connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
 use idle_timer::{IdleLimits, IdleTimer, TimedStream};
 use workers::{Seat, Workers};
 
+pub use in_memory::FirstReader;
+
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// For a client that is told to come again.
 const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes of a request's head at the most, and of what hyper keeps of a connection at a time.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The same of HTTP/2, where heads are compressed.
+/// Clients that are told so at a time: each has a descriptor beside those of `connections_max`. More
+/// are closed without a word.
+const TURNED_AWAY_MAX: usize = 16;
+
+/// Bytes of a head of HTTP/2 at the most, where heads are compressed.
 const HEADER_LIST_BYTES_MAX: u32 = 16 * 1024;
 /// What a client may send of one body over HTTP/2 before it is read.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -113,6 +119,7 @@ impl Listener {
             limiter,
             workers,
             stopping: watch::Sender::new(false),
+            turning_away: Arc::new(Semaphore::new(TURNED_AWAY_MAX)),
         };
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -148,6 +155,8 @@ struct ConnectionIntake<'a> {
     limiter: Arc<ConnectionLimiter>,
     workers: Workers,
     stopping: watch::Sender<bool>,
+    /// Places for those who are told that there is none.
+    turning_away: Arc<Semaphore>,
 }
 
 impl ConnectionIntake<'_> {
@@ -173,7 +182,12 @@ impl ConnectionIntake<'_> {
                 seat.thread().spawn(taken.serve(stream, seat, self.stopping.subscribe()));
             }
             Err(full) => {
-                self.workers.seat().thread().spawn(turn_away(stream, client, full));
+                let place = Arc::clone(&self.turning_away).try_acquire_owned();
+                let Ok(place) = place else { return };
+                self.workers.seat().thread().spawn(async move {
+                    turn_away(stream, client, full).await;
+                    drop(place);
+                });
             }
         }
     }
@@ -199,22 +213,32 @@ impl AcceptedConnection {
         match fast_path::serve(&self.server, stream, &mut stopping).await {
             FastPathOutcome::Ended => {}
             FastPathOutcome::Other(stream, unread) => {
-                let idle_timer = IdleTimer::new(IdleLimits {
-                    head: self.server.settings.header_timeout,
-                    idle: self.server.settings.idle_timeout,
-                    write: self.server.settings.write_limit(),
-                });
-                let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer));
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
-                Box::pin(self.serve_any(stream, idle_timer, &mut stopping)).await;
+                Box::pin(self.serve_other(stream, unread, &mut stopping)).await;
             }
         }
     }
 
-    /// HTTP/1.1 or HTTP/2, as the client begins.
-    async fn serve_any(
+    /// Serves what the fast path does not, with what it has read of it.
+    async fn serve_other<S: ByteStream>(
         &self,
-        stream: TimedStream<TcpStream>,
+        stream: S,
+        unread: Bytes,
+        stopping: &mut watch::Receiver<bool>,
+    ) {
+        let idle_timer = IdleTimer::new(IdleLimits {
+            head: self.server.settings.header_timeout,
+            idle: self.server.settings.idle_timeout,
+            write: self.server.settings.write_limit(),
+        });
+        let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer));
+        self.serve_any(stream, idle_timer, stopping).await;
+    }
+
+    /// HTTP/1.1 or HTTP/2, as the client begins.
+    async fn serve_any<S: ByteStream>(
+        &self,
+        stream: TimedStream<S>,
         idle_timer: Arc<IdleTimer>,
         stopping: &mut watch::Receiver<bool>,
     ) {

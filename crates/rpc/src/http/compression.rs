@@ -9,9 +9,10 @@ use std::io::{Read, Write as _};
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
-use hyper::body::Bytes;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
+use tokio::task::JoinError;
 
+use super::elsewhere::{AbortOnDrop, INLINE_BYTES_MAX, broken_off};
 use super::response::{HttpAnswer, HttpBody};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
@@ -24,8 +25,6 @@ const BROTLI_LEVEL: u32 = 1;
 const BROTLI_WINDOW_BITS: u32 = 20;
 /// Bytes that are decompressed at a time.
 const DECODE_BYTES: usize = 64 * 1024;
-/// Larger ones are compressed on a thread that may wait.
-const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// A way to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,11 +130,16 @@ pub(super) async fn compress(
     let Some(coding) = accepted.and_then(|value| value.to_str().ok()).and_then(choose) else {
         return answer;
     };
-    let (mut head, mut body) = answer.into_parts();
-    if let Some((bytes, lease)) = pack_long(budget, &body.bytes, coding).await {
-        head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-        body = HttpBody { bytes: bytes.into(), lease };
-    }
+    let (mut head, body) = answer.into_parts();
+    let body = match pack_long(budget, body, coding).await {
+        Ok((body, is_packed)) => {
+            if is_packed {
+                head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+            }
+            body
+        }
+        Err(_) => HttpBody::from(broken_off()),
+    };
     HttpAnswer::from_parts(head, body)
 }
 
@@ -150,84 +154,106 @@ pub(super) async fn pack_reply(
     if reply.len() < COMPRESS_BYTES_MIN || reply.is_overloaded() {
         return (reply, None);
     }
-    if let Some(joined) = join_kept(cache, &reply, coding).await
-        && let Ok(joined) = joined.admit(budget)
-    {
-        return (joined, Some(coding));
-    }
-    let (plain, lease) = reply.into_bytes();
-    let plain = Bytes::from(plain);
-    match pack_long(budget, &plain, coding).await {
-        Some((packed, lease)) => (Reply::leased(packed, lease), Some(coding)),
-        None => (Reply::leased(plain.into(), lease), None),
-    }
+    let packed = async {
+        let (reply, joined) = join_kept(cache, reply, coding).await?;
+        if let Some(joined) = joined.and_then(|joined| joined.admit(budget).ok()) {
+            return Ok((joined, Some(coding)));
+        }
+        let (body, is_packed) = pack_long(budget, reply.into(), coding).await?;
+        let HttpBody { bytes, lease } = body;
+        Ok::<_, JoinError>((Reply::leased(bytes.into(), lease), is_packed.then_some(coding)))
+    };
+    packed.await.unwrap_or_else(|_| (broken_off(), None))
 }
 
-/// The body of a reply whose result is kept, with the result as it was packed once for all.
-async fn join_kept(cache: &AnswerCache, reply: &Reply, coding: Coding) -> Option<Reply> {
+/// A reply as it came, and the same with its result as it was packed once for all, if that is kept.
+async fn join_kept(
+    cache: &AnswerCache,
+    reply: Reply,
+    coding: Coding,
+) -> Result<(Reply, Option<Reply>), JoinError> {
     let form = match coding {
         Coding::Gzip => CacheForm::Gzip,
         Coding::Zstd => CacheForm::Zstd,
         // Its blocks are not cut at bytes.
-        Coding::Brotli => return None,
+        Coding::Brotli => return Ok((reply, None)),
     };
-    let CachedResult { key, kept } = reply.source()?;
+    let Some(CachedResult { key, kept }) = reply.source() else { return Ok((reply, None)) };
     let key = key.in_form(form);
-    let [begin, plain, end] = reply.parts();
+    let [begin, _, _] = reply.parts();
     if begin.len() > splice::BEGIN_BYTES_MAX {
-        return None;
+        return Ok((reply, None));
     }
     let found = cache.find(key).filter(|packed| packed.block_hash == kept.block_hash);
-    let packed = if let Some(found) = found {
-        found.result
+    let (reply, packed) = if let Some(found) = found {
+        (reply, Some(found.result))
     } else {
-        let plain = kept.result.clone();
-        let packed = off_thread(plain.len(), move || splice::pack_part(form, &plain)).await?;
-        cache.keep(key, CacheEntry { result: packed.clone(), ..*kept });
-        packed
+        let pack_result = move |reply: &Reply| {
+            reply.source().and_then(|source| splice::pack_part(form, &source.kept.result))
+        };
+        let (reply, packed) = off_thread(reply.len(), reply, pack_result).await?;
+        if let (Some(source), Some(packed)) = (reply.source(), &packed) {
+            cache.keep(key, CacheEntry { result: packed.clone(), ..source.kept });
+        }
+        (reply, packed)
     };
-    splice::join(form, begin, &packed, plain.len(), end)
+    let [begin, plain, end] = reply.parts();
+    let joined = packed.and_then(|packed| splice::join(form, begin, &packed, plain.len(), end));
+    Ok((reply, joined))
 }
 
-/// Compresses a body that is worth it, if there is room for another one.
+/// Compresses a body that is worth it, if there is room for another one; tells whether it did.
 async fn pack_long(
     budget: &Arc<Budget>,
-    body: &Bytes,
+    body: HttpBody,
     coding: Coding,
-) -> Option<(Vec<u8>, ByteLease)> {
-    if body.len() < COMPRESS_BYTES_MIN {
-        return None;
+) -> Result<(HttpBody, bool), JoinError> {
+    if body.bytes.len() < COMPRESS_BYTES_MIN {
+        return Ok((body, false));
     }
-    let plain = body.clone();
-    let packed = off_thread(body.len(), move || pack(coding, &plain)).await?;
-    let lease = ByteLease::of(budget, packed.capacity(), LeasedFor::Answer).ok()?;
-    Some((packed, lease))
+    let pack_bytes = move |body: &HttpBody| pack(coding, &body.bytes);
+    let (plain, packed) = off_thread(body.bytes.len(), body, pack_bytes).await?;
+    let Some(packed) = packed else { return Ok((plain, false)) };
+    Ok(match ByteLease::of(budget, packed.capacity(), LeasedFor::Answer) {
+        Ok(lease) => (HttpBody { bytes: packed.into(), lease }, true),
+        Err(_) => (plain, false),
+    })
 }
 
-/// Does work on so many bytes on a thread that may wait, unless it is little.
-async fn off_thread<T: Send + 'static>(
+/// Does work on so many bytes on a thread that may wait, unless it is little. What is worked on goes
+/// there with its lease and comes back: a client that leaves gives nothing back before the memory is
+/// free, and what has not begun by then never does.
+async fn off_thread<S: Send + 'static, T: Send + 'static>(
     length: usize,
-    work: impl FnOnce() -> Option<T> + Send + 'static,
-) -> Option<T> {
+    source: S,
+    work: impl FnOnce(&S) -> T + Send + 'static,
+) -> Result<(S, T), JoinError> {
+    let work_on = move |source: S| {
+        let made = work(&source);
+        (source, made)
+    };
     if length <= INLINE_BYTES_MAX {
-        return work();
+        return Ok(work_on(source));
     }
-    tokio::task::spawn_blocking(work).await.ok().flatten()
+    AbortOnDrop(tokio::task::spawn_blocking(move || work_on(source))).await
 }
 
+/// The room that a compressor took for the worst case is given back.
 fn pack(coding: Coding, body: &[u8]) -> Option<Vec<u8>> {
-    match coding {
-        Coding::Zstd => splice::pack_zstd(body),
-        Coding::Gzip => splice::pack_gzip(body),
+    let mut packed = match coding {
+        Coding::Zstd => splice::pack_zstd(body)?,
+        Coding::Gzip => splice::pack_gzip(body)?,
         Coding::Brotli => {
             let mut out = Vec::with_capacity(body.len() / 2);
             let mut encoder =
                 brotli::CompressorWriter::new(&mut out, 4096, BROTLI_LEVEL, BROTLI_WINDOW_BITS);
             encoder.write_all(body).ok()?;
             drop(encoder);
-            Some(out)
+            out
         }
-    }
+    };
+    packed.shrink_to_fit();
+    Some(packed)
 }
 
 /// The encoding that a client likes best, ours in order where it likes several as much.
@@ -276,6 +302,41 @@ mod tests {
             ("gzip;q=x", None),
         ] {
             assert_eq!(choose(accepted), expected, "{accepted}");
+        }
+    }
+
+    /// What its client had left was given back at once, while a thread still worked on it.
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_any_more_counts_until_it_ends() {
+        let budget = Budget::new(1 << 20);
+        let lease = || ByteLease::of(&budget, 100_000, LeasedFor::Answer).unwrap();
+        let (tell, is_begun) = tokio::sync::oneshot::channel();
+        let (go_on, waiting) = std::sync::mpsc::sync_channel::<()>(1);
+        let work = off_thread(INLINE_BYTES_MAX + 1, lease(), move |_| {
+            tell.send(()).unwrap();
+            waiting.recv().unwrap();
+        });
+        let work = tokio::spawn(work);
+        is_begun.await.unwrap();
+        work.abort();
+        assert!(work.await.unwrap_err().is_cancelled());
+        assert_eq!(budget.bytes(), 100_000);
+        go_on.send(()).unwrap();
+        while budget.bytes() > 0 {
+            tokio::task::yield_now().await;
+        }
+        // What is little is done here, and all comes back.
+        let (lease, made) = off_thread(INLINE_BYTES_MAX, lease(), |_| 7).await.unwrap();
+        assert_eq!((made, budget.bytes()), (7, 100_000));
+        drop(lease);
+    }
+
+    #[test]
+    fn what_is_packed_takes_no_more_room_than_it_has_bytes() {
+        let body = vec![b'a'; 100_000];
+        for coding in Coding::ALL {
+            let packed = pack(coding, &body).unwrap();
+            assert!(packed.capacity() <= 2 * packed.len(), "{coding:?}: {}", packed.capacity());
         }
     }
 

@@ -73,7 +73,7 @@ pub(super) fn broken_off() -> Reply {
 }
 
 /// Work that ends when nobody waits for it any more.
-struct AbortOnDrop<T>(JoinHandle<T>);
+pub(super) struct AbortOnDrop<T>(pub(super) JoinHandle<T>);
 
 impl<T> Future for AbortOnDrop<T> {
     type Output = Result<T, JoinError>;

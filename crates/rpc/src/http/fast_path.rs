@@ -20,10 +20,10 @@ use httparse::Status;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
+use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
 use super::elsewhere::INLINE_BYTES_MAX;
 use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
@@ -37,8 +37,8 @@ use crate::spare;
 
 use read_buffer::ReadBuffer;
 
-/// Bytes of a head at the most; hyper tells the client of more.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a request's head at the most, whoever reads it; hyper tells the client of more.
+pub(super) const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Of a head that is remembered: ten thousand connections remember one each.
 const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
@@ -49,11 +49,11 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a connection went.
 #[derive(Debug)]
-pub(super) enum FastPathOutcome {
+pub(super) enum FastPathOutcome<S> {
     /// It is over.
     Ended,
     /// It is hyper's now, with what has come of the next request.
-    Other(TcpStream, Bytes),
+    Other(S, Bytes),
 }
 
 /// What the bytes so far are.
@@ -90,9 +90,9 @@ enum Lost {
 
 /// A connection.
 #[derive(Debug)]
-struct Connection<'a> {
+struct Connection<'a, S> {
     server: &'a Server,
-    stream: TcpStream,
+    stream: S,
     /// What was read and not yet answered.
     buffer: ReadBuffer,
     /// Work since others had their turn.
@@ -130,16 +130,16 @@ impl LastRequest {
 }
 
 /// Serves a connection for as long as its requests are of this kind.
-pub(super) async fn serve(
+pub(super) async fn serve<S: ByteStream>(
     server: &Server,
-    stream: TcpStream,
+    stream: S,
     stopping: &mut watch::Receiver<bool>,
-) -> FastPathOutcome {
+) -> FastPathOutcome<S> {
     Connection::new(server, stream).serve(stopping).await
 }
 
-impl<'a> Connection<'a> {
-    fn new(server: &'a Server, stream: TcpStream) -> Self {
+impl<'a, S: ByteStream> Connection<'a, S> {
+    fn new(server: &'a Server, stream: S) -> Self {
         Connection {
             server,
             stream,
@@ -152,7 +152,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Serves requests of our kind, until one of another comes.
-    async fn serve(mut self, stopping: &mut watch::Receiver<bool>) -> FastPathOutcome {
+    async fn serve(mut self, stopping: &mut watch::Receiver<bool>) -> FastPathOutcome<S> {
         let news = stopping.clone();
         let mut timer = pin!(sleep_until(Instant::now()));
         // One future for all waits: it is asked only when there is nothing to read.
@@ -246,7 +246,7 @@ struct ReadWait<'a> {
     news: &'a watch::Receiver<bool>,
 }
 
-impl Connection<'_> {
+impl<S: ByteStream> Connection<'_, S> {
     /// Waits for more bytes.
     async fn read_more(
         &mut self,
@@ -297,7 +297,7 @@ impl Connection<'_> {
     /// Reads what is there, with room taken only then.
     fn poll_read(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<(), Lost>> {
         let Self { stream, buffer, .. } = self;
-        if ready!(stream.poll_read_ready(context)).is_err() {
+        if ready!(stream.poll_readable(context)).is_err() {
             return Poll::Ready(Err(Lost::Ended));
         }
         let Ok(room) = buffer.make_room(&self.server.budget, wanted) else {
@@ -396,34 +396,29 @@ impl Connection<'_> {
         date::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
         let [begin, middle, end] = reply.parts();
-        self.write_parts(&mut [&self.head[..], begin, middle, end].map(IoSlice::new)).await
-    }
-
-    /// Writes all of it, for as long as the client takes enough of it.
-    async fn write_parts(&self, mut left: &mut [IoSlice<'_>]) -> Result<(), Lost> {
-        let mut progress = WriteProgress::new(self.server.settings.write_limit());
-        while left.iter().any(|slice| !slice.is_empty()) {
-            let writing = write_some(&self.stream, left);
-            match in_time(writing, || progress.deadline()).await {
-                Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
-                Some(Ok(count)) => {
-                    IoSlice::advance_slices(&mut left, count);
-                    progress.advance(count);
-                }
-            }
-        }
-        Ok(())
+        let progress = WriteProgress::new(self.server.settings.write_limit());
+        let mut parts = [&self.head[..], begin, middle, end].map(IoSlice::new);
+        write_parts(&mut self.stream, progress, &mut parts).await
     }
 }
 
-/// Writes as much as the socket takes, once it takes any.
-async fn write_some(stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    loop {
-        match stream.try_write_vectored(parts) {
-            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
-            written => return written,
+/// Writes all of it, for as long as the client takes enough of it.
+async fn write_parts(
+    stream: &mut impl ByteStream,
+    mut progress: WriteProgress,
+    mut left: &mut [IoSlice<'_>],
+) -> Result<(), Lost> {
+    while left.iter().any(|slice| !slice.is_empty()) {
+        let writing = poll_fn(|context| stream.poll_write_parts(context, left));
+        match in_time(writing, || progress.deadline()).await {
+            Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
+            Some(Ok(count)) => {
+                IoSlice::advance_slices(&mut left, count);
+                progress.advance(count);
+            }
         }
     }
+    Ok(())
 }
 
 fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
@@ -446,15 +441,20 @@ fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
         Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return RequestHead::Partial,
         Ok(Status::Partial) | Err(_) => return RequestHead::Other,
     };
-    // A target that names a host itself is compared with the Host field there.
-    let is_path = request.path.is_some_and(|path| path.starts_with('/'));
-    if request.version != Some(1) || !is_path {
+    if request.version != Some(1) || !request.path.is_some_and(is_plain_path) {
         return RequestHead::Other;
     }
     match read_fields(request.headers, settings) {
         Some((body_bytes, coding)) => RequestHead::Post(Post { head_bytes, body_bytes, coding }),
         None => RequestHead::Other,
     }
+}
+
+/// Whether a target is a path of letters that no parser refuses. One that names a host itself is
+/// compared with the Host field by hyper.
+fn is_plain_path(target: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~?&=%".contains(&byte);
+    target.starts_with('/') && target.bytes().all(is_plain)
 }
 
 /// The length of the body and how its answer may be packed; `None` if there is anything in the
@@ -464,11 +464,15 @@ fn read_fields(
     settings: &HttpSettings,
 ) -> Option<(usize, Option<Coding>)> {
     let (mut body_bytes, mut coding) = (None, None);
-    let (mut is_json, mut has_host) = (false, false);
+    let (mut has_host, mut has_type, mut has_accepted) = (false, false, false);
+    let mut is_json = false;
     let mut is_host_named = settings.hosts.is_empty();
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-        let value = || std::str::from_utf8(field.value).ok();
+        // What hyper takes for text, and no more.
+        let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+        let value =
+            || std::str::from_utf8(field.value).ok().filter(|_| field.value.iter().all(is_text));
         // By length first: most fields of most clients are none of these.
         match field.name.len() {
             4 if is("host") && has_host => return None,
@@ -479,7 +483,10 @@ fn read_fields(
             6 if is("expect") || is("origin") => return None,
             7 if is("upgrade") || is("trailer") => return None,
             10 if is("connection") && !value()?.eq_ignore_ascii_case("keep-alive") => return None,
+            // Of two, hyper reads the first.
+            12 if is("content-type") && has_type => return None,
             12 if is("content-type") => {
+                has_type = true;
                 let name = value()?.split(';').next()?.trim();
                 is_json = name.eq_ignore_ascii_case("application/json");
             }
@@ -488,7 +495,11 @@ fn read_fields(
                 let digits = value().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
                 body_bytes = Some(digits.parse().ok().filter(|_| is_first)?);
             }
-            15 if is("accept-encoding") => coding = compression::choose(value()?),
+            15 if is("accept-encoding") && has_accepted => return None,
+            15 if is("accept-encoding") => {
+                has_accepted = true;
+                coding = compression::choose(value()?);
+            }
             16 if is("content-encoding") => return None,
             17 if is("transfer-encoding") => return None,
             _ => {}
@@ -549,6 +560,10 @@ mod tests {
             "trailer: x",
             "content-length: 2",
             "host: a",
+            // hyper reads the first of two.
+            "content-type: application/json",
+            "accept-encoding: gzip\r\naccept-encoding: br",
+            "accept-encoding: gzip, \u{e9}",
         ] {
             assert_eq!(head(&format!("{USUAL}\r\n{more}")), RequestHead::Other, "{more}");
         }
@@ -559,8 +574,17 @@ mod tests {
             ("Length: 2", "Length: +2"),
             ("Length: 2", "Length: 99999999999999999999"),
             ("Length: 2", "Length: 6000000"),
+            ("application/json", "application/json; \u{e9}"),
         ] {
             assert_eq!(head(&USUAL.replace(usual, other)), RequestHead::Other, "{other}");
+        }
+        // hyper refuses some letters of a path that others let pass.
+        for (target, is_taken) in
+            [("/", true), ("/v3/key?a=%20", true), ("/<", false), ("/`", false), ("*", false)]
+        {
+            let text = format!("POST {target} HTTP/1.1\r\n{USUAL}\r\n\r\n{{}}");
+            let found = read_head(text.as_bytes(), &HttpSettings::default());
+            assert_eq!(found != RequestHead::Other, is_taken, "{target}");
         }
     }
 

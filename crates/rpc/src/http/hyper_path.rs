@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, HOST, HeaderValue, ORIGIN,
+    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, EXPECT, HOST, HeaderValue, ORIGIN,
 };
 use hyper::{Method, Request, StatusCode, Version};
 use tokio::time::timeout;
@@ -78,6 +78,12 @@ impl Server {
             Ok(coding) => coding,
             Err(refusal) => return self.undecoded(refusal),
         };
+        // Whoever waits to be told to go on is told before anything is sent.
+        let bytes_max = self.settings.body_bytes_max;
+        let length = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
+        if request.headers().contains_key(EXPECT) && length > bytes_max {
+            return too_large(bytes_max);
+        }
         let collected = self.collect(request.into_body());
         let (body, lease) = match timeout(self.settings.body_timeout, collected).await {
             Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "request body took too long"),
@@ -93,10 +99,8 @@ impl Server {
         };
         let Some(reply) = replied else { return empty(StatusCode::OK) };
         let is_overloaded = reply.is_overloaded();
-        let (bytes, lease) = reply.into_bytes();
         let status = if is_overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-        let mut answer = json(status, bytes);
-        answer.body_mut().lease = lease;
+        let answer = json(status, reply);
         if is_overloaded { come_again(answer) } else { answer }
     }
 

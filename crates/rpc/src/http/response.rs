@@ -11,7 +11,7 @@ use hyper::{Response, StatusCode};
 
 use crate::budget::ByteLease;
 use crate::refusal::Refusal;
-use crate::reply::{overload_refusal, refusal_body};
+use crate::reply::{Reply, overload_refusal, refusal_body};
 
 /// An answer. Its body is in memory: it was written there.
 pub(super) type HttpAnswer = Response<HttpBody>;
@@ -21,6 +21,19 @@ pub(super) type HttpAnswer = Response<HttpBody>;
 pub(super) struct HttpBody {
     pub(super) bytes: Bytes,
     pub(super) lease: ByteLease,
+}
+
+impl From<Vec<u8>> for HttpBody {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes: bytes.into(), lease: ByteLease::default() }
+    }
+}
+
+impl From<Reply> for HttpBody {
+    fn from(reply: Reply) -> Self {
+        let (bytes, lease) = reply.into_bytes();
+        Self { bytes: bytes.into(), lease }
+    }
 }
 
 /// When a client that was turned away should come again.
@@ -49,16 +62,15 @@ pub(super) fn come_again(mut answer: HttpAnswer) -> HttpAnswer {
     answer
 }
 
-pub(super) fn json(status: StatusCode, body: Vec<u8>) -> HttpAnswer {
-    with_type(status, body, "application/json")
+pub(super) fn json(status: StatusCode, body: impl Into<HttpBody>) -> HttpAnswer {
+    with_type(status, body.into(), "application/json")
 }
 
 pub(super) fn text(body: &'static str) -> HttpAnswer {
-    with_type(StatusCode::OK, body.as_bytes().to_vec(), "text/plain; charset=utf-8")
+    with_type(StatusCode::OK, body.as_bytes().to_vec().into(), "text/plain; charset=utf-8")
 }
 
-fn with_type(status: StatusCode, body: Vec<u8>, content_type: &'static str) -> HttpAnswer {
-    let body = HttpBody { bytes: Bytes::from(body), lease: ByteLease::default() };
+fn with_type(status: StatusCode, body: HttpBody, content_type: &'static str) -> HttpAnswer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, content_type);

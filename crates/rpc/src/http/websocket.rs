@@ -39,7 +39,7 @@ use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::subscription::{Channel, NodeNews, Subscriptions};
 
-use metered::MeteredStream;
+use metered::{MessageLimits, MeteredStream};
 
 /// What a connection reads at a time. Every one has such a buffer: most requests are small.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
@@ -98,7 +98,9 @@ pub(super) async fn serve(
         .max_message_size(Some(settings.body_bytes_max))
         .max_frame_size(Some(settings.body_bytes_max));
     let budget = Arc::clone(&server.budget);
-    let io = MeteredStream::new(TokioIo::new(upgraded), budget, settings.body_bytes_max);
+    let limits =
+        MessageLimits { bytes_max: settings.body_bytes_max, timeout: settings.body_timeout };
+    let io = MeteredStream::new(TokioIo::new(upgraded), budget, limits);
     let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
         server,
@@ -169,6 +171,9 @@ impl Session<'_> {
             }
             Some(Err(SocketError::Io(cause))) if cause.kind() == ErrorKind::OutOfMemory => {
                 return Err(SocketEnd::Close(CloseCode::Again, "too many bytes under way"));
+            }
+            Some(Err(SocketError::Io(cause))) if cause.kind() == ErrorKind::TimedOut => {
+                return Err(SocketEnd::Close(CloseCode::Policy, "a message took too long"));
             }
             Some(Err(_)) => return Err(SocketEnd::Lost("the connection broke")),
         }
@@ -300,6 +305,8 @@ impl Session<'_> {
             }
         }
         let mut io = self.stream.into_inner();
+        // What had come of a message is gone with what read it.
+        drop(io.take_lease());
         io.shutdown().await?;
         let mut rest = [0; 1024];
         while io.read(&mut rest).await? > 0 {}

@@ -5,7 +5,7 @@
 
 use chain::BlockNumber;
 use store::Reader;
-use tracing::error;
+use tracing::{debug, error};
 
 use super::{CallFailure, Service, give_reader, take_reader};
 use crate::heads::Seen;
@@ -26,7 +26,7 @@ impl Service {
         match told {
             Ok(told) => Ok(told),
             // The newer view is announced as every other is.
-            Err(failure) if self.is_gone(&failure) => Ok((Vec::new(), true)),
+            Err(failure) if self.passes_over(&failure) => Ok((Vec::new(), true)),
             Err(failure) => Err(heads_failed(&failure)),
         }
     }
@@ -68,6 +68,11 @@ impl Service {
 pub(crate) struct HeadsFailed;
 
 fn heads_failed(failure: &CallFailure) -> HeadsFailed {
-    error!(?failure, "cannot read new heads");
+    if matches!(failure, CallFailure::Store(error) if error.is_of_file()) {
+        // The store has noted the file: that is told once.
+        debug!(?failure, "cannot read new heads");
+    } else {
+        error!(?failure, "cannot read new heads");
+    }
     HeadsFailed
 }

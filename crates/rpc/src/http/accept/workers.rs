@@ -16,6 +16,10 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+/// Threads beside each that wait for what it must not: long answers are compressed there. More would
+/// only share the cores, and each holds what it makes uncounted.
+const BLOCKING_THREADS_MAX: usize = 2;
+
 /// The threads. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Workers {
@@ -103,7 +107,10 @@ impl Worker {
     }
 
     fn start(name: &str) -> std::io::Result<(Arc<Self>, WorkerThread)> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .build()?;
         let worker = Self::new(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {

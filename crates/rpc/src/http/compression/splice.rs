@@ -35,7 +35,8 @@ const ZSTD_BLOCK_HEAD_BYTES: usize = 3;
 /// The checksum of what a gzip part holds comes before its blocks.
 const CRC_BYTES: usize = 4;
 
-/// Compresses a part, to be joined with others later. `None` for bytes that are kept as they are, and
+/// Compresses a part, to be joined with others later. It is kept: room for the worst case is given
+/// back. `None` for bytes that are kept as they are, and
 /// if the library fails.
 pub(super) fn pack_part(form: CacheForm, plain: &[u8]) -> Option<Bytes> {
     match form {
@@ -120,6 +121,7 @@ fn pack_gzip_part(plain: &[u8]) -> Option<Bytes> {
     let mut out = crc32fast::hash(plain).to_le_bytes().to_vec();
     out.reserve(plain.len() / 2);
     deflate(plain, &mut out, FlushCompress::Sync)?;
+    out.shrink_to_fit();
     Some(out.into())
 }
 
@@ -176,6 +178,7 @@ fn pack_zstd_part(plain: &[u8]) -> Option<Bytes> {
         let length = if is_run { 1 } else { usize::try_from(bits >> 3).ok()? };
         at = at.checked_add(ZSTD_BLOCK_HEAD_BYTES)?.checked_add(length)?;
         if bits & 1 == 1 {
+            frame.shrink_to_fit();
             return (at == frame.len()).then(|| Bytes::from(frame).slice(1..));
         }
     }

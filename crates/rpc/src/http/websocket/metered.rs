@@ -1,41 +1,58 @@
-//! A WebSocket's bytes, counted while its messages come in.
+//! A WebSocket's bytes, counted and timed while its messages come in.
 //!
-//! Knows: how many bytes came since the last message was whole.
+//! Knows: how many bytes came since the last message was whole, and since when.
 //! Never knows: where frames begin or end.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 use crate::budget::{Budget, ByteLease, LeasedFor};
 
 /// Before the payload of a client's control frame: two bytes, and the mask.
 const CONTROL_HEAD_BYTES: usize = 6;
 
-/// A stream whose unfinished message is counted. Reading fails when there is no room for more of it.
+/// A stream whose unfinished message is counted. Reading fails when there is no room for more of it, and
+/// when the rest of it does not come in time.
 #[derive(Debug)]
 pub(super) struct MeteredStream<S> {
     stream: S,
     budget: Arc<Budget>,
     /// Since the last message.
     bytes: usize,
-    /// No message is longer, and what frames add to it is read over: no more is counted.
-    bytes_max: usize,
+    limits: MessageLimits,
     lease: ByteLease,
+    /// Until the time of the unfinished message is over. Control frames do not move it.
+    time_left: Option<Pin<Box<Sleep>>>,
+}
+
+/// What a message may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageLimits {
+    /// No message is longer, and what frames add to it is read over: no more is counted.
+    pub(super) bytes_max: usize,
+    /// From its first byte to its last.
+    pub(super) timeout: Duration,
 }
 
 impl<S> MeteredStream<S> {
-    pub(super) fn new(stream: S, budget: Arc<Budget>, bytes_max: usize) -> Self {
-        Self { stream, budget, bytes: 0, bytes_max, lease: ByteLease::default() }
+    pub(super) fn new(stream: S, budget: Arc<Budget>, limits: MessageLimits) -> Self {
+        let lease = ByteLease::default();
+        Self { stream, budget, bytes: 0, limits, lease, time_left: None }
     }
 
     /// A control frame with so many bytes came and is gone: it is no part of a message.
     pub(super) fn forget_control(&mut self, payload_bytes: usize) {
         let frame_bytes = payload_bytes.saturating_add(CONTROL_HEAD_BYTES);
         self.bytes = self.bytes.saturating_sub(frame_bytes);
+        if self.bytes == 0 {
+            self.time_left = None;
+        }
         let Self { budget, bytes, lease, .. } = self;
         // Less always fits.
         let _ = lease.resize(budget, *bytes, LeasedFor::Body);
@@ -44,6 +61,7 @@ impl<S> MeteredStream<S> {
     /// A message is whole: the lease of its bytes.
     pub(super) fn take_lease(&mut self) -> ByteLease {
         self.bytes = 0;
+        self.time_left = None;
         std::mem::take(&mut self.lease)
     }
 }
@@ -55,12 +73,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let count = buffer.filled().len().saturating_sub(before);
-        let Self { budget, bytes, bytes_max, lease, .. } = &mut *self;
-        *bytes = bytes.saturating_add(count).min(*bytes_max);
-        let counted = lease.resize(budget, *bytes, LeasedFor::Body);
-        Poll::Ready(counted.map_err(|_| Error::from(ErrorKind::OutOfMemory)))
+        let Self { stream, budget, bytes, limits, lease, time_left } = &mut *self;
+        if let Poll::Ready(read) = Pin::new(stream).poll_read(context, buffer) {
+            read?;
+            let count = buffer.filled().len().saturating_sub(before);
+            *bytes = bytes.saturating_add(count).min(limits.bytes_max);
+            let counted = lease.resize(budget, *bytes, LeasedFor::Body);
+            return Poll::Ready(counted.map_err(|_| Error::from(ErrorKind::OutOfMemory)));
+        }
+        // All that came has been looked at: what is counted belongs to a message whose rest is waited
+        // for.
+        if *bytes > 0 {
+            let time_left = time_left.get_or_insert_with(|| Box::pin(sleep(limits.timeout)));
+            return time_left.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
     }
 }
 

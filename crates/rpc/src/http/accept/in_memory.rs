@@ -1,0 +1,109 @@
+//! Connections without sockets, for fuzzers: bytes go in and come out of a pipe in memory.
+//!
+//! Knows: that either path can be the first to read, which no client can choose.
+//! Never knows: what the bytes say.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+
+use super::{AcceptedConnection, ConnectionLimiter};
+use crate::http::Server;
+use crate::http::fast_path::{self, FastPathOutcome};
+
+/// Who reads a connection first.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstReader {
+    /// The fast path, and hyper from the first request on that is none of its kind: as ever.
+    FastPath,
+    /// hyper, from the first byte on.
+    Hyper,
+}
+
+impl Server {
+    /// Serves a connection to its end, on the task that asks for it.
+    #[doc(hidden)]
+    pub async fn serve_in_memory(self: &Arc<Self>, stream: DuplexStream, first: FirstReader) {
+        let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let Ok(place) = ConnectionLimiter::new(1, None).enter(client) else { return };
+        let taken = AcceptedConnection { server: Arc::clone(self), client, _place: place };
+        // Kept to the end: whoever sees it gone takes the server for one that stops.
+        let is_stopping = watch::Sender::new(false);
+        let mut stopping = is_stopping.subscribe();
+        let (stream, unread) = match first {
+            FirstReader::Hyper => (stream, Bytes::new()),
+            FirstReader::FastPath => match fast_path::serve(self, stream, &mut stopping).await {
+                FastPathOutcome::Ended => return,
+                FastPathOutcome::Other(stream, unread) => (stream, unread),
+            },
+        };
+        taken.serve_other(stream, unread, &mut stopping).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chain::ChainSpec;
+    use store::disk::Folder;
+    use store::read::Inline;
+    use store::{Limits, Store};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::http::HttpSettings;
+    use crate::{Service, ServiceSettings};
+
+    const PLAIN: &str = "POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+        content-length: 2\r\n\r\n{}";
+    /// Both paths end the connection at this one.
+    const MALFORMED: &str = "POST / HTTP/1.1\r\nno field\r\n\r\n";
+
+    fn server(folder: &std::path::Path) -> Arc<Server> {
+        let disk = Arc::new(Folder::create(folder).unwrap());
+        let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
+        let spec = ChainSpec::bare("private", Some(1337), None);
+        let service = Service::new(Arc::new(store), spec, ServiceSettings::default());
+        Arc::new(Server::new(Arc::new(service), HttpSettings::default()))
+    }
+
+    /// The statuses of all answers until the server closes.
+    async fn statuses(server: &Arc<Server>, raw: &[u8], first: FirstReader) -> String {
+        let (mut client, stream) = duplex(1 << 20);
+        client.write_all(raw).await.unwrap();
+        let mut answered = Vec::new();
+        let reading = client.read_to_end(&mut answered);
+        let both = async { tokio::join!(server.serve_in_memory(stream, first), reading) };
+        timeout(Duration::from_secs(10), both).await.expect("the server closes").1.unwrap();
+        let text = String::from_utf8_lossy(&answered);
+        let statuses = text.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.get(..3));
+        statuses.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The first was found by fuzzing both paths against each other, the others by reading on from there:
+    /// the fast path answered each with 200.
+    #[tokio::test]
+    async fn requests_that_were_read_in_two_ways_are_answered_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = server(folder.path());
+        let with = |from: &str, to: &str| PLAIN.replace(from, to);
+        let json = "content-type: application/json\r\n";
+        for (name, raw, expected) in [
+            ("two types", with(json, &format!("content-type: text/html\r\n{json}")), "415 400"),
+            ("a type that is no text", with("json\r\n", "json; \u{e9}\r\n"), "415 400"),
+            ("a letter that no path has", with("POST /", "POST /<"), "400"),
+        ] {
+            let raw = [&raw, MALFORMED].concat();
+            for first in [FirstReader::FastPath, FirstReader::Hyper] {
+                let found = statuses(&server, raw.as_bytes(), first).await;
+                assert_eq!(found, expected, "{name}, {first:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a connection's bytes go over: a socket, or a pipe in memory that stands for one.
+//!
+//! Knows: how each is asked whether there is anything to read, and how it takes what is written.
+//! Never knows: what the bytes say.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::net::TcpStream;
+
+/// A stream that a connection is served on.
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Waits until a read may find something. A stream that cannot tell is read at once.
+    fn poll_readable(&self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes as much as is taken, once any is.
+    fn poll_write_parts(
+        &mut self,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write_vectored(context, parts)
+    }
+}
+
+impl ByteStream for TcpStream {
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_ready(context)
+    }
+
+    /// Tries before it asks: a socket nearly always has room for an answer.
+    fn poll_write_parts(
+        &mut self,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match self.try_write_vectored(parts) {
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.poll_write_ready(context))?;
+                }
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+}
+
+impl ByteStream for DuplexStream {}
