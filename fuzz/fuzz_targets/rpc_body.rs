@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use chain::ChainSpec;
@@ -11,31 +11,16 @@ use libfuzzer_sys::fuzz_target;
 use rpc::{Service, ServiceSettings};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use store::disk::Disk as _;
-use store::disk::faulty::FaultyDisk;
-use store::read::{Inline, block_on};
-use store::{Limits, Store};
+use store::read::block_on;
 use tokio::runtime::Runtime;
 
-/// A data folder that is committed: some blocks of every fork.
-const FOLDER: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/ingest/tests/fixtures/data-folder");
-
 static SERVICE: LazyLock<Service> = LazyLock::new(|| {
-    let disk = FaultyDisk::new(1);
-    for entry in std::fs::read_dir(FOLDER).expect(FOLDER).map(|entry| entry.expect(FOLDER)) {
-        let name = entry.file_name().into_string().expect("a name of ours");
-        let bytes = std::fs::read(entry.path()).expect("a file of ours");
-        disk.write(&name, &bytes).expect("a disk in memory");
-    }
-    let store = Store::open(Arc::new(disk), Arc::new(Inline), Limits::default());
     let settings = ServiceSettings {
         batch_items_max: 16,
         batch_bytes_max: 65_536,
         ..ServiceSettings::default()
     };
-    let spec = ChainSpec::bare("fuzz", Some(1), None);
-    Service::new(Arc::new(store.expect("a data folder")), spec, settings)
+    fuzz::service(ChainSpec::bare("fuzz", Some(1), None), settings)
 });
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

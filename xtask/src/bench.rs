@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve`, `compare` and `follow` are programs that print tables; without a name, every
-//! crate's own benchmarks run.
+//! `store`, `serve`, `compare`, `follow` and `hostile` are programs that print tables; without a name,
+//! every crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -45,6 +45,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         Some((name, rest)) if name == "follow" => {
             succeed(script(root, "bench/follow/run").args(rest))
         }
+        Some((name, rest)) if name == "hostile" => {
+            build_with_server(root, "e2e-hostile")?;
+            let hostile = target(root).join("release/e2e-hostile");
+            succeed(Command::new(hostile).current_dir(root).args(rest))
+        }
         _ => run_crates(root, arguments),
     }
 }
@@ -61,13 +66,18 @@ fn serve(root: &Path, arguments: &[String]) -> Result<()> {
             }
         }
     }
-    // Built together: apart, their dependencies would be built twice, with other features.
-    let mut build = cargo();
-    build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
-    succeed(build.args(["--package", "quipu-cli", "--package", "bench-serve"]))?;
+    build_with_server(root, "bench-serve")?;
     let mut serve = Command::new(target(root).join("release/bench-serve"));
     serve.current_dir(root).env("PATH", tools::search_path(root)?);
     succeed(serve.args(arguments))
+}
+
+/// Builds the release binary, and what drives it.
+fn build_with_server(root: &Path, package: &str) -> Result<()> {
+    // Built together: apart, their dependencies would be built twice, with other features.
+    let mut build = cargo();
+    build.current_dir(root).args(["build", "--release", "--locked", "--quiet"]);
+    succeed(build.args(["--package", "quipu-cli", "--package", package]))
 }
 
 /// Whether anything is asked for that needs a node: all is, unless questions are named.

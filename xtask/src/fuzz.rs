@@ -1,8 +1,9 @@
-//! `cargo xtask fuzz`: every decoder against libFuzzer, on a stable compiler, for a bounded time.
+//! `cargo xtask fuzz`: every place where bytes come in against libFuzzer, on a stable compiler, for a
+//! bounded time.
 //!
 //! Knows: the flags that make rustc count coverage, and that a fuzzer which finds nothing may be
 //! one that does not look: the canary has a bug on purpose and must be caught.
-//! Never knows: what a target decodes.
+//! Never knows: what a target feeds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +25,7 @@ use report::Report;
 pub const SECONDS_DEFAULT: u64 = 20;
 
 /// The target that must fail.
-const CANARY: &str = "canary";
+pub const CANARY: &str = "canary";
 /// The canary falls within five seconds on a laptop core; this leaves room for a busy machine.
 const CANARY_SECONDS: u64 = 120;
 

@@ -13,8 +13,9 @@ cargo xtask TASK
   ci                              format, lints, docs, tidy, dependencies: what every change must pass
   tidy                            house rules that no other tool checks
   deny                            licences, bans and sources of the dependencies
-  fuzz [--seconds N] [TARGET...]  fuzz each decoder for N seconds (default 20)
-  nightly [--seconds N]           what takes longer (default 600 seconds a fuzz target)
+  fuzz [--seconds N] [TARGET...]  fuzz each target for N seconds (default 20)
+  nightly [--list] [--seconds N] [PART...]
+                                  what takes longer, in parts (default 600 seconds a fuzz target)
   bench [ARGUMENT...]             the benchmarks; arguments go to them
   instructions [--bless]          instructions of the six reads, against the committed numbers
 ";
@@ -41,7 +42,7 @@ fn run(task: &str, rest: &[String]) -> Result<()> {
         "tidy" => none(rest).and_then(|()| tidy::run(&root)),
         "deny" => none(rest).and_then(|()| deny::run(&root)),
         "fuzz" => fuzz::run(&root, &fuzz::FuzzArgs::parse(rest, fuzz::SECONDS_DEFAULT)?),
-        "nightly" => nightly::run(&root, &fuzz::FuzzArgs::parse(rest, nightly::SECONDS_DEFAULT)?),
+        "nightly" => nightly::run(&root, &nightly::NightlyArgs::parse(rest)?),
         "bench" => bench::run(&root, rest),
         "instructions" => instructions::run(&root, rest),
         "help" | "--help" | "-h" => {

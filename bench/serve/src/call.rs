@@ -31,6 +31,12 @@ pub fn block_by_hash(hash: &str, is_full: bool) -> String {
     call("eth_getBlockByHash", &format!("\"{hash}\",{is_full}"))
 }
 
+/// Asks for all receipts of a block.
+#[must_use]
+pub fn receipts_of_block(number: &str) -> String {
+    call("eth_getBlockReceipts", &format!("\"{number}\""))
+}
+
 /// Asks for a transaction by its place; `by` is `Number` or `Hash`, of the block.
 #[must_use]
 pub fn transaction_in_block(by: &str, block: &str, index: usize) -> String {

@@ -18,6 +18,7 @@ pub mod lookups;
 pub mod machine;
 pub mod nginx;
 pub mod node;
+pub mod page;
 pub mod plot;
 pub mod process;
 pub mod questions;

@@ -19,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// For a program to end by itself once it was told to.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// The same where stopping is what is tested, on a machine that is busy with other things.
+const STOP_WELL_WITHIN: Duration = Duration::from_mins(1);
 /// Between two looks at a program that was told to stop; no event tells it to a waiting parent.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -77,6 +79,18 @@ impl Running {
     /// Lets it go on.
     pub fn resume(&self) {
         signal(self.id(), Signal::CONT);
+    }
+
+    /// Tells it to stop, as a supervisor does. One that does not end in time, or ends with any status but
+    /// zero, is an error.
+    pub fn stop(mut self) -> Result<()> {
+        ensure!(self.is_running()?, "{} has ended before it was told to", self.name);
+        tell_to_stop(self.id());
+        let deadline = Instant::now().checked_add(STOP_WELL_WITHIN).unwrap_or_else(Instant::now);
+        ensure!(self.wait_until(deadline), "{} does not stop", self.name);
+        let status = self.child.wait().with_context(|| self.name.clone())?;
+        ensure!(status.success(), "{}: {status}", self.name);
+        Ok(())
     }
 
     fn wait_until(&mut self, deadline: Instant) -> bool {
@@ -187,7 +201,7 @@ pub fn end_all_on_signal(folder: &Path) -> Result<()> {
         if let Some(folder) = &live.folder {
             let _ = fs::remove_dir_all(folder);
         }
-        eprintln!("bench serve: interrupted");
+        eprintln!("interrupted");
         std::process::exit(130);
     })?;
     Ok(())
@@ -217,6 +231,27 @@ mod tests {
         running.pause();
         drop(running);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_program_stops_well_only_if_it_ends_by_itself_with_success() {
+        let start = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdout(Stdio::piped());
+            let mut running = Running::start(&mut command).unwrap();
+            // It has its traps once it says something.
+            let mut stdout = running.child().stdout.take().unwrap();
+            std::io::Read::read_exact(&mut stdout, &mut [0]).unwrap();
+            running
+        };
+        let waiting = "echo; while :; do sleep 0.01; done";
+        start(&format!("trap 'exit 0' TERM; {waiting}")).stop().unwrap();
+        let error = start(&format!("trap 'exit 3' TERM; {waiting}")).stop().unwrap_err();
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+        let mut ended = start("echo");
+        ended.child().wait().unwrap();
+        let error = ended.stop().unwrap_err().to_string();
+        assert_eq!(error, "sh has ended before it was told to");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub const BLOCK_COUNT: u64 = 5184;
 /// Of the chain that is quick to make.
 pub const BLOCK_COUNT_QUICK: u64 = 256;
 const TXS_PER_BLOCK: &str = "200";
+/// Connections of the largest load, and some more.
+const CONNECTIONS_MAX: usize = 16_000;
 
 /// The program.
 #[derive(Clone, Debug)]
@@ -46,15 +48,18 @@ pub struct Serving<'a> {
     pub cores: Option<&'a str>,
     /// Whether no answer is kept.
     pub is_uncached: bool,
+    /// Connections at a time, if it is not as many as users have.
+    pub connections_max: Option<usize>,
     /// Flags beside these.
     pub flags: &'a [String],
 }
 
 impl<'a> Serving<'a> {
-    /// As its users have it.
+    /// As its users have it, but for as many connections as the largest load has.
     #[must_use]
     pub fn of(store: &'a Path) -> Self {
-        Self { store, cores: None, is_uncached: false, flags: &[] }
+        let connections_max = Some(CONNECTIONS_MAX);
+        Self { store, cores: None, is_uncached: false, connections_max, flags: &[] }
     }
 }
 
@@ -62,7 +67,11 @@ impl Quipu {
     /// The binary that was built beside this one.
     pub fn beside_this_program(server_cores: Option<&'static str>) -> Result<Self> {
         let here = std::env::current_exe().context("where this program is")?;
-        let path = here.with_file_name("quipu");
+        Self::at(here.with_file_name("quipu"), server_cores)
+    }
+
+    /// A binary of one's choice.
+    pub fn at(path: PathBuf, server_cores: Option<&'static str>) -> Result<Self> {
         ensure!(
             path.is_file(),
             "{} is not there: cargo build --release -p quipu-cli",
@@ -116,7 +125,10 @@ impl Quipu {
     pub fn serve(&self, serving: &Serving<'_>) -> Result<ServerProcess> {
         let mut serve = command_on(serving.cores.or(self.server_cores), &self.path);
         serve.arg("serve").arg("--data-dir").arg(serving.store).args(["--listen", "127.0.0.1:0"]);
-        serve.args(["--connections-max", "16000"]).args(serving.flags).env("RUST_LOG", "warn");
+        serve.args(serving.flags).env("RUST_LOG", "warn,h2=error");
+        if let Some(count) = serving.connections_max {
+            serve.args(["--connections-max", &count.to_string()]);
+        }
         if serving.is_uncached {
             serve.args(["--cache-bytes", "0"]);
         }

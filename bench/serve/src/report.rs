@@ -12,15 +12,13 @@ use bench_store::figure::{Figure, FigureUnit, format_table, to_json};
 use serde_json::{Value, json};
 
 use crate::contest::{Contest, Driver, Measured};
+use crate::page::{replace_between, wrap};
 use crate::plot::{Bar, Line, Panel, bars, panels};
 use crate::questions::Question;
 
 /// Between these lines of `benchmarks.md` a run writes.
 const BEGIN: &str = "<!-- bench serve: begin -->";
 const END: &str = "<!-- bench serve: end -->";
-
-/// Columns of prose, as `cargo xtask tidy` wants them. Tables are as wide as they are.
-const COLUMNS_MAX: usize = 100;
 
 /// Of the wanted rate.
 const RATE_SHARE_MIN: f64 = 0.95;
@@ -77,7 +75,7 @@ impl BenchReport {
             let _ = write!(section, "\n![{}](plots/{})\n", plot.title, plot.name);
             section.push_str(&plot.table);
         }
-        let page = replace_between(&page, &wrap(&section))
+        let page = replace_between(&page, [BEGIN, END], &wrap(&section))
             .with_context(|| format!("{name} has no {BEGIN} before {END}"))?;
         fs::write(&path, page).with_context(|| name.clone())?;
         let folder = docs.join("plots");
@@ -180,49 +178,6 @@ struct Plot {
     svg: String,
     /// The numbers.
     table: String,
-}
-
-/// The page with this between the two lines; `None` if they are not there.
-fn replace_between(page: &str, section: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", section.trim()))
-}
-
-/// The text with its prose broken into lines. What continues an item of a list is indented as it is.
-fn wrap(text: &str) -> String {
-    let mut wrapped = String::new();
-    for line in text.lines() {
-        let indent = if line.starts_with("- ") { "  " } else { "" };
-        let mut columns = 0_usize;
-        for word in if line.starts_with('|') { vec![line.to_owned()] } else { words(line) } {
-            let length = word.chars().count();
-            if columns > 0 && columns.saturating_add(1).saturating_add(length) > COLUMNS_MAX {
-                let _ = write!(wrapped, "\n{indent}{word}");
-                columns = indent.len().saturating_add(length);
-                continue;
-            }
-            let space = if columns > 0 { " " } else { "" };
-            let _ = write!(wrapped, "{space}{word}");
-            columns = columns.saturating_add(space.len()).saturating_add(length);
-        }
-        wrapped.push('\n');
-    }
-    wrapped
-}
-
-/// What a line may be broken between: its words, where a code span is part of one.
-fn words(line: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut is_in_code = false;
-    for piece in line.split(' ') {
-        match words.last_mut().filter(|_| is_in_code) {
-            Some(word) => *word = format!("{word} {piece}"),
-            None => words.push(piece.to_owned()),
-        }
-        is_in_code ^= piece.matches('`').count() % 2 == 1;
-    }
-    words
 }
 
 /// A question that was asked, and how the contestants did: Quipu first, then nginx, then others.
@@ -338,7 +293,9 @@ pub fn format_details(answered: &[Answered]) -> String {
     text
 }
 
-fn format_micros(micros: f64) -> String {
+/// A wait, in the unit that is short.
+#[must_use]
+pub fn format_micros(micros: f64) -> String {
     if micros.is_nan() {
         String::new()
     } else if micros < 1e4 {
@@ -357,37 +314,6 @@ pub fn details_to_json(answered: &[Answered]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_between_the_lines_is_replaced() {
-        let page = format!("# A\n{BEGIN}\nold\n{END}\nrest\n");
-        let expected = format!("# A\n{BEGIN}\nnew\n{END}\nrest\n");
-        assert_eq!(replace_between(&page, "new\n"), Some(expected));
-        assert_eq!(replace_between("# A\n", "new"), None);
-        assert_eq!(replace_between(&format!("{END}\n{BEGIN}\n"), "new"), None);
-    }
-
-    /// Seen: what `--write` had written was refused by `cargo xtask tidy`.
-    #[test]
-    fn prose_is_wrapped_and_tables_and_code_are_not() {
-        let row = format!("| {} |", "cell ".repeat(40));
-        let code = "`quipu sample --payload small`";
-        let text = format!(
-            "{}{code}, rounds\n\n{row}\n- note: {}end\n![{}](plots/a.svg)\n",
-            "word ".repeat(17),
-            "1.00, ".repeat(20),
-            "title ".repeat(20).trim()
-        );
-        let wrapped = wrap(&text);
-        let lines: Vec<&str> = wrapped.lines().collect();
-        let is_short = |line: &&str| line.starts_with('|') || line.chars().count() <= COLUMNS_MAX;
-        assert!(lines.iter().all(is_short), "{wrapped}");
-        assert!(lines.contains(&row.as_str()));
-        assert_eq!(lines.get(1), Some(&format!("{code}, rounds").as_str()));
-        assert!(lines.iter().any(|line| line.starts_with("  1.00,") && line.ends_with("end")));
-        let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(joined(&wrapped), joined(&text));
-    }
 
     #[test]
     fn waits_are_shown_in_the_unit_that_is_short() {

@@ -37,6 +37,16 @@ impl ServerProcess {
         self.running.id()
     }
 
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> Result<bool> {
+        self.running.is_running()
+    }
+
+    /// Tells it to stop; one that does not stop as it should is an error.
+    pub fn stop(self) -> Result<()> {
+        self.running.stop()
+    }
+
     /// Where requests are sent.
     #[must_use]
     pub fn url(&self) -> String {

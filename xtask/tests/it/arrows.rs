@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("bench-store", &["quipu-rpc", "quipu-ingest", "quipu-store", "quipu-segment", "quipu-chain"]),
     ("bench-serve", &["bench-store", "quipu-rpc", "quipu-store", "quipu-segment", "quipu-chain"]),
+    ("e2e-hostile", &["bench-serve", "bench-store"]),
     ("xtask", &[]),
 ];
 
