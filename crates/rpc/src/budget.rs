@@ -32,8 +32,6 @@ pub struct Budget {
     /// Those of request bodies among them.
     body_bytes: AtomicUsize,
     bytes_peak: AtomicUsize,
-    /// Since it was last asked for.
-    bytes_peak_recent: AtomicUsize,
     /// One answer is admitted beyond the limit.
     is_overdrawn: AtomicBool,
     pauses: AtomicU64,
@@ -78,7 +76,6 @@ impl Budget {
             bytes: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
             bytes_peak: AtomicUsize::new(0),
-            bytes_peak_recent: AtomicUsize::new(0),
             is_overdrawn: AtomicBool::new(false),
             pauses: AtomicU64::new(0),
         })
@@ -105,11 +102,6 @@ impl Budget {
     #[must_use]
     pub fn bytes_peak(&self) -> usize {
         self.bytes_peak.load(Ordering::Relaxed)
-    }
-
-    /// The most that there have been since this was last asked.
-    pub fn take_peak(&self) -> usize {
-        self.bytes_peak_recent.swap(self.bytes(), Ordering::Relaxed)
     }
 
     /// How often work was interrupted to let others in.
@@ -159,7 +151,6 @@ impl Budget {
 
     fn note_peak(&self, bytes: usize) {
         self.bytes_peak.fetch_max(bytes, Ordering::Relaxed);
-        self.bytes_peak_recent.fetch_max(bytes, Ordering::Relaxed);
     }
 }
 

@@ -205,7 +205,7 @@ impl Bound {
         let outcome = self.runtime.block_on(async {
             log_held(self.listener.address(), &store.view());
             tokio::spawn(watch_folder(store, following.is_some(), faults));
-            tokio::spawn(memory::give_back_after_peaks(Arc::clone(server.budget())));
+            tokio::spawn(memory::give_back_free_pages(Arc::clone(server.budget())));
             let stop = async {
                 tokio::select! {
                     () = self.stop.wait() => {}

@@ -17,6 +17,12 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether the other side has broken off; it is looked at again when that may have changed. One
+    /// that only ends what it sends may still wait for its answer.
+    fn is_reset(&self, _context: &mut Context<'_>) -> bool {
+        false
+    }
+
     /// Writes as much as is taken, once any is.
     fn poll_write_parts(
         &mut self,
@@ -30,6 +36,10 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 impl ByteStream for TcpStream {
     fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(context)
+    }
+
+    fn is_reset(&self, context: &mut Context<'_>) -> bool {
+        self.poll_read_ready(context).is_ready() && !matches!(self.take_error(), Ok(None))
     }
 
     /// Tries before it asks: a socket nearly always has room for an answer.

@@ -10,7 +10,7 @@
 mod date;
 mod read_buffer;
 
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
@@ -315,19 +315,23 @@ impl<S: ByteStream> Connection<'_, S> {
     /// Answers the first request of what was read, and drops it.
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
         let server = self.server;
+        let Self { stream, buffer, .. } = self;
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
-            let (mut request, lease) = self.buffer.split_off(post.end());
+            let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
-            Box::pin(server.reply(None, request.split_off(post.head_bytes), lease)).await
+            let replying = Box::pin(server.reply(None, request.split_off(post.head_bytes), lease));
+            unless_reset(stream, replying).await?
         } else {
-            let body = self.buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
-            let reply = server.service.reply(None, body, server.limits()).await;
-            self.buffer.pass(post.end());
+            let body = buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
+            let replying = server.service.reply(None, body, server.limits());
+            let reply = unless_reset(stream, replying).await?;
+            buffer.pass(post.end());
             reply
         };
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
-                compression::pack_reply(&server.budget, server.service.cache(), reply, coding).await
+                let (budget, cache) = (&server.budget, server.service.cache());
+                unless_reset(stream, compression::pack_reply(budget, cache, reply, coding)).await?
             }
             (Some(reply), None) => (reply, None),
             (None, _) => (Reply::default(), None),
@@ -400,6 +404,20 @@ impl<S: ByteStream> Connection<'_, S> {
         let mut parts = [&self.head[..], begin, middle, end].map(IoSlice::new);
         write_parts(&mut self.stream, progress, &mut parts).await
     }
+}
+
+/// Does work for a client until that has broken off: many who ask for long answers and leave would
+/// keep the server busy with answers that nobody takes. What is done without a pause is never asked.
+async fn unless_reset<T>(
+    stream: &impl ByteStream,
+    work: impl Future<Output = T>,
+) -> Result<T, Lost> {
+    let mut work = pin!(work);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Pending if stream.is_reset(context) => Poll::Ready(Err(Lost::Ended)),
+        polled => polled.map(Ok),
+    })
+    .await
 }
 
 /// Writes all of it, for as long as the client takes enough of it.
