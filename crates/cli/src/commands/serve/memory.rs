@@ -80,14 +80,16 @@ mod allocator {
     /// From here on a buffer has pages of its own: what the system does for that is little beside
     /// filling it.
     const OWN_PAGES_BYTES_MIN: libc::c_int = 4 << 20;
-    /// Free bytes at the end of a heap that stay for the next answers. There is a heap for nearly every
-    /// thread, and only a free at its end gives these back.
+    /// Free bytes at the end of a heap that stay for the next answers; from twice as many on the rest
+    /// is given back. Nearly every thread has a heap, and only a free at its end does that.
     const SPARE_BYTES_MAX: libc::c_int = 1 << 20;
 
     pub(super) fn set_thresholds() {
         for (name, value) in [
             (libc::M_MMAP_THRESHOLD, OWN_PAGES_BYTES_MIN),
             (libc::M_TRIM_THRESHOLD, SPARE_BYTES_MAX),
+            // So much is left when the end is cut, or the next answer would ask for it page by page.
+            (libc::M_TOP_PAD, SPARE_BYTES_MAX),
         ] {
             #[expect(unsafe_code, reason = "the allocator's own function has no safe one")]
             // SAFETY: it sets a number of the allocator under the allocator's lock.
