@@ -12,6 +12,7 @@ use crate::harness::hosted::{Hosted, service, service_that_stalls};
 use crate::harness::http2::frame;
 use crate::harness::served::Served;
 use crate::harness::stores::{self, data_folder};
+use crate::harness::wait::wait_until;
 
 const ASKED: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":"0x63"}"#;
@@ -187,6 +188,31 @@ fn a_call_that_takes_too_long_is_refused_and_all_that_come_after_it() {
         assert_eq!(answer["id"], json!(id));
         assert!(answer.get("result").is_some() || answer["error"] == late, "{answer}");
     }
+}
+
+#[test]
+fn a_client_that_broke_off_is_not_answered() {
+    let service = service_that_stalls(&data_folder("gap"));
+    // Nothing else ends what stalls, and nobody else has room meanwhile.
+    let settings =
+        HttpSettings { answer_timeout: LONG, connections_max: 1, ..HttpSettings::default() };
+    let hosted = Hosted::start(service, settings);
+    let block = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "eth_getBlockByNumber", "params": [id, true] });
+    let blocks = Value::from((1..40).map(block).collect::<Vec<_>>()).to_string();
+    let mut stream = hosted.connect();
+    stream.write_all([request(ASKED), request(&blocks)].concat().as_bytes()).unwrap();
+    // The first is answered, so the second is worked on. What is not read when a socket is closed
+    // makes its end a reset.
+    assert!(stream.peek(&mut [0; 1]).unwrap() > 0);
+    let answer = |stream: &mut TcpStream| {
+        stream.write_all(request(ASKED).as_bytes()).ok()?;
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).ok()?;
+        Some(begin)
+    };
+    assert_eq!(answer(&mut hosted.connect()), Some(*b"HTTP/1.1 503"));
+    drop(stream);
+    wait_until(|| answer(&mut hosted.connect()) == Some(*b"HTTP/1.1 200"));
 }
 
 /// A connection that has asked once and stays.
