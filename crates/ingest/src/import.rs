@@ -122,16 +122,16 @@ impl Importer<'_> {
         if !has_receipts && !self.settings.is_without_receipts_allowed {
             return Err(ImportError::NoReceipts { file: archive.file().to_owned() });
         }
+        let stoppable = StoppableArchive { archive: &archive, stop };
         let view = self.writer.view();
         let manifest = view.manifest();
         let held = if has_receipts { manifest.coverage_receipts() } else { manifest.coverage() };
         if subtract(&[part], &held).is_empty() {
-            return self.confirm(StoppableArchive { archive: &archive, stop }, part, &view);
+            return self.confirm(&stoppable, part, &view);
         }
         let trust = Trust::gather(archive.file(), &view, part, self.anchors)?;
         let targets = self.writer.plan(&[Held { range: part, has_receipts }]);
-        let stoppable = StoppableArchive { archive: &archive, stop };
-        let (report, segments) = self.build_all(stoppable, part, &targets, &trust.points)?;
+        let (report, segments) = self.build_all(&stoppable, part, &targets, &trust.points)?;
         if part == archive.range() {
             check_name(&archive, &report)?;
         }
@@ -157,7 +157,7 @@ impl Importer<'_> {
     /// have their lengths and footers. To prove what is in them would take as long as to import it.
     fn confirm<S: ReadAt>(
         &mut self,
-        stoppable: StoppableArchive<'_, S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         view: &Arc<View>,
     ) -> Result<Outcome, ImportError> {
@@ -190,7 +190,7 @@ impl Importer<'_> {
     /// repair: the file, proven as a whole, may tell it.
     fn difficulty_missing<S: ReadAt>(
         &self,
-        stoppable: StoppableArchive<'_, S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         points: &BTreeSet<u64>,
     ) -> Result<Option<(u64, U256)>, ImportError> {
@@ -234,7 +234,7 @@ impl Importer<'_> {
     /// sides.
     fn build_all<S: ReadAt>(
         &self,
-        stoppable: StoppableArchive<'_, S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         targets: &[Held],
         points: &BTreeSet<u64>,
@@ -254,7 +254,7 @@ impl Importer<'_> {
             Ok(())
         };
         let drafting = self.writer.drafting();
-        let intake = Intake { drafting: &drafting, prover, source: &stoppable, part };
+        let intake = Intake { drafting: &drafting, prover, source: stoppable, part };
         let segments = intake.build_all(targets, &mut add)?;
         Ok((whole.finish()?, segments))
     }

@@ -25,8 +25,8 @@ A kill at any moment is harmless: the same command again goes on where the downl
 #[derive(Debug, clap::Args)]
 pub(crate) struct FetchArgs {
     // Texts, because what cannot be parsed would be shown whole, and addresses may hold a password.
-    /// A mirror: the address of a web folder with archives and checksums_sha256.txt or urls.txt, of
-    /// such a list, or of one archive; may be repeated, and the first is preferred
+    /// A mirror: the address of a web folder with archives and `checksums_sha256.txt` or `urls.txt`,
+    /// of such a list, or of one archive; may be repeated, and the first is preferred
     #[arg(long, required = true, value_name = "URL", value_delimiter = ',')]
     pub(crate) from: Vec<String>,
     /// Keep the archives here, where files that are there already are not downloaded again [default:

@@ -123,7 +123,7 @@ impl FetchWork<'_> {
             tally: Tally::default(),
             reached: 0,
         };
-        let outcome = fetch_files(downloader, runtime.handle(), files, &mut taker);
+        let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
         let tally = taker.tally;
         print_lines(&self.sum(tally, &writer.view()))?;
         outcome.map_err(|failure| match failure {
@@ -144,10 +144,11 @@ impl FetchWork<'_> {
             _ = stop.wait_for(|is_stopped| *is_stopped) => return Ok(None),
         };
         listed.map(Some).map_err(|refused| {
-            let said: String =
-                refused.iter().map(|(mirror, error)| format!("\n  {mirror} {error}")).collect();
+            let said: Vec<String> =
+                refused.iter().map(|(mirror, error)| format!("{mirror} {error}")).collect();
+            let said = said.join("\n  ");
             Failure::Work(anyhow!(
-                "no mirror says which archives it has{said}\n  hint: give the address of a folder \
+                "no mirror says which archives it has\n  {said}\n  hint: give the address of a folder \
                  that has checksums_sha256.txt or urls.txt beside its archives"
             ))
         })

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use ingest::archive::hash_file;
 use tempfile::TempDir;
 
-use crate::harness::data::{files, write_part};
+use crate::harness::data::{files, names, write_part};
 use crate::harness::mirror::{Manner, Mirror, Wish};
 use crate::harness::run::{Ran, command, quipu, ran, text};
 use crate::harness::served::signal;
@@ -38,11 +38,7 @@ static ARCHIVES: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// The two archives of a folder.
 fn archives(folder: &Path) -> [String; 2] {
-    let names = fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name());
-    let names = names.map(|name| name.into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".ere")).collect();
-    names.sort();
-    names.try_into().unwrap()
+    names(folder, ".ere").try_into().unwrap()
 }
 
 /// A copy of the archives that a test may damage.
@@ -137,7 +133,7 @@ fn an_import_of_an_address_is_a_fetch() {
 /// A mirror that behaves so for archives, beside one that serves well: the folder is the same.
 fn check_beside_good(manner: impl Fn(&Wish) -> Manner + Send + Sync + 'static) -> (Ran, Mirror) {
     let bad = Mirror::of(&ARCHIVES, move |wish| {
-        if wish.path.ends_with(".ere") { manner(wish) } else { Manner::Well }
+        if wish.path.starts_with("sample-") { manner(wish) } else { Manner::Well }
     });
     let good = Mirror::good(&ARCHIVES);
     let (_folder, data) = data();
@@ -185,13 +181,13 @@ fn servers_of_every_habit_do_alone() {
 fn a_slow_mirror_is_left_for_another_in_the_middle_of_a_file() {
     // Ten bytes every ten milliseconds: no file is whole within the five seconds of a measurement.
     let slow = Mirror::of(&ARCHIVES, |wish| {
-        if wish.path.ends_with(".ere") { Manner::Slow(10) } else { Manner::Well }
+        if wish.path.starts_with("sample-") { Manner::Slow(10) } else { Manner::Well }
     });
     let good = Mirror::good(&ARCHIVES);
     let (_folder, data) = data();
     let ran = fetch(&data, &[&slow, &good], &[]).ends_with(0);
     assert!(files(&data) == *EXPECTED, "{}{}", ran.out, ran.err);
-    let wishes = good.wishes().into_iter().filter(|wish| wish.path.ends_with(".ere"));
+    let wishes = good.wishes().into_iter().filter(|wish| wish.path.starts_with("sample-"));
     let begins: Vec<Option<usize>> = wishes.map(|wish| wish.from).collect();
     assert!(begins[0].is_some(), "it went on where the slow one was left: {begins:?}");
 }

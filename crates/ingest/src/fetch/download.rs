@@ -15,7 +15,7 @@ use super::events::FetchEvent;
 use super::http::{FileAnswer, FileBody};
 use super::mirror_state::{MirrorChoice, PartOnDisk};
 use super::mirrors::Mirrors;
-use super::partial::{DownloadFolder, PartialFile, on_disk};
+use super::partial::{DownloadFolder, PartialFile, on_disk, remove_file};
 use super::task::{FileTask, WholeDownload};
 use crate::archive::hash_file;
 use crate::stop::until_stopped;
@@ -104,7 +104,7 @@ impl Downloader {
             match end {
                 AnswerEnd::Whole { is_length_told } => {
                     if self.is_right(task, source, &mut part, is_length_told)? {
-                        return self.finish(task, source, part);
+                        return self.finish(task, source, &part);
                     }
                 }
                 AnswerEnd::Moved(to) => next = Some(to),
@@ -262,7 +262,7 @@ impl Downloader {
         &self,
         task: &FileTask,
         source: usize,
-        part: PartialFile,
+        part: &PartialFile,
     ) -> Result<WholeDownload, DownloadError> {
         self.mirrors.note_success(task, source);
         let mirror = task.file.sources.get(source).map_or(source, |source| source.mirror);
@@ -291,7 +291,7 @@ impl Downloader {
             let said = format!("SHA-256 is {sha256}, they list {listed}");
             return Err(DownloadError::Occupied { path, said });
         }
-        self.folder.remove(&path)?;
+        remove_file(&path)?;
         Ok(None)
     }
 

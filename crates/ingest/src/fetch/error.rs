@@ -180,7 +180,8 @@ impl DownloadError {
 }
 
 fn lines(said: &[String]) -> String {
-    said.iter().map(|said| format!("\n  {said}")).collect()
+    let begin = if said.is_empty() { "" } else { "\n  " };
+    format!("{begin}{}", said.join("\n  "))
 }
 
 #[cfg(test)]

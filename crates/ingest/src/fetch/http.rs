@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, LOCATION, RANGE, USER_AGENT,
@@ -195,7 +195,8 @@ async fn read_head(response: Response<Incoming>, asked: u64) -> Result<FileAnswe
             let retry_after = retry_after(headers);
             let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX).collect();
             let body = timeout(REFUSAL_TIMEOUT, body).await.ok().and_then(Result::ok);
-            let begin = AskError::begin_of(&body.map(|body| body.to_bytes()).unwrap_or_default());
+            let body = body.map(Collected::to_bytes).unwrap_or_default();
+            let begin = AskError::begin_of(&body);
             Err(AskError::Status { status: status.as_u16(), retry_after, begin }.into())
         }
     }

@@ -68,7 +68,7 @@ impl DownloadFolder {
     ) -> Result<PartialFile, DownloadError> {
         let path = self.path.join(partial_name(name, sha256));
         for other in self.partials_of(name)?.into_iter().filter(|other| *other != path) {
-            on_disk(&other, fs::remove_file(&other))?;
+            remove_file(&other)?;
         }
         PartialFile::open(path, sha256)
     }
@@ -76,7 +76,7 @@ impl DownloadFolder {
     /// Gives a whole file its name.
     pub(super) fn finish(
         &self,
-        partial: PartialFile,
+        partial: &PartialFile,
         name: &str,
     ) -> Result<PathBuf, DownloadError> {
         let path = self.file(name);
@@ -86,15 +86,7 @@ impl DownloadFolder {
 
     /// Removes a whole file, unless files stay.
     pub(super) fn let_go(&self, path: &Path) -> Result<(), DownloadError> {
-        if self.is_kept {
-            return Ok(());
-        }
-        self.remove(path)
-    }
-
-    /// Removes a whole file that is not what it should be.
-    pub(super) fn remove(&self, path: &Path) -> Result<(), DownloadError> {
-        on_disk(path, fs::remove_file(path))
+        if self.is_kept { Ok(()) } else { remove_file(path) }
     }
 
     /// Removes what an earlier run left of files that are not wanted any more.
@@ -108,7 +100,7 @@ impl DownloadFolder {
         for (name, path) in self.list()? {
             let of = name.strip_suffix(PARTIAL_END).and_then(|part| part.rsplit_once('.'));
             if !is_wanted(of.map_or(name.as_str(), |(file, _)| file)) {
-                on_disk(&path, fs::remove_file(&path))?;
+                remove_file(&path)?;
             }
         }
         Ok(())
@@ -215,8 +207,8 @@ impl PartialFile {
         on_disk(&self.path, written)?;
         self.origin = match self.origin {
             PartOrigin::Nobody => PartOrigin::Mirror(mirror),
-            _ if self.is_mixed_for(mirror) => PartOrigin::Mixed,
-            origin => origin,
+            PartOrigin::Mirror(of) if of == mirror => PartOrigin::Mirror(of),
+            PartOrigin::Mirror(_) | PartOrigin::Mixed => PartOrigin::Mixed,
         };
         self.hasher.update(bytes);
         self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -239,7 +231,7 @@ impl PartialFile {
 
     /// Removes it.
     pub(super) fn discard(self) -> Result<(), DownloadError> {
-        on_disk(&self.path, fs::remove_file(&self.path))
+        remove_file(&self.path)
     }
 }
 
@@ -260,6 +252,11 @@ fn hash_all(file: &mut File, hasher: &mut Sha256) -> io::Result<u64> {
 fn partial_name(name: &str, sha256: Option<B256>) -> String {
     let sum = sha256.and_then(|sum| sum.get(..SUM_BYTES).map(hex::encode));
     format!("{name}.{}{PARTIAL_END}", sum.as_deref().unwrap_or(NO_SUM))
+}
+
+/// Removes a file that is taken, or not what it should be.
+pub(super) fn remove_file(path: &Path) -> Result<(), DownloadError> {
+    on_disk(path, fs::remove_file(path))
 }
 
 /// What the system said of a file or folder.
@@ -298,7 +295,7 @@ mod tests {
         assert!(part.is_mixed_for(0), "of an earlier run");
         part.append(0, b"def").unwrap();
         assert_eq!(part.sum(), sum);
-        let path = folder.finish(part, NAME).unwrap();
+        let path = folder.finish(&part, NAME).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"abcdef");
         assert_eq!(names(&folder), [NAME]);
         folder.let_go(&path).unwrap();
@@ -317,7 +314,7 @@ mod tests {
         part.append(1, b"abc").unwrap();
         assert!(!part.is_mixed_for(1));
         assert_eq!(part.sum(), B256::from_slice(&Sha256::digest(b"abc")));
-        let path = folder.finish(part, NAME).unwrap();
+        let path = folder.finish(&part, NAME).unwrap();
         assert_eq!(fs::read(path).unwrap(), b"abc");
     }
 

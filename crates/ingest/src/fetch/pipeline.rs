@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use super::catalog::MirrorFile;
 use super::download::Downloader;
 use super::error::{DownloadError, MirrorFault};
+use super::partial::remove_file;
 use super::task::{FileTask, WholeDownload};
 
 /// Takes files that were downloaded.
@@ -59,7 +60,11 @@ impl<E> From<DownloadError> for FetchFailure<E> {
     fn from(error: DownloadError) -> Self {
         match error {
             DownloadError::Stopped => Self::Stopped,
-            error => Self::Download(error),
+            DownloadError::NoMirror { .. }
+            | DownloadError::Quiet { .. }
+            | DownloadError::Occupied { .. }
+            | DownloadError::Locked { .. }
+            | DownloadError::Disk { .. } => Self::Download(error),
         }
     }
 }
@@ -67,14 +72,14 @@ impl<E> From<DownloadError> for FetchFailure<E> {
 /// Has files taken in their order; `runtime` downloads. A file that cannot be had ends it, unless
 /// another one of its era takes its place: later files would link to nothing.
 pub fn fetch_files<T: FileTaker>(
-    downloader: Arc<Downloader>,
+    downloader: &Arc<Downloader>,
     runtime: &Handle,
     files: Vec<MirrorFile>,
     taker: &mut T,
 ) -> Result<(), FetchFailure<T::Error>> {
     downloader.folder.clear_except(|name| files.iter().any(|file| file.name == name))?;
     let mut pipeline =
-        Pipeline { downloader: Arc::clone(&downloader), runtime, files, taker, ahead: None };
+        Pipeline { downloader: Arc::clone(downloader), runtime, files, taker, ahead: None };
     let outcome = pipeline.run();
     pipeline.give_up_ahead();
     if outcome.is_ok() {
@@ -171,7 +176,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
             self.downloader.mirrors.note_fault(task, whole.source, &fault);
         }
         task.refuse(whole, &said);
-        folder.remove(&whole.path)
+        remove_file(&whole.path)
     }
 
     /// The download of a file, which may be under way or done.

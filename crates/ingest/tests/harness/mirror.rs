@@ -137,10 +137,7 @@ impl MirrorServer {
         manner: &Manner,
         file: Option<Vec<u8>>,
     ) -> Option<()> {
-        let file = match manner {
-            Manner::Instead(bytes) => Some(bytes.clone()),
-            _ => file,
-        };
+        let file = if let Manner::Instead(bytes) = manner { Some(bytes.clone()) } else { file };
         if let Manner::Status(status, headers) = manner {
             let head = format!("HTTP/1.1 {status} X\r\n{headers}content-length: 4\r\n\r\nsaid");
             return stream.write_all(head.as_bytes()).ok();
@@ -158,17 +155,21 @@ impl MirrorServer {
             return stream.write_all(head.as_bytes()).ok();
         }
         let body = &file[from.unwrap_or(0)..];
-        let told = from.map(|from| match manner {
-            Manner::OtherPart => 0,
-            _ => from,
-        });
+        let told = from.map(|from| if matches!(manner, Manner::OtherPart) { 0 } else { from });
         let range = told.map_or(String::new(), |from| {
             format!("content-range: bytes {from}-{}/{}\r\n", file.len() - 1, file.len())
         });
         let length = match manner {
             Manner::NoLength | Manner::NoLengthCut(_) | Manner::Endless => String::new(),
             Manner::Chunked => "transfer-encoding: chunked\r\n".to_owned(),
-            _ => format!("content-length: {}\r\n", body.len()),
+            Manner::Well
+            | Manner::Status(..)
+            | Manner::Cut(_)
+            | Manner::NoRanges
+            | Manner::Instead(_)
+            | Manner::Slow(_)
+            | Manner::OtherPart
+            | Manner::Held(_) => format!("content-length: {}\r\n", body.len()),
         };
         let status = if from.is_some() { 206 } else { 200 };
         let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{range}{length}\r\n");
@@ -204,7 +205,12 @@ impl MirrorServer {
                 }
                 stream.write_all(b"0\r\n\r\n").ok()
             }
-            _ => stream.write_all(body).ok(),
+            Manner::Well
+            | Manner::Status(..)
+            | Manner::NoRanges
+            | Manner::NoLength
+            | Manner::Instead(_)
+            | Manner::OtherPart => stream.write_all(body).ok(),
         }
     }
 

@@ -156,7 +156,7 @@ impl Fetching {
         };
         let downloader =
             Downloader { mirrors, folder: folder.unwrap(), stop: self.stop.subscribe() };
-        fetch_files(Arc::new(downloader), runtime.handle(), files, &mut self.reader)
+        fetch_files(&Arc::new(downloader), runtime.handle(), files, &mut self.reader)
     }
 
     fn events(&self) -> Vec<String> {
@@ -348,7 +348,7 @@ fn parts_of_mirrors_that_do_not_fit_together_are_downloaded_anew_and_nobody_is_b
     fs::create_dir(fetching.folder()).unwrap();
     let sum = hash_file(&folder.path().join(SECOND)).unwrap().to_string();
     let part = fetching.folder().join(format!("{SECOND}.{}.partial", &sum[2..18]));
-    fs::write(&part, [9; 50_000]).unwrap();
+    fs::write(&part, vec![9; 50_000]).unwrap();
     let whole = Mirror::good(folder.path());
     assert!(fetching.run(&[&cut, &whole]).is_ok(), "{:?}", fetching.events());
     fetching.took_all(folder.path());
@@ -443,30 +443,31 @@ fn a_stop_ends_a_download_that_waits_and_the_next_run_goes_on() {
     assert_eq!(fetching.reader.passed, [FIRST], "it was held");
 }
 
+/// Waits with the first file until the second is asked for.
+struct Waiting(Arc<Mirror>, Reader);
+impl FileTaker for Waiting {
+    type Error = String;
+    fn is_held(&mut self, file: &MirrorFile) -> Result<bool, String> {
+        self.1.is_held(file)
+    }
+    fn pass_over(&mut self, file: &MirrorFile) {
+        self.1.pass_over(file);
+    }
+    fn take(&mut self, file: &MirrorFile, path: &Path) -> Result<TakeVerdict, String> {
+        let begun = Instant::now();
+        while file.name == FIRST && self.0.count(SECOND) == 0 {
+            assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", self.0.wishes());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(file.name != FIRST || self.0.count(THIRD) == 0, "two at a time");
+        self.1.take(file, path)
+    }
+}
+
 #[test]
 fn the_next_file_downloads_while_one_is_taken() {
     let folder = files();
     let mirror = Arc::new(Mirror::good(folder.path()));
-    /// Waits with the first file until the second is asked for.
-    struct Waiting(Arc<Mirror>, Reader);
-    impl FileTaker for Waiting {
-        type Error = String;
-        fn is_held(&mut self, file: &MirrorFile) -> Result<bool, String> {
-            self.1.is_held(file)
-        }
-        fn pass_over(&mut self, file: &MirrorFile) {
-            self.1.pass_over(file);
-        }
-        fn take(&mut self, file: &MirrorFile, path: &Path) -> Result<TakeVerdict, String> {
-            let begun = Instant::now();
-            while file.name == FIRST && self.0.count(SECOND) == 0 {
-                assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", self.0.wishes());
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert!(file.name != FIRST || self.0.count(THIRD) == 0, "two at a time");
-            self.1.take(file, path)
-        }
-    }
     let fetching = Fetching::new();
     let runtime = Runtime::new().unwrap();
     let urls = vec![mirror.url.parse().unwrap()];
@@ -477,7 +478,7 @@ fn the_next_file_downloads_while_one_is_taken() {
     let downloads = DownloadFolder::temporary(fetching.folder()).unwrap();
     let downloader = Downloader { mirrors, folder: downloads, stop };
     let mut waiting = Waiting(Arc::clone(&mirror), Reader::default());
-    fetch_files(Arc::new(downloader), runtime.handle(), files, &mut waiting).unwrap();
+    fetch_files(&Arc::new(downloader), runtime.handle(), files, &mut waiting).unwrap();
     assert_eq!(waiting.1.taken.len(), 3);
 }
 
