@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve`, `compare`, `follow` and `hostile` are programs that print tables; without a name,
-//! every crate's own benchmarks run.
+//! `store`, `serve`, `compare`, `follow`, `fetch` and `hostile` are programs that print tables; without
+//! a name, every crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,6 +44,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         // Needs a real node, which a script provides.
         Some((name, rest)) if name == "follow" => {
             succeed(script(root, "bench/follow/run").args(rest))
+        }
+        // Needs nginx, which a script provides.
+        Some((name, rest)) if name == "fetch" => {
+            succeed(script(root, "bench/fetch/run").args(rest))
         }
         Some((name, rest)) if name == "hostile" => {
             build_with_server(root, "e2e-hostile")?;

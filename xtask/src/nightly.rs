@@ -72,12 +72,13 @@ const PARTS: &[NightlyPart] = &[
     },
     NightlyPart {
         name: "fuzz-archives",
-        summary: "archives, their names and lists",
+        summary: "archives, their names and lists, and those of mirrors",
         work: PartWork::Fuzz(&[
             "archive",
             "archive_name",
             "checksum_list",
             "epoch_roots",
+            "mirror_list",
             "receipts_slim",
         ]),
     },

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+pub(crate) mod fetch;
 pub(crate) mod repair;
 
 use std::net::SocketAddr;
@@ -125,6 +126,13 @@ pub(crate) enum Command {
     /// machine does: a server beside it goes on answering.
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
+    /// Download archives from mirrors into the data folder, proven
+    ///
+    /// Reads what the mirrors list, downloads what is not held, and imports it as `quipu import` does:
+    /// one file is proven while the next one downloads. A mirror that fails is asked again later, one
+    /// that is slow or sends false files is set aside. `quipu import URL` does the same.
+    #[command(after_help = fetch::EXAMPLES)]
+    Fetch(fetch::FetchArgs),
     /// Take blocks from a node into the data folder, proven
     ///
     /// Blocks, transactions and receipts are rebuilt into the form that consensus commits to and
@@ -241,8 +249,8 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// Archive files (.era1, .ere, .erae) or folders of them
-    #[arg(required = true, value_name = "PATH")]
+    /// Archive files (.era1, .ere, .erae) or folders of them, or mirrors as `quipu fetch` has them
+    #[arg(required = true, value_name = "PATH|URL")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these blocks, both ends included
     #[arg(long, value_name = "A..B", value_parser = parse_blocks)]

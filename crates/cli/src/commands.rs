@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod export;
+pub(crate) mod fetch;
 pub(crate) mod import;
 pub(crate) mod repair;
 pub(crate) mod rewind;

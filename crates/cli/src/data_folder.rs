@@ -13,6 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use chain::ChainSpec;
 use ingest::archive::ArchiveName;
+use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{held_spec, proving_spec};
 use store::disk::{Disk, DiskError, Folder};
 use store::head::Recovery;
@@ -149,7 +150,9 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     }
     for entry in fs::read_dir(path).with_context(|| path.display().to_string())? {
         let name = entry.with_context(|| path.display().to_string())?.file_name();
-        if !name.to_str().is_some_and(is_own_name) {
+        // The work folder of a fetch that was killed before its first commit.
+        let is_own = |name: &str| is_own_name(name) || name == WORK_FOLDER_NAME;
+        if !name.to_str().is_some_and(is_own) {
             return Err(anyhow!(
                 "{}: no data folder, and not empty: {} is in it\n  hint: give an empty folder, or one that is not there yet",
                 path.display(),

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::args::fetch::FetchArgs;
 use crate::args::{Args, Command};
 
 /// Why a command did not end well, as far as the exit code tells.
@@ -48,7 +49,11 @@ fn main() -> ExitCode {
         Command::Compare(compare) => commands::compare::run(&compare),
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Export(export) => commands::export::run(&export),
-        Command::Import(import) => commands::import::run(&import),
+        Command::Fetch(fetch) => commands::fetch::run(&fetch),
+        Command::Import(import) => match FetchArgs::of_import(import) {
+            Ok(fetch) => commands::fetch::run(&fetch),
+            Err(import) => commands::import::run(&import),
+        },
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),

@@ -14,6 +14,7 @@ mod intake;
 mod judge;
 mod merge;
 mod order;
+mod stoppable;
 mod trust;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ use chain::{BlockNumber, BlockRange, ChainSpec, decode_header};
 use store::layout::{Held, overlap, subtract};
 use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
+use tokio::sync::watch;
 
 use crate::archive::{Archive, ReadAt};
 use crate::prove::{Facts, Progress, ProofReport, Prover, WholeFile, check_name};
@@ -41,6 +43,7 @@ pub use error::ImportError;
 pub use judge::{Commit, Imported};
 pub use merge::{Merger, merge_pending};
 pub use order::order_files;
+use stoppable::StoppableArchive;
 
 /// Blocks in one piece of work at the most.
 const PIECE_BLOCKS_MAX: u64 = 256;
@@ -100,6 +103,16 @@ pub enum Outcome {
 impl Importer<'_> {
     /// Proves a file, builds the segments that its blocks make, and commits them.
     pub fn import_file(&mut self, path: &Path) -> Result<Outcome, ImportError> {
+        self.import_until(path, None)
+    }
+
+    /// The same until `stop` is raised: then nothing of the file is held, and the error is
+    /// [`StoreError::Stopped`].
+    pub fn import_until(
+        &mut self,
+        path: &Path,
+        stop: Option<&watch::Receiver<bool>>,
+    ) -> Result<Outcome, ImportError> {
         let archive = Archive::open(path)?;
         check_network(path, self.spec)?;
         check_checksum(path)?;
@@ -109,15 +122,16 @@ impl Importer<'_> {
         if !has_receipts && !self.settings.is_without_receipts_allowed {
             return Err(ImportError::NoReceipts { file: archive.file().to_owned() });
         }
+        let stoppable = StoppableArchive { archive: &archive, stop };
         let view = self.writer.view();
         let manifest = view.manifest();
         let held = if has_receipts { manifest.coverage_receipts() } else { manifest.coverage() };
         if subtract(&[part], &held).is_empty() {
-            return self.confirm(&archive, part, &view);
+            return self.confirm(&stoppable, part, &view);
         }
         let trust = Trust::gather(archive.file(), &view, part, self.anchors)?;
         let targets = self.writer.plan(&[Held { range: part, has_receipts }]);
-        let (report, segments) = self.build_all(&archive, part, &targets, &trust.points)?;
+        let (report, segments) = self.build_all(&stoppable, part, &targets, &trust.points)?;
         if part == archive.range() {
             check_name(&archive, &report)?;
         }
@@ -143,10 +157,11 @@ impl Importer<'_> {
     /// have their lengths and footers. To prove what is in them would take as long as to import it.
     fn confirm<S: ReadAt>(
         &mut self,
-        archive: &Archive<S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         view: &Arc<View>,
     ) -> Result<Outcome, ImportError> {
+        let archive = stoppable.archive;
         self.writer.look_at_segments(part)?;
         let number = part.last();
         let found = chain::hash_header(&archive.read_header(number)?);
@@ -160,7 +175,7 @@ impl Importer<'_> {
         }
         // What is trusted now may say more of blocks that were held before.
         let trust = Trust::gather(archive.file(), view, part, self.anchors)?;
-        let difficulty = self.difficulty_missing(archive, part, &trust.points)?;
+        let difficulty = self.difficulty_missing(stoppable, part, &trust.points)?;
         let facts = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
@@ -175,7 +190,7 @@ impl Importer<'_> {
     /// repair: the file, proven as a whole, may tell it.
     fn difficulty_missing<S: ReadAt>(
         &self,
-        archive: &Archive<S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         points: &BTreeSet<u64>,
     ) -> Result<Option<(u64, U256)>, ImportError> {
@@ -184,11 +199,11 @@ impl Importer<'_> {
             return Ok(None);
         };
         let is_known = view.manifest().difficulty_before(entry).is_some();
-        let is_told = archive.read_total_difficulty(part.first())?.is_some();
+        let is_told = stoppable.archive.read_total_difficulty(part.first())?.is_some();
         if is_known || entry.difficulty.is_zero() || !is_told {
             return Ok(None);
         }
-        let (report, _) = self.build_all(archive, part, &[], points)?;
+        let (report, _) = self.build_all(stoppable, part, &[], points)?;
         self.difficulty_told(&report.run, &[])
     }
 
@@ -219,7 +234,7 @@ impl Importer<'_> {
     /// sides.
     fn build_all<S: ReadAt>(
         &self,
-        archive: &Archive<S>,
+        stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
         targets: &[Held],
         points: &BTreeSet<u64>,
@@ -231,7 +246,7 @@ impl Importer<'_> {
             progress: self.progress,
             points,
         };
-        let mut whole = WholeFile::new(archive, part, self.anchors, points);
+        let mut whole = WholeFile::new(stoppable.archive, part, self.anchors, points);
         let mut add = |facts: Facts| -> Result<(), ImportError> {
             if part.contains(facts.number) {
                 whole.add(facts)?;
@@ -239,7 +254,7 @@ impl Importer<'_> {
             Ok(())
         };
         let drafting = self.writer.drafting();
-        let intake = Intake { drafting: &drafting, prover, source: archive, part };
+        let intake = Intake { drafting: &drafting, prover, source: stoppable, part };
         let segments = intake.build_all(targets, &mut add)?;
         Ok((whole.finish()?, segments))
     }

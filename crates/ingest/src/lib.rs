@@ -1,7 +1,8 @@
-//! Where blocks come from: archive files, upstream nodes and the sample chain.
+//! Where blocks come from: archive files, mirrors of them, upstream nodes and the sample chain.
 //!
-//! Knows: the archive formats, how to read, write and prove them over all cores, how to ask a node
-//! for blocks and follow its tip, how to make a chain when there is none at hand.
+//! Knows: the archive formats, how to read, write and prove them over all cores, how to download
+//! them, how to ask a node for blocks and follow its tip, how to make a chain when there is none at
+//! hand.
 //! Never knows: how blocks are laid out in files, or served.
 //!
 //! ```
@@ -25,6 +26,7 @@ pub mod archive;
 pub mod backfill;
 pub mod check;
 pub mod export;
+pub mod fetch;
 pub mod folder_chain;
 pub mod follow;
 pub mod import;

@@ -37,10 +37,13 @@ pub use client::Upstream;
 pub use endpoint::Endpoint;
 pub use error::{AbsentPart, AskError, FetchError};
 pub use fetch::{BlockTag, Fetched, HeaderClaim};
+pub(crate) use http::{HttpClient, build_client, innermost, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
+pub(crate) use retry::chance;
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
+pub(crate) use tls::{client_config, client_config_unused};
 pub use upstreams::{
     AgreedTip, Member, MemberHealth, RestLimits, TipNews, UpstreamStatus, Upstreams, UpstreamsError,
 };

@@ -1,6 +1,6 @@
 //! `quipu import`: archives into the data folder, proven.
 
-mod report;
+pub(crate) mod report;
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, ChainSpec};
+use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
@@ -48,10 +49,34 @@ pub(crate) fn import(
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
     let files = find_archives(paths)?;
+    let opened = open_import(path, chain_args, paths, &files)?;
+    let OpenedImport { folder, mut writer, chain, anchors } = opened;
+    resume_merges(&mut writer, chain.spec(), settings.threads);
+    import_all(&mut writer, chain.spec(), &anchors, settings, files)?;
+    Ok(folder)
+}
+
+/// A data folder that archives are taken into.
+#[derive(Debug)]
+pub(crate) struct OpenedImport {
+    pub(crate) folder: DataFolder,
+    pub(crate) writer: Writer,
+    pub(crate) chain: FolderChain,
+    pub(crate) anchors: Anchors,
+}
+
+/// Opens the data folder at `path` for archives of these names, made if it is not there. `paths` are
+/// where lists of trusted roots may lie.
+pub(crate) fn open_import(
+    path: &Path,
+    chain_args: &ChainArgs,
+    paths: &[PathBuf],
+    files: &[PathBuf],
+) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let held = found.as_ref().map(DataFolder::store);
-    let chain = chain_choice::folder_chain_of_files(chain_args, held, &files)?;
-    let roots = chain_choice::find_roots(chain_args, paths, &files)?;
+    let chain = chain_choice::folder_chain_of_files(chain_args, held, files)?;
+    let roots = chain_choice::find_roots(chain_args, paths, files)?;
     let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, roots)?;
     if anchors.expected_epoch_root(0).is_none() {
         chain_choice::warn_of_unused_roots(chain_args);
@@ -61,9 +86,7 @@ pub(crate) fn import(
     let mut writer = open_writer(&folder, chain.spec().clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     chain.settle(&mut writer)?;
-    resume_merges(&mut writer, chain.spec(), settings.threads);
-    import_all(&mut writer, chain.spec(), &anchors, settings, files)?;
-    Ok(folder)
+    Ok(OpenedImport { folder, writer, chain, anchors })
 }
 
 /// The folder's writer. Segments that nobody accounts for are told, and stay.
@@ -155,7 +178,7 @@ fn file_bytes(path: &Path) -> u64 {
 }
 
 impl Tally {
-    fn add(&mut self, outcome: &Outcome, archive_bytes: u64) {
+    pub(crate) fn add(&mut self, outcome: &Outcome, archive_bytes: u64) {
         match outcome {
             Outcome::Imported(imported) => {
                 self.imported_count += 1;

@@ -7,6 +7,8 @@ pub(crate) mod http2;
 pub(crate) mod http2_frames;
 pub(crate) mod live;
 pub(crate) mod long;
+#[path = "../../../ingest/tests/harness/mirror.rs"]
+pub(crate) mod mirror;
 pub(crate) mod node_socket;
 #[path = "../../../../e2e/hostile/src/raw_requests.rs"]
 pub(crate) mod raw_requests;

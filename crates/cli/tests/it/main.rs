@@ -18,6 +18,7 @@ mod compare;
 mod demo;
 mod descriptors;
 mod export;
+mod fetch;
 mod folder_faults;
 mod follow;
 mod future_fork;

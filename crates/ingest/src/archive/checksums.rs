@@ -90,7 +90,7 @@ impl ChecksumList {
     }
 
     /// The names that a named list speaks of.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, B256)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, B256)> {
         let named = match &self.lines {
             Lines::Named(named) => named.as_slice(),
             Lines::Numbered(_) => &[],

@@ -22,12 +22,12 @@ pub(super) enum Scheme {
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     pub(super) scheme: Scheme,
-    pub(super) is_secure: bool,
+    pub(crate) is_secure: bool,
     pub(super) host: String,
     pub(super) port: u16,
     /// Without credentials.
-    pub(super) uri: Uri,
-    pub(super) authorization: Option<HeaderValue>,
+    pub(crate) uri: Uri,
+    pub(crate) authorization: Option<HeaderValue>,
     name: String,
 }
 

@@ -62,7 +62,7 @@ fn wait_text(retry_after: Option<Duration>) -> String {
 
 impl AskError {
     /// The first letters of a text that somebody else wrote.
-    pub(super) fn begin_of(text: &[u8]) -> String {
+    pub(crate) fn begin_of(text: &[u8]) -> String {
         let text = text.get(..text.len().min(SHOWN_MAX.saturating_mul(4))).unwrap_or_default();
         let letters = String::from_utf8_lossy(text);
         letters.chars().filter(|letter| !letter.is_control()).take(SHOWN_MAX).collect()
@@ -112,7 +112,7 @@ impl AskError {
     }
 
     /// How long the node asks us to wait.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             Self::Connect(_)

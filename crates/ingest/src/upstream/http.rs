@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 use hyper::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT,
 };
@@ -18,6 +18,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
 use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
@@ -27,15 +28,17 @@ use super::error::AskError;
 use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
 
-/// Connections that nobody uses are kept so long.
 /// The longest wait that a node may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+
+/// A client over HTTP and HTTPS that keeps its connections.
+pub(crate) type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 
 /// One node over HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
     pub(super) connections: Connections,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient<Full<Bytes>>,
     url: UpstreamUrl,
     limits: AskLimits,
 }
@@ -44,16 +47,7 @@ impl Http {
     pub(super) fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
         let config =
             if url.is_secure { tls::client_config() } else { tls::client_config_unused() }?;
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(limits.connect_timeout));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(connector);
-        let client = client_builder().build(connector);
+        let client = build_client(config, limits.connect_timeout);
         Ok(Self { connections: Connections::default(), client, url, limits })
     }
 
@@ -104,6 +98,24 @@ impl Http {
     }
 }
 
+/// A client that trusts what `config` says, and gives a connection up after `connect_timeout`.
+pub(crate) fn build_client<B>(config: ClientConfig, connect_timeout: Duration) -> HttpClient<B>
+where
+    B: Body + Send,
+    B::Data: Send,
+{
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(connect_timeout));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_or_http()
+        .enable_all_versions()
+        .wrap_connector(connector);
+    client_builder().build(connector)
+}
+
 /// How connections are kept, and noticed to be dead.
 fn client_builder() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
@@ -142,7 +154,7 @@ fn inflate(body: &[u8], bytes_max: usize) -> Result<Bytes, AskError> {
 }
 
 /// The cause beneath all that wrap it: hyper's own words are only where it happened.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -151,7 +163,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// How long a node asks us to wait. Dates are passed over: they need a clock that both share.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }

@@ -54,7 +54,7 @@ fn pause(limits: &AskLimits, tries: u32) -> Duration {
 }
 
 /// A number from 0 up to 1. Pauses need no better source than the one that seeds hash maps.
-fn chance() -> f64 {
+pub(crate) fn chance() -> f64 {
     let random = std::hash::RandomState::new().build_hasher().finish();
     f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }

@@ -16,6 +16,7 @@ mod harness;
 mod amsterdam;
 mod check;
 mod damage;
+mod fetch;
 mod fixtures;
 mod import;
 mod layouts;

@@ -17,7 +17,7 @@ use crate::progress::per_second;
 use crate::trust_text::verdict;
 
 /// What became of a file.
-pub(super) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -> String {
+pub(crate) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -> String {
     let file = shown(path);
     match outcome {
         Outcome::Imported(imported) => format!(
@@ -37,7 +37,7 @@ pub(super) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -
 }
 
 /// Why a file was not taken, and what to do about it.
-pub(super) fn refusal(path: &Path, error: &ImportError) -> String {
+pub(crate) fn refusal(path: &Path, error: &ImportError) -> String {
     let hint = match error {
         ImportError::Archive(error) => archive_hint(error),
         ImportError::Unanchored { .. } => {
@@ -59,7 +59,7 @@ pub(super) fn refusal(path: &Path, error: &ImportError) -> String {
 }
 
 /// Whether a failure is the data folder's own, and not that of what was to be added.
-pub(super) fn is_of_folder(error: &StoreError) -> bool {
+pub(crate) fn is_of_folder(error: &StoreError) -> bool {
     match error {
         StoreError::Write { .. }
         | StoreError::Outdated { .. }
@@ -106,7 +106,7 @@ pub(super) fn is_of_folder(error: &StoreError) -> bool {
 }
 
 /// What to do about a data folder that fails.
-pub(super) fn folder_hint(error: &StoreError) -> &'static str {
+pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
     let of_disk = |error: &DiskError| {
         if error.is_full() {
             "the disk is full: make room and run the same command again; what is held stays"
@@ -157,20 +157,20 @@ pub(super) fn folder_hint(error: &StoreError) -> &'static str {
 
 /// What became of all files.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) imported_count: u64,
-    pub(super) held_count: u64,
-    pub(super) outside_count: u64,
-    pub(super) refused_count: u64,
-    pub(super) block_count: u64,
-    pub(super) transaction_count: u64,
+pub(crate) struct Tally {
+    pub(crate) imported_count: u64,
+    pub(crate) held_count: u64,
+    pub(crate) outside_count: u64,
+    pub(crate) refused_count: u64,
+    pub(crate) block_count: u64,
+    pub(crate) transaction_count: u64,
     /// Of the files whose blocks are held now.
-    pub(super) archive_bytes: u64,
+    pub(crate) archive_bytes: u64,
 }
 
 impl Tally {
     /// The sum, and what it takes beside what the archives take.
-    pub(super) fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
+    pub(crate) fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
         let mut line = format!(
             "{} imported: {} blocks, {} transactions in {:.1} s ({} transactions/s)",
             counted(self.imported_count, "file"),

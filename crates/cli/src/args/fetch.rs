@@ -1,0 +1,147 @@
+//! The arguments of `quipu fetch`, which are also those of `quipu import URL`.
+//!
+//! Knows: flags and their help, and which of them a server gets that goes on afterwards.
+//! Never knows: what comes of them.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use chain::BlockRange;
+use clap::Parser as _;
+use ingest::fetch::{FetchLimits, MirrorUrl};
+
+use super::{Args, ChainArgs, Command, DataArgs, ImportArgs, ServeArgs, WorkArgs, parse_blocks};
+use crate::upstream_args::UpstreamArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  quipu fetch --network mainnet --from https://mirror.example/era1/mainnet
+  quipu fetch --data-dir data --from https://a.example/era1,https://b.example/era1 --blocks 0..99999
+  quipu fetch --data-dir data --from https://mirror.example/ere --keep /archives/mainnet
+  quipu fetch --data-dir data --from https://mirror.example/ere --then-follow --upstream ws://localhost:8546
+
+A kill at any moment is harmless: the same command again goes on where the download ended.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FetchArgs {
+    // Texts, because what cannot be parsed would be shown whole, and addresses may hold a password.
+    /// A mirror: the address of a web folder with archives and `checksums_sha256.txt` or `urls.txt`,
+    /// of such a list, or of one archive; may be repeated, and the first is preferred
+    #[arg(long, required = true, value_name = "URL", value_delimiter = ',')]
+    pub(crate) from: Vec<String>,
+    /// Keep the archives here, where files that are there already are not downloaded again [default:
+    /// each is removed when its blocks are held]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Only these blocks, both ends included
+    #[arg(long, value_name = "A..B", value_parser = parse_blocks)]
+    pub(crate) blocks: Option<BlockRange>,
+    /// Take ranges that link to nothing known: they are proven inside, and reported as unanchored
+    #[arg(long)]
+    pub(crate) unanchored: bool,
+    /// Take archives of the noreceipts profile; the same range with receipts replaces it later
+    #[arg(long)]
+    pub(crate) without_receipts: bool,
+    /// Bytes of one archive at the most; two of them are on disk at a time
+    #[arg(long, value_name = "BYTES", default_value_t = FetchLimits::default().file_bytes_max)]
+    pub(crate) file_bytes_max: u64,
+    /// Seconds without a byte from any mirror before it is given up
+    #[arg(long, value_name = "SECONDS", default_value = "600")]
+    pub(crate) patience: NonZeroU64,
+    /// Go on as `quipu serve --upstream` when all is held
+    #[arg(long)]
+    pub(crate) then_follow: bool,
+    /// Where to listen then, as `quipu serve --listen` has it
+    #[arg(long, value_name = "ADDR", requires = "then_follow")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) upstream: UpstreamArgs,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) chain: ChainArgs,
+}
+
+impl FetchArgs {
+    /// Of an import of addresses; an import of files comes back as it is.
+    pub(crate) fn of_import(import: ImportArgs) -> Result<Self, Box<ImportArgs>> {
+        let texts: Vec<String> =
+            import.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        if !texts.iter().any(|text| MirrorUrl::is_meant(text)) {
+            return Err(Box::new(import));
+        }
+        Ok(Self {
+            from: texts,
+            keep: None,
+            blocks: import.blocks,
+            unanchored: import.unanchored,
+            without_receipts: import.without_receipts,
+            file_bytes_max: FetchLimits::default().file_bytes_max,
+            patience: NonZeroU64::new(FetchLimits::default().patience.as_secs())
+                .unwrap_or(NonZeroU64::MIN),
+            then_follow: false,
+            listen: None,
+            upstream: UpstreamArgs::default(),
+            data: import.data,
+            work: import.work,
+            chain: import.chain,
+        })
+    }
+
+    /// Those of the server that goes on, if one shall: its other settings are by the environment or by
+    /// default.
+    pub(crate) fn serve_args(&self) -> Result<Option<ServeArgs>, clap::Error> {
+        if !self.then_follow {
+            return Ok(None);
+        }
+        let listen = self.listen.iter().flat_map(|listen| ["--listen", listen.as_str()]);
+        let parsed = Args::try_parse_from(["quipu", "serve"].into_iter().chain(listen))?;
+        let Command::Serve(mut serve) = parsed.command else { return Ok(None) };
+        serve.data.data_dir.clone_from(&self.data.data_dir);
+        serve.follow.upstream.clone_from(&self.upstream);
+        serve.follow.chain.clone_from(&self.chain);
+        Ok(Some(serve))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Args {
+        Args::try_parse_from(line.split_whitespace()).unwrap()
+    }
+
+    #[test]
+    fn an_import_of_addresses_is_a_fetch_and_one_of_files_is_not() {
+        let line = "quipu import --data-dir d --blocks 1..2 https://a.example/x http://b.example";
+        let Command::Import(import) = parse(line).command else { panic!("no import") };
+        let fetch = FetchArgs::of_import(import).unwrap();
+        assert_eq!(fetch.from, ["https://a.example/x", "http://b.example"]);
+        assert_eq!(fetch.data.data_dir, Some("d".into()));
+        assert_eq!(fetch.blocks, BlockRange::from_ends(1, 2));
+        let Command::Import(import) = parse("quipu import a.ere").command else { panic!("none") };
+        assert_eq!(FetchArgs::of_import(import).unwrap_err().paths, [PathBuf::from("a.ere")]);
+    }
+
+    #[test]
+    fn the_server_that_goes_on_has_the_same_folder_chain_and_nodes() {
+        let line = "quipu fetch --from http://a.example --data-dir d --network sepolia --then-follow \
+                    --upstream ws://n.example --quorum 1 --listen 127.0.0.1:7";
+        let Command::Fetch(fetch) = parse(line).command else { panic!("no fetch") };
+        let serve = fetch.serve_args().unwrap().unwrap();
+        assert_eq!(serve.data.data_dir, Some("d".into()));
+        assert_eq!(serve.follow.chain.network.as_deref(), Some("sepolia"));
+        assert_eq!(serve.follow.upstream.upstreams, ["ws://n.example"]);
+        assert!(format!("{:?}", serve.listen).contains('7'), "{:?}", serve.listen);
+        let wrong = "quipu fetch --from http://a.example --then-follow --listen nowhere:x:y";
+        let Command::Fetch(fetch) = parse(wrong).command else { panic!("no fetch") };
+        assert!(fetch.serve_args().is_err());
+        let Command::Fetch(fetch) = parse("quipu fetch --from http://a.example").command else {
+            panic!("no fetch")
+        };
+        assert!(fetch.serve_args().unwrap().is_none());
+    }
+}

@@ -1,0 +1,242 @@
+//! `quipu fetch`: archives from mirrors into the data folder, proven.
+
+mod progress;
+mod stop;
+mod taker;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use chain::BlockRange;
+use ingest::fetch::{
+    DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, MirrorFile, MirrorUrl,
+    Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,
+};
+use ingest::import::ImportSettings;
+use ingest::pool::threads_default;
+use store::View;
+use store::layout::{overlap, subtract};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::Failure;
+use crate::args::fetch::FetchArgs;
+use crate::commands::backfill::runtime;
+use crate::commands::import::report::Tally;
+use crate::commands::import::{OpenedImport, open_import, resume_merges, told};
+use crate::commands::serve;
+use crate::data_folder::locate;
+use crate::output::{counted, grouped, print_lines};
+use crate::priority::take_leftovers;
+
+use progress::FetchProgress;
+use stop::hear_stop;
+use taker::StoreTaker;
+
+pub(crate) fn run(args: &FetchArgs) -> Result<(), Failure> {
+    let serve = args.serve_args().map_err(|error| Failure::Usage(anyhow!("{error}")))?;
+    if args.then_follow && args.upstream.upstreams.is_empty() {
+        return Err(Failure::Usage(anyhow!("--then-follow needs a node: give --upstream URL")));
+    }
+    let path = locate(&args.data)?;
+    let fetch = FetchWork { args, path: &path, urls: urls(&args.from)?, progress: Arc::default() };
+    // These threads answer for connections: they keep their priority, and so does a server afterwards.
+    let runtime = runtime()?;
+    let stop = hear_stop(&runtime)?;
+    let work = || {
+        take_leftovers();
+        fetch.run(&runtime, &stop)
+    };
+    let done = thread::scope(|scope| {
+        let working = thread::Builder::new().name("fetch".to_owned()).spawn_scoped(scope, work);
+        match working?.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    runtime.shutdown_background();
+    done?;
+    serve.map_or(Ok(()), |serve| serve::run(&serve))
+}
+
+/// The addresses of mirrors.
+fn urls(texts: &[String]) -> Result<Vec<MirrorUrl>, Failure> {
+    let parse = |(position, text): (usize, &String)| {
+        let which = || format!("mirror {}", position.saturating_add(1));
+        text.trim().parse::<MirrorUrl>().with_context(which).map_err(Failure::Usage)
+    };
+    texts.iter().enumerate().map(parse).collect()
+}
+
+/// What is to be had, and from whom.
+struct FetchWork<'a> {
+    args: &'a FetchArgs,
+    path: &'a Path,
+    urls: Vec<MirrorUrl>,
+    progress: Arc<FetchProgress>,
+}
+
+impl FetchWork<'_> {
+    fn run(&self, runtime: &Runtime, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+        let limits = FetchLimits {
+            file_bytes_max: self.args.file_bytes_max,
+            patience: Duration::from_secs(self.args.patience.get()),
+            ..FetchLimits::default()
+        };
+        let watch = Arc::<FetchProgress>::clone(&self.progress);
+        let mirrors = Arc::new(Mirrors::new(self.urls.clone(), limits, watch)?);
+        let Some(files) = runtime.block_on(self.list(&mirrors, stop.clone()))? else {
+            return Err(stopped());
+        };
+        let files = self.choose(files)?;
+        let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
+        let beside: Vec<PathBuf> = self.args.keep.iter().cloned().collect();
+        let opened = open_import(self.path, &self.args.chain, &beside, &names)?;
+        let OpenedImport { folder, mut writer, chain, anchors } = opened;
+        let threads = self.args.work.threads.unwrap_or_else(threads_default);
+        resume_merges(&mut writer, chain.spec(), threads);
+        let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
+        self.progress.expect(self.missing(&files, &writer.view())?);
+        let downloads = match &self.args.keep {
+            Some(keep) => DownloadFolder::kept(keep.clone()),
+            None => DownloadFolder::temporary(folder.path.join(WORK_FOLDER_NAME)),
+        };
+        let folder = downloads.map_err(|error| refused(&error))?;
+        let downloader = Arc::new(Downloader { mirrors, folder, stop: stop.clone() });
+        let settings = ImportSettings {
+            is_unanchored_allowed: self.args.unanchored,
+            is_without_receipts_allowed: self.args.without_receipts,
+            blocks: self.args.blocks,
+            threads,
+        };
+        let mut taker = StoreTaker {
+            writer: &mut writer,
+            spec: chain.spec(),
+            anchors: &anchors,
+            settings,
+            progress: &self.progress,
+            stop: stop.clone(),
+            tally: Tally::default(),
+            reached: 0,
+        };
+        let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
+        let tally = taker.tally;
+        print_lines(&self.sum(tally, &writer.view()))?;
+        outcome.map_err(|failure| match failure {
+            FetchFailure::Stopped => stopped(),
+            FetchFailure::Download(error) => refused(&error),
+            FetchFailure::Taker(failure) => failure,
+        })
+    }
+
+    /// What the mirrors list; `None` if it was told to stop before they did.
+    async fn list(
+        &self,
+        mirrors: &Mirrors,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<Option<Vec<MirrorFile>>, Failure> {
+        let listed = tokio::select! {
+            listed = mirrors.list() => listed,
+            _ = stop.wait_for(|is_stopped| *is_stopped) => return Ok(None),
+        };
+        listed.map(Some).map_err(|refused| {
+            let said: Vec<String> =
+                refused.iter().map(|(mirror, error)| format!("{mirror} {error}")).collect();
+            let said = said.join("\n  ");
+            Failure::Work(anyhow!(
+                "no mirror says which archives it has\n  {said}\n  hint: give the address of a folder \
+                 that has checksums_sha256.txt or urls.txt beside its archives"
+            ))
+        })
+    }
+
+    /// The files that are wanted: of the named network, with a wanted block.
+    fn choose(&self, mut files: Vec<MirrorFile>) -> Result<Vec<MirrorFile>, Failure> {
+        if let Some(network) = &self.args.chain.network {
+            let found: BTreeSet<String> =
+                files.iter().map(|file| file.archive.network.clone()).collect();
+            files.retain(|file| file.archive.network == *network);
+            if files.is_empty() {
+                let found = found.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(Failure::Usage(anyhow!(
+                    "no mirror lists an archive of {network}; they list archives of {found}"
+                )));
+            }
+        }
+        if !self.args.without_receipts && files.iter().any(|it| !it.archive.is_without_receipts) {
+            files.retain(|file| !file.archive.is_without_receipts);
+        }
+        let Some(wanted) = self.args.blocks else { return Ok(files) };
+        files.retain(|file| file.era_range().is_some_and(|era| overlap(era, wanted).is_some()));
+        if files.is_empty() {
+            return Err(Failure::Work(anyhow!("no mirror lists an archive of blocks {wanted}")));
+        }
+        Ok(files)
+    }
+
+    /// Blocks of all eras that are not held.
+    fn missing(&self, files: &[MirrorFile], view: &View) -> Result<u64, Failure> {
+        let mut eras = BTreeSet::new();
+        for file in files {
+            let is_held = is_file_held(view, &file.archive, self.args.blocks);
+            if !is_held.map_err(|error| told(&error))? {
+                let era = file.era_range();
+                eras.extend(era.and_then(|era| overlap(era, self.args.blocks.unwrap_or(era))));
+            }
+        }
+        Ok(eras.iter().map(BlockRange::count).sum())
+    }
+
+    /// What came of it.
+    fn sum(&self, mut tally: Tally, view: &View) -> Vec<String> {
+        let (elapsed, bytes) = self.progress.finish();
+        // Nothing was looked at of them: only their names were.
+        let held = std::mem::take(&mut tally.held_count);
+        let mut lines = tally.lines(view, elapsed);
+        let mut line = format!("downloaded: {} bytes", grouped(bytes));
+        if held > 0 {
+            line = format!("{line}; {} held already", counted(held, "file"));
+        }
+        lines.push(line);
+        let wanted: Vec<BlockRange> = self.args.blocks.into_iter().collect();
+        let left = subtract(&wanted, view.coverage());
+        let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+        if !left.is_empty() {
+            lines.push(format!("left: blocks {}, which are not held", left.join(", ")));
+        }
+        lines
+    }
+}
+
+/// The end by Ctrl-C.
+fn stopped() -> Failure {
+    eprintln!("stopped: the same command again goes on where this one ended");
+    Failure::Told
+}
+
+/// Why a file could not be had, and what to do about it.
+fn refused(error: &DownloadError) -> Failure {
+    let hint = match error {
+        DownloadError::NoMirror { .. } => {
+            "give another mirror with --from, or leave these blocks out with --blocks; what was taken \
+             stays"
+        }
+        DownloadError::Quiet { .. } => {
+            "run the same command again when a mirror is well, or give another one with --from; what \
+             was taken stays"
+        }
+        DownloadError::Occupied { .. } => "move it away, or give another folder to --keep",
+        DownloadError::Locked { .. } => "wait for the other one, or give another folder to --keep",
+        DownloadError::Disk { .. } if error.is_disk_full() => {
+            "the disk is full: make room and run the same command again; what was taken stays"
+        }
+        DownloadError::Disk { .. } | DownloadError::Stopped => {
+            "see to the disk and run the same command again; what was taken stays"
+        }
+    };
+    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
+}

@@ -1,0 +1,33 @@
+//! Ctrl-C while a download runs: it ends cleanly, and at once the second time.
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::Failure;
+
+/// What shells take for the end by Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// Hears Ctrl-C and SIGTERM from here on; the flag is raised at the first.
+pub(super) fn hear_stop(runtime: &Runtime) -> Result<watch::Receiver<bool>, Failure> {
+    let (raise, stop) = watch::channel(false);
+    let _entered = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    runtime.spawn(async move {
+        for is_second in [false, true] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if is_second {
+                std::process::exit(INTERRUPTED);
+            }
+            eprintln!("stopping: the file that is being proven is not taken, the others stay");
+            raise.send_replace(true);
+        }
+    });
+    Ok(stop)
+}

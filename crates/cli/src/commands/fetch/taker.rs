@@ -1,0 +1,103 @@
+//! Downloaded files go the way of every archive: proven, and taken into the data folder.
+
+use std::fs;
+use std::path::Path;
+
+use chain::ChainSpec;
+use chain::trust::Anchors;
+use ingest::archive::Remedy;
+use ingest::fetch::{FileTaker, MirrorFile, TakeVerdict, is_file_held};
+use ingest::import::{ImportError, ImportSettings, Importer};
+use store::layout::overlap;
+use store::{StoreError, Writer};
+use tokio::sync::watch;
+
+use super::progress::FetchProgress;
+use crate::Failure;
+use crate::commands::import::report::{self, Tally};
+use crate::commands::import::told;
+
+/// Takes files into a data folder.
+#[derive(Debug)]
+pub(super) struct StoreTaker<'a> {
+    pub(super) writer: &'a mut Writer,
+    pub(super) spec: &'a ChainSpec,
+    pub(super) anchors: &'a Anchors,
+    pub(super) settings: ImportSettings,
+    pub(super) progress: &'a FetchProgress,
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) tally: Tally,
+    /// Blocks of the files that were taken or passed over, as the total counts them.
+    pub(super) reached: u64,
+}
+
+impl StoreTaker<'_> {
+    /// Blocks that are wanted of a file's era.
+    pub(super) fn wanted_blocks(&self, file: &MirrorFile) -> u64 {
+        let era = file.era_range();
+        let wanted = era.and_then(|era| overlap(era, self.settings.blocks.unwrap_or(era)));
+        wanted.map_or(0, |wanted| wanted.count())
+    }
+
+    /// Why a file is not taken that no other mirror can replace.
+    fn refuse(&self, path: &Path, error: &ImportError) -> Failure {
+        self.progress.say(&report::refusal(path, error));
+        Failure::Told
+    }
+}
+
+impl FileTaker for StoreTaker<'_> {
+    type Error = Failure;
+
+    fn is_held(&mut self, file: &MirrorFile) -> Result<bool, Failure> {
+        let held = is_file_held(&self.writer.view(), &file.archive, self.settings.blocks);
+        held.map_err(|error| told(&error))
+    }
+
+    fn pass_over(&mut self, _file: &MirrorFile) {
+        self.tally.held_count += 1;
+    }
+
+    fn take(&mut self, file: &MirrorFile, path: &Path) -> Result<TakeVerdict, Failure> {
+        let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let mut importer = Importer {
+            writer: self.writer,
+            spec: self.spec,
+            anchors: self.anchors,
+            settings: self.settings,
+            progress: self.progress,
+        };
+        let taken = importer.import_until(path, Some(&self.stop));
+        match taken {
+            Ok(outcome) => {
+                let line = report::line(Path::new(&file.name), &outcome, self.settings.blocks);
+                self.progress.print(line)?;
+                self.tally.add(&outcome, bytes);
+                self.reached += self.wanted_blocks(file);
+                self.progress.reach(self.reached);
+                Ok(TakeVerdict::Taken)
+            }
+            Err(ImportError::Store(StoreError::Stopped)) => Ok(TakeVerdict::Stopped),
+            Err(ImportError::Store(error)) if report::is_of_folder(&error) => Err(told(&error)),
+            Err(error) if is_false(&error) => {
+                self.progress.reach(self.reached);
+                Ok(TakeVerdict::Refused(error.to_string()))
+            }
+            Err(error) => Err(self.refuse(path, &error)),
+        }
+    }
+}
+
+/// Whether the file is false, so that another mirror may have a true one.
+fn is_false(error: &ImportError) -> bool {
+    match error {
+        ImportError::Archive(error) => match error.remedy() {
+            Remedy::ReplaceFile | Remedy::Relabel | Remedy::AskElsewhere => true,
+            Remedy::Retry | Remedy::FixRequest | Remedy::MendList => false,
+        },
+        ImportError::Store(_) | ImportError::Contradiction { .. } => true,
+        ImportError::Upstream(_)
+        | ImportError::Unanchored { .. }
+        | ImportError::NoReceipts { .. } => false,
+    }
+}

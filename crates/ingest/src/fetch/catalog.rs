@@ -1,0 +1,120 @@
+//! What all mirrors have together.
+//!
+//! Knows: that a file is the same by its name, and may come from several mirrors, each with a checksum
+//! of its own.
+//! Never knows: which mirror is asked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use alloy_primitives::B256;
+use chain::BlockRange;
+use chain::trust::Anchors;
+
+use super::list::{ListFault, MirrorList, era_range, parse_sums, parse_urls};
+use super::mirror_url::{HttpTarget, MirrorUrl};
+use crate::archive::ArchiveName;
+use crate::import::order_files;
+
+/// An archive that mirrors have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorFile {
+    /// Its name.
+    pub name: String,
+    /// What the name says.
+    pub archive: ArchiveName,
+    /// Who has it, in the order in which mirrors were named.
+    pub sources: Vec<MirrorSource>,
+}
+
+/// A mirror that has a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorSource {
+    /// The mirror's position.
+    pub(super) mirror: usize,
+    pub(super) target: HttpTarget,
+    /// The checksum that this mirror lists.
+    pub(super) sha256: Option<B256>,
+}
+
+impl MirrorFile {
+    /// The blocks of its era.
+    #[must_use]
+    pub fn era_range(&self) -> Option<BlockRange> {
+        era_range(&self.archive)
+    }
+}
+
+impl MirrorSource {
+    /// Where the file is, without credentials.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.target.uri.to_string()
+    }
+}
+
+/// The files of one mirror's list, `checksums_sha256.txt` or `urls.txt`.
+pub fn parse_list(
+    mirror: &MirrorUrl,
+    has_sums: bool,
+    bytes: &[u8],
+) -> Result<Vec<MirrorFile>, ListFault> {
+    let parse = if has_sums { parse_sums } else { parse_urls };
+    Ok(join_lists(vec![(0, parse(mirror, bytes)?)]))
+}
+
+/// Joins the lists of all mirrors, each with its mirror's position.
+pub(super) fn join_lists(lists: Vec<(usize, MirrorList)>) -> Vec<MirrorFile> {
+    let mut files: BTreeMap<String, MirrorFile> = BTreeMap::new();
+    for (mirror, list) in lists {
+        for (name, listed) in list {
+            let source = MirrorSource { mirror, target: listed.target, sha256: listed.sha256 };
+            let archive = listed.archive;
+            let new = || MirrorFile { name: name.clone(), archive, sources: Vec::new() };
+            files.entry(name.clone()).or_insert_with(new).sources.push(source);
+        }
+    }
+    files.into_values().collect()
+}
+
+impl MirrorFile {
+    /// Orders files so that trust reaches each of them, as those of an import are. Of several files of
+    /// one era, the one that most mirrors have comes first: when it is taken, the others are held.
+    #[must_use]
+    pub fn order(files: Vec<Self>, coverage: &[BlockRange], anchors: &Anchors) -> Vec<Self> {
+        let names = files.iter().map(|file| PathBuf::from(&file.name)).collect();
+        let mut by_name: BTreeMap<PathBuf, Self> =
+            files.into_iter().map(|file| (PathBuf::from(&file.name), file)).collect();
+        let ordered = order_files(names, coverage, anchors);
+        let mut ordered: Vec<Self> =
+            ordered.iter().filter_map(|path| by_name.remove(path)).collect();
+        for era in ordered.chunk_by_mut(|one, next| one.archive.era == next.archive.era) {
+            era.sort_by_key(|file| std::cmp::Reverse(file.sources.len()));
+        }
+        ordered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(mirrors: &[&[&str]]) -> Vec<(usize, MirrorList)> {
+        let url = "http://a.example/".parse().unwrap();
+        let parse = |names: &[&str]| parse_urls(&url, names.join("\n").as_bytes()).unwrap();
+        mirrors.iter().map(|names| parse(names)).enumerate().collect()
+    }
+
+    #[test]
+    fn a_file_has_all_mirrors_that_list_it_and_the_most_listed_of_an_era_comes_first() {
+        let (one, other) = ("x-00001-aaaaaaaa.ere", "x-00001-bbbbbbbb.ere");
+        let first = "x-00000-00000000.ere";
+        let files = join_lists(lists(&[&[one, first], &[other, first], &[other]]));
+        let ordered = MirrorFile::order(files, &[], &Anchors::none());
+        let told: Vec<(&str, Vec<usize>)> = ordered
+            .iter()
+            .map(|file| (file.name.as_str(), file.sources.iter().map(|it| it.mirror).collect()))
+            .collect();
+        assert_eq!(told, [(first, vec![0, 1]), (other, vec![1, 2]), (one, vec![0])]);
+    }
+}

@@ -1,0 +1,289 @@
+//! How mirrors stand, and which of them is asked next.
+//!
+//! Knows: rests after failures, rates, and who is set aside.
+//! Never knows: how a mirror is asked.
+
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use tokio::time::Instant;
+
+use super::limits::FetchLimits;
+use super::task::FileTask;
+use crate::upstream::chance;
+
+/// A mirror is slow if another one is so many times faster.
+const SLOW_RATIO: u64 = 4;
+
+/// How one mirror stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MirrorState {
+    pub(super) standing: Standing,
+    /// Failures since the last success.
+    fault_count: u32,
+    rests_until: Option<Instant>,
+    /// Bytes a second, as last measured.
+    pub(super) rate: Option<u64>,
+    /// Whether that was over a whole window: a short answer says little of a mirror.
+    pub(super) is_rate_sure: bool,
+    /// Whether it sends whole files whatever part is asked for.
+    pub(super) ignores_ranges: bool,
+}
+
+/// Whether a mirror is asked like the others, from the best on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    #[default]
+    Good,
+    /// Asked when no good one can be.
+    Slow,
+    /// Asked when no other has the file.
+    False,
+}
+
+/// Who is asked next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MirrorChoice {
+    /// This source of the file.
+    Ask(usize),
+    /// Nobody before then.
+    Rest(Instant),
+    /// Nobody has it.
+    Nobody,
+}
+
+/// What is on disk of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PartOnDisk {
+    pub(super) sha256: Option<B256>,
+    pub(super) bytes: u64,
+}
+
+/// A download goes on elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MirrorMove {
+    /// The source that it goes on with.
+    pub(super) to: usize,
+}
+
+impl MirrorState {
+    /// Rests after a failure: longer each time, or as long as the mirror asks. Until when comes back.
+    pub(super) fn rest(
+        &mut self,
+        limits: &FetchLimits,
+        asked: Option<Duration>,
+        now: Instant,
+    ) -> Instant {
+        let doubled = 1_u32.checked_shl(self.fault_count).unwrap_or(u32::MAX);
+        let longest = limits.pause_begin.saturating_mul(doubled).min(limits.pause_max);
+        // Nobody can foresee it: many who failed together do not come again together.
+        let pause = longest.mul_f64(0.5 + chance() / 2.0).max(asked.unwrap_or_default());
+        self.fault_count = self.fault_count.saturating_add(1);
+        let until = now.checked_add(pause).unwrap_or(now);
+        self.rests_until = Some(until);
+        until
+    }
+
+    /// It gave what it was asked for.
+    pub(super) fn succeed(&mut self) {
+        self.fault_count = 0;
+        self.rests_until = None;
+    }
+
+    fn is_resting(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| until > now)
+    }
+}
+
+/// Who is asked next for a file of which something may be there. The best standing counts first, then
+/// whether the download can go on where it ended, then the rate.
+pub(super) fn choose(
+    states: &[MirrorState],
+    task: &FileTask,
+    begun: PartOnDisk,
+    now: Instant,
+) -> MirrorChoice {
+    let open = || {
+        let sources = task.open_sources();
+        sources.filter_map(|(source, mirror, sum)| Some((source, states.get(mirror)?, sum)))
+    };
+    let Some(best) = open().map(|(_, state, _)| state.standing).min() else {
+        return MirrorChoice::Nobody;
+    };
+    // Who lied is not asked because others rest.
+    let is_last_resort = best == Standing::False;
+    let asked =
+        || open().filter(|(_, state, _)| state.standing < Standing::False || is_last_resort);
+    let ready = asked().filter(|(_, state, _)| !state.is_resting(now));
+    let chosen = ready.min_by_key(|(source, state, sum)| {
+        let starts_anew = begun.bytes > 0 && (state.ignores_ranges || *sum != begun.sha256);
+        (state.standing, starts_anew, std::cmp::Reverse(state.rate), *source)
+    });
+    if let Some((source, ..)) = chosen {
+        return MirrorChoice::Ask(source);
+    }
+    let wakes = asked().filter_map(|(_, state, _)| state.rests_until).min();
+    wakes.map_or(MirrorChoice::Nobody, MirrorChoice::Rest)
+}
+
+/// Whether a download at this rate goes on elsewhere: with a mirror that was not measured yet, or with
+/// one that is far faster. Only a mirror that has the very same file and can go on where this one ends
+/// comes into question.
+pub(super) fn find_better(
+    states: &[MirrorState],
+    task: &FileTask,
+    source: usize,
+    rate: u64,
+    now: Instant,
+) -> Option<MirrorMove> {
+    if task.has_misfit {
+        return None;
+    }
+    let sum = task.file.sources.get(source)?.sha256;
+    let others = task.open_sources().filter(|(other, _, found)| *other != source && *found == sum);
+    let others = others.filter_map(|(other, mirror, _)| Some((other, states.get(mirror)?)));
+    let others: Vec<(usize, &MirrorState)> = others
+        .filter(|(_, state)| state.standing == Standing::Good && !state.ignores_ranges)
+        .filter(|(_, state)| !state.is_resting(now))
+        .collect();
+    let unmeasured = others.iter().find(|(_, state)| state.rate.is_none());
+    if let Some((to, _)) = unmeasured {
+        return Some(MirrorMove { to: *to });
+    }
+    let (to, fastest) = others.into_iter().max_by_key(|(_, state)| state.rate)?;
+    is_far_slower(rate, fastest.rate?).then_some(MirrorMove { to })
+}
+
+/// The positions of mirrors that are far slower than the fastest, and the rate of that one.
+pub(super) fn find_slow(states: &[MirrorState]) -> (Vec<usize>, u64) {
+    let good = || states.iter().enumerate().filter(|(_, it)| it.standing == Standing::Good);
+    let fastest = good().filter_map(|(_, state)| state.rate).max().unwrap_or(0);
+    let is_slow = |state: &MirrorState| {
+        state.is_rate_sure && state.rate.is_some_and(|rate| is_far_slower(rate, fastest))
+    };
+    let slow = good().filter(|(_, state)| is_slow(state)).map(|(mirror, _)| mirror);
+    (slow.collect(), fastest)
+}
+
+fn is_far_slower(rate: u64, fastest: u64) -> bool {
+    fastest >= rate.saturating_mul(SLOW_RATIO).max(1)
+}
+
+/// Whether another mirror that is well can go on where a download ended.
+pub(super) fn can_others_resume(
+    states: &[MirrorState],
+    task: &FileTask,
+    source: usize,
+    now: Instant,
+) -> bool {
+    let sum = task.file.sources.get(source).and_then(|source| source.sha256);
+    task.open_sources().any(|(other, mirror, found)| {
+        let state = states.get(mirror);
+        let is_well = state.is_some_and(|it| {
+            it.standing == Standing::Good && !it.ignores_ranges && !it.is_resting(now)
+        });
+        other != source && found == sum && is_well
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::catalog::join_lists;
+    use crate::fetch::error::MirrorFault;
+    use crate::fetch::list::parse_urls;
+
+    fn task(mirror_count: usize) -> FileTask {
+        let url = "http://a.example/".parse().unwrap();
+        let list = |_| parse_urls(&url, b"x-00000-00000000.ere").unwrap();
+        let files = join_lists((0..mirror_count).map(list).enumerate().collect());
+        FileTask::new(files[0].clone())
+    }
+
+    fn rated(rate: Option<u64>) -> MirrorState {
+        MirrorState { rate, ..MirrorState::default() }
+    }
+
+    const NONE: PartOnDisk = PartOnDisk { sha256: None, bytes: 0 };
+    const SOME: PartOnDisk = PartOnDisk { sha256: None, bytes: 9 };
+
+    #[tokio::test(start_paused = true)]
+    async fn the_fastest_is_asked_and_before_anything_is_known_the_first() {
+        let now = Instant::now();
+        let mut states = vec![MirrorState::default(); 3];
+        assert_eq!(choose(&states, &task(3), NONE, now), MirrorChoice::Ask(0));
+        states[1].rate = Some(7);
+        states[2].rate = Some(9);
+        assert_eq!(choose(&states, &task(3), NONE, now), MirrorChoice::Ask(2));
+        // What is begun goes on where it can.
+        states[2].ignores_ranges = true;
+        assert_eq!(choose(&states, &task(3), SOME, now), MirrorChoice::Ask(1));
+        assert_eq!(choose(&states, &task(3), NONE, now), MirrorChoice::Ask(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_failed_rests_longer_each_time_and_others_are_asked_meanwhile() {
+        let (limits, now) = (FetchLimits::default(), Instant::now());
+        let mut states = vec![MirrorState::default(); 2];
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            states[0].rest(&limits, None, now);
+            longest = longest.max(states[0].rests_until.unwrap() - now);
+        }
+        assert!(longest <= limits.pause_max && longest >= limits.pause_max / 2, "{longest:?}");
+        assert_eq!(choose(&states, &task(2), NONE, now), MirrorChoice::Ask(1));
+        states[1].rest(&limits, Some(Duration::from_secs(7)), now);
+        let until = now + Duration::from_secs(7);
+        assert_eq!(choose(&states, &task(2), NONE, now), MirrorChoice::Rest(until));
+        assert_eq!(choose(&states, &task(2), NONE, until), MirrorChoice::Ask(1));
+        states[0].succeed();
+        assert_eq!(choose(&states, &task(2), NONE, now), MirrorChoice::Ask(0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_is_asked_when_others_rest_and_who_lied_when_there_are_no_others() {
+        let (limits, now) = (FetchLimits::default(), Instant::now());
+        let mut states = vec![MirrorState::default(); 3];
+        states[0].standing = Standing::False;
+        states[1].standing = Standing::Slow;
+        let mut task = task(3);
+        assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Ask(2));
+        states[2].rest(&limits, None, now);
+        assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Ask(1));
+        states[1].rest(&limits, None, now);
+        assert!(matches!(choose(&states, &task, NONE, now), MirrorChoice::Rest(_)));
+        let missing = MirrorFault::Missing { status: 404 };
+        task.note(1, &missing);
+        task.note(2, &missing);
+        assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Ask(0));
+        task.note(0, &missing);
+        assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Nobody);
+    }
+
+    #[test]
+    fn who_is_slow_beyond_doubt_is_found() {
+        let sure = |rate| MirrorState { is_rate_sure: true, ..rated(Some(rate)) };
+        assert_eq!(find_slow(&[sure(100), rated(Some(400)), rated(None)]), (vec![0], 400));
+        assert_eq!(find_slow(&[sure(101), sure(400)]), (vec![], 400));
+        assert_eq!(find_slow(&[rated(Some(100)), sure(400)]), (vec![], 400));
+        assert_eq!(find_slow(&[sure(0)]), (vec![], 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_download_moves_to_be_measured_elsewhere_and_away_from_a_slow_mirror() {
+        let now = Instant::now();
+        let better = |states: &[MirrorState], rate| find_better(states, &task(2), 0, rate, now);
+        let states = [rated(Some(100)), rated(None)];
+        assert_eq!(better(&states, 100), Some(MirrorMove { to: 1 }));
+        let states = [rated(Some(100)), rated(Some(399))];
+        assert_eq!(better(&states, 100), None);
+        let mut states = [rated(Some(100)), rated(Some(400))];
+        assert_eq!(better(&states, 100), Some(MirrorMove { to: 1 }));
+        assert_eq!(better(&states, 0), Some(MirrorMove { to: 1 }));
+        assert!(can_others_resume(&states, &task(2), 0, now));
+        states[1].ignores_ranges = true;
+        assert_eq!(better(&states, 100), None);
+        assert!(!can_others_resume(&states, &task(2), 0, now));
+        assert!(find_better(&[rated(None)], &task(1), 0, 0, now).is_none());
+    }
+}

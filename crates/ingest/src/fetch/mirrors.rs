@@ -1,0 +1,241 @@
+//! The mirrors of a download: their lists, and how each stands.
+//!
+//! Knows: which lists a mirror may have, and what is said of mirrors.
+//! Never knows: what becomes of files.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::{Instant, sleep_until};
+
+use super::catalog::{MirrorFile, join_lists};
+use super::error::{ListError, MirrorFault, MirrorFaultKind};
+use super::events::{FetchEvent, FetchWatch};
+use super::http::MirrorClient;
+use super::limits::FetchLimits;
+use super::list::{MirrorList, of_archive, parse_sums, parse_urls};
+use super::mirror_state::{
+    MirrorChoice, MirrorMove, MirrorState, PartOnDisk, Standing, can_others_resume, choose,
+    find_better, find_slow,
+};
+use super::mirror_url::{MirrorUrl, NamedPart, SUMS_NAME, URLS_NAME};
+use super::task::FileTask;
+use crate::log_limit::LogLimit;
+use crate::upstream::AskError;
+
+/// Mirrors, the preferred one first.
+pub struct Mirrors {
+    urls: Vec<MirrorUrl>,
+    pub(super) client: MirrorClient,
+    pub(super) limits: FetchLimits,
+    pub(super) watch: Arc<dyn FetchWatch>,
+    /// As many as there are addresses.
+    states: Mutex<Vec<MirrorState>>,
+    /// Mirrors that fail again and again fill no screen.
+    log_limit: Mutex<LogLimit>,
+}
+
+impl std::fmt::Debug for Mirrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mirrors").field("urls", &self.urls).finish_non_exhaustive()
+    }
+}
+
+impl Mirrors {
+    /// Mirrors that nobody was asked of yet.
+    pub fn new(
+        urls: Vec<MirrorUrl>,
+        limits: FetchLimits,
+        watch: Arc<dyn FetchWatch>,
+    ) -> Result<Self, AskError> {
+        let client = MirrorClient::new(urls.iter().any(MirrorUrl::is_secure), limits)?;
+        let states = Mutex::new(vec![MirrorState::default(); urls.len()]);
+        Ok(Self { urls, client, limits, watch, states, log_limit: Mutex::default() })
+    }
+
+    /// Reads the lists of all mirrors. One whose list cannot be had is left out and told; if that is
+    /// true of all, what each said comes back.
+    pub async fn list(&self) -> Result<Vec<MirrorFile>, Vec<(String, ListError)>> {
+        let lists = futures_util::future::join_all(self.urls.iter().map(|url| self.list_one(url)));
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
+        for (position, (url, list)) in self.urls.iter().zip(lists.await).enumerate() {
+            match list {
+                Ok(list) => found.push((position, list)),
+                Err(error) => refused.push((url.to_string(), error)),
+            }
+        }
+        if found.is_empty() {
+            return Err(refused);
+        }
+        for (mirror, error) in refused {
+            self.watch.heard(&FetchEvent::LeftOut { mirror, fault: error.to_string() });
+        }
+        Ok(join_lists(found))
+    }
+
+    async fn list_one(&self, url: &MirrorUrl) -> Result<MirrorList, ListError> {
+        let names: &[&str] = match url.named() {
+            Some(NamedPart::Archive(name)) => return Ok(of_archive(url, name)),
+            Some(NamedPart::List(name)) if name == URLS_NAME => &[URLS_NAME],
+            Some(NamedPart::List(_)) => &[SUMS_NAME],
+            None => &[SUMS_NAME, URLS_NAME],
+        };
+        let mut refused = None;
+        for name in names {
+            let read = self.read_list(url, name).await.and_then(|bytes| {
+                let parse = if *name == SUMS_NAME { parse_sums } else { parse_urls };
+                Ok(parse(url, &bytes)?)
+            });
+            match read {
+                Ok(list) => return Ok(list),
+                Err(ListError::Mirror { fault: MirrorFault::Missing { .. }, .. }) => {}
+                // What is wrong with the better list says more.
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        Err(refused.unwrap_or(ListError::NoList))
+    }
+
+    async fn read_list(
+        &self,
+        url: &MirrorUrl,
+        name: &str,
+    ) -> Result<hyper::body::Bytes, ListError> {
+        let target = url.file(name).ok_or(ListError::NoList)?;
+        let mut state = MirrorState::default();
+        let mut tries = 1;
+        loop {
+            let fault = match self.client.read(&target).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(fault) => fault,
+            };
+            if fault.kind() != MirrorFaultKind::Passing || tries >= self.limits.list_tries {
+                return Err(ListError::Mirror { list: name.to_owned(), fault });
+            }
+            tries = tries.saturating_add(1);
+            let until = state.rest(&self.limits, fault.retry_after(), Instant::now());
+            sleep_until(until).await;
+        }
+    }
+
+    /// Who is asked next for a file.
+    pub(super) fn choose(&self, task: &FileTask, begun: PartOnDisk) -> MirrorChoice {
+        choose(&self.lock(), task, begun, Instant::now())
+    }
+
+    /// Notes the rate of a source over a whole window, and says whether the download goes on
+    /// elsewhere.
+    pub(super) fn note_rate(
+        &self,
+        task: &FileTask,
+        source: usize,
+        rate: u64,
+    ) -> Option<MirrorMove> {
+        self.change(task, source, |state| (state.rate, state.is_rate_sure) = (Some(rate), true));
+        let better = find_better(&self.lock(), task, source, rate, Instant::now());
+        self.set_slow_aside();
+        better
+    }
+
+    /// Notes the rate of a short answer.
+    pub(super) fn note_short_rate(&self, task: &FileTask, source: usize, rate: u64) {
+        self.change(task, source, |state| {
+            if !state.is_rate_sure {
+                state.rate = Some(rate);
+            }
+        });
+        self.set_slow_aside();
+    }
+
+    /// Mirrors that are far slower than another are asked when no other can be.
+    fn set_slow_aside(&self) {
+        let (slow, fastest) = find_slow(&self.lock());
+        for mirror in slow {
+            let rate = self.lock().get(mirror).and_then(|state| state.rate).unwrap_or(0);
+            let [rate, fastest] = [rate, fastest].map(|rate| rate / 1000);
+            let why = format!("slow: {rate} kB/s, another mirror has {fastest} kB/s");
+            self.set_aside(mirror, Standing::Slow, why);
+        }
+    }
+
+    /// A source sends whole files whatever part is asked for. Whether another one is better asked.
+    pub(super) fn note_no_ranges(&self, task: &FileTask, source: usize) -> bool {
+        self.change(task, source, |state| state.ignores_ranges = true);
+        can_others_resume(&self.lock(), task, source, Instant::now())
+    }
+
+    /// Whether a source sends whole files whatever part is asked for.
+    pub(super) fn ignores_ranges(&self, task: &FileTask, source: usize) -> bool {
+        let mut ignores_ranges = false;
+        self.change(task, source, |state| ignores_ranges = state.ignores_ranges);
+        ignores_ranges
+    }
+
+    /// A source gave what it was asked for.
+    pub(super) fn note_success(&self, task: &FileTask, source: usize) {
+        self.change(task, source, MirrorState::succeed);
+    }
+
+    /// A source failed.
+    pub(super) fn note_fault(&self, task: &FileTask, source: usize, fault: &MirrorFault) {
+        match fault.kind() {
+            MirrorFaultKind::Lasting => self.say_failed(task, source, fault),
+            MirrorFaultKind::Passing => {
+                self.change(task, source, |state| {
+                    let _ = state.rest(&self.limits, fault.retry_after(), Instant::now());
+                });
+                self.say_failed(task, source, fault);
+            }
+            MirrorFaultKind::False => {
+                let why = format!("{}: {fault}", task.file.name);
+                if let Some(source) = task.file.sources.get(source) {
+                    self.set_aside(source.mirror, Standing::False, why);
+                }
+            }
+        }
+    }
+
+    /// What became of each mirror of a file.
+    pub(super) fn said(&self, task: &FileTask) -> Vec<String> {
+        let name = |mirror: usize| self.urls.get(mirror).map(ToString::to_string);
+        let said = task.said();
+        said.filter_map(|(mirror, said)| Some(format!("{}: {said}", name(mirror)?))).collect()
+    }
+
+    /// A mirror is asked after the others from now on, which is told once.
+    fn set_aside(&self, mirror: usize, standing: Standing, why: String) {
+        let is_new = self.lock().get_mut(mirror).is_some_and(|state| {
+            let is_new = state.standing < standing;
+            state.standing = state.standing.max(standing);
+            is_new
+        });
+        if is_new {
+            let mirror = self.urls.get(mirror).map(ToString::to_string).unwrap_or_default();
+            self.watch.heard(&FetchEvent::SetAside { mirror, why });
+        }
+    }
+
+    fn say_failed(&self, task: &FileTask, source: usize, fault: &MirrorFault) {
+        if self.log_limit.lock().unwrap_or_else(PoisonError::into_inner).allow() {
+            let (mirror, file) = (self.name(task, source), task.file.name.clone());
+            self.watch.heard(&FetchEvent::Failed { mirror, file, fault: fault.to_string() });
+        }
+    }
+
+    fn name(&self, task: &FileTask, source: usize) -> String {
+        let mirror = task.file.sources.get(source).map(|source| source.mirror);
+        mirror.and_then(|mirror| self.urls.get(mirror)).map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn change(&self, task: &FileTask, source: usize, change: impl FnOnce(&mut MirrorState)) {
+        let Some(mirror) = task.file.sources.get(source).map(|source| source.mirror) else {
+            return;
+        };
+        if let Some(state) = self.lock().get_mut(mirror) {
+            change(state);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<MirrorState>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

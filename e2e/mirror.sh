@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# nginx as a mirror of archives; sourced, not run.
+#
+# Gives: what check.sh does, and the functions below.
+
+# shellcheck source=e2e/check.sh
+source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+
+# Administrators' programs lie where a user's search path may not lead.
+export PATH=$PATH:/usr/sbin:/usr/local/sbin
+if ! command -v nginx >/dev/null; then
+    echo "installing nginx-light"
+    apt-get install --yes --quiet --no-install-recommends nginx-light >"$work/apt.log" 2>&1 ||
+        { tail -n 20 "$work/apt.log" >&2 && echo "error: install nginx yourself" >&2 && exit 1; }
+fi
+
+mkdir -p "$work/nginx/temp"
+access=$work/nginx/access.log
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# configures LOCATIONS: writes the configuration; $mirror is where it will listen. One process does all: it
+# reads what this user may read, and a kill ends it.
+configures() {
+    port=${port:-$(free_port)}
+    mirror=http://127.0.0.1:$port
+    cat >"$work/nginx/nginx.conf" <<CONF
+daemon off;
+master_process off;
+pid $work/nginx/nginx.pid;
+events { worker_connections 256; }
+http {
+    access_log $access;
+    client_body_temp_path $work/nginx/temp;
+    proxy_temp_path $work/nginx/temp;
+    fastcgi_temp_path $work/nginx/temp;
+    uwsgi_temp_path $work/nginx/temp;
+    scgi_temp_path $work/nginx/temp;
+    sendfile on;
+    server {
+        listen 127.0.0.1:$port;
+        $1
+    }
+}
+CONF
+}
+
+# starts_nginx: it listens when this returns; $nginx is its process.
+starts_nginx() {
+    nginx -p "$work/nginx" -c "$work/nginx/nginx.conf" -e "$work/nginx/error.log" &
+    nginx=$!
+    started+=("$nginx")
+    for _ in {1..200}; do
+        # It does not tell when it is ready.
+        ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || return 0
+        kill -0 "$nginx" 2>/dev/null || break
+        sleep 0.05
+    done
+    cat "$work/nginx/error.log" >&2
+    return 1
+}
