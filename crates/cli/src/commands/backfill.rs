@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tracing::info;
 
 use crate::Failure;
-use crate::args::BackfillArgs;
+use crate::args::backfill::BackfillArgs;
 use crate::chain_choice;
 use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, told};
 use crate::commands::serve::begin_logs;

@@ -9,7 +9,7 @@ use store::StoreError;
 use store::journal::unlisted_segments;
 
 use crate::Failure;
-use crate::args::CheckArgs;
+use crate::args::check::CheckArgs;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::Failure;
-use crate::args::CompareArgs;
+use crate::args::compare::CompareArgs;
 use crate::data_folder::DataFolder;
 use crate::output::print_lines;
 use crate::progress::Watch;

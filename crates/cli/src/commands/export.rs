@@ -8,7 +8,7 @@ use ingest::pool::threads_default;
 use store::manifest::Network;
 
 use crate::Failure;
-use crate::args::ExportArgs;
+use crate::args::export::ExportArgs;
 use crate::data_folder::DataFolder;
 use crate::output::{counted, print_lines};
 use crate::progress::{ByBlock, Watch};

@@ -18,7 +18,8 @@ use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
 
 use crate::Failure;
-use crate::args::{ChainArgs, ImportArgs};
+use crate::args::ChainArgs;
+use crate::args::import::ImportArgs;
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;

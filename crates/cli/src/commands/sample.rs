@@ -9,7 +9,7 @@ use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, SampleSettings};
 
 use crate::Failure;
-use crate::args::{SampleArgs, SampleChainArgs};
+use crate::args::sample::{SampleArgs, SampleChainArgs};
 use crate::output::print_lines;
 use crate::progress::{Watch, per_second};
 

@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::Failure;
-use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
+use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{share_with_clients, store_limits};

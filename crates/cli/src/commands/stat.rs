@@ -12,7 +12,7 @@ use store::read::block_on;
 use store::stat::Stat;
 
 use crate::Failure;
-use crate::args::StatArgs;
+use crate::args::stat::StatArgs;
 use crate::data_folder::DataFolder;
 use crate::folder_text::unlisted_segment;
 use crate::head_text::{head_faults, head_notes};

@@ -13,7 +13,7 @@ use ingest::pool::threads_default;
 use ingest::survey::{Job, find_archives, survey};
 
 use crate::Failure;
-use crate::args::VerifyArgs;
+use crate::args::verify::VerifyArgs;
 use crate::chain_choice;
 use crate::output::print_lines;
 use crate::progress::Watch;

@@ -1,0 +1,28 @@
+//! The arguments of `quipu demo`.
+//!
+//! Knows: flags and their help.
+//! Never knows: what comes of them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::sample::SampleChainArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  quipu demo
+  quipu demo --listen 127.0.0.1:0 --block-count 200 --txs-per-block 3
+  quipu demo --data-dir data";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    // No variable gives it: whoever has QUIPU_DATA_DIR set wants no sample chain in it.
+    /// Keep the data here instead of in a temporary folder; held already, it is only served
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
+    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) chain: SampleChainArgs,
+}
