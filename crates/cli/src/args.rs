@@ -3,12 +3,17 @@
 //! Knows: flags and their help; those of one command are in a file of its own.
 //! Never knows: what comes of them.
 
+mod amounts;
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod limits;
+mod listen;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;
@@ -24,6 +29,8 @@ use chain::BlockRange;
 use chain::trust::Anchor;
 use clap::{Parser, Subcommand};
 
+use crate::output::Verbosity;
+
 const EXAMPLES: &str = "\
 Examples:
   quipu demo
@@ -32,8 +39,10 @@ Examples:
   quipu stat --data-dir data
   quipu export --data-dir data --format ere --to out
 
+Every flag is also a variable and a key of quipu.toml: see quipu config --help.
+
 Exit codes: 0 done; 1 the data or the work failed, and it was said what and where; 2 the command
-line is wrong.";
+line is wrong; 130 and 143 ended by Ctrl-C or SIGTERM.";
 
 /// Ethereum history, proven: blocks, transactions and receipts from archive files.
 #[derive(Debug, Parser)]
@@ -41,6 +50,26 @@ line is wrong.";
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// The file with settings [default: quipu.toml in the data folder, if there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Say no more than results, warnings and errors: no progress, no notes
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more: a line for each file that is done, and logs of level debug
+    #[arg(long, short, global = true)]
+    verbose: bool,
+}
+
+impl Args {
+    /// How much is said beside results.
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Usual,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,6 +83,10 @@ pub(crate) enum Command {
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::DemoArgs),
     /// Write the sample chain as archives
+    ///
+    /// The folder gets the archives, their checksum lists and the genesis.json that names the chain. One
+    /// that has archives or a genesis.json already is left as it is.
+    #[command(after_help = sample::EXAMPLES)]
     Sample(sample::SampleArgs),
     /// Prove archive files without storing them
     ///
@@ -62,6 +95,7 @@ pub(crate) enum Command {
     /// transaction. Then the file's own index, accumulator, name and checksum. Prints for each file
     /// its range, transactions, root and verdict. Exits with 0 if all is true, with 1 if anything
     /// is false, naming file, block, byte and both values.
+    #[command(after_help = verify::EXAMPLES)]
     Verify(verify::VerifyArgs),
     /// Take archives into the data folder, proven
     ///
@@ -99,7 +133,7 @@ pub(crate) enum Command {
     /// second. With --upstream the tip of that node is followed, every block proven (docs/following.md).
     /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = serve::EXAMPLES)]
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Rebuild the manifest of a damaged data folder from its segments
     ///
     /// For when the manifest was lost or cannot be read. Every segment is proven as `quipu check`
@@ -122,6 +156,16 @@ pub(crate) enum Command {
     /// one example. Exits with 0 if there is none, with 1 if there is any.
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::CompareArgs),
+    /// Look at a data folder and at nodes: what is here, what is wrong, what to do next
+    ///
+    /// Which chain it is, what is held, gaps, tip, trust and writer; whether every listed file is there with
+    /// its length; whether a node answers, is of the same chain, and gives what can be proven. Segments are
+    /// not read: `quipu check` does that.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArgs),
+    /// Check quipu.toml, or show what all settings come to
+    #[command(after_help = config::EXAMPLES)]
+    Config(config::ConfigArgs),
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
@@ -131,7 +175,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DataArgs {
     /// Where the data lives [default: ~/.local/share/quipu, or as XDG says]
-    #[arg(long, env = "QUIPU_DATA_DIR", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -148,10 +192,10 @@ pub(crate) struct WorkArgs {
 #[command(next_help_heading = "Chain")]
 pub(crate) struct ChainArgs {
     /// A known network [default: told by the data folder, or else by the file's name]
-    #[arg(long, env = "QUIPU_NETWORK", value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(chain::ChainSpec::known_names()), conflicts_with_all = ["genesis", "chain_id"])]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(chain::ChainSpec::known_names()), conflicts_with_all = ["genesis", "chain_id"])]
     pub(crate) network: Option<String>,
     /// Any other chain: its genesis.json gives chain id, forks, blob schedule and genesis hash
-    #[arg(long, env = "QUIPU_GENESIS", value_name = "FILE", conflicts_with_all = ["chain_id", "genesis_hash"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["chain_id", "genesis_hash"])]
     pub(crate) genesis: Option<PathBuf>,
     /// A chain without its genesis.json; a known id brings that network's forks
     #[arg(long, value_name = "N")]
@@ -160,15 +204,10 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "HASH", requires = "chain_id")]
     pub(crate) genesis_hash: Option<B256>,
     /// A block hash you trust: blocks at or below it by parent links are anchored; may be repeated
-    #[arg(
-        long = "anchor",
-        env = "QUIPU_ANCHOR",
-        value_name = "NUMBER:HASH",
-        value_delimiter = ','
-    )]
+    #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]
     pub(crate) anchors: Vec<Anchor>,
     /// The pre-merge epoch roots of mainnet, believed only if they hash to EIP-7643's root
-    /// [default: mainnet-accumulators.bin beside the archives, if there]
+    /// [default: the list that is compiled in]
     #[arg(long, value_name = "FILE")]
     pub(crate) accumulators: Option<PathBuf>,
 }

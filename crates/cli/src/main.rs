@@ -6,10 +6,12 @@
 mod args;
 mod chain_choice;
 mod commands;
+mod config;
 mod data_folder;
 mod descriptors;
 mod folder_text;
 mod head_text;
+mod interrupt;
 mod node;
 mod output;
 mod priority;
@@ -19,9 +21,8 @@ mod upstream_args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Args, Command};
+use crate::output::set_verbosity;
 
 /// Why a command did not end well, as far as the exit code tells.
 #[derive(Debug)]
@@ -41,12 +42,26 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let outcome = match args.command {
+    let typed: Vec<_> = std::env::args_os().collect();
+    let (error, code) = match config::parse(&typed).and_then(run) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Told) => return ExitCode::from(1),
+        Err(Failure::Work(error)) => (error, 1),
+        Err(Failure::Usage(error)) => (error, 2),
+    };
+    eprintln!("error: {error:#}");
+    ExitCode::from(code)
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    set_verbosity(args.verbosity());
+    match args.command {
         Command::Backfill(backfill) => commands::backfill::run(&backfill),
         Command::Check(check) => commands::check::run(&check),
         Command::Compare(compare) => commands::compare::run(&compare),
+        Command::Config(config) => commands::config::run(&config, args.config.as_deref()),
         Command::Demo(demo) => commands::demo::run(demo),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),
         Command::Import(import) => commands::import::run(&import),
         Command::Repair(repair) => commands::repair::run(&repair),
@@ -55,13 +70,5 @@ fn main() -> ExitCode {
         Command::Serve(serve) => commands::serve::run(&serve),
         Command::Stat(stat) => commands::stat::run(&stat),
         Command::Verify(verify) => commands::verify::run(&verify),
-    };
-    let (error, code) = match outcome {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Told) => return ExitCode::from(1),
-        Err(Failure::Work(error)) => (error, 1),
-        Err(Failure::Usage(error)) => (error, 2),
-    };
-    eprintln!("error: {error:#}");
-    ExitCode::from(code)
+    }
 }

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::listen::parse_listen;
 use super::sample::SampleChainArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -16,12 +17,18 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    // No variable gives it: whoever has QUIPU_DATA_DIR set wants no sample chain in it.
+    // QUIPU_DATA_DIR does not give it: whoever has that set wants no sample chain in it.
     /// Keep the data here instead of in a temporary folder; held already, it is only served
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
+    /// Where to listen: ADDRESS:PORT, or a port of this machine's loopback address; port 0 takes a
+    /// free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8545",
+        value_parser = parse_listen
+    )]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) chain: SampleChainArgs,

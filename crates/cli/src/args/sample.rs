@@ -11,6 +11,13 @@ use ingest::sample::Payload;
 
 use super::WorkArgs;
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  quipu sample --to archives
+  quipu sample --to archives --format era1 --block-count 64
+  quipu sample --to archives --block-count 10000 --txs-per-block 150 --payload mainnet
+  quipu import --data-dir data --genesis archives/genesis.json archives";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct SampleArgs {
     /// Folder for the archives, made if it is not there
@@ -32,7 +39,7 @@ pub(crate) struct SampleChainArgs {
     /// Transactions in an ordinary block; some blocks are empty, some hold 200 whatever this says
     #[arg(long, value_name = "M", default_value_t = 20)]
     pub(crate) txs_per_block: u32,
-    /// Another seed, another chain
+    /// Another seed, another chain with an id of its own
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Sizes of call data and logs

@@ -4,14 +4,17 @@
 //! Never knows: what comes of them.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use rpc::http::HttpSettings;
-use rpc::{PassThroughMethod, ServiceSettings};
+use rpc::PassThroughMethod;
 
 use crate::upstream_args::UpstreamArgs;
 
+use super::amounts::parse_time;
+use super::limits::LimitArgs;
+use super::listen::parse_listen;
 use super::{ChainArgs, DataArgs};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -26,8 +29,14 @@ Examples:
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, env = "QUIPU_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8545")]
+    /// Where to listen: ADDRESS:PORT, or a port of this machine's loopback address; port 0 takes a
+    /// free one
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8545",
+        value_parser = parse_listen
+    )]
     pub(crate) listen: SocketAddr,
     /// What an unknown hash gets that may exist and not be held [default: refuse; null while a node
     /// is followed]
@@ -43,39 +52,17 @@ pub(crate) struct ServeArgs {
     /// them [default: the first --upstream of each]
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "pass_through")]
     pub(crate) pass_through_to: Vec<String>,
-    /// Bytes of results that are kept because they are asked for again and again; 0 keeps none
-    #[arg(
-        long,
-        env = "QUIPU_CACHE_BYTES",
-        value_name = "BYTES",
-        default_value_t = ServiceSettings::default().cache_bytes_max
-    )]
-    pub(crate) cache_bytes: usize,
-    /// Bytes of request bodies and answers in memory at a time, over all connections; beyond it
-    /// requests get 503 with Retry-After. One answer of any size is always admitted. At least 16 MiB
-    #[arg(
-        long,
-        env = "QUIPU_BYTES_UNDER_WAY_MAX",
-        value_name = "BYTES",
-        default_value_t = HttpSettings::default().bytes_under_way_max,
-        value_parser = parse_bytes_under_way
-    )]
-    pub(crate) bytes_under_way_max: usize,
-    /// Connections at a time; one more is told to come again
-    #[arg(long, value_name = "N", default_value = "10000")]
-    pub(crate) connections_max: NonZeroUsize,
-    /// Connections of one address at a time; one more is told to come again [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub(crate) connections_per_client_max: Option<NonZeroUsize>,
     /// Origins whose pages may ask; may be repeated
-    #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*")]
+    #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*", value_delimiter = ',')]
     pub(crate) cors_origins: Vec<String>,
     /// Host names that requests may name; may be repeated [default: any]
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) follow: FollowArgs,
 }
@@ -94,6 +81,9 @@ pub(crate) struct FollowArgs {
     /// Milliseconds between two looks at a node that offers no subscription (ws, wss)
     #[arg(long, value_name = "MS", default_value = "1000", help_heading = "Upstream")]
     pub(crate) poll_every: NonZeroU64,
+    /// Between two lines in the log that tell how following goes; 0 writes none
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_time, help_heading = "Upstream")]
+    pub(crate) heartbeat_every: Duration,
     #[command(flatten)]
     pub(crate) chain: ChainArgs,
 }
@@ -112,11 +102,4 @@ pub(crate) enum LogFormatArg {
     Text,
     /// One object a line
     Json,
-}
-
-/// Half of it is for bodies, of which the largest has 5 MiB and twice that while it grows.
-fn parse_bytes_under_way(text: &str) -> Result<usize, String> {
-    let bytes: usize = text.parse().map_err(|error| format!("{error}"))?;
-    let least = 16 << 20;
-    if bytes < least { Err(format!("at least {least} are needed")) } else { Ok(bytes) }
 }

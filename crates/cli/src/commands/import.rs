@@ -13,7 +13,7 @@ use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
-use ingest::survey::find_archives;
+use ingest::survey::{find_archives, refuse_unreadable};
 use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
 
@@ -21,8 +21,10 @@ use crate::Failure;
 use crate::args::ChainArgs;
 use crate::args::import::ImportArgs;
 use crate::chain_choice;
+use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
+use crate::interrupt::on_interrupt;
 use crate::output::print_lines;
 use crate::priority::take_leftovers;
 use crate::progress::Watch;
@@ -30,6 +32,7 @@ use crate::progress::Watch;
 use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    on_interrupt("files that were taken stay; the same command again takes up after them", || ())?;
     take_leftovers();
     let settings = ImportSettings {
         is_unanchored_allowed: args.unanchored,
@@ -48,12 +51,13 @@ pub(crate) fn import(
     chain_args: &ChainArgs,
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
-    let files = find_archives(paths)?;
+    refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
+    let files = find_archives(paths).map_err(|error| no_archives(&error))?;
     let found = DataFolder::find(path)?;
     let held = found.as_ref().map(DataFolder::store);
     let chain = chain_choice::folder_chain_of_files(chain_args, held, &files)?;
-    let roots = chain_choice::find_roots(chain_args, paths, &files)?;
-    let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, roots)?;
+    let roots = chain_choice::find_roots(chain_args)?;
+    let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, Some(roots))?;
     if anchors.expected_epoch_root(0).is_none() {
         chain_choice::warn_of_unused_roots(chain_args);
     }
@@ -128,7 +132,7 @@ fn import_all(
                 break;
             }
             Err(error) => {
-                watch.say(&report::refusal(path, &error));
+                watch.say(&report::refusal(path, &error, spec.genesis_hash().is_some()));
                 tally.refused_count += 1;
             }
         }
