@@ -174,8 +174,6 @@ fn hash_pair(left: &B256, right: &B256) -> B256 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn records(count: u64) -> Vec<(B256, U256)> {

@@ -18,7 +18,7 @@ const SHARDS: usize = 32;
 /// Counters of some threads, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Shard {
+struct TrafficShard {
     requests: AtomicU64,
     calls: AtomicU64,
     answer_bytes: AtomicU64,
@@ -27,7 +27,7 @@ struct Shard {
 /// Counters of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    shards: [Shard; SHARDS],
+    shards: [TrafficShard; SHARDS],
 }
 
 /// What clients have asked since the start.
@@ -57,7 +57,7 @@ impl Traffic {
 
     /// The sums, which grow meanwhile.
     pub(crate) fn counts(&self) -> TrafficCounts {
-        let sum = |counter: fn(&Shard) -> &AtomicU64| {
+        let sum = |counter: fn(&TrafficShard) -> &AtomicU64| {
             self.shards.iter().map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
         };
         TrafficCounts {
