@@ -20,7 +20,13 @@ const FOLDER: &str =
 
 /// The chain of the data folder.
 pub fn sample_settings() -> SampleSettings {
-    SampleSettings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }
+    SampleSettings {
+        seed: 7,
+        block_count: 152,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// Its forks.

@@ -136,9 +136,13 @@ impl Quipu {
         let mut running = Running::start(&mut serve)?;
         let stderr = running.child().stderr.take().context("no pipe")?;
         let mut lines = BufReader::new(stderr).lines();
-        let line = lines.next().context("quipu serve ended without a word")??;
-        let address = line.strip_prefix("listening on http://");
-        let address = address.with_context(|| format!("quipu serve: {line}"))?.to_owned();
+        let address = loop {
+            let line = lines.next().context("quipu serve ended before it listened")??;
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+            eprintln!("quipu serve: {line}");
+        };
         // Whatever it says later must not fill the pipe, and is for people to see.
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| eprintln!("quipu serve: {line}"));

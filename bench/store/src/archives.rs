@@ -73,5 +73,11 @@ pub fn sample_file(path: &Path) -> Result<ArchiveFile> {
 
 /// A longer chain begins with the shorter one, and all have the same genesis.
 fn settings(block_count: u64) -> SampleSettings {
-    SampleSettings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload: Payload::Mainnet }
+    SampleSettings {
+        seed: 1,
+        block_count,
+        txs_per_block: TXS_PER_BLOCK,
+        payload: Payload::Mainnet,
+        ..SampleSettings::default()
+    }
 }

@@ -4,7 +4,7 @@
 //! mainnet's list of roots is believed (EIP-7643).
 //! Never knows: where records or the list come from, or what a status means.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{B256, U256, b256};
 use sha2::{Digest, Sha256};
@@ -92,7 +92,20 @@ pub enum EpochRootsError {
     },
 }
 
+/// Mainnet's list in SSZ form: public facts that never change, so that nobody has to look for them.
+const MAINNET_LIST: &[u8] = include_bytes!("../data/mainnet-accumulators.bin");
+
+static MAINNET: LazyLock<EpochRoots> = LazyLock::new(|| {
+    EpochRoots::parse(MAINNET_LIST).unwrap_or_else(|error| unreachable!("our own list: {error}"))
+});
+
 impl EpochRoots {
+    /// The list that is compiled in.
+    #[must_use]
+    pub fn mainnet() -> Self {
+        MAINNET.clone()
+    }
+
     /// Reads the list, in SSZ form or as bare roots, and believes it only when it hashes to the
     /// compiled-in root.
     pub fn parse(bytes: &[u8]) -> Result<Self, EpochRootsError> {
@@ -161,8 +174,6 @@ fn hash_pair(left: &B256, right: &B256) -> B256 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn records(count: u64) -> Vec<(B256, U256)> {
@@ -230,12 +241,7 @@ mod tests {
 
     #[test]
     fn mainnets_list_is_believed_in_both_forms_and_not_with_a_flipped_bit() {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        let Ok(ssz) = std::fs::read(data.join("mainnet-accumulators.bin")) else {
-            println!("skipped: no ../shared/data");
-            return;
-        };
-        println!("reading ../shared/data");
+        let ssz = MAINNET_LIST.to_vec();
         let roots = EpochRoots::parse(&ssz).unwrap();
         assert_eq!(EpochRoots::parse(&ssz[4..]).unwrap(), roots);
         assert_eq!(roots.len(), 1897);

@@ -1,6 +1,5 @@
 //! Which chain the user means: flags, files and names become a `ChainSpec` and anchors.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,12 +9,10 @@ use chain::accumulator::EpochRoots;
 use chain::trust::{Anchor, Anchors};
 use ingest::folder_chain::{FolderChain, FolderChainError, NamedChain};
 use store::Store;
+use store::names::GENESIS_NAME;
 
 use crate::Failure;
 use crate::args::ChainArgs;
-
-/// Names under which the list of epoch roots is found beside archives.
-const EPOCH_ROOTS_FILES: [&str; 2] = ["mainnet-accumulators.bin", "accumulators.bin"];
 
 /// What to do about a genesis.json that is damaged.
 const GENESIS_REMEDY: &str = "`quipu repair --genesis FILE` puts the right one in its place";
@@ -109,37 +106,22 @@ fn read_epoch_roots(path: &Path) -> anyhow::Result<EpochRoots> {
     EpochRoots::parse(&bytes).with_context(|| path.display().to_string())
 }
 
-/// The list of epoch roots beside archives, if there is one.
-fn find_epoch_roots(folder: &Path) -> anyhow::Result<Option<EpochRoots>> {
-    let mut there = EPOCH_ROOTS_FILES.iter().map(|name| folder.join(name));
-    there.find(|path| path.is_file()).map(|path| read_epoch_roots(&path)).transpose()
-}
-
 /// The text of the genesis.json that the flag names.
 pub(crate) fn read_genesis(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).with_context(|| flag_text(path))
 }
 
-/// Mainnet's epoch roots: from the flag, or from beside the archives. There is only one such list,
-/// so the first that is found will do for all.
-pub(crate) fn find_roots(
-    args: &ChainArgs,
-    paths: &[PathBuf],
-    files: &[PathBuf],
-) -> Result<Option<EpochRoots>, Failure> {
-    if let Some(path) = &args.accumulators {
-        return read_epoch_roots(path).map(Some).map_err(Failure::Usage);
+/// Mainnet's epoch roots: from the flag, or those that are compiled in. There is only one such list.
+pub(crate) fn find_roots(args: &ChainArgs) -> Result<EpochRoots, Failure> {
+    match &args.accumulators {
+        Some(path) => read_epoch_roots(path).map_err(Failure::Usage),
+        None => Ok(EpochRoots::mainnet()),
     }
-    let parents = files.iter().filter_map(|file| file.parent());
-    let folders: BTreeSet<&Path> = paths.iter().map(PathBuf::as_path).chain(parents).collect();
-    for folder in folders {
-        match find_epoch_roots(folder) {
-            Ok(Some(roots)) => return Ok(Some(roots)),
-            Ok(None) => {}
-            Err(error) => eprintln!("warning: not used: {error:#}"),
-        }
-    }
-    Ok(None)
+}
+
+/// The genesis.json that lies beside an archive, if there is one.
+pub(crate) fn genesis_beside(archive: &Path) -> Option<PathBuf> {
+    Some(archive.parent()?.join(GENESIS_NAME)).filter(|path| path.is_file())
 }
 
 /// Says that the list of the flag is of no use to this chain.

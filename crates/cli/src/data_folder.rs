@@ -23,12 +23,15 @@ use store::names::{GENESIS_NAME, JOURNAL_NAME, is_head_file};
 use store::notice::NOTICE_NAME;
 use store::read::Inline;
 use store::repair::{DAMAGED_NAME, is_data_folder};
-use store::{FileSource, LocalFiles, Store, StoreError};
+use store::{FileSource, Limits, LocalFiles, Store, StoreError};
 
 use crate::Failure;
 use crate::args::DataArgs;
 use crate::chain_choice::chain_failure;
 use crate::descriptors::store_limits;
+
+/// The configuration that goes with a data folder, if it lies in it.
+pub(crate) const CONFIG_NAME: &str = "quipu.toml";
 
 /// A data folder, open.
 #[derive(Clone, Debug)]
@@ -41,10 +44,20 @@ pub(crate) struct DataFolder {
 /// Where the data folder is by the flag, the variable or the default.
 pub(crate) fn locate(args: &DataArgs) -> Result<PathBuf, Failure> {
     let found = args.data_dir.clone().filter(|path| !path.as_os_str().is_empty());
-    let found = found.or_else(|| default_path(env::var_os("XDG_DATA_HOME"), env::var_os("HOME")));
+    let found = found.or_else(default_folder);
     found.ok_or_else(|| {
         Failure::Usage(anyhow!("neither HOME nor XDG_DATA_HOME is set: give --data-dir DIR"))
     })
+}
+
+/// Where the data folder is if nobody says it.
+pub(crate) fn default_folder() -> Option<PathBuf> {
+    default_path(env::var_os("XDG_DATA_HOME"), env::var_os("HOME"))
+}
+
+/// Whether a folder is a data folder that something was put into.
+pub(crate) fn has_manifest(folder: &Path) -> bool {
+    folder.join(MANIFEST_NAME).is_file()
 }
 
 /// The default, by the XDG base directory specification: a relative `XDG_DATA_HOME` is passed over.
@@ -82,6 +95,7 @@ impl DataFolder {
         let path = locate(args)?;
         match Self::find(&path)? {
             Some(folder) => {
+                refuse_other(&folder)?;
                 let head = folder.store.read_head(proving_spec(&folder.store));
                 Ok((folder, head))
             }
@@ -106,7 +120,8 @@ impl DataFolder {
     fn over(folder: Folder) -> anyhow::Result<Self> {
         let path = folder.path().to_owned();
         let disk: Arc<dyn Disk> = Arc::new(folder);
-        let store = Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits())?;
+        let store =
+            Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits(Limits::default()))?;
         Ok(Self { path, disk, store: Arc::new(store) })
     }
 
@@ -119,6 +134,25 @@ impl DataFolder {
     pub(crate) fn source(&self) -> Arc<dyn FileSource> {
         Arc::new(LocalFiles::new(Arc::clone(&self.disk), Arc::new(Inline)))
     }
+}
+
+/// A folder without a manifest, in which no writer has begun either, is somebody's, or a place where
+/// nothing was put yet: most often its name was mistyped.
+fn refuse_other(folder: &DataFolder) -> anyhow::Result<()> {
+    let names = folder.disk.list()?;
+    if names.iter().any(|name| name == LOCK_NAME) || is_data_folder(&*folder.disk)? {
+        return Ok(());
+    }
+    let place = folder.path.display();
+    let found = match names.as_slice() {
+        [] => "this folder is empty, and no data folder".to_owned(),
+        [name] => format!("this is no data folder: only {name} is in it"),
+        [name, ..] => format!("this is no data folder: {name} and other files are in it"),
+    };
+    Err(anyhow!(
+        "{place}: {found}\n  hint: see whether --data-dir is right; a data folder is made with: quipu \
+         import --data-dir {place} ARCHIVES"
+    ))
 }
 
 /// A folder of archives, which may have a genesis.json of its own, holds no block and lost nothing: it is
@@ -177,6 +211,7 @@ fn is_own_name(name: &str) -> bool {
         .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     let staged = name.strip_suffix(".staged").unwrap_or(name);
     is_part
+        || name == CONFIG_NAME
         || [LOCK_NAME, GENESIS_NAME, MANIFEST_NAME, NOTICE_NAME, JOURNAL_NAME].contains(&staged)
         || name.starts_with(DAMAGED_NAME)
         || is_named("blocks-", ".segment")

@@ -38,19 +38,20 @@ pub(crate) fn raise_limit() -> usize {
     limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED)).min(UNLIMITED)
 }
 
-/// What a store may take, by the limit of this process.
-pub(crate) fn store_limits() -> Limits {
-    let defaults = Limits::default();
-    let segments = share(raise_limit(), reserved(), defaults.open_segments_max, 0).segments;
-    Limits { open_segments_max: segments, ..defaults }
+/// What a store may take of these limits, by the one of this process.
+pub(crate) fn store_limits(wanted: Limits) -> Limits {
+    let segments = share(raise_limit(), reserved(), wanted.open_segments_max, 0).segments;
+    Limits { open_segments_max: segments, ..wanted }
 }
 
 /// Shares the descriptors of this process between segments and clients, and says so if these are fewer
 /// than was wanted.
-pub(crate) fn share_with_clients(connections_wanted: usize) -> DescriptorShares {
+pub(crate) fn share_with_clients(
+    segments_wanted: usize,
+    connections_wanted: usize,
+) -> DescriptorShares {
     let limit = raise_limit();
-    let wanted = Limits::default().open_segments_max;
-    let shares = share(limit, reserved(), wanted, connections_wanted);
+    let shares = share(limit, reserved(), segments_wanted, connections_wanted);
     let DescriptorShares { limit, segments, connections } = shares;
     if connections < connections_wanted {
         warn!(

@@ -6,10 +6,12 @@
 mod args;
 mod chain_choice;
 mod commands;
+mod config;
 mod data_folder;
 mod descriptors;
 mod folder_text;
 mod head_text;
+mod interrupt;
 mod node;
 mod output;
 mod priority;
@@ -19,10 +21,9 @@ mod upstream_args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::fetch::FetchArgs;
 use crate::args::{Args, Command};
+use crate::output::set_verbosity;
 
 /// Why a command did not end well, as far as the exit code tells.
 #[derive(Debug)]
@@ -42,16 +43,30 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let outcome = match args.command {
+    let typed: Vec<_> = std::env::args_os().collect();
+    let (error, code) = match config::parse(&typed).and_then(run) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Told) => return ExitCode::from(1),
+        Err(Failure::Work(error)) => (error, 1),
+        Err(Failure::Usage(error)) => (error, 2),
+    };
+    eprintln!("error: {error:#}");
+    ExitCode::from(code)
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    set_verbosity(args.verbosity());
+    match args.command {
         Command::Backfill(backfill) => commands::backfill::run(&backfill),
         Command::Check(check) => commands::check::run(&check),
         Command::Compare(compare) => commands::compare::run(&compare),
+        Command::Config(config) => commands::config::run(&config, args.config.as_deref()),
         Command::Demo(demo) => commands::demo::run(demo),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),
-        Command::Fetch(fetch) => commands::fetch::run(&fetch),
+        Command::Fetch(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
         Command::Import(import) => match FetchArgs::of_import(import) {
-            Ok(fetch) => commands::fetch::run(&fetch),
+            Ok(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
             Err(import) => commands::import::run(&import),
         },
         Command::Repair(repair) => commands::repair::run(&repair),
@@ -60,13 +75,5 @@ fn main() -> ExitCode {
         Command::Serve(serve) => commands::serve::run(&serve),
         Command::Stat(stat) => commands::stat::run(&stat),
         Command::Verify(verify) => commands::verify::run(&verify),
-    };
-    let (error, code) = match outcome {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Told) => return ExitCode::from(1),
-        Err(Failure::Work(error)) => (error, 1),
-        Err(Failure::Usage(error)) => (error, 2),
-    };
-    eprintln!("error: {error:#}");
-    ExitCode::from(code)
+    }
 }

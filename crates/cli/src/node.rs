@@ -18,10 +18,6 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{error, info};
 
-/// Requests on their way to the node at a time; more wait, as long as their callers do.
-const REQUESTS_MAX: usize = 64;
-/// Subscriptions at the node at a time, of all clients; each has a connection of its own.
-const SUBSCRIPTIONS_MAX: usize = 256;
 /// How long a node is believed to be the one that was asked which chain it follows: behind a name or a
 /// proxy it may be exchanged, and nothing tells.
 const IDENTITY_TIME: Duration = Duration::from_secs(30);
@@ -30,10 +26,20 @@ const FOREIGN_TIME: Duration = Duration::from_secs(2);
 /// So long connections are believed that were closed before they could be asked.
 const CLOSED_TIME: Duration = Duration::from_secs(1);
 
+/// What is asked of a node at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeLimits {
+    /// Requests on their way to the node; more wait, as long as their callers do.
+    pub(crate) requests_max: usize,
+    /// Subscriptions at the node, of all clients; each has a connection of its own.
+    pub(crate) subscriptions_max: usize,
+}
+
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Node {
     name: String,
+    limits: NodeLimits,
     endpoint: Endpoint,
     /// Where subscriptions go.
     socket_url: Option<UpstreamUrl>,
@@ -83,15 +89,20 @@ impl OwnChain {
 
 impl Node {
     /// A node that is asked at one address, and subscribed to at another if it has one.
-    pub(crate) fn at(url: UpstreamUrl, socket_url: Option<UpstreamUrl>) -> Result<Self, AskError> {
+    pub(crate) fn at(
+        url: UpstreamUrl,
+        socket_url: Option<UpstreamUrl>,
+        limits: NodeLimits,
+    ) -> Result<Self, AskError> {
         let name = url.name().to_owned();
         let endpoint = Endpoint::new(url, AskLimits::default())?;
         Ok(Self {
             name,
+            limits,
             endpoint,
             socket_url,
-            subscriptions: Arc::new(Semaphore::new(SUBSCRIPTIONS_MAX)),
-            places: Semaphore::new(REQUESTS_MAX),
+            subscriptions: Arc::new(Semaphore::new(limits.subscriptions_max)),
+            places: Semaphore::new(limits.requests_max),
             chain: OnceLock::new(),
             identity: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -192,8 +203,9 @@ impl Node {
     ) -> Result<Box<dyn NodeSubscription>, PassThroughError> {
         let url = self.socket_url.as_ref().ok_or(PassThroughError::NoSubscriptions)?;
         let permit = Arc::clone(&self.subscriptions).try_acquire_owned();
-        let permit = permit
-            .map_err(|_| PassThroughError::TooManySubscriptions { count_max: SUBSCRIPTIONS_MAX })?;
+        let permit = permit.map_err(|_| PassThroughError::TooManySubscriptions {
+            count_max: self.limits.subscriptions_max,
+        })?;
         let failed = |error: String| PassThroughError::Failed(error);
         let link = SubscriptionLink::connect(url, AskLimits::default()).await;
         let (link, identity) = link.map_err(|error| failed(error.to_string()))?;

@@ -1,6 +1,40 @@
-//! Standard output, which its reader may leave at any time, and numbers as people read them.
+//! Standard output, which its reader may leave at any time, how much is said beside it, and numbers as
+//! people read them.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// How much is said beside results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verbosity {
+    /// Errors and warnings.
+    Quiet,
+    /// And progress and notes.
+    #[default]
+    Usual,
+    /// And what is otherwise said only if asked for.
+    Verbose,
+}
+
+/// Set once, from the command line: what is said is the same everywhere in the process.
+static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
+
+/// Decides how much is said from here on.
+pub(crate) fn set_verbosity(verbosity: Verbosity) {
+    let _ = VERBOSITY.set(verbosity);
+}
+
+pub(crate) fn verbosity() -> Verbosity {
+    VERBOSITY.get().copied().unwrap_or_default()
+}
+
+/// Says something that no result depends on, unless it is to be quiet.
+pub(crate) fn note(text: &str) {
+    if verbosity() > Verbosity::Quiet {
+        eprintln!("note: {text}");
+    }
+}
 
 /// Prints lines. A reader that has left is no failure: whatever was to be done goes on, and what
 /// was found out stays as it is.
@@ -16,6 +50,17 @@ pub(crate) fn print_lines(lines: &[String]) -> io::Result<()> {
 /// A number and its noun, which gets an s unless there is one.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The same with its digits in groups of three.
+pub(crate) fn counted_grouped(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// How many a second, in brackets behind a time; nothing where that would be none.
+pub(crate) fn rate(count: u64, noun: &str, elapsed: Duration) -> String {
+    let rate = u128::from(count) * 1000 / elapsed.as_millis().max(1);
+    if rate == 0 { String::new() } else { format!(" ({rate} {noun}s/s)") }
 }
 
 /// A number with its digits in groups of three.
@@ -64,7 +109,17 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_of_none_is_left_out() {
+        assert_eq!(rate(0, "block", Duration::from_secs(1)), "");
+        assert_eq!(rate(1, "block", Duration::from_secs(10)), "");
+        assert_eq!(rate(30, "block", Duration::from_secs(10)), " (3 blocks/s)");
+        assert_eq!(rate(7, "block", Duration::ZERO), " (7000 blocks/s)");
+    }
+
+    #[test]
     fn one_thing_has_no_plural() {
+        assert_eq!(counted_grouped(1, "block"), "1 block");
+        assert_eq!(counted_grouped(1234, "block"), "1,234 blocks");
         assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use ingest::prove::{BlockDone, Progress};
 
-use crate::output::print_lines;
+use crate::output::{Verbosity, counted, print_lines, verbosity};
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -18,6 +18,7 @@ pub(crate) struct Watch {
     what: &'static str,
     bar: ProgressBar,
     is_terminal: bool,
+    is_quiet: bool,
     begun: Instant,
     total: u64,
     done: AtomicU64,
@@ -40,7 +41,8 @@ impl Watch {
     }
 
     fn new(what: &'static str, total: u64, template: &str) -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
+        let is_quiet = verbosity() == Verbosity::Quiet;
+        let is_terminal = std::io::stderr().is_terminal() && !is_quiet;
         let bar = if is_terminal { ProgressBar::new(total) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
@@ -50,6 +52,7 @@ impl Watch {
             what,
             bar,
             is_terminal,
+            is_quiet,
             begun: Instant::now(),
             total,
             done: AtomicU64::new(0),
@@ -67,8 +70,8 @@ impl Watch {
             self.transactions.fetch_add(transaction_count, Ordering::Relaxed) + transaction_count;
         if self.is_terminal {
             self.bar.set_position(done);
-            self.bar.set_message(format!("{transactions} transactions"));
-        } else {
+            self.bar.set_message(counted(transactions, "transaction"));
+        } else if !self.is_quiet {
             self.print_line_if_due(done, transactions);
         }
     }
@@ -110,8 +113,10 @@ impl Watch {
             let blocks = self.blocks.load(Ordering::Relaxed);
             let left = elapsed.as_secs() * self.total.saturating_sub(done) / done.max(1);
             eprintln!(
-                "{}: {percent} %, {blocks} blocks, {transactions} transactions, eta {left} s",
-                self.what
+                "{}: {percent} %, {}, {}, eta {left} s",
+                self.what,
+                counted(blocks, "block"),
+                counted(transactions, "transaction")
             );
         }
     }
@@ -131,9 +136,4 @@ impl Progress for ByBlock<'_> {
     fn advance(&self, block: BlockDone) {
         self.0.advance_by(1, block.transaction_count);
     }
-}
-
-/// A rate for people: whole units.
-pub(crate) fn per_second(count: u64, elapsed: Duration) -> u128 {
-    u128::from(count) * 1000 / elapsed.as_millis().max(1)
 }

@@ -23,13 +23,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(12);
 pub(crate) struct UpstreamArgs {
     // Texts, because what cannot be parsed would be shown whole, and addresses hold keys.
     /// A node: http, https, ws or wss; may be repeated, the first is preferred
-    #[arg(
-        long = "upstream",
-        env = "QUIPU_UPSTREAM",
-        hide_env_values = true,
-        value_name = "URL",
-        value_delimiter = ','
-    )]
+    #[arg(long = "upstream", value_name = "URL", value_delimiter = ',')]
     pub(crate) upstreams: Vec<String>,
     /// So many nodes must agree on which block is the tip, or final [default: 1]
     #[arg(long, value_name = "N")]
@@ -47,7 +41,8 @@ pub(crate) struct UpstreamArgs {
 }
 
 impl UpstreamArgs {
-    fn urls(&self) -> Result<Vec<UpstreamUrl>, Failure> {
+    /// Their addresses.
+    pub(crate) fn urls(&self) -> Result<Vec<UpstreamUrl>, Failure> {
         if self.upstreams.is_empty() {
             return Err(Failure::Usage(anyhow!("no node is named: give --upstream URL")));
         }

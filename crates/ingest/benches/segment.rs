@@ -46,8 +46,13 @@ fn main() {
 }
 
 fn make_sample(folder: &Path) -> PathBuf {
-    let settings =
-        SampleSettings { seed: 1, block_count: 200, txs_per_block: 200, payload: Payload::Mainnet };
+    let settings = SampleSettings {
+        seed: 1,
+        block_count: 200,
+        txs_per_block: 200,
+        payload: Payload::Mainnet,
+        ..SampleSettings::default()
+    };
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere).expect("a folder");
     let made: Result<(), WriteError> =
         generate(&settings, threads_default(), |candidate| writer.push(&candidate));

@@ -70,8 +70,13 @@ fn make_sample(folder: &Path) -> PathBuf {
 }
 
 fn write_sample(folder: &Path) -> (PathBuf, usize) {
-    let settings =
-        SampleSettings { seed: 1, block_count: 160, txs_per_block: 200, payload: Payload::Mainnet };
+    let settings = SampleSettings {
+        seed: 1,
+        block_count: 160,
+        txs_per_block: 200,
+        payload: Payload::Mainnet,
+        ..SampleSettings::default()
+    };
     let mut writer =
         ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere).expect("a folder to write in");
     let mut transaction_count = 0;

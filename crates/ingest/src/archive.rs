@@ -23,12 +23,12 @@ use chain::{BlockPart, BlockRange, Body, Candidate, decode_header, decode_receip
 
 pub use checksums::{ChecksumList, hash_file};
 pub use e2store::{FileBytes, ReadAt};
-pub use error::{ArchiveError, ArchiveFault, ChecksumListError, Remedy};
+pub use error::{ArchiveError, ArchiveFault, ChecksumListError, Remedy, is_compressed};
 pub use layout::Format;
 use layout::{Layout, Misfit};
 pub use name::{ArchiveName, Content};
 pub use slim::{SlimError, decode_slim, encode_slim};
-pub use writer::{ArchiveWriter, WriteError, Written};
+pub use writer::{ArchiveWriter, EraCuts, WriteError, Written};
 
 /// Blocks in a full archive.
 pub const ARCHIVE_BLOCKS_MAX: u64 = chain::accumulator::EPOCH_BLOCKS;

@@ -20,7 +20,7 @@ use store::layout::{Held, cut};
 use store::read::block_on;
 use store::{Reader, Store, StoreError, View, Wanted};
 
-use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, Format, WriteError};
+use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, EraCuts, Format, WriteError};
 use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
@@ -96,6 +96,14 @@ pub struct Exported {
 struct ExportRun {
     held: Held,
     difficulty_before: U256,
+    /// What is held beyond it.
+    cuts: EraCuts,
+}
+
+impl ExportRun {
+    fn new(held: Held, difficulty_before: U256) -> Self {
+        Self { held, difficulty_before, cuts: EraCuts::default() }
+    }
 }
 
 impl Exporter<'_> {
@@ -111,7 +119,13 @@ impl Exporter<'_> {
         }
         for run in runs {
             match self.kind {
-                ExportFormat::Archive(format) => self.write_archives(format, run, &mut exported)?,
+                ExportFormat::Archive(format) => {
+                    let cuts = EraCuts {
+                        is_begin_cut: plan.cut_before == Some(run.held.range.first()),
+                        is_end_cut: plan.cut_after == Some(run.held.range.last()),
+                    };
+                    self.write_archives(format, ExportRun { cuts, ..run }, &mut exported)?;
+                }
                 ExportFormat::Ndjson => self.write_lines(run.held, &mut exported)?,
             }
         }
@@ -121,13 +135,13 @@ impl Exporter<'_> {
     /// Refuses what the format cannot hold; `None` if it begins where era1 has ended.
     fn prepare(&self, held: Held) -> Result<Option<ExportRun>, ExportError> {
         let ExportFormat::Archive(format) = self.kind else {
-            return Ok(Some(ExportRun { held, difficulty_before: U256::ZERO }));
+            return Ok(Some(ExportRun::new(held, U256::ZERO)));
         };
         let mut reader = reader()?;
         let first = held.range.first();
         if self.difficulty(&mut reader, first)?.1.is_zero() {
             let is_held = format == Format::Ere;
-            return Ok(is_held.then_some(ExportRun { held, difficulty_before: U256::ZERO }));
+            return Ok(is_held.then(|| ExportRun::new(held, U256::ZERO)));
         }
         if format == Format::Era1 && !held.has_receipts {
             return Err(ExportError::NoReceipts { range: held.range });
@@ -135,7 +149,7 @@ impl Exporter<'_> {
         let difficulty_before = self
             .read(|view| block_on(view.difficulty_before(&mut reader, BlockNumber(first))))?
             .ok_or(ExportError::NoDifficulty { number: first })?;
-        Ok(Some(ExportRun { held, difficulty_before }))
+        Ok(Some(ExportRun::new(held, difficulty_before)))
     }
 
     /// The hash and the difficulty of a block.
@@ -153,11 +167,12 @@ impl Exporter<'_> {
         run: ExportRun,
         exported: &mut Exported,
     ) -> Result<(), ExportError> {
-        let mut writer = ArchiveWriter::create(self.folder, self.network, format)?;
+        let writer = ArchiveWriter::create(self.folder, self.network, format)?;
+        let mut writer = writer.with_cuts(run.cuts);
         let mut total = run.difficulty_before;
         let mut past_merge = None;
         for part in cut(run.held.range, ARCHIVE_BLOCKS_MAX) {
-            self.refuse_existing(&self.archive_name(format, run.held, part, total)?)?;
+            self.refuse_existing(&self.archive_name(format, run, part, total)?)?;
             past_merge = self.push_part(&mut writer, part, &mut total)?;
             if past_merge.is_some() {
                 break;
@@ -211,11 +226,13 @@ impl Exporter<'_> {
     fn archive_name(
         &self,
         format: Format,
-        held: Held,
+        run: ExportRun,
         part: BlockRange,
         mut total: U256,
     ) -> Result<String, ExportError> {
         let mut reader = reader()?;
+        let mut blocks = part;
+        let mut cuts = run.cuts;
         let hash = match format {
             Format::Ere => {
                 let number = BlockNumber(part.last());
@@ -227,6 +244,9 @@ impl Exporter<'_> {
                 for number in part.first()..part.end() {
                     let (hash, difficulty) = self.difficulty(&mut reader, number)?;
                     if difficulty.is_zero() {
+                        // There era1 ends.
+                        blocks = BlockRange::from_ends(part.first(), number - 1).unwrap_or(part);
+                        cuts.is_end_cut = false;
                         break;
                     }
                     total = total.saturating_add(difficulty);
@@ -241,9 +261,10 @@ impl Exporter<'_> {
             era: part.first() / ARCHIVE_BLOCKS_MAX,
             short_hash: [a, b, c, d],
             format,
-            is_without_receipts: !held.has_receipts,
+            is_without_receipts: !run.held.has_receipts,
             is_without_proofs: format == Format::Ere,
             has_own_era_size: false,
+            part: cuts.part(blocks),
         };
         Ok(name.to_string())
     }

@@ -26,6 +26,12 @@ pub enum GenesisTextError {
     /// It is not the JSON of a genesis.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    /// It lacks what every genesis has: an object of something else, or an empty one.
+    #[error("this is no genesis.json: it has no {member}")]
+    Lacks {
+        /// What is not there.
+        member: &'static str,
+    },
     /// Its content cannot be that of a block 0.
     #[error(transparent)]
     Content(#[from] GenesisError),
@@ -276,6 +282,13 @@ pub fn proving_spec(store: &Store) -> ChainSpec {
 
 /// The chain of a genesis.json. `name` is what it is called, if it is called anything.
 pub fn parse_genesis(text: &[u8], name: Option<&str>) -> Result<ChainSpec, GenesisTextError> {
+    // All members have defaults for whoever reads them, so that `{}` would be a chain with id 1.
+    let json: serde_json::Value = serde_json::from_slice(text)?;
+    for (member, place) in [("config.chainId", "/config/chainId"), ("alloc", "/alloc")] {
+        if json.pointer(place).is_none_or(serde_json::Value::is_null) {
+            return Err(GenesisTextError::Lacks { member });
+        }
+    }
     let genesis: Genesis = serde_json::from_slice(text)?;
     let name = name.map_or_else(|| unnamed(genesis.config.chain_id), str::to_owned);
     Ok(ChainSpec::from_genesis(&name, &genesis)?)

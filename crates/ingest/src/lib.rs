@@ -8,10 +8,10 @@
 //! ```
 //! use ingest::archive::{Archive, ArchiveWriter, Format};
 //! use ingest::pool::threads_default;
-//! use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
+//! use ingest::sample::{self, NETWORK_NAME, SampleSettings};
 //!
 //! let settings =
-//!     SampleSettings { seed: 1, block_count: 40, txs_per_block: 2, payload: Payload::Small };
+//!     SampleSettings { block_count: 40, txs_per_block: 2, ..SampleSettings::default() };
 //! let folder = tempfile::tempdir().unwrap();
 //! let mut writer = ArchiveWriter::create(folder.path(), NETWORK_NAME, Format::Ere).unwrap();
 //! sample::generate(&settings, threads_default(), |block| writer.push(&block)).unwrap();
@@ -37,4 +37,5 @@ pub mod repair;
 pub mod sample;
 mod stop;
 pub mod survey;
+pub mod unfinished;
 pub mod upstream;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -16,16 +16,39 @@ use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
 
 use crate::archive::{
-    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, shown,
+    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, is_compressed, shown,
 };
 use crate::prove::{Progress, ProofReport, Prover, check_name};
 
 /// Why no archives could be found where the user said.
 #[derive(Debug, Error)]
-#[error("{}: no archives in this folder (.era1, .ere, .erae)", shown(.folder))]
-pub struct NoArchives {
-    /// The folder.
-    pub folder: PathBuf,
+pub enum NoArchives {
+    /// A folder without any.
+    #[error("{}: no archives in this folder (.era1, .ere, .erae)", shown(.folder))]
+    None {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A folder with archives that somebody has packed.
+    #[error("{}: no archives in this folder (.era1, .ere, .erae), but {} is one that is compressed", shown(.folder), shown(.packed))]
+    Packed {
+        /// The folder.
+        folder: PathBuf,
+        /// The first of them.
+        packed: PathBuf,
+    },
+    /// Nothing has this name.
+    #[error("{}: there is no such file or folder", shown(.path))]
+    Absent {
+        /// The name.
+        path: PathBuf,
+    },
+    /// A file that begins as compressed ones do.
+    #[error("{}: this file is compressed, and archives are read as they were published", shown(.path))]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// One file to prove, and what to prove it against.
@@ -72,10 +95,50 @@ pub fn find_archives(paths: &[PathBuf]) -> Result<Vec<PathBuf>, NoArchives> {
         let before = found.len();
         search(path, &mut seen, &mut found);
         if found.len() == before {
-            return Err(NoArchives { folder: path.clone() });
+            let folder = path.clone();
+            return Err(match find_packed(path) {
+                Some(packed) => NoArchives::Packed { folder, packed },
+                None => NoArchives::None { folder },
+            });
         }
     }
     Ok(found)
+}
+
+/// Refuses paths of which nothing can be read, before long work begins: names that nobody has, and files
+/// that must be unpacked first. Where others can be read, each is told when its turn comes.
+pub fn refuse_unreadable(paths: &[PathBuf]) -> Result<(), NoArchives> {
+    let mut first = None;
+    for path in paths {
+        let is_absent = path.metadata().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
+        let error = if is_absent {
+            NoArchives::Absent { path: path.clone() }
+        } else if path.is_file() && begins_compressed(path) {
+            NoArchives::Compressed { path: path.clone() }
+        } else {
+            return Ok(());
+        };
+        first.get_or_insert(error);
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// A file of this folder that is an archive but for one ending more.
+fn find_packed(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let is_packed = |path: &PathBuf| {
+        path.is_file()
+            && ArchiveName::is_archive(&path.with_extension(""))
+            && begins_compressed(path)
+    };
+    entries.map(|entry| entry.path()).filter(is_packed).min()
+}
+
+/// Whether a file that can be read begins as compressed ones do.
+fn begins_compressed(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(6).read_to_end(&mut begin));
+    read.is_ok() && is_compressed(&begin)
 }
 
 /// Proves every file with all threads, then judges the files of each network together. `heard`

@@ -44,8 +44,10 @@ mod reply;
 mod scan;
 mod service;
 mod spare;
+mod stat_page;
 mod subscription;
 mod suggested_tip;
+mod traffic;
 
 pub use absence::UnknownHash;
 pub use budget::Budget;
@@ -57,3 +59,5 @@ pub use pass_through::{
 pub use refusal::Refusal;
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
+pub use stat_page::{LiveCounts, MakingPage, StatPage};
+pub use traffic::TrafficCounts;

@@ -31,8 +31,10 @@ use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
 use crate::refusal::Refusal;
 use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
 use crate::spare;
+use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
+use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 
@@ -82,8 +84,10 @@ pub struct Service {
     suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
+    traffic: Traffic,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
+    stat_page: Option<Arc<dyn StatPage>>,
     /// For whoever answers only itself.
     unbounded: Arc<Budget>,
 }
@@ -164,8 +168,10 @@ impl Service {
             suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
+            traffic: Traffic::default(),
             forwarding: None,
             health: None,
+            stat_page: None,
             unbounded: Budget::unbounded(),
         }
     }
@@ -186,6 +192,17 @@ impl Service {
     pub fn with_health(mut self, health: Arc<dyn Health>) -> Self {
         self.health = Some(health);
         self
+    }
+
+    /// The same with a page that tells what is held and how serving goes.
+    #[must_use]
+    pub fn with_stat_page(mut self, page: Arc<dyn StatPage>) -> Self {
+        self.stat_page = Some(page);
+        self
+    }
+
+    pub(crate) fn stat_page(&self) -> Option<&dyn StatPage> {
+        self.stat_page.as_deref()
     }
 
     /// Answers by more that became known of the chain while it is served. Once: a second time
@@ -250,6 +267,7 @@ impl Service {
         limits: RequestLimits<'_>,
     ) -> Option<Reply> {
         let asked = BatchContext { view: self.store.current_view(), limits, channel };
+        let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
         let reply = match parse(body) {
@@ -260,21 +278,37 @@ impl Service {
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
                 match self.put_item(&asked, &item, &mut out).await {
-                    Appended::Nothing => return None,
+                    Appended::Nothing => return self.told(log, 1, None),
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
-                let answered = self.put_batch(&asked, batch, out).await;
-                let made = match answered {
-                    Ok(made) => made?,
-                    Err(OutOfBudget) => return Some(overloaded_batch(limits.budget, batch).await),
+                let reply = match self.put_batch(&asked, batch, out).await {
+                    Ok(made) => made.map(|made| Reply::leased(made.out, made.lease)),
+                    Err(OutOfBudget) => Some(overloaded_batch(limits.budget, batch).await),
                 };
-                return Some(Reply::leased(made.out, made.lease));
+                return self.told(log, batch.count(), reply);
             }
         };
-        Some(reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id)))
+        let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id));
+        self.told(log, 1, Some(reply))
+    }
+
+    /// Counts a request of so many calls, and tells the log of it.
+    fn told(&self, log: Option<RequestLog>, calls: usize, reply: Option<Reply>) -> Option<Reply> {
+        let answer_bytes = reply.as_ref().map_or(0, Reply::len);
+        self.traffic.count(calls, answer_bytes);
+        if let Some(log) = log {
+            log.end(answer_bytes);
+        }
+        reply
+    }
+
+    /// What clients have asked since the start.
+    #[must_use]
+    pub fn traffic(&self) -> TrafficCounts {
+        self.traffic.counts()
     }
 
     /// The answers to a batch; `None` if there are none.

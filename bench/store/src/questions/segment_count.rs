@@ -97,7 +97,13 @@ pub fn cost_of_segments(work: &Path, mut say: impl FnMut(&str)) -> Result<Vec<Fi
 fn make_archives(folder: &Path) -> Result<Vec<ArchiveFile>> {
     let block_count = REAL_SLOTS * SLOT_BLOCKS + 2 * YOUNG_SLOT_BLOCKS;
     let payload = Payload::Small;
-    let settings = SampleSettings { seed: 1, block_count, txs_per_block: TXS_PER_BLOCK, payload };
+    let settings = SampleSettings {
+        seed: 1,
+        block_count,
+        txs_per_block: TXS_PER_BLOCK,
+        payload,
+        ..SampleSettings::default()
+    };
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
     let made: Result<(), WriteError> =
         sample::generate(&settings, threads_default(), |block| writer.push(&block));

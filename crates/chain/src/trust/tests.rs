@@ -239,21 +239,15 @@ fn an_anchor_that_is_no_longer_trusted_counts_for_nothing() {
     check(&[run(3, 9)], &trusting(&[]), &["3..9 not anchored"]);
 }
 
-/// Mainnet with its list of epoch roots, where the list is at hand.
-fn mainnet() -> Option<Anchors> {
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let Ok(list) = std::fs::read(data.join("mainnet-accumulators.bin")) else {
-        println!("skipped: no ../shared/data");
-        return None;
-    };
-    println!("reading ../shared/data");
+/// Mainnet with its list of epoch roots.
+fn mainnet() -> Anchors {
     let spec = ChainSpec::known("mainnet").unwrap();
-    Some(Anchors::of(&spec).with_epoch_roots(EpochRoots::parse(&list).unwrap()))
+    Anchors::of(&spec).with_epoch_roots(EpochRoots::mainnet())
 }
 
 #[test]
 fn an_accumulator_epoch_is_anchored_whole_and_reaches_down() {
-    let Some(anchors) = mainnet() else { return };
+    let anchors = mainnet();
     let mut first = run(0, 8191);
     // The made-up hash of block 0 is not mainnet's; without it the verifier's word counts.
     first.hashes.clear();
@@ -271,7 +265,7 @@ fn an_accumulator_epoch_is_anchored_whole_and_reaches_down() {
 
 #[test]
 fn the_last_epoch_ends_at_the_merge_and_not_with_its_file() {
-    let Some(anchors) = mainnet() else { return };
+    let anchors = mainnet();
     let mut last = run(15_532_032, 15_540_223);
     last.epoch = Some(Epoch { number: 1896, last: 15_537_393 });
     let expected = "15532032..15537393 anchored by accumulator epoch 1896, \
@@ -286,7 +280,7 @@ fn the_last_epoch_ends_at_the_merge_and_not_with_its_file() {
 
 #[test]
 fn epoch_roots_count_only_for_mainnet() {
-    let Some(mainnet) = mainnet() else { return };
+    let mainnet = mainnet();
     assert!(mainnet.expected_epoch_root(1896).is_some());
     assert_eq!(mainnet.expected_epoch_root(1897), None);
     let elsewhere = Anchors { genesis_hash: Some(hash(b'a', 0)), ..mainnet };

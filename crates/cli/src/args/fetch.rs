@@ -3,14 +3,21 @@
 //! Knows: flags and their help, and which of them a server gets that goes on afterwards.
 //! Never knows: what comes of them.
 
-use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chain::BlockRange;
-use clap::Parser as _;
 use ingest::fetch::{FetchLimits, MirrorUrl};
 
-use super::{Args, ChainArgs, Command, DataArgs, ImportArgs, ServeArgs, WorkArgs, parse_blocks};
+use super::amounts::{parse_some_bytes, parse_some_time};
+use super::import::ImportArgs;
+use super::listen::parse_listen;
+use super::serve::ServeArgs;
+use super::{ChainArgs, Command, DataArgs, WorkArgs, parse_blocks};
+use crate::Failure;
+use crate::config::parse_inner;
 use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -43,17 +50,17 @@ pub(crate) struct FetchArgs {
     #[arg(long)]
     pub(crate) without_receipts: bool,
     /// Bytes of one archive at the most; two of them are on disk at a time
-    #[arg(long, value_name = "BYTES", default_value_t = FetchLimits::default().file_bytes_max)]
-    pub(crate) file_bytes_max: u64,
-    /// Seconds without a byte from any mirror before it is given up
-    #[arg(long, value_name = "SECONDS", default_value = "600")]
-    pub(crate) patience: NonZeroU64,
+    #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
+    pub(crate) file_bytes_max: usize,
+    /// Without a byte from any mirror for so long, it is given up
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_some_time)]
+    pub(crate) patience: Duration,
     /// Go on as `quipu serve --upstream` when all is held
     #[arg(long)]
     pub(crate) then_follow: bool,
     /// Where to listen then, as `quipu serve --listen` has it
-    #[arg(long, value_name = "ADDR", requires = "then_follow")]
-    pub(crate) listen: Option<String>,
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
@@ -72,15 +79,15 @@ impl FetchArgs {
         if !texts.iter().any(|text| MirrorUrl::is_meant(text)) {
             return Err(Box::new(import));
         }
+        let limits = FetchLimits::default();
         Ok(Self {
             from: texts,
             keep: None,
             blocks: import.blocks,
             unanchored: import.unanchored,
             without_receipts: import.without_receipts,
-            file_bytes_max: FetchLimits::default().file_bytes_max,
-            patience: NonZeroU64::new(FetchLimits::default().patience.as_secs())
-                .unwrap_or(NonZeroU64::MIN),
+            file_bytes_max: usize::try_from(limits.file_bytes_max).unwrap_or(usize::MAX),
+            patience: limits.patience,
             then_follow: false,
             listen: None,
             upstream: UpstreamArgs::default(),
@@ -90,16 +97,22 @@ impl FetchArgs {
         })
     }
 
-    /// Those of the server that goes on, if one shall: its other settings are by the environment or by
-    /// default.
-    pub(crate) fn serve_args(&self) -> Result<Option<ServeArgs>, clap::Error> {
+    /// Those of the server that goes on, if one shall: its other settings are by `config`, the
+    /// environment or default.
+    pub(crate) fn serve_args(&self, config: Option<&Path>) -> Result<Option<ServeArgs>, Failure> {
         if !self.then_follow {
             return Ok(None);
         }
-        let listen = self.listen.iter().flat_map(|listen| ["--listen", listen.as_str()]);
-        let parsed = Args::try_parse_from(["quipu", "serve"].into_iter().chain(listen))?;
-        let Command::Serve(mut serve) = parsed.command else { return Ok(None) };
-        serve.data.data_dir.clone_from(&self.data.data_dir);
+        let mut typed: Vec<OsString> = vec!["quipu".into(), "serve".into()];
+        let listen = self.listen.map(|listen| listen.to_string().into());
+        for (flag, value) in [
+            ("--config", config.map(|path| path.as_os_str().to_owned())),
+            ("--data-dir", self.data.data_dir.as_ref().map(|path| path.as_os_str().to_owned())),
+            ("--listen", listen),
+        ] {
+            typed.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
+        }
+        let Command::Serve(mut serve) = parse_inner(&typed)?.command else { return Ok(None) };
         serve.follow.upstream.clone_from(&self.upstream);
         serve.follow.chain.clone_from(&self.chain);
         Ok(Some(serve))
@@ -108,7 +121,10 @@ impl FetchArgs {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::Args;
 
     fn parse(line: &str) -> Args {
         Args::try_parse_from(line.split_whitespace()).unwrap()
@@ -131,17 +147,14 @@ mod tests {
         let line = "quipu fetch --from http://a.example --data-dir d --network sepolia --then-follow \
                     --upstream ws://n.example --quorum 1 --listen 127.0.0.1:7";
         let Command::Fetch(fetch) = parse(line).command else { panic!("no fetch") };
-        let serve = fetch.serve_args().unwrap().unwrap();
+        let serve = fetch.serve_args(None).unwrap().unwrap();
         assert_eq!(serve.data.data_dir, Some("d".into()));
         assert_eq!(serve.follow.chain.network.as_deref(), Some("sepolia"));
         assert_eq!(serve.follow.upstream.upstreams, ["ws://n.example"]);
-        assert!(format!("{:?}", serve.listen).contains('7'), "{:?}", serve.listen);
-        let wrong = "quipu fetch --from http://a.example --then-follow --listen nowhere:x:y";
-        let Command::Fetch(fetch) = parse(wrong).command else { panic!("no fetch") };
-        assert!(fetch.serve_args().is_err());
+        assert_eq!(serve.listen, "127.0.0.1:7".parse().unwrap());
         let Command::Fetch(fetch) = parse("quipu fetch --from http://a.example").command else {
             panic!("no fetch")
         };
-        assert!(fetch.serve_args().unwrap().is_none());
+        assert!(fetch.serve_args(None).unwrap().is_none());
     }
 }

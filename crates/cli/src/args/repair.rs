@@ -8,7 +8,7 @@ use super::{ChainArgs, DataArgs, WorkArgs};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   quipu repair --data-dir data
-  quipu repair --data-dir data --network mainnet --accumulators mainnet-accumulators.bin
+  quipu repair --data-dir data --network mainnet
   quipu repair --data-dir data --name my-chain --anchor 100:0x56a9bb0302da44b8c0b3df540781424684c3af04d0b7a38d72842b762076a664
 
 Exits with 0 if the folder lacks nothing that it held, with 1 if blocks are lost or a segment had to be

@@ -16,19 +16,21 @@ use tokio::runtime::Runtime;
 use tracing::info;
 
 use crate::Failure;
-use crate::args::BackfillArgs;
+use crate::args::backfill::BackfillArgs;
 use crate::chain_choice;
 use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, told};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
-use crate::output::{counted, print_lines};
+use crate::interrupt::on_interrupt;
+use crate::output::{counted, print_lines, rate};
 use crate::priority::give_way;
-use crate::progress::{ByBlock, Watch, per_second};
+use crate::progress::{ByBlock, Watch};
 use crate::trust_text::verdict;
 use crate::upstream_args::PATIENCE;
 
 pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     begin_logs(false, "warn")?;
+    on_interrupt("what was taken stays; the same command again takes up after it", || ())?;
     give_way();
     let path = locate(&args.data)?;
     let runtime = runtime()?;
@@ -155,11 +157,11 @@ impl Filled {
             return format!("blocks {wanted} are held already");
         }
         format!(
-            "{} of {wanted} taken, {} in {:.1} s ({} blocks/s)",
+            "{} of {wanted} taken, {} in {:.1} s{}",
             counted(self.block_count, "block"),
             counted(self.transaction_count, "transaction"),
             elapsed.as_secs_f64(),
-            per_second(self.block_count, elapsed)
+            rate(self.block_count, "block", elapsed)
         )
     }
 }

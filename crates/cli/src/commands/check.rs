@@ -9,12 +9,12 @@ use store::StoreError;
 use store::journal::unlisted_segments;
 
 use crate::Failure;
-use crate::args::CheckArgs;
+use crate::args::check::CheckArgs;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
-use crate::output::print_lines;
-use crate::progress::{Watch, per_second};
+use crate::output::{counted, note, print_lines, rate};
+use crate::progress::Watch;
 
 /// How often a folder that changes under our eyes is checked again.
 const TRIES_MAX: u32 = 8;
@@ -59,16 +59,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let unlisted = unlisted_segments(&*folder.disk)?;
     let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
     let missing = view.lost().into_iter().map(|lost| lost_blocks(lost, view.coverage()));
-    for note in head_notes(&recovery).into_iter().chain(unlisted).chain(missing) {
-        eprintln!("note: {note}");
-    }
+    head_notes(&recovery).into_iter().chain(unlisted).chain(missing).for_each(|said| note(&said));
     let place = folder.path.display();
     if refused_count > 0 {
-        let line = format!(
-            "{place}: {refused_count} of its files are not what they should be\n  hint: bring them \
-             back from a copy, or import the blocks again into another folder"
-        );
-        print_lines(&[line])?;
+        print_lines(&[format!("{place}: {}", refused_text(refused_count))])?;
         return Err(Failure::Told);
     }
     // Every block of the head was proven when its log was read, and that the lowest stands on what is
@@ -80,19 +74,32 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         [first, .., last] => format!(" ({}..{} in the head)", first.number(), last.number()),
         [only] => format!(" ({} in the head)", only.number()),
     };
+    let files = segments.len() + view.manifest().runs().len() + usize::from(recovery.log.is_some());
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let line = format!(
-        "{place}: all is as it should be: {} blocks{in_head}, {} transactions, {} files with {} bytes \
-         in {:.1} s ({} transactions/s)",
-        found.block_count + u64::try_from(head.len()).unwrap_or(u64::MAX),
-        found.transaction_count + u64::try_from(head_transactions).unwrap_or(u64::MAX),
-        segments.len() + view.manifest().runs().len() + usize::from(recovery.log.is_some()),
+        "{place}: all is as it should be: {}{in_head}, {}, {} with {} bytes in {:.1} s{}",
+        counted(found.block_count + count(head.len()), "block"),
+        counted(found.transaction_count + count(head_transactions), "transaction"),
+        counted(count(files), "file"),
         found.bytes + store::head::file_bytes(&*folder.disk)?,
         elapsed.as_secs_f64(),
-        per_second(found.transaction_count, elapsed)
+        rate(found.transaction_count, "transaction", elapsed)
     );
     let pending = view.manifest().pending_merges();
     let pending = pending.iter().map(|slot| pending_merge(slot.range));
     Ok(print_lines(&std::iter::once(line).chain(pending).collect::<Vec<_>>())?)
+}
+
+/// What is said of so many files that are refused.
+fn refused_text(count: u64) -> String {
+    let (are, them) = match count {
+        1 => ("is not what it should be", "it"),
+        _ => ("are not what they should be", "them"),
+    };
+    format!(
+        "{count} of its files {are}\n  hint: bring {them} back from a copy, or import the blocks again \
+         into another folder"
+    )
 }
 
 /// File descriptors ran out before all was checked.

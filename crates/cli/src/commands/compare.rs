@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::{BlockRange, ChainSpec};
 use ingest::upstream::{AskLimits, Endpoint, Upstream, UpstreamUrl};
@@ -19,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::Failure;
-use crate::args::CompareArgs;
+use crate::args::compare::CompareArgs;
 use crate::data_folder::DataFolder;
 use crate::output::print_lines;
 use crate::progress::Watch;
@@ -38,9 +39,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let coverage = folder.store.view().coverage().to_vec();
     let blocks = choose(&coverage, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let service = service(&folder, spec_by(&node, folder.spec()?, &runtime));
+    let spec = folder.spec()?;
+    let genesis_hash = spec.genesis_hash();
+    let service = service(&folder, spec_by(&node, spec, &runtime));
     let asking = Comparison {
         service,
+        genesis_hash,
         receipts: folder.store.view().coverage_receipts().to_vec(),
         endpoint,
         name,
@@ -118,6 +122,8 @@ fn spec_by(node: &Upstream, spec: ChainSpec, runtime: &Runtime) -> ChainSpec {
 /// All that is asked, and what comes of it.
 struct Comparison {
     service: Service,
+    /// That of our chain, where block 0 is not held.
+    genesis_hash: Option<B256>,
     receipts: Vec<BlockRange>,
     endpoint: Endpoint,
     /// What it is called.
@@ -167,6 +173,28 @@ impl Comparison {
             && ours != theirs
         {
             bail!("{} serves chain id {theirs}, the data folder holds {ours}", self.name);
+        }
+        self.refuse_other_genesis().await
+    }
+
+    /// An id is anybody's to take: the first block tells chains apart.
+    async fn refuse_other_genesis(&self) -> anyhow::Result<()> {
+        let question =
+            ComparedCall { method: "eth_getBlockByNumber", params: json!(["0x0", false]) };
+        let hash = |answer: &AnswerKind| match answer {
+            AnswerKind::Result(block) => block.get("hash")?.as_str()?.parse::<B256>().ok(),
+            AnswerKind::Refused { .. } => None,
+        };
+        let ours = hash(&self.own(&question).await?).or(self.genesis_hash);
+        let theirs = hash(&self.theirs(&question).await?);
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && ours != theirs
+        {
+            bail!(
+                "{} serves another chain of the same id: its genesis is {theirs}, that of the data \
+                 folder is {ours}",
+                self.name
+            );
         }
         Ok(())
     }

@@ -19,7 +19,9 @@ use store::{Reader, RowView, StoreError, View, Wanted};
 use tempfile::TempDir;
 
 use crate::Failure;
-use crate::args::{ChainArgs, DemoArgs, SampleChainArgs};
+use crate::args::ChainArgs;
+use crate::args::demo::DemoArgs;
+use crate::args::sample::SampleChainArgs;
 use crate::commands::import::import;
 use crate::commands::sample::make;
 use crate::commands::serve::{Bound, Wiring, begin_logs};

@@ -5,12 +5,14 @@ use chain::{BlockNumber, BlockRange};
 use ingest::archive::shown;
 use ingest::export::{ExportError, Exported, ExportedFile, Exporter, held_by, plan};
 use ingest::pool::threads_default;
+use ingest::unfinished::remove_own;
 use store::manifest::Network;
 
 use crate::Failure;
-use crate::args::ExportArgs;
+use crate::args::export::ExportArgs;
 use crate::data_folder::DataFolder;
-use crate::output::{counted, print_lines};
+use crate::interrupt::on_interrupt;
+use crate::output::{counted, note, print_lines};
 use crate::progress::{ByBlock, Watch};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
@@ -38,6 +40,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         };
         return Err(Failure::Work(anyhow!("{place}: does not hold {what}")));
     }
+    let to = args.to.clone();
+    on_interrupt("files that were finished stay, and no other has a name", move || {
+        let _ = remove_own(&to);
+    })?;
     let watch = Watch::blocks("exporting", plan.block_count());
     let network = name_of(view.manifest().network());
     let outcome = Exporter {
@@ -65,8 +71,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     notes.extend(left.map(|range| {
         format!("blocks {range} are not final and were left out; --blocks A..B exports them too")
     }));
-    for note in &notes {
-        eprintln!("note: {note}");
+    for said in &notes {
+        note(said);
     }
     // Whoever names blocks wants them all; whoever does not wants what there is.
     let is_short = args.blocks.is_some() && !notes.is_empty();

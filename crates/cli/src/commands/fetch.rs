@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chain::BlockRange;
@@ -37,8 +36,8 @@ use progress::FetchProgress;
 use stop::hear_stop;
 use taker::StoreTaker;
 
-pub(crate) fn run(args: &FetchArgs) -> Result<(), Failure> {
-    let serve = args.serve_args().map_err(|error| Failure::Usage(anyhow!("{error}")))?;
+pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
+    let serve = args.serve_args(config)?;
     if args.then_follow && args.upstream.upstreams.is_empty() {
         return Err(Failure::Usage(anyhow!("--then-follow needs a node: give --upstream URL")));
     }
@@ -83,8 +82,8 @@ struct FetchWork<'a> {
 impl FetchWork<'_> {
     fn run(&self, runtime: &Runtime, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
         let limits = FetchLimits {
-            file_bytes_max: self.args.file_bytes_max,
-            patience: Duration::from_secs(self.args.patience.get()),
+            file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
+            patience: self.args.patience,
             ..FetchLimits::default()
         };
         let watch = Arc::<FetchProgress>::clone(&self.progress);
@@ -94,8 +93,7 @@ impl FetchWork<'_> {
         };
         let files = self.choose(files)?;
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
-        let beside: Vec<PathBuf> = self.args.keep.iter().cloned().collect();
-        let opened = open_import(self.path, &self.args.chain, &beside, &names)?;
+        let opened = open_import(self.path, &self.args.chain, &names)?;
         let OpenedImport { folder, mut writer, chain, anchors } = opened;
         let threads = self.args.work.threads.unwrap_or_else(threads_default);
         resume_merges(&mut writer, chain.spec(), threads);

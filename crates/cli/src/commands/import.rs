@@ -14,15 +14,18 @@ use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
 use ingest::prove::Unwatched;
-use ingest::survey::find_archives;
+use ingest::survey::{find_archives, refuse_unreadable};
 use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
 
 use crate::Failure;
-use crate::args::{ChainArgs, ImportArgs};
+use crate::args::ChainArgs;
+use crate::args::import::ImportArgs;
 use crate::chain_choice;
+use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
+use crate::interrupt::on_interrupt;
 use crate::output::print_lines;
 use crate::priority::take_leftovers;
 use crate::progress::Watch;
@@ -30,6 +33,7 @@ use crate::progress::Watch;
 use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    on_interrupt("files that were taken stay; the same command again takes up after them", || ())?;
     take_leftovers();
     let settings = ImportSettings {
         is_unanchored_allowed: args.unanchored,
@@ -48,8 +52,9 @@ pub(crate) fn import(
     chain_args: &ChainArgs,
     settings: ImportSettings,
 ) -> Result<DataFolder, Failure> {
-    let files = find_archives(paths)?;
-    let opened = open_import(path, chain_args, paths, &files)?;
+    refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
+    let files = find_archives(paths).map_err(|error| no_archives(&error))?;
+    let opened = open_import(path, chain_args, &files)?;
     let OpenedImport { folder, mut writer, chain, anchors } = opened;
     resume_merges(&mut writer, chain.spec(), settings.threads);
     import_all(&mut writer, chain.spec(), &anchors, settings, files)?;
@@ -65,19 +70,17 @@ pub(crate) struct OpenedImport {
     pub(crate) anchors: Anchors,
 }
 
-/// Opens the data folder at `path` for archives of these names, made if it is not there. `paths` are
-/// where lists of trusted roots may lie.
+/// Opens the data folder at `path` for archives of these names, made if it is not there.
 pub(crate) fn open_import(
     path: &Path,
     chain_args: &ChainArgs,
-    paths: &[PathBuf],
     files: &[PathBuf],
 ) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let held = found.as_ref().map(DataFolder::store);
     let chain = chain_choice::folder_chain_of_files(chain_args, held, files)?;
-    let roots = chain_choice::find_roots(chain_args, paths, files)?;
-    let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, roots)?;
+    let roots = chain_choice::find_roots(chain_args)?;
+    let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, Some(roots))?;
     if anchors.expected_epoch_root(0).is_none() {
         chain_choice::warn_of_unused_roots(chain_args);
     }
@@ -150,7 +153,7 @@ fn import_all(
                 break;
             }
             Err(error) => {
-                watch.say(&report::refusal(path, &error));
+                watch.say(&report::refusal(path, &error, spec.genesis_hash().is_some()));
                 tally.refused_count += 1;
             }
         }

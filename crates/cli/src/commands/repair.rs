@@ -47,10 +47,10 @@ pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
         let network = Network { name: network.name.filter(|_| is_named), ..network };
         repair.learn(network).map_err(|error| refused(&error))?;
     }
-    let roots = chain_choice::find_roots(&args.chain, &[], &[])?;
+    let roots = chain_choice::find_roots(&args.chain)?;
     let is_told = spec.is_some();
     let spec = spec.unwrap_or_else(|| ChainSpec::bare("unknown", None, None));
-    let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots)?;
+    let anchors = chain_choice::anchors(&spec, &args.chain.anchors, Some(roots))?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let view = repair.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();

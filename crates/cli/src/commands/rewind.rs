@@ -7,7 +7,7 @@ use store::StoreError;
 use store::head::{HeadError, HeadLimits};
 
 use crate::Failure;
-use crate::args::RewindArgs;
+use crate::args::rewind::RewindArgs;
 use crate::commands::import::{open_writer, told};
 use crate::data_folder::DataFolder;
 use crate::output::{counted, print_lines};

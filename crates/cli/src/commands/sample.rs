@@ -3,17 +3,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use ingest::archive::{ArchiveWriter, Format, WriteError, Written, shown};
+use anyhow::{Context as _, anyhow};
+use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError, Written, shown};
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, SampleSettings};
+use ingest::unfinished::remove_own;
+
+use store::names::GENESIS_NAME;
 
 use crate::Failure;
-use crate::args::{SampleArgs, SampleChainArgs};
-use crate::output::print_lines;
-use crate::progress::{Watch, per_second};
+use crate::args::sample::{SampleArgs, SampleChainArgs};
+use crate::interrupt::on_interrupt;
+use crate::output::{counted, print_lines, rate};
+use crate::progress::Watch;
 
 pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
+    refuse_other_files(&args.to)?;
+    let folder = args.to.clone();
+    on_interrupt("archives that were finished stay, and no other has a name", move || {
+        let _ = remove_own(&folder);
+    })?;
     let made = make(&args.to, args.format.into(), &args.chain)?;
     let mut lines: Vec<String> = made.written.iter().map(written_line).collect();
     let genesis = made.genesis_path.display();
@@ -23,6 +32,20 @@ pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
     }));
     print_lines(&lines)?;
     Ok(())
+}
+
+/// A folder that has archives or a genesis.json already is left as it is: files of two chains beside each
+/// other would be taken for one.
+fn refuse_other_files(folder: &Path) -> Result<(), Failure> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    let is_other = |path: &PathBuf| ArchiveName::is_archive(path) || path.ends_with(GENESIS_NAME);
+    let found = entries.filter_map(Result::ok).map(|entry| entry.path()).filter(is_other).min();
+    found.map_or(Ok(()), |found| {
+        Err(Failure::Work(anyhow!(
+            "{}: is there already, and is not replaced\n  hint: remove it, or give another folder",
+            found.display()
+        )))
+    })
 }
 
 fn written_line(written: &Written) -> String {
@@ -66,14 +89,15 @@ pub(crate) fn make(
     };
     let written = writer.finish()?;
     let elapsed = watch.finish();
-    let genesis_path = folder.join("genesis.json");
+    let genesis_path = folder.join(GENESIS_NAME);
     let genesis = serde_json::to_vec_pretty(&sample::genesis(&settings))?;
     fs::write(&genesis_path, genesis).with_context(|| genesis_path.display().to_string())?;
-    let rate = per_second(transaction_count, elapsed);
     let summary = format!(
-        "made {block_count} blocks, {transaction_count} transactions in {:.1} s ({rate} \
-         transactions/s)",
-        elapsed.as_secs_f64()
+        "made {}, {} in {:.1} s{}",
+        counted(block_count, "block"),
+        counted(transaction_count, "transaction"),
+        elapsed.as_secs_f64(),
+        rate(transaction_count, "transaction", elapsed)
     );
     Ok(MadeSample { written, genesis_path, summary, merge_block })
 }
@@ -81,6 +105,7 @@ pub(crate) fn make(
 fn settings(args: &SampleChainArgs) -> SampleSettings {
     SampleSettings {
         seed: args.seed,
+        chain_id: sample::chain_id_of_seed(args.seed),
         block_count: args.block_count,
         txs_per_block: args.txs_per_block,
         payload: args.payload.into(),

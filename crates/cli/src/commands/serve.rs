@@ -2,6 +2,7 @@
 
 pub(crate) mod follow;
 mod health;
+mod live_stat;
 mod memory;
 mod watch;
 
@@ -11,56 +12,81 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 
-use anyhow::Context;
+use anyhow::{Context as _, anyhow};
+use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
-use store::{Store, View};
+use store::{Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::Failure;
-use crate::args::{LogFormatArg, ServeArgs, UnknownHashArg};
+use crate::args::limits::LimitArgs;
+use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{share_with_clients, store_limits};
-use crate::node::{Node, OwnChain};
+use crate::node::{Node, NodeLimits, OwnChain};
+use crate::output::{Verbosity, verbosity};
 
 use follow::{FollowPlan, Following, ServerParts};
-use health::FollowHealth;
+use health::{FollowHealth, tell_how_it_goes};
+use live_stat::LiveStat;
 use watch::{ToldFaults, warn_of_head, watch_folder};
 
-/// Threads that wait for disks: as many reads as a disk has under way with profit.
-const READ_THREADS: usize = 16;
-/// Cold reads that wait for one of them.
-const READS_MAX: usize = 1024;
-
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    begin_logs(args.log_format == LogFormatArg::Json, "info")?;
+    begin_logs(args.log_format == LogFormatArg::Json, usual_level())?;
+    args.limits.check()?;
+    let node = match args.pass_through.as_slice() {
+        [] => None,
+        _ => Some(Arc::new(args.node()?)),
+    };
     let bound = Bound::to(args.listen)?;
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
-    let (folder, plan) = if is_following {
+    let (folder, chain) = if is_following {
         // With a node to follow, an empty folder is a beginning.
         let path = locate(&args.data)?;
         let found = DataFolder::find(&path)?;
         let chain =
             chain_choice::folder_chain(&follow.chain, found.as_ref().map(DataFolder::store))?;
-        (DataFolder::create(&path)?, Some(FollowPlan { args: follow, chain }))
+        (DataFolder::create(&path)?, chain)
     } else {
-        (DataFolder::open(&args.data)?, None)
+        let folder = DataFolder::open(&args.data)?;
+        refuse_empty(&folder)?;
+        let chain = chain_choice::folder_chain(&follow.chain, Some(folder.store()))?;
+        (folder, chain)
     };
-    // For people and scripts: the first line says where, also when logs are silent.
-    eprintln!("listening on http://{}", bound.address());
+    let spec = chain.as_ref().map(|chain| chain.spec().clone());
+    let plan = is_following.then_some(FollowPlan { args: follow, chain });
     let settings = ServiceSettings { is_following, ..args.settings() };
-    let node = match args.pass_through.as_slice() {
-        [] => None,
-        _ => Some(Arc::new(args.node()?)),
+    let wiring = Wiring {
+        plan: plan.as_ref(),
+        spec,
+        pass_through: args.pass_through.clone(),
+        node,
+        reading: ReadSettings::of(args),
+        is_announced: true,
     };
-    let wiring = Wiring { plan: plan.as_ref(), pass_through: args.pass_through.clone(), node };
     bound.serve(&folder, args.http_settings(), settings, wiring)
+}
+
+/// A server that has nothing to answer and nobody who brings it anything is a mistake.
+fn refuse_empty(folder: &DataFolder) -> Result<(), Failure> {
+    let view = folder.store.view();
+    // Blocks that were lost are answered as such.
+    if !view.coverage().is_empty() || !view.lost().is_empty() {
+        return Ok(());
+    }
+    let place = folder.path.display();
+    Err(Failure::Work(anyhow!(
+        "{place}: no block is held here, so there is nothing to serve\n  hint: take blocks in first: quipu \
+         import --data-dir {place} ARCHIVES; or follow a node: quipu serve --data-dir {place} \
+         --upstream URL"
+    )))
 }
 
 impl ServeArgs {
@@ -73,19 +99,17 @@ impl ServeArgs {
         let socket = urls.into_iter().find(|url| !url.is_http());
         let upstream = &self.follow.upstream;
         let http = http.map_or_else(|| upstream.first_http(), Ok)?;
-        Ok(Node::at(http, socket.map_or_else(|| upstream.first_socket(), |url| Ok(Some(url)))?)?)
+        let socket = socket.map_or_else(|| upstream.first_socket(), |url| Ok(Some(url)))?;
+        let limits = NodeLimits {
+            requests_max: self.limits.pass_through_requests_max.get(),
+            subscriptions_max: self.limits.pass_through_subscriptions_max.get(),
+        };
+        Ok(Node::at(http, socket, limits)?)
     }
 
     fn http_settings(&self) -> HttpSettings {
-        let defaults = HttpSettings::default();
-        HttpSettings {
-            bytes_under_way_max: self.bytes_under_way_max,
-            connections_max: self.connections_max.get(),
-            connections_per_client_max: self.connections_per_client_max.map(NonZeroUsize::get),
-            cors_origins: self.cors_origins.clone(),
-            hosts: self.hosts.clone(),
-            ..defaults
-        }
+        let (cors_origins, hosts) = (self.cors_origins.clone(), self.hosts.clone());
+        self.limits.http(HttpSettings { cors_origins, hosts, ..HttpSettings::default() })
     }
 
     fn settings(&self) -> ServiceSettings {
@@ -94,11 +118,31 @@ impl ServeArgs {
             Some(UnknownHashArg::Null) => UnknownHash::Null,
             Some(UnknownHashArg::Refuse) => UnknownHash::Refuse,
         };
-        ServiceSettings {
-            unknown_hash,
-            cache_bytes_max: self.cache_bytes,
-            ..ServiceSettings::default()
-        }
+        self.limits.service(ServiceSettings { unknown_hash, ..ServiceSettings::default() })
+    }
+}
+
+/// How the folder is read.
+#[derive(Clone, Copy, Debug)]
+struct ReadSettings {
+    /// As many reads as a disk has under way with profit.
+    threads: NonZeroUsize,
+    /// Cold reads that wait for one of them.
+    reads_max: NonZeroUsize,
+    limits: Limits,
+}
+
+impl ReadSettings {
+    fn of(args: &ServeArgs) -> Self {
+        let LimitArgs { read_threads: threads, reads_max, .. } = args.limits;
+        Self { threads, reads_max, limits: args.limits.store() }
+    }
+}
+
+impl Default for ReadSettings {
+    fn default() -> Self {
+        let count = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        Self { threads: count(16), reads_max: count(1024), limits: Limits::default() }
     }
 }
 
@@ -107,9 +151,14 @@ impl ServeArgs {
 pub(crate) struct Wiring<'a> {
     /// The nodes that are followed.
     plan: Option<&'a FollowPlan<'a>>,
+    /// The chain, if more is known of it than the folder tells.
+    spec: Option<ChainSpec>,
     pass_through: Vec<PassThroughMethod>,
     /// The node that is asked these.
     node: Option<Arc<Node>>,
+    reading: ReadSettings,
+    /// Whether it is said where it listens, once nothing can fail any more.
+    is_announced: bool,
 }
 
 /// An address that is listened on, and the runtime that will serve it. Taken before long work, so
@@ -161,15 +210,15 @@ impl Bound {
         settings: ServiceSettings,
         wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
-        let connections_max = share_with_clients(http.connections_max).connections;
+        let segments = wiring.reading.limits.open_segments_max;
+        let connections_max = share_with_clients(segments, http.connections_max).connections;
         let http = HttpSettings { connections_max, ..http };
         let plan = wiring.plan;
-        let spec = match plan.and_then(|plan| plan.chain.as_ref()) {
-            Some(chain) => chain.spec().clone(),
+        let spec = match &wiring.spec {
+            Some(spec) => spec.clone(),
             None => folder.spec()?,
         };
-        let own_chain = OwnChain::of(&spec);
-        let (store, pool) = open_store(folder)?;
+        let (store, pool) = open_store(folder, wiring.reading)?;
         let faults = ToldFaults::pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
@@ -177,23 +226,15 @@ impl Bound {
             let Some(head) = self.prepare(move || store.read_head(spec))? else { return Ok(()) };
             warn_of_head(&head?);
         }
-        let mut service = Service::new(Arc::clone(&store), spec, settings);
         let health = plan.map(|_| Arc::<FollowHealth>::default());
-        if let Some(health) = &health {
-            service = service.with_health(Arc::<FollowHealth>::clone(health));
-        }
-        let node = wiring.node;
-        if let Some(node) = &node {
-            node.expect_chain(own_chain);
-            service = service.with_pass_through(wiring.pass_through, Arc::<Node>::clone(node));
-        }
-        let service = Arc::new(service);
+        let shown = DataFolder { store: Arc::clone(&store), ..folder.clone() };
+        let service = self.make_service(shown, spec, settings, &wiring, health.clone());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
             let runtime = self.runtime.handle().clone();
-            let node = node.clone();
-            let parts = ServerParts { store, service, health, node, runtime };
+            runtime.spawn(tell_how_it_goes(Arc::clone(&health), plan.args.heartbeat_every));
+            let parts = ServerParts { store, service, health, node: wiring.node.clone(), runtime };
             let Some(opened) = self.prepare(Following::opening(plan, &parts))? else {
                 return Ok(());
             };
@@ -201,6 +242,41 @@ impl Bound {
         }
         log_limits(&http);
         let server = Arc::new(Server::new(service, http));
+        if wiring.is_announced {
+            // For people and scripts, also when logs are silent: nothing stands in the way any more.
+            eprintln!("listening on http://{}", self.listener.address());
+        }
+        self.run(server, RunningParts { store, pool, faults, following, node: wiring.node })
+    }
+
+    /// What answers calls, and the page that tells how that goes.
+    fn make_service(
+        &self,
+        folder: DataFolder,
+        spec: ChainSpec,
+        settings: ServiceSettings,
+        wiring: &Wiring<'_>,
+        health: Option<Arc<FollowHealth>>,
+    ) -> Arc<Service> {
+        let own_chain = OwnChain::of(&spec);
+        let mut service = Service::new(Arc::clone(&folder.store), spec, settings);
+        if let Some(health) = &health {
+            service = service.with_health(Arc::<FollowHealth>::clone(health));
+        }
+        if let Some(node) = &wiring.node {
+            node.expect_chain(own_chain);
+            let methods = wiring.pass_through.clone();
+            service = service.with_pass_through(methods, Arc::<Node>::clone(node));
+        }
+        let live = Arc::new(LiveStat::new(folder, health, self.runtime.handle().clone()));
+        let service = Arc::new(service.with_stat_page(Arc::<LiveStat>::clone(&live)));
+        self.runtime.spawn(live.keep_sampling(Arc::clone(&service)));
+        service
+    }
+
+    /// Serves until the process is told to stop or following turns out to be impossible.
+    fn run(mut self, server: Arc<Server>, parts: RunningParts) -> Result<(), Failure> {
+        let RunningParts { store, pool, faults, mut following, node } = parts;
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
             log_held(self.listener.address(), &store.view());
@@ -237,6 +313,16 @@ impl Bound {
     }
 }
 
+/// What runs beside a server and ends with it.
+#[derive(Debug)]
+struct RunningParts {
+    store: Arc<Store>,
+    pool: Arc<ReadPool>,
+    faults: ToldFaults,
+    following: Option<Following>,
+    node: Option<Arc<Node>>,
+}
+
 /// Says once what is served where.
 fn log_held(address: SocketAddr, view: &View) {
     let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
@@ -258,15 +344,17 @@ fn log_limits(http: &HttpSettings) {
 }
 
 /// The folder's store, and the threads that wait for its disk.
-fn open_store(folder: &DataFolder) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
-    let reads_max = NonZeroUsize::new(READS_MAX).unwrap_or(NonZeroUsize::MIN);
-    let pool = Arc::new(ReadPool::new(reads_max));
-    for _ in 0..READ_THREADS {
+fn open_store(
+    folder: &DataFolder,
+    reading: ReadSettings,
+) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
+    let pool = Arc::new(ReadPool::new(reading.reads_max));
+    for _ in 0..reading.threads.get() {
         let pool = Arc::clone(&pool);
         thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
     }
     let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-    let store = Store::open(Arc::clone(&folder.disk), blocking, store_limits())?;
+    let store = Store::open(Arc::clone(&folder.disk), blocking, store_limits(reading.limits))?;
     Ok((Arc::new(store), pool))
 }
 
@@ -313,6 +401,15 @@ impl StopSignal {
                 _ = self.hangup.recv() => info!("SIGHUP: there is nothing to reload; serving goes on"),
             }
         }
+    }
+}
+
+/// The level of logs, unless `RUST_LOG` says another.
+fn usual_level() -> &'static str {
+    match verbosity() {
+        Verbosity::Quiet => "warn",
+        Verbosity::Usual => "info",
+        Verbosity::Verbose => "debug",
     }
 }
 

@@ -3,6 +3,7 @@
 mod page;
 
 use chain::BlobPrices;
+use serde_json::Value;
 use store::StoreError;
 use store::journal::unlisted_segments;
 use store::lock::LOCK_NAME;
@@ -12,11 +13,11 @@ use store::read::block_on;
 use store::stat::Stat;
 
 use crate::Failure;
-use crate::args::StatArgs;
+use crate::args::stat::StatArgs;
 use crate::data_folder::DataFolder;
 use crate::folder_text::unlisted_segment;
 use crate::head_text::{head_faults, head_notes};
-use crate::output::print_lines;
+use crate::output::{note, print_lines};
 
 /// What is said of a chain that nobody described.
 const BLOB_PRICES_UNKNOWN: &str = "blob prices  not known: the folder keeps no blob schedule; \
@@ -29,28 +30,38 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     let stat = gather(&folder)?;
     let recovery = folder.store.head_recovery();
     for fault in head_faults(&recovery).iter().chain(&head_notes(&recovery)) {
-        eprintln!("note: {fault}");
+        note(fault);
     }
-    let is_schedule_known = stat.block_count == 0 || is_blob_schedule_known(&folder)?;
-    let notice = read_notice(&*folder.disk)?;
-    let unlisted = unlisted_segments(&*folder.disk)?;
     let lines = if args.json {
-        let mut page = page::json(&stat, notice.as_deref());
-        if let Some(object) = page.as_object_mut() {
-            object.insert("blob_schedule_known".to_owned(), is_schedule_known.into());
-            object.insert("unlisted_segments".to_owned(), unlisted.into());
-        }
-        vec![page.to_string()]
+        vec![page_with(&folder, &stat)?.to_string()]
     } else {
         let mut lines = text(&folder, &stat);
-        if !is_schedule_known {
+        if stat.block_count > 0 && !is_blob_schedule_known(&folder)? {
             lines.push(BLOB_PRICES_UNKNOWN.to_owned());
         }
+        let unlisted = unlisted_segments(&*folder.disk)?;
         lines.extend(unlisted.iter().map(|name| unlisted_segment(name)));
+        let notice = read_notice(&*folder.disk)?;
         lines.extend(notice.map(|notice| format!("standstill {notice}")));
         lines
     };
     Ok(print_lines(&lines)?)
+}
+
+/// The page for programs.
+pub(crate) fn page_of(folder: &DataFolder) -> Result<Value, Failure> {
+    page_with(folder, &gather(folder)?)
+}
+
+fn page_with(folder: &DataFolder, stat: &Stat) -> Result<Value, Failure> {
+    let is_schedule_known = stat.block_count == 0 || is_blob_schedule_known(folder)?;
+    let notice = read_notice(&*folder.disk)?;
+    let mut page = page::json(stat, notice.as_deref());
+    if let Some(object) = page.as_object_mut() {
+        object.insert("blob_schedule_known".to_owned(), is_schedule_known.into());
+        object.insert("unlisted_segments".to_owned(), unlisted_segments(&*folder.disk)?.into());
+    }
+    Ok(page)
 }
 
 /// Whether blobs have a price here, as far as the folder itself tells.

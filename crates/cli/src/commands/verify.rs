@@ -7,15 +7,15 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use ingest::archive::ArchiveName;
+use ingest::archive::{ArchiveName, shown};
 use ingest::folder_chain::spec_by_name;
 use ingest::pool::threads_default;
-use ingest::survey::{Job, find_archives, survey};
+use ingest::survey::{Job, NoArchives, find_archives, survey};
 
 use crate::Failure;
-use crate::args::VerifyArgs;
+use crate::args::verify::VerifyArgs;
 use crate::chain_choice;
-use crate::output::print_lines;
+use crate::output::{Verbosity, note, print_lines, verbosity};
 use crate::progress::Watch;
 
 use report::Output;
@@ -23,21 +23,44 @@ use report::Output;
 pub(crate) use report::hint;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
-    let jobs = plan(args, find_archives(&args.paths)?)?;
+    let files = find_archives(&args.paths).map_err(|error| no_archives(&error))?;
+    let genesis = files.iter().find_map(|path| chain_choice::genesis_beside(path));
+    let jobs = plan(args, files)?;
+    let is_genesis_known = jobs.iter().any(|job| job.spec.genesis_hash().is_some());
     let threads = args.work.threads.unwrap_or_else(threads_default);
-    prove_all(jobs, threads, if args.json { Output::Json } else { Output::Text })
+    let proven = prove_all(jobs, threads, if args.json { Output::Json } else { Output::Text });
+    if let Some(genesis) = genesis.filter(|_| !is_genesis_known) {
+        note(&format!(
+            "the archives were held against no genesis; if you trust the one beside them, name it: \
+             --genesis {}",
+            shown(&genesis)
+        ));
+    }
+    proven
+}
+
+/// Why there is nothing to read, and what to do about it.
+pub(crate) fn no_archives(error: &NoArchives) -> Failure {
+    let hint = match error {
+        NoArchives::None { .. } => "name the files themselves, or another folder",
+        NoArchives::Packed { .. } | NoArchives::Compressed { .. } => {
+            "unpack it first (gunzip, unzstd, ...), and give what comes out"
+        }
+        NoArchives::Absent { .. } => "see whether the path is right",
+    };
+    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
 }
 
 /// Proves every file, prints what was found, and fails if anything was false.
 fn prove_all(jobs: Vec<Job>, threads: NonZeroUsize, output: Output) -> Result<(), Failure> {
     let sizes = jobs.iter().filter_map(|job| fs::metadata(&job.path).ok());
     let watch = Watch::bytes("proving", sizes.map(|metadata| metadata.len()).sum());
-    let is_alone = jobs.len() == 1;
+    let is_verbose = verbosity() == Verbosity::Verbose;
     let findings = survey(jobs, threads, &watch, |path, outcome| match outcome {
         Err(error) => watch.say(&report::refusal(error)),
         // Verdicts come at the end: a later file may anchor this one.
-        Ok(_) if is_alone => {}
-        Ok(report) => watch.say(&report::progress(path, report)),
+        Ok(report) if is_verbose => watch.say(&report::progress(path, report)),
+        Ok(_) => {}
     });
     let elapsed = watch.finish();
     print_lines(&report::lines(&findings, elapsed, output))?;
@@ -58,7 +81,7 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
              --chain-id"
         )));
     }
-    let roots = chain_choice::find_roots(&args.chain, &args.paths, &files)?;
+    let roots = chain_choice::find_roots(&args.chain)?;
     let mut is_roots_used = false;
     let mut jobs = Vec::with_capacity(files.len());
     for (path, named) in files.into_iter().zip(networks) {
@@ -66,7 +89,7 @@ fn plan(args: &VerifyArgs, files: Vec<PathBuf>) -> Result<Vec<Job>, Failure> {
             (Some(spec), _) => spec.clone(),
             (None, name) => spec_by_name(name.as_deref().unwrap_or("unknown")),
         };
-        let anchors = chain_choice::anchors(&spec, &args.chain.anchors, roots.clone())?;
+        let anchors = chain_choice::anchors(&spec, &args.chain.anchors, Some(roots.clone()))?;
         is_roots_used |= anchors.expected_epoch_root(0).is_some();
         let network = if by_flags.is_some() { Some(spec.name().to_owned()) } else { named };
         jobs.push(Job { path, network, spec, anchors });

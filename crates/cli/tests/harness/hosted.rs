@@ -34,9 +34,13 @@ pub(crate) fn service(folder: &Path, settings: ServiceSettings) -> Service {
 
 /// The same of a chain that nobody described.
 pub(crate) fn service_of_unknown_chain(folder: &Path) -> Service {
+    service_of(folder, ChainSpec::bare("unknown", Some(20_260_101), None))
+}
+
+/// The same of any chain.
+pub(crate) fn service_of(folder: &Path, spec: ChainSpec) -> Service {
     let disk: Arc<dyn Disk> = Arc::new(Folder::open(folder).unwrap());
     let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
-    let spec = ChainSpec::bare("unknown", Some(20_260_101), None);
     Service::new(Arc::new(store), spec, ServiceSettings::default())
 }
 

@@ -18,10 +18,18 @@ pub(crate) fn quipu(args: &[&str]) -> Ran {
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
     command.args(args);
-    for name in ["NETWORK", "GENESIS", "ANCHOR", "DATA_DIR", "LISTEN", "UPSTREAM"] {
-        command.env_remove(format!("QUIPU_{name}"));
-    }
+    without_settings(&mut command);
     command
+}
+
+/// Takes away what whoever runs the tests has configured.
+pub(crate) fn without_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("QUIPU_")) {
+            command.env_remove(name);
+        }
+    }
+    command.env("XDG_DATA_HOME", "/nonexistent");
 }
 
 /// Runs a command to its end.

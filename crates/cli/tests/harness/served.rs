@@ -1,21 +1,32 @@
 //! A server under test: the real executable on a free port, and a client that hides nothing.
 
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::hosted::Hosted;
 use crate::harness::run::{command, text};
 
 /// A running `quipu serve` or `quipu demo`; killed when it is dropped.
 pub(crate) struct Served {
-    child: Child,
+    process: Process,
     pub(crate) address: String,
 }
+
+/// What serves.
+enum Process {
+    Child(Child),
+    /// This process, for what no command serves.
+    Own(#[expect(dead_code, reason = "dropping it stops the server")] Hosted),
+}
+
+/// What a server writes, line by line.
+type LogLines = Box<dyn Iterator<Item = std::io::Result<String>> + Send>;
 
 /// What came back.
 #[derive(Debug)]
@@ -35,31 +46,56 @@ impl Served {
 
     /// The same with its logs, line by line until it ends.
     pub(crate) fn start_logged(data: &Path, args: &[&str]) -> (Self, Receiver<String>) {
-        let (served, lines) = Self::start_saying(data, args, "info");
+        Self::start_logged_at(data, args, "info")
+    }
+
+    /// The same with logs of another level.
+    pub(crate) fn start_logged_at(
+        data: &Path,
+        args: &[&str],
+        level: &str,
+    ) -> (Self, Receiver<String>) {
+        let (served, lines) = Self::start_saying(data, args, level);
         let (sender, receiver) = sync_channel(10_000);
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|it| sender.send(it)));
         (served, receiver)
     }
 
-    fn start_saying(
-        data: &Path,
-        args: &[&str],
-        level: &str,
-    ) -> (Self, Lines<BufReader<ChildStderr>>) {
+    fn start_saying(data: &Path, args: &[&str], level: &str) -> (Self, LogLines) {
         let serve = ["serve", "--data-dir", text(data), "--listen", "127.0.0.1:0"];
         let mut command = command(&[&serve[..], args].concat());
         command.env("RUST_LOG", level).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        let address = line.strip_prefix("listening on http://");
-        let address = address.unwrap_or_else(|| panic!("not listening: {line}")).to_owned();
-        (Self { child, address }, lines)
+        let mut said = Vec::new();
+        let address = loop {
+            let Some(line) = lines.next() else { panic!("not listening: {said:#?}") };
+            let line = line.unwrap();
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+            said.push(line);
+        };
+        let lines = said.into_iter().map(Ok).chain(lines);
+        (Self { process: Process::Child(child), address }, Box::new(lines))
     }
 
     /// A server that was started otherwise.
     pub(crate) fn over(child: Child, address: SocketAddr) -> Self {
-        Self { child, address: address.to_string() }
+        Self { process: Process::Child(child), address: address.to_string() }
+    }
+
+    /// A server inside this process.
+    pub(crate) fn hosted(hosted: Hosted) -> Self {
+        let address = hosted.address.to_string();
+        Self { process: Process::Own(hosted), address }
+    }
+
+    fn child(&mut self) -> &mut Child {
+        match &mut self.process {
+            Process::Child(child) => child,
+            Process::Own(_) => panic!("this server is no process of its own"),
+        }
     }
 
     /// `quipu demo` on a free port with its temporary files in a folder, and what it said.
@@ -77,7 +113,7 @@ impl Served {
             said.push(line);
         };
         std::thread::spawn(move || lines.for_each(drop));
-        (Self { child, address }, said)
+        (Self { process: Process::Child(child), address }, said)
     }
 
     /// Where it listens.
@@ -133,23 +169,29 @@ impl Served {
 
     /// Its process.
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        match &self.process {
+            Process::Child(child) => child.id(),
+            Process::Own(_) => std::process::id(),
+        }
     }
 
     /// Waits until it ends by itself; its exit code.
     pub(crate) fn wait(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        self.child().wait().unwrap().code()
     }
 
     /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
-        signal(&self.child, name);
+        match &self.process {
+            Process::Child(child) => signal(child, name),
+            Process::Own(_) => panic!("this server is no process of its own"),
+        }
     }
 
     /// Asks the server to stop; its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        signal(&self.child, "TERM");
-        self.child.wait().unwrap().code()
+        self.signal("TERM");
+        self.child().wait().unwrap().code()
     }
 }
 
@@ -162,8 +204,10 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Process::Child(child) = &mut self.process {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -8,7 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
+use chain::ChainSpec;
+use rpc::http::HttpSettings;
+
 use crate::harness::data::write_part;
+use crate::harness::hosted::{Hosted, service_of};
 use crate::harness::run::{archive, quipu, text};
 use crate::harness::served::Served;
 
@@ -35,8 +39,12 @@ pub(crate) fn data_folder(name: &str) -> PathBuf {
     made.entry(name.to_owned()).or_insert_with(|| make(name)).clone()
 }
 
-/// A server of a store.
+/// A server of a store. One that holds nothing is served by no command, but for a node to follow.
 pub(crate) fn serve(name: &str, args: &[&str]) -> Served {
+    if name == "empty" {
+        let service = service_of(&data_folder(name), ChainSpec::bare("unknown", None, None));
+        return Served::hosted(Hosted::start(service, HttpSettings::default()));
+    }
     Served::start(&data_folder(name), args)
 }
 

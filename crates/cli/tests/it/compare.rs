@@ -211,3 +211,21 @@ fn a_wrong_command_line_is_told_before_anything_is_asked() {
     quipu(&[&with[..], &both].concat()).ends_with(2);
     quipu(&[&with[..], &["http://node.example", "--sample", "0"]].concat()).ends_with(2);
 }
+
+/// Seen: 236 differences were listed of a chain that only had the same id.
+#[test]
+fn another_chain_of_the_same_id_is_told_by_its_genesis() {
+    let data = Data::imported();
+    let other = tempfile::tempdir().unwrap();
+    let (archives, folder) = (other.path().join("archives"), other.path().join("data"));
+    let size = ["--block-count", "100", "--txs-per-block", "2"];
+    quipu(&[&["sample", "--to", text(&archives)], &size[..]].concat()).ends_with(0);
+    let genesis = archives.join("genesis.json");
+    let import = ["import", "--data-dir", text(&folder), "--genesis", text(&genesis)];
+    quipu(&[&import[..], &[text(&archives)]].concat()).ends_with(0);
+    let served = Served::start(&folder, &[]);
+    let url = format!("http://{}", served.address());
+    let ran = data.run("compare", &["--with", &url]).ends_with(1);
+    let said = "serves another chain of the same id: its genesis is 0x";
+    assert!(ran.err.contains(said) && ran.out.is_empty(), "{}{}", ran.out, ran.err);
+}

@@ -108,3 +108,25 @@ fn keys_of_an_address_are_never_shown() {
         assert!(!ran.err.contains("secret"), "{}", ran.err);
     }
 }
+
+/// Seen: a follower said nothing for hours, and one that hangs says as much.
+#[test]
+fn a_follower_tells_now_and_then_how_it_goes() {
+    let data = Data::imported();
+    let node = Served::start(&data.path(), &[]);
+    let url = format!("http://{}", node.address());
+    let copy = tempfile::tempdir().unwrap();
+    let (copy, genesis) = (copy.path().join("copy"), data.genesis());
+    let args = ["--upstream", &url, "--genesis", text(&genesis), "--heartbeat-every", "50ms"];
+    let (_served, lines) = Served::start_logged(&copy, &args);
+    let mut said = Vec::new();
+    let is_told = |line: &String| {
+        line.contains("following") && line.contains("tip=99") && line.contains("lag=0")
+    };
+    while !said.last().is_some_and(is_told) {
+        match lines.recv_timeout(DEADLINE) {
+            Ok(line) => said.push(line),
+            Err(error) => panic!("{error}: {said:#?}"),
+        }
+    }
+}

@@ -57,9 +57,9 @@ fn flags_that_contradict_the_folder_are_refused_and_change_nothing() {
     check(&["--chain-id", "1"], "the flags name sample with chain id 1");
     let hash = format!("0x{}", "1".repeat(64));
     check(&["--chain-id", "20260101", "--genesis-hash", &hash], "genesis hash");
-    // Another seed has other accounts, so another genesis block with the same chain id.
+    // Another number of transactions is another genesis block with the same chain id.
     let other = tempfile::tempdir().unwrap();
-    let args = ["sample", "--to", text(other.path()), "--block-count", "1", "--seed", "7"];
+    let args = ["sample", "--to", text(other.path()), "--block-count", "1", "--txs-per-block", "7"];
     quipu(&args).ends_with(0);
     let genesis = other.path().join("genesis.json");
     if fs::read(&genesis).unwrap() != fs::read(data.genesis()).unwrap() {

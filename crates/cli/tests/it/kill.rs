@@ -47,7 +47,7 @@ fn start(parts: &Path, data: &Path) -> Child {
 
 /// A reader sees a folder that holds together, whatever the writer was at when it died.
 fn check_readable(data: &Path) {
-    if data.exists() {
+    if data.join("lock").exists() {
         let stat = quipu(&["stat", "--json", "--data-dir", text(data)]).ends_with(0).json();
         let blocks = stat["blocks"].as_u64().unwrap();
         assert_eq!(blocks % PART_BLOCKS, 0, "a file is taken as a whole");

@@ -29,9 +29,14 @@ impl Logged {
         command.env("RUST_LOG", "info").stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        let address = line.strip_prefix("listening on http://").unwrap().parse().unwrap();
         let (sender, received) = mpsc::sync_channel(1 << 16);
+        let address = loop {
+            let line = lines.next().unwrap().unwrap();
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                break address.parse().unwrap();
+            }
+            sender.send(line).unwrap();
+        };
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| drop(sender.send(line)));
         });

@@ -14,9 +14,12 @@
 mod harness;
 
 mod api_docs;
+mod command_line;
 mod compare;
+mod config;
 mod demo;
 mod descriptors;
+mod doctor;
 mod export;
 mod fetch;
 mod folder_faults;
@@ -26,6 +29,7 @@ mod golden;
 mod health;
 mod hostile;
 mod import;
+mod interrupt;
 mod kill;
 mod limits;
 mod lost_manifest;
@@ -44,6 +48,7 @@ mod serve;
 mod service;
 mod shared_data;
 mod stat;
+mod stat_page;
 mod stopping;
 #[cfg(target_os = "linux")]
 mod unsealed;

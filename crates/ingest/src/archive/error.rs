@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use alloy_primitives::{B256, U256};
-use chain::{BlockRange, BodyError, HeaderError, Mismatch, ReceiptError};
+use chain::{BlockRange, BodyError, Fault, HeaderError, Mismatch, ReceiptError};
 use thiserror::Error;
 
 use super::slim::SlimError;
@@ -53,6 +53,18 @@ impl fmt::Display for ArchiveError {
         if let Some(number) = self.block {
             write!(f, "block {number}, ")?;
         }
+        // What cannot be opened has no bytes.
+        if let ArchiveFault::Io(error) = self.fault.as_ref()
+            && self.offset == 0
+            && self.block.is_none()
+        {
+            let is_absent = error.kind() == io::ErrorKind::NotFound;
+            return if is_absent {
+                write!(f, "there is no such file")
+            } else {
+                write!(f, "{error}")
+            };
+        }
         write!(f, "byte {}: {}", self.offset, self.fault)
     }
 }
@@ -69,6 +81,12 @@ impl std::error::Error for ArchiveError {
 pub enum Remedy {
     /// The disk or the system failed: the same call may succeed later.
     Retry,
+    /// Nothing has this name.
+    FixPath,
+    /// The file is compressed.
+    Unpack,
+    /// The hash that is trusted and the file's block differ: either may be the wrong one.
+    CompareTrust,
     /// The file is damaged or false: get it again, best from another source.
     ReplaceFile,
     /// The blocks are proven, but the file is not what its name says.
@@ -86,7 +104,12 @@ impl ArchiveError {
     #[must_use]
     pub fn remedy(&self) -> Remedy {
         match self.fault.as_ref() {
+            ArchiveFault::Io(error) if error.kind() == io::ErrorKind::NotFound => Remedy::FixPath,
             ArchiveFault::Io(_) => Remedy::Retry,
+            ArchiveFault::NotE2store { found } if is_compressed(found) => Remedy::Unpack,
+            ArchiveFault::Block(mismatch) if matches!(*mismatch.fault, Fault::Anchor { .. }) => {
+                Remedy::CompareTrust
+            }
             ArchiveFault::Label { .. } => Remedy::Relabel,
             ArchiveFault::Network { .. } => Remedy::FixRequest,
             ArchiveFault::ChecksumList(_) => Remedy::MendList,
@@ -121,6 +144,19 @@ impl ArchiveError {
             | ArchiveFault::Contradiction(_) => Remedy::ReplaceFile,
         }
     }
+}
+
+/// Whether a file that begins so is compressed: gzip, zstd, xz, bzip2 or zip.
+#[must_use]
+pub fn is_compressed(begin: &[u8]) -> bool {
+    let magics: [&[u8]; 5] = [
+        &[0x1f, 0x8b],
+        &[0x28, 0xb5, 0x2f, 0xfd],
+        &[0xfd, b'7', b'z', b'X', b'Z'],
+        b"BZh",
+        b"PK\x03",
+    ];
+    magics.iter().any(|magic| begin.starts_with(magic))
 }
 
 /// What is wrong with an archive.

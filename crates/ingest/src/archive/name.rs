@@ -1,6 +1,6 @@
 //! Archive file names: what a name promises about the content.
 //!
-//! Knows: `<network>-<era>-<hash>[-<profile>]*.<ending>`, for both formats.
+//! Knows: `<network>-<era>-<hash>[-<profile>]*[-part-<first>-<last>].<ending>`, for both formats.
 //! Never knows: whether the promise is kept; [`ArchiveName::check`] is told what was found.
 
 use std::fmt;
@@ -12,6 +12,9 @@ use chain::BlockRange;
 use super::ARCHIVE_BLOCKS_MAX;
 use super::error::ArchiveFault;
 use super::layout::Format;
+
+/// What stands before the numbers of the first and the last block of a part.
+const PART: &str = "part";
 
 /// A parsed archive name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct ArchiveName {
     /// Whether blocks are grouped otherwise than by 8192, as some writers mark by one more
     /// number: then the era says nothing about block numbers.
     pub has_own_era_size: bool,
+    /// The blocks, where the name says that they are a part of what its era has.
+    pub part: Option<BlockRange>,
 }
 
 /// What a file was found to hold, as far as its name can say it.
@@ -86,6 +91,7 @@ impl ArchiveName {
                 is_without_receipts: profiles.contains(&"noreceipts"),
                 is_without_proofs: profiles.contains(&"noproofs"),
                 has_own_era_size: own_size,
+                part: part_of(profiles),
             });
         }
         None
@@ -104,6 +110,9 @@ impl ArchiveName {
         if !self.has_own_era_size && era != self.era {
             let found = format!("{era} (block {})", range.first());
             return Err(label("era", self.era.to_string(), found));
+        }
+        if let Some(part) = self.part.filter(|part| *part != range) {
+            return Err(label("blocks", part.to_string(), range.to_string()));
         }
         if hash.get(..4) != Some(&self.short_hash) {
             return Err(label("hash", hex::encode(self.short_hash), hash.to_string()));
@@ -129,8 +138,18 @@ impl fmt::Display for ArchiveName {
         if self.is_without_receipts {
             write!(f, "-noreceipts")?;
         }
+        if let Some(part) = self.part {
+            write!(f, "-{PART}-{}-{}", part.first(), part.last())?;
+        }
         write!(f, ".{}", self.format.extension())
     }
+}
+
+/// The blocks that a name says it is a part of its era by.
+fn part_of(profiles: &[&str]) -> Option<BlockRange> {
+    let numbers = profiles.get(profiles.iter().position(|word| *word == PART)?..)?;
+    let [_, first, last, ..] = numbers else { return None };
+    BlockRange::from_ends(first.parse::<u64>().ok()?, last.parse::<u64>().ok()?)
 }
 
 fn format_of(path: &Path) -> Option<Format> {
@@ -171,6 +190,11 @@ mod tests {
             "dev-00003-00100-deadbeef-noproofs.ere",
             Some("dev 3 dev-00003-deadbeef-noproofs.ere own size"),
         );
+        check(
+            "mainnet-00000-00112233-noproofs-part-100-199.ere",
+            Some("mainnet 0 mainnet-00000-00112233-noproofs-part-100-199.ere"),
+        );
+        check("dev-00000-00112233-part-9-1.ere", Some("dev 0 dev-00000-00112233.ere"));
     }
 
     #[test]

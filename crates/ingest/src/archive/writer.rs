@@ -23,8 +23,28 @@ use super::checksums::{ChecksumList, NAMED_LIST, NUMBERED_LIST, is_uniform, read
 use super::layout::Format;
 use super::name::ArchiveName;
 use super::{ARCHIVE_BLOCKS_MAX, shown};
+use crate::unfinished::remove_abandoned;
 use era1::Era1File;
 use ere::EreFile;
+
+/// What was asked for is a part of what there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EraCuts {
+    /// There are blocks before the first.
+    pub is_begin_cut: bool,
+    /// There are blocks after the last.
+    pub is_end_cut: bool,
+}
+
+impl EraCuts {
+    /// The blocks of a file, if they are a part of an era of which there is more.
+    pub(crate) fn part(self, range: BlockRange) -> Option<BlockRange> {
+        let is_inside = |number: u64| !number.is_multiple_of(ARCHIVE_BLOCKS_MAX);
+        let is_part = (self.is_begin_cut && is_inside(range.first()))
+            || (self.is_end_cut && is_inside(range.end()));
+        is_part.then_some(range)
+    }
+}
 
 /// A file that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +119,8 @@ pub struct ArchiveWriter {
     format: Format,
     open: Option<OpenArchive>,
     last: Option<u64>,
+    /// What the first and the last file leave out of their eras.
+    cuts: EraCuts,
     written: Vec<Written>,
 }
 
@@ -127,14 +149,24 @@ impl ArchiveWriter {
     /// A writer into `folder`, which is made if it is not there.
     pub fn create(folder: &Path, network: &str, format: Format) -> Result<Self, WriteError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
+        remove_abandoned(folder).map_err(at(folder))?;
         Ok(Self {
             folder: folder.to_owned(),
             network: network.to_owned(),
             format,
             open: None,
             last: None,
+            cuts: EraCuts::default(),
             written: Vec::new(),
         })
+    }
+
+    /// The same for blocks that are cut out of more: then the file with a cut is named as a part of its
+    /// era.
+    #[must_use]
+    pub fn with_cuts(mut self, cuts: EraCuts) -> Self {
+        self.cuts = cuts;
+        self
     }
 
     /// Appends a block. Full files are closed on the way.
@@ -172,6 +204,8 @@ impl ArchiveWriter {
             Ok(()) => self.last = Some(number),
             // Part of a block may be in the file: it is given up and never gets a name.
             Err(WriteError::Io { .. }) => return pushed,
+            // There era1 ends, and what was asked for beyond it does not matter.
+            Err(WriteError::PostMerge { .. }) => self.cuts.is_end_cut = false,
             Err(_) => {}
         }
         // A block that was refused left nothing: the file goes on without it. One that was opened
@@ -213,6 +247,7 @@ impl ArchiveWriter {
             is_without_receipts: !has_receipts,
             is_without_proofs: self.format == Format::Ere,
             has_own_era_size: false,
+            part: self.cuts.part(range),
         };
         let path = self.folder.join(name.to_string());
         let (bytes_count, sha256) = finished.keep_as(&path).map_err(at(&path))?;

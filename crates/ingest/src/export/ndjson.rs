@@ -12,6 +12,7 @@ use chain::{BlockRange, Receipt};
 use store::StoredBlock;
 
 use super::ExportError;
+use crate::unfinished::{Unfinished, remove_abandoned};
 
 /// The file of these blocks. As many digits as segments have, so that names sort like numbers.
 pub(super) fn file_name(network: &str, range: BlockRange) -> String {
@@ -55,10 +56,9 @@ fn quoted(bytes: &[u8]) -> String {
 #[derive(Debug)]
 pub(super) struct LinesFile {
     path: PathBuf,
-    unfinished: PathBuf,
+    unfinished: Unfinished,
     file: BufWriter<File>,
     bytes: u64,
-    is_finished: bool,
 }
 
 impl LinesFile {
@@ -69,10 +69,10 @@ impl LinesFile {
             move |error| ExportError::Io { path, error }
         };
         fs::create_dir_all(folder).map_err(at(folder))?;
-        let unfinished = folder.join(format!(".unfinished-{}.ndjson", std::process::id()));
-        let file = File::create(&unfinished).map_err(at(&unfinished))?;
+        remove_abandoned(folder).map_err(at(folder))?;
+        let (unfinished, file) = Unfinished::create(folder).map_err(at(folder))?;
         let file = BufWriter::with_capacity(1 << 18, file);
-        Ok(Self { path, unfinished, file, bytes: 0, is_finished: false })
+        Ok(Self { path, unfinished, file, bytes: 0 })
     }
 
     pub(super) fn push(&mut self, line: &str) -> Result<(), ExportError> {
@@ -86,8 +86,7 @@ impl LinesFile {
         let finished = (|| {
             self.file.flush()?;
             self.file.get_ref().sync_all()?; //          1. the contents are durable
-            fs::rename(&self.unfinished, &self.path)?; // 2. the name appears
-            self.is_finished = true;
+            self.unfinished.keep_as(&self.path)?; //     2. the name appears
             let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all() // 3. the name is durable
         })();
@@ -95,15 +94,6 @@ impl LinesFile {
         match finished {
             Ok(()) => Ok((path, self.bytes)),
             Err(error) => Err(ExportError::Io { path, error }),
-        }
-    }
-}
-
-impl Drop for LinesFile {
-    fn drop(&mut self) {
-        if !self.is_finished {
-            // Nothing to do about a failure: the name says that the file is unfinished.
-            let _ = fs::remove_file(&self.unfinished);
         }
     }
 }

@@ -12,6 +12,10 @@ pub struct Plan {
     pub runs: Vec<Held>,
     /// Of the blocks that were asked for, or between those that are held: what is missing.
     pub missing: Vec<BlockRange>,
+    /// The first block that was asked for, if the one before it is held too.
+    pub cut_before: Option<u64>,
+    /// The last block that was asked for, if the one after it is held too.
+    pub cut_after: Option<u64>,
 }
 
 impl Plan {
@@ -48,7 +52,12 @@ pub fn plan(held: &[Held], asked: Option<BlockRange>) -> Plan {
     let covered = join_ranges(runs.iter().map(|run| run.range));
     let ends = || BlockRange::from_ends(covered.first()?.first(), covered.last()?.last());
     let whole: Vec<BlockRange> = asked.or_else(ends).into_iter().collect();
-    Plan { runs, missing: subtract(&whole, &covered) }
+    let is_held = |number: u64| held.iter().any(|held| held.range.contains(number));
+    let first = asked.map(|asked| asked.first());
+    let cut_before = first.filter(|first| first.checked_sub(1).is_some_and(is_held));
+    let last = asked.map(|asked| asked.last());
+    let cut_after = last.filter(|last| last.checked_add(1).is_some_and(is_held));
+    Plan { runs, missing: subtract(&whole, &covered), cut_before, cut_after }
 }
 
 #[cfg(test)]

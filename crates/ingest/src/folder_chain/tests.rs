@@ -16,8 +16,13 @@ fn open(path: &Path) -> Arc<Store> {
 }
 
 fn genesis_text() -> Vec<u8> {
-    let settings =
-        SampleSettings { seed: 1, block_count: 2, txs_per_block: 1, payload: Payload::Small };
+    let settings = SampleSettings {
+        seed: 1,
+        block_count: 2,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    };
     serde_json::to_vec(&sample::genesis(&settings)).unwrap()
 }
 

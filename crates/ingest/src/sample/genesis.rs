@@ -11,7 +11,7 @@ use alloy_genesis::{ChainConfig, EthashConfig, Genesis, GenesisAccount};
 use alloy_primitives::{B256, Bytes, U256};
 
 use super::accounts::Account;
-use super::{CHAIN_ID, Payload, SampleSettings, schedule};
+use super::{Payload, SampleSettings, schedule};
 
 /// Accounts that own something from the beginning.
 const FUNDED_COUNT: u64 = 16;
@@ -43,7 +43,7 @@ pub fn genesis(settings: &SampleSettings) -> Genesis {
 
 fn config(settings: &SampleSettings) -> ChainConfig {
     ChainConfig {
-        chain_id: CHAIN_ID,
+        chain_id: settings.chain_id,
         homestead_block: Some(schedule::HOMESTEAD),
         eip150_block: Some(schedule::TANGERINE_WHISTLE),
         eip155_block: Some(schedule::SPURIOUS_DRAGON),

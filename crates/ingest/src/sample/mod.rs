@@ -52,14 +52,23 @@ use world::World;
 /// What the chain is called where networks have names.
 pub const NETWORK_NAME: &str = "sample";
 
-/// The chain's id. Nobody else's, as far as public lists know.
+/// The id of the chain that is made unless told otherwise. Nobody else's, as far as public lists know.
 pub const CHAIN_ID: u64 = 20_260_101;
+/// Where the ids of chains of other seeds begin. They stay below 2^53, which every client can count to.
+const OTHER_CHAIN_IDS: u64 = 2_026_010_100_000_000;
+/// So many seeds have ids of their own.
+const SEED_COUNT: u64 = 100_000_000;
+
+/// The seed of the chain that is made unless told otherwise.
+const SEED_DEFAULT: u64 = 1;
 
 /// Which sample chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleSettings {
     /// Another seed is another chain.
     pub seed: u64,
+    /// Its id.
+    pub chain_id: u64,
     /// How many blocks, block 0 included.
     pub block_count: u64,
     /// How many transactions a block has on average, but for those that are empty or full (200)
@@ -69,9 +78,22 @@ pub struct SampleSettings {
     pub payload: Payload,
 }
 
+/// An id for the chain of a seed, so that whoever looks at ids tells chains apart that differ by their
+/// seed.
+#[must_use]
+pub fn chain_id_of_seed(seed: u64) -> u64 {
+    if seed == SEED_DEFAULT { CHAIN_ID } else { OTHER_CHAIN_IDS + seed % SEED_COUNT }
+}
+
 impl Default for SampleSettings {
     fn default() -> Self {
-        Self { seed: 1, block_count: 1024, txs_per_block: 20, payload: Payload::Small }
+        Self {
+            seed: SEED_DEFAULT,
+            chain_id: CHAIN_ID,
+            block_count: 1024,
+            txs_per_block: 20,
+            payload: Payload::Small,
+        }
     }
 }
 
@@ -107,7 +129,7 @@ impl SampleChain {
     pub fn new(settings: &SampleSettings) -> Self {
         let genesis = chain::genesis_header(&genesis(settings))
             .unwrap_or_else(|error| unreachable!("our own genesis: {error}"));
-        Self { settings: settings.clone(), genesis, world: World::new(settings.seed) }
+        Self { settings: settings.clone(), genesis, world: World::new(settings) }
     }
 
     /// The places of all blocks, in order.

@@ -18,7 +18,7 @@ use super::call_kind::CallKind;
 use super::events;
 use super::random::{SampleRandom, to_u64};
 use super::world::World;
-use super::{CHAIN_ID, Payload, schedule};
+use super::{Payload, schedule};
 
 const GWEI: u64 = 1_000_000_000;
 /// What the cheapest transaction costs, up to Amsterdam.
@@ -63,6 +63,7 @@ pub(super) struct Made {
 
 /// What all types have.
 struct Fields {
+    chain_id: u64,
     nonce: u64,
     gas_limit: u64,
     /// The price, or the most that may be paid.
@@ -100,6 +101,7 @@ pub(super) fn make(
     let payment = events::payment(world, account.address, call.to, call.value);
     let payment = payment.filter(|_| is_amsterdam);
     let common = Fields {
+        chain_id: world.chain_id,
         nonce,
         gas_limit: gas_limit(&call, gas_used, is_success, random),
         fee_max,
@@ -202,7 +204,7 @@ fn authorizations(
     let mut signed = Vec::new();
     for index in 0..random.within(1..=3) {
         // Chain id 0 is good on every chain, and the zero address takes the code away again.
-        let chain_id = if random.chance(1_000) { 0 } else { CHAIN_ID };
+        let chain_id = if random.chance(1_000) { 0 } else { world.chain_id };
         let address = if random.chance(1_000) { Address::ZERO } else { world.contract(random) };
         let authorization = Authorization { chain_id: U256::from(chain_id), address, nonce: 0 };
         let key = SampleKey::of_authority(world.seed, tx_ordinal, index);
@@ -220,10 +222,9 @@ fn encode(
     position: CallPosition,
     random: &mut SampleRandom,
 ) -> Bytes {
-    let Fields { nonce, gas_limit, fee_max, tip, to, value, input, access_list } = common;
+    let Fields { chain_id, nonce, gas_limit, fee_max, tip, to, value, input, access_list } = common;
     let is_high_s = position.number < schedule::HOMESTEAD && random.chance(5_000);
     let key = &account.key;
-    let chain_id = CHAIN_ID;
     // Types without creation are never given one.
     let callee = || to.to().copied().unwrap_or_default();
     match tx_type {

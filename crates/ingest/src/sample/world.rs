@@ -8,6 +8,7 @@
 
 use alloy_primitives::{Address, B256, keccak256};
 
+use super::SampleSettings;
 use super::accounts::Accounts;
 use super::random::{SampleRandom, Stream};
 
@@ -32,12 +33,13 @@ pub(super) struct Events {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) seed: u64,
+    pub(super) chain_id: u64,
     pub(super) accounts: Accounts,
     pub(super) events: Events,
 }
 
 impl World {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(settings: &SampleSettings) -> Self {
         let events = Events {
             transfer: keccak256("Transfer(address,address,uint256)"),
             approval: keccak256("Approval(address,address,uint256)"),
@@ -46,7 +48,8 @@ impl World {
             swap: keccak256("Swap(address,uint256,uint256,uint256,uint256,address)"),
             batch: keccak256("BatchAppended(uint256)"),
         };
-        Self { seed, accounts: Accounts::new(seed), events }
+        let SampleSettings { seed, chain_id, .. } = *settings;
+        Self { seed, chain_id, accounts: Accounts::new(seed), events }
     }
 
     /// Someone who holds ether or tokens: one in four sends transactions as well.

@@ -15,7 +15,13 @@ use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::{blocks, spec, threads, write};
 
 fn chain(block_count: u64) -> SampleSettings {
-    SampleSettings { seed: 9, block_count, txs_per_block: 1, payload: Payload::Small }
+    SampleSettings {
+        seed: 9,
+        block_count,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 fn imported(block_count: u64) -> DataFolder {

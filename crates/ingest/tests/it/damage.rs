@@ -27,6 +27,7 @@ fn sound(format: Format, first: usize, end: usize) -> Sound {
         block_count: u64::try_from(end).unwrap(),
         txs_per_block: 2,
         payload: Payload::Small,
+        ..SampleSettings::default()
     };
     let folder = tempfile::tempdir().unwrap();
     let paths = write(folder.path(), format, &blocks(&settings)[first..end]);

@@ -22,7 +22,13 @@ use crate::harness::folder::{DataFolder, settings as import_settings};
 use crate::harness::made::{blocks, prove, proven_blocks, read_all, spec, write};
 
 fn settings() -> SampleSettings {
-    SampleSettings { seed: 7, block_count: 152, txs_per_block: 1, payload: Payload::Small }
+    SampleSettings {
+        seed: 7,
+        block_count: 152,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// The data folder that today's code writes.

@@ -16,7 +16,13 @@ use crate::harness::shared_data::shared_data;
 
 /// 300 blocks: more than one segment, and more than one group in each.
 fn chain() -> SampleSettings {
-    SampleSettings { seed: 3, block_count: 300, txs_per_block: 2, payload: Payload::Small }
+    SampleSettings {
+        seed: 3,
+        block_count: 300,
+        txs_per_block: 2,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// The chain in archives of these blocks each.

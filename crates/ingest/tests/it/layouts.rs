@@ -24,7 +24,13 @@ const ERE_INDEX: [u8; 2] = [0x67, 0x32];
 const ERA1_INDEX: [u8; 2] = [0x66, 0x32];
 
 fn settings() -> SampleSettings {
-    SampleSettings { seed: 11, block_count: 70, txs_per_block: 2, payload: Payload::Small }
+    SampleSettings {
+        seed: 11,
+        block_count: 70,
+        txs_per_block: 2,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// Blocks 60 to 66, across the merge, and their entries by our own writer.

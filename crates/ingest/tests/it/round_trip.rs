@@ -10,7 +10,13 @@ use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
 use crate::harness::made::{blocks, prove, read_all, write};
 
 fn settings(seed: u64, block_count: u64) -> SampleSettings {
-    SampleSettings { seed, block_count, txs_per_block: 3, payload: Payload::Small }
+    SampleSettings {
+        seed,
+        block_count,
+        txs_per_block: 3,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// Writes, reads, proves; every block must come back the same.

@@ -11,7 +11,13 @@ use crate::harness::folder::{DataFolder, settings as import_settings};
 use crate::harness::made::{blocks, prove, proven_blocks, relinked, spec, write};
 
 fn settings(block_count: u64) -> SampleSettings {
-    SampleSettings { seed: 11, block_count, txs_per_block: 1, payload: Payload::Small }
+    SampleSettings {
+        seed: 11,
+        block_count,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 /// What is said of the chain with this header of block `number`. Who does not know its forks takes

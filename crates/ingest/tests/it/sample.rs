@@ -72,7 +72,13 @@ fn chains_of_any_seed_and_size_verify() {
             (7, Payload::Small),
             (60, Payload::Mainnet),
         ] {
-            verified(&SampleSettings { seed, block_count: 160, txs_per_block, payload });
+            verified(&SampleSettings {
+                seed,
+                block_count: 160,
+                txs_per_block,
+                payload,
+                ..SampleSettings::default()
+            });
         }
     }
 }
@@ -396,8 +402,13 @@ fn count_features(block: &Block, mut count: impl FnMut(String)) {
 
 #[test]
 fn the_payload_of_mainnet_has_its_sizes() {
-    let settings =
-        SampleSettings { block_count: 300, txs_per_block: 100, payload: Payload::Mainnet, seed: 5 };
+    let settings = SampleSettings {
+        block_count: 300,
+        txs_per_block: 100,
+        payload: Payload::Mainnet,
+        seed: 5,
+        ..SampleSettings::default()
+    };
     let mut sizes = Vec::new();
     let mut log_count = 0;
     let mut addresses: BTreeMap<Address, usize> = BTreeMap::new();

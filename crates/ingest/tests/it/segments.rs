@@ -173,7 +173,13 @@ fn check(blocks: &[Verified<Block>]) -> Vec<u8> {
 }
 
 fn settings(payload: Payload) -> SampleSettings {
-    SampleSettings { seed: 5, block_count: 200, txs_per_block: 6, payload }
+    SampleSettings {
+        seed: 5,
+        block_count: 200,
+        txs_per_block: 6,
+        payload,
+        ..SampleSettings::default()
+    }
 }
 
 #[test]
@@ -191,8 +197,13 @@ fn every_block_of_the_sample_chain_comes_back_to_the_byte() {
 #[test]
 fn headers_share_a_page_until_their_blocks_have_512_transactions() {
     for txs_per_block in [600, 150, 1] {
-        let settings =
-            SampleSettings { seed: 5, block_count: 40, txs_per_block, payload: Payload::Small };
+        let settings = SampleSettings {
+            seed: 5,
+            block_count: 40,
+            txs_per_block,
+            payload: Payload::Small,
+            ..SampleSettings::default()
+        };
         let blocks = verified(&settings);
         let segment = open(&check(&blocks)).unwrap();
         let (mut first, mut sum, mut page_count) = (0, 0, 0);

@@ -11,7 +11,13 @@ use ingest::survey::{Finding, Job, find_archives, survey};
 use crate::harness::made::{blocks, spec, threads, write};
 
 fn settings(seed: u64) -> SampleSettings {
-    SampleSettings { seed, block_count: 100, txs_per_block: 1, payload: Payload::Small }
+    SampleSettings {
+        seed,
+        block_count: 100,
+        txs_per_block: 1,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 fn survey_paths(settings: &SampleSettings, paths: &[PathBuf], anchors: &[Anchor]) -> Vec<Finding> {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
-    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, EXPECT, HOST, HeaderValue, ORIGIN,
+    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST,
+    HeaderValue, ORIGIN,
 };
-use hyper::{Method, Request, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use super::Server;
@@ -27,6 +28,7 @@ use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
 use crate::reply::{Reply, put_range};
 use crate::service::RequestLimits;
+use crate::stat_page::LiveCounts;
 
 impl Server {
     /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
@@ -43,11 +45,12 @@ impl Server {
             (None, &Method::GET) if upgrade::is_asked(&request) => {
                 upgrade::accept(&mut request, &self.settings.cors_origins, handover)
             }
-            (None, &Method::GET) => self.get(&request),
+            (None, &Method::GET) => self.get(request.uri().path().to_owned()).await,
+            (None, &Method::HEAD) => head_of(self.get(request.uri().path().to_owned()).await),
             (None, &Method::OPTIONS) => empty(StatusCode::NO_CONTENT),
             (None, _) => {
                 let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
-                let allowed = HeaderValue::from_static("POST, GET, OPTIONS");
+                let allowed = HeaderValue::from_static("POST, GET, HEAD, OPTIONS");
                 answer.headers_mut().insert(ALLOW, allowed);
                 answer
             }
@@ -163,11 +166,12 @@ impl Server {
         }
     }
 
-    fn get<B>(&self, request: &Request<B>) -> HttpAnswer {
-        match request.uri().path() {
+    async fn get(&self, path: String) -> HttpAnswer {
+        match path.as_str() {
             "/healthz" => text("ok\n"),
             "/readyz" => self.ready(),
             "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
+            "/stat.json" => self.stat().await,
             "/" => json(StatusCode::OK, self.status()),
             _ => refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST"),
         }
@@ -187,6 +191,22 @@ impl Server {
         object.end();
         out.push(b'\n');
         come_again(json(StatusCode::SERVICE_UNAVAILABLE, out))
+    }
+
+    /// What is held and how serving goes, if somebody tells it.
+    async fn stat(&self) -> HttpAnswer {
+        let Some(page) = self.service.stat_page() else {
+            return refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST");
+        };
+        let live = LiveCounts {
+            traffic: self.service.traffic(),
+            bytes_under_way: self.budget.bytes(),
+            troubles: self.service.troubles(),
+        };
+        match page.make(live).await {
+            Ok(page) => json(StatusCode::OK, page),
+            Err(reason) => come_again(refused(StatusCode::SERVICE_UNAVAILABLE, &reason)),
+        }
     }
 
     fn status(&self) -> Vec<u8> {
@@ -225,4 +245,11 @@ impl Server {
         let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
         (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
+}
+
+/// The answer to a request for a page's head: as for the page, without it.
+fn head_of(page: HttpAnswer) -> HttpAnswer {
+    let (mut parts, body) = page.into_parts();
+    parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
+    Response::from_parts(parts, HttpBody::default())
 }

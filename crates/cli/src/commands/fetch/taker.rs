@@ -41,7 +41,7 @@ impl StoreTaker<'_> {
 
     /// Why a file is not taken that no other mirror can replace.
     fn refuse(&self, path: &Path, error: &ImportError) -> Failure {
-        self.progress.say(&report::refusal(path, error));
+        self.progress.say(&report::refusal(path, error, self.spec.genesis_hash().is_some()));
         Failure::Told
     }
 }

@@ -11,9 +11,9 @@ use store::lock::LockError;
 use store::manifest::{ManifestConflict, ManifestError};
 use store::{StoreError, View};
 
+use crate::chain_choice::genesis_beside;
 use crate::commands::verify::hint as archive_hint;
-use crate::output::{counted, grouped};
-use crate::progress::per_second;
+use crate::output::{counted, grouped, rate};
 use crate::trust_text::verdict;
 
 /// What became of a file.
@@ -36,14 +36,19 @@ pub(crate) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -
     }
 }
 
-/// Why a file was not taken, and what to do about it.
-pub(crate) fn refusal(path: &Path, error: &ImportError) -> String {
+/// Why a file was not taken, and what to do about it. Where no genesis is known, one that lies beside
+/// the file is pointed at: it is for the user to trust.
+pub(crate) fn refusal(path: &Path, error: &ImportError, is_genesis_known: bool) -> String {
+    let genesis = genesis_beside(path).filter(|_| !is_genesis_known);
+    let by_genesis = genesis.map(|it| {
+        format!("if you trust the genesis.json beside it, name it: --genesis {}", shown(&it))
+    });
     let hint = match error {
         ImportError::Archive(error) => archive_hint(error),
-        ImportError::Unanchored { .. } => {
-            "import what lies between it and what is known, give --anchor NUMBER:HASH or \
-             --accumulators FILE, or take it as it is with --unanchored"
-        }
+        ImportError::Unanchored { .. } => by_genesis.as_deref().unwrap_or(
+            "import what lies between it and what is known, give --anchor NUMBER:HASH, or take it \
+             as it is with --unanchored",
+        ),
         ImportError::NoReceipts { .. } => {
             "take it without them with --without-receipts, or get the archive that has them"
         }
@@ -172,12 +177,12 @@ impl Tally {
     /// The sum, and what it takes beside what the archives take.
     pub(crate) fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
         let mut line = format!(
-            "{} imported: {} blocks, {} transactions in {:.1} s ({} transactions/s)",
+            "{} imported: {}, {} in {:.1} s{}",
             counted(self.imported_count, "file"),
-            self.block_count,
-            self.transaction_count,
+            counted(self.block_count, "block"),
+            counted(self.transaction_count, "transaction"),
             elapsed.as_secs_f64(),
-            per_second(self.transaction_count, elapsed)
+            rate(self.transaction_count, "transaction", elapsed)
         );
         for (count, what) in [
             (
@@ -195,12 +200,16 @@ impl Tally {
         let segments = manifest.segments().iter().map(|entry| entry.bytes);
         let listed: u64 = segments.chain(manifest.runs().iter().map(|entry| entry.bytes)).sum();
         let held: u64 = view.coverage().iter().map(BlockRange::count).sum();
+        let blocks = match held {
+            1 => "the 1 block that is held".to_owned(),
+            _ => format!("all {} blocks that are held", grouped(held)),
+        };
         let on_disk = format!(
-            "on disk: {} bytes for all {} blocks that are held; these archives: {} bytes",
+            "on disk: {} bytes for {blocks}; these archives: {} bytes",
             grouped(listed),
-            grouped(held),
             grouped(self.archive_bytes)
         );
-        vec![line, on_disk]
+        let on_disk = Some(on_disk).filter(|_| held > 0);
+        [line].into_iter().chain(on_disk).collect()
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::Failure;
-use crate::args::FollowArgs;
+use crate::args::serve::FollowArgs;
 use crate::chain_choice;
 use crate::commands::import::told;
 use crate::folder_text::unlisted_segment;

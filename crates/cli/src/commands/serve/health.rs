@@ -2,9 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use ingest::follow::{FollowStatus, StatusBoard};
 use rpc::{CatchingUp, Health};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tracing::info;
+
+use crate::output::counted;
 
 /// So far behind its node a server is still at the tip: blocks come in bursts.
 const LAG_MAX: u64 = 8;
@@ -31,10 +37,50 @@ impl FollowHealth {
         self.starting.store(number, Ordering::Relaxed);
     }
 
+    /// How following goes, for programs; none before it is known which chain is followed.
+    pub(super) fn page(&self) -> Option<Value> {
+        let status = self.board.get()?.status();
+        let upstreams: Vec<String> = status.upstreams.iter().map(ToString::to_string).collect();
+        Some(json!({
+            "tip": status.tip.map(|(number, hash)| json!({ "number": number, "hash": hash })),
+            "upstream_tip": status.upstream_tip,
+            "lag": status.lag(),
+            "reorgs": status.reorg_count,
+            "gap": status.gap.map(|it| json!({ "first": it.first(), "last": it.last() })),
+            "error": status.last_error,
+            "backfill_error": status.backfill_error,
+            "upstreams": upstreams,
+        }))
+    }
+
     /// It is not known yet which chain is followed.
     pub(super) fn waits(&self, error: &str) {
         let mut chain_error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner);
         *chain_error = Some(error.to_owned());
+    }
+}
+
+/// Logs now and then how following goes, for as long as the process runs. Nothing else would tell a
+/// server that is well from one that hangs.
+pub(super) async fn tell_how_it_goes(health: Arc<FollowHealth>, every: Duration) {
+    if every.is_zero() {
+        return;
+    }
+    let mut last_tip = None;
+    loop {
+        sleep(every).await;
+        let Some(status) = health.board.get().map(|board| board.status()) else { continue };
+        let tip = status.tip.map(|(number, _)| number);
+        let blocks = tip.zip(last_tip).map(|(tip, last): (u64, u64)| tip.saturating_sub(last));
+        last_tip = tip;
+        info!(
+            tip,
+            blocks,
+            upstream_tip = status.upstream_tip,
+            lag = status.lag(),
+            reorgs = status.reorg_count,
+            "following"
+        );
     }
 }
 
@@ -71,7 +117,7 @@ fn troubles(status: &FollowStatus) -> Vec<String> {
     let behind = status.lag().filter(|_| is_behind(status)).map(|lag| {
         let since = status.delay();
         let since = since.map_or(String::new(), |time| format!(", for {} s", time.as_secs()));
-        format!("{lag} blocks behind the upstream{since}")
+        format!("{} behind the upstream{since}", counted(lag, "block"))
     });
     // A conflict is an error of its own: once is enough.
     let error = status.lasting_error().filter(|_| conflict.is_none());
@@ -116,8 +162,6 @@ fn silence(status: &FollowStatus) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use alloy_primitives::B256;
     use ingest::follow::FinalityConflict;
     use tokio::time::Instant;
@@ -229,7 +273,7 @@ mod tests {
             ..at_tip()
         };
         assert!(!is_behind(&awaited(2)) && troubles(&awaited(2)).is_empty());
-        check(&awaited(600), "1 blocks behind the upstream, for 60", " s");
+        check(&awaited(600), "1 block behind the upstream, for 60", " s");
         assert!(is_behind(&awaited(600)));
     }
 }

@@ -7,7 +7,7 @@ use store::BlockId;
 use store::stat::Stat;
 
 use crate::folder_text::{lost_blocks, pending_merge};
-use crate::output::{grouped, ratio};
+use crate::output::{counted_grouped, grouped, ratio};
 use crate::trust_text::{anchor, sentence, word};
 
 /// The object of `stat --json`. The notice is what a follower that stands still left in the folder.
@@ -92,10 +92,10 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         return lines;
     }
     lines.push(format!(
-        "{} blocks, {} transactions, {} logs",
-        grouped(stat.block_count),
-        grouped(stat.transaction_count),
-        grouped(stat.log_count)
+        "{}, {}, {}",
+        counted_grouped(stat.block_count, "block"),
+        counted_grouped(stat.transaction_count, "transaction"),
+        counted_grouped(stat.log_count, "log")
     ));
     lines.extend(trust(stat));
     lines.push(receipts(stat));
@@ -107,9 +107,9 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     lines.extend(stat.head.map(|range| format!("head       {range}, not sealed yet")));
     lines.extend(table(stat));
     lines.push(format!(
-        "{} segments, {} lookup runs",
-        grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX)),
-        grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX))
+        "{}, {}",
+        counted_grouped(u64::try_from(stat.segments.len()).unwrap_or(u64::MAX), "segment"),
+        counted_grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX), "lookup run")
     ));
     lines.extend(lost);
     let pending = stat.pending_merges.iter();

@@ -9,8 +9,7 @@ use ingest::prove::ProofReport;
 use ingest::survey::{Finding, Proven};
 use serde_json::{Value, json};
 
-use crate::output::counted;
-use crate::progress::per_second;
+use crate::output::{counted, rate};
 use crate::trust_text::{verdict, word};
 
 /// For whom to print.
@@ -30,6 +29,13 @@ pub(crate) fn refusal(error: &ArchiveError) -> String {
 pub(crate) fn hint(error: &ArchiveError) -> &'static str {
     match error.remedy() {
         Remedy::Retry => "the system could not read it; try again",
+        Remedy::FixPath => "see whether the path is right",
+        Remedy::Unpack => "the file is compressed: unpack it, and give what comes out",
+        Remedy::CompareTrust => {
+            "either the file is of another chain or false, or what is trusted is wrong: see whether \
+             --genesis (or the genesis.json that the data folder keeps), --network and --anchor are \
+             those of this chain before you get the file again"
+        }
         Remedy::ReplaceFile => "nothing of this file is taken as true; get it again",
         Remedy::Relabel => "the blocks are proven, but the file is not what its name says",
         Remedy::FixRequest => "ask for the network that the file's name says, or rename the file",
@@ -65,10 +71,10 @@ fn to_text(finding: &Finding, proven: &Proven) -> String {
     };
     let receipts = if report.has_receipts { "" } else { " without receipts" };
     format!(
-        "{}  blocks {}  {} transactions{receipts}  {root}  {}",
+        "{}  blocks {}  {}{receipts}  {root}  {}",
         shown(&finding.path),
         report.run.range,
-        report.transaction_count,
+        counted(report.transaction_count, "transaction"),
         verdict(&proven.statuses)
     )
 }
@@ -109,11 +115,12 @@ fn sum(findings: &[Finding], elapsed: Duration) -> String {
     let transactions: u64 = proven().map(|proven| proven.report.transaction_count).sum();
     let count = u64::try_from(proven().count()).unwrap_or(u64::MAX);
     let line = format!(
-        "{} proven: {blocks} blocks, {transactions} transactions in {:.1} s ({} \
-         transactions/s)",
+        "{} proven: {}, {} in {:.1} s{}",
         counted(count, "file"),
+        counted(blocks, "block"),
+        counted(transactions, "transaction"),
         elapsed.as_secs_f64(),
-        per_second(transactions, elapsed)
+        rate(transactions, "transaction", elapsed)
     );
     let refused = || findings.iter().filter_map(|finding| finding.outcome.as_ref().err());
     let unreadable_count = refused().filter(|error| is_unreadable(error)).count();
@@ -125,11 +132,13 @@ fn sum(findings: &[Finding], elapsed: Duration) -> String {
 
 /// Nothing is known of a file that cannot be read, or whose checksum list cannot: it is not false.
 fn is_unreadable(error: &ArchiveError) -> bool {
-    matches!(error.remedy(), Remedy::Retry | Remedy::MendList)
+    let remedy = error.remedy();
+    matches!(remedy, Remedy::Retry | Remedy::FixPath | Remedy::Unpack | Remedy::MendList)
 }
 
 /// A proven file, before it is known how far it can be trusted.
 pub(crate) fn progress(path: &Path, report: &ProofReport) -> String {
     let ProofReport { transaction_count, run, .. } = report;
-    format!("proven: {}  blocks {}  {transaction_count} transactions", shown(path), run.range)
+    let transactions = counted(*transaction_count, "transaction");
+    format!("proven: {}  blocks {}  {transactions}", shown(path), run.range)
 }

@@ -1,41 +1,26 @@
 //! A file under way: written once from front to back, hashed as it goes, named when it is whole.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use alloy_primitives::B256;
 use sha2::{Digest, Sha256};
 
 use crate::archive::e2store::{Tag, write_entry};
-
-/// Tells the unfinished files of one process apart.
-static SERIAL: AtomicU64 = AtomicU64::new(0);
+use crate::unfinished::Unfinished;
 
 /// A file without its final name; it is removed unless it is kept.
 #[derive(Debug)]
 pub(super) struct Unnamed {
-    path: PathBuf,
+    unfinished: Unfinished,
     file: BufWriter<File>,
-    is_kept: bool,
 }
 
 impl Unnamed {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".unfinished-{}-{serial}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Self { path, file: BufWriter::with_capacity(1 << 18, file), is_kept: false })
-    }
-}
-
-impl Drop for Unnamed {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Nothing to do about a failure: the name says that the file is unfinished.
-            let _ = fs::remove_file(&self.path);
-        }
+        let (unfinished, file) = Unfinished::create(folder)?;
+        Ok(Self { unfinished, file: BufWriter::with_capacity(1 << 18, file) })
     }
 }
 
@@ -69,8 +54,7 @@ impl Sink {
     pub(super) fn keep_as(mut self, path: &Path) -> io::Result<(u64, B256)> {
         self.unnamed.file.flush()?;
         self.unnamed.file.get_ref().sync_all()?; // 1. the contents are durable
-        fs::rename(&self.unnamed.path, path)?; //    2. the name appears
-        self.unnamed.is_kept = true;
+        self.unnamed.unfinished.keep_as(path)?; //   2. the name appears
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             File::open(folder)?.sync_all()?; //      3. the name is durable
         }

@@ -269,11 +269,7 @@ impl Member {
         let mut state = self.lock();
         if state.refusal_logged_at.is_none() && state.log.allow() {
             let name = self.upstream.name();
-            warn!(
-                upstream = name,
-                error = said,
-                "answers with an error: others are asked, if there are"
-            );
+            warn!(upstream = name, error = said, "answers with an error; it is asked again");
             state.refusal_logged_at = Some(Instant::now());
         }
         state.refusals = state.refusals.saturating_add(1);
@@ -293,7 +289,7 @@ impl Member {
         if !state.is_delay_logged && state.log.allow() {
             state.is_delay_logged = true;
             let name = self.upstream.name();
-            warn!(upstream = name, error = said, "gives no blocks now: others are asked first");
+            warn!(upstream = name, error = said, "gives no blocks now; it is asked again later");
         }
         let pause = rest.failure_pause(state.block_delays);
         state.block_delays = state.block_delays.saturating_add(1);

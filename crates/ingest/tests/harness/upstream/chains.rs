@@ -14,7 +14,13 @@ use crate::harness::made::{blocks, relinked, spec};
 
 /// Few transactions, so that the tests are quick, but of all types and with logs.
 pub(crate) fn settings(block_count: u64) -> SampleSettings {
-    SampleSettings { seed: 5, block_count, txs_per_block: 2, payload: Payload::Small }
+    SampleSettings {
+        seed: 5,
+        block_count,
+        txs_per_block: 2,
+        payload: Payload::Small,
+        ..SampleSettings::default()
+    }
 }
 
 pub(crate) fn sample_spec() -> ChainSpec {

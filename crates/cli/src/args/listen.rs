@@ -1,0 +1,75 @@
+//! Where to listen, in the forms that people write.
+//!
+//! Knows: which parts may be left out, and what stands for them.
+//! Never knows: whether anybody else listens there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+
+/// What stands for a port that is left out.
+const PORT_DEFAULT: u16 = 8545;
+
+/// `ADDRESS:PORT`, a name in place of the address, or either of the two alone. An address that is left
+/// out is the loopback address: to be asked by other machines is for an operator to say.
+pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+        return Ok(SocketAddr::new(loopback, port));
+    }
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, PORT_DEFAULT));
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().map_err(|_| wrong())?),
+        None => (text, PORT_DEFAULT),
+    };
+    // Machines disagree on which of its two addresses comes first.
+    if name == "localhost" {
+        return Ok(SocketAddr::new(loopback, port));
+    }
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    // Digits alone would be taken for an address of long ago.
+    let has_letter = name.chars().any(|letter| letter.is_ascii_alphabetic());
+    if !has_letter || !name.chars().all(is_name) {
+        return Err(wrong());
+    }
+    let found = (name, port).to_socket_addrs().map_err(|error| format!("{name}: {error}"))?;
+    let found = found.min_by_key(|address| !address.is_ipv4());
+    found.ok_or_else(|| format!("{name} has no address"))
+}
+
+fn wrong() -> String {
+    "write ADDRESS:PORT, such as 127.0.0.1:8545 or 0.0.0.0:8545 for all interfaces, or a port"
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_or_an_address_may_be_left_out() {
+        for (text, expected) in [
+            ("127.0.0.1:8545", "127.0.0.1:8545"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:9", "[::1]:9"),
+            ("9545", "127.0.0.1:9545"),
+            (":9545", "127.0.0.1:9545"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("localhost", "127.0.0.1:8545"),
+            ("0.0.0.0", "0.0.0.0:8545"),
+            ("::1", "[::1]:8545"),
+            ("[::]", "[::]:8545"),
+        ] {
+            assert_eq!(parse_listen(text).unwrap().to_string(), expected, "{text}");
+        }
+        for text in
+            ["", ":", "localhost:", "70000", "http://localhost:8545", "a b:1", "127.0.0.1:x"]
+        {
+            assert!(parse_listen(text).is_err(), "{text}");
+        }
+    }
+}

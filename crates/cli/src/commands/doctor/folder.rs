@@ -1,0 +1,254 @@
+//! What `doctor` finds in a data folder: its chain, what is held, its files, its writer.
+//!
+//! Knows: how to look without reading segments or taking the writer's lock.
+//! Never knows: whether bytes are true; `quipu check` proves that.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use chain::{BlockNumber, BlockRange, ChainSpec};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use store::disk::Disk;
+use store::journal::unlisted_segments;
+use store::lock::LOCK_NAME;
+use store::notice::read_notice;
+use store::read::block_on;
+use store::{BlockId, Reader, View};
+
+use crate::Failure;
+use crate::args::doctor::DoctorArgs;
+use crate::chain_choice;
+use crate::data_folder::{DataFolder, irregular_files, locate};
+use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
+use crate::head_text::{head_faults, head_notes};
+use crate::output::{counted, counted_grouped, grouped};
+use crate::trust_text::sentence;
+
+use super::DoctorFinding;
+
+/// Ranges that are told one by one.
+const RANGES_MAX: usize = 8;
+/// The longest text that a lock's file is read for.
+const HOLDER_BYTES_MAX: u64 = 4096;
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct FolderExam {
+    pub(super) path: PathBuf,
+    pub(super) findings: Vec<DoctorFinding>,
+    /// The chain, as far as the folder or the flags tell.
+    pub(super) spec: Option<ChainSpec>,
+    /// The newest block that is held.
+    pub(super) tip: Option<BlockId>,
+}
+
+/// Looks at the folder that the arguments name. That it is not there, or cannot be opened, is a finding.
+pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
+    let path = locate(&args.data)?;
+    let place = path.display().to_string();
+    let mut exam = FolderExam { path, findings: Vec::new(), spec: None, tip: None };
+    let (folder, head) = match DataFolder::open_without_head(&args.data) {
+        Ok(opened) => opened,
+        Err(failure) => {
+            let said = text_of(failure)?;
+            let todo = format!("quipu import --data-dir {place} ARCHIVES, or another --data-dir");
+            exam.findings.push(DoctorFinding::fix("data folder", said, todo));
+            exam.spec = chain_choice::spec_by_flags(&args.chain, None)?;
+            return Ok(exam);
+        }
+    };
+    let findings = &mut exam.findings;
+    findings.push(examine_files(&folder, &place)?);
+    exam.spec = examine_chain(args, &folder, findings)?;
+    match head {
+        Ok(recovery) => {
+            let check = "quipu check tells more; what is proven of the head is served";
+            let faults = head_faults(&recovery).into_iter();
+            findings.extend(faults.map(|fault| DoctorFinding::fix("head", fault, check)));
+            findings.extend(
+                head_notes(&recovery).into_iter().map(|it| DoctorFinding::note("head", it)),
+            );
+        }
+        Err(error) => findings.push(DoctorFinding::fix(
+            "head",
+            error.to_string(),
+            format!("quipu repair --data-dir {place}"),
+        )),
+    }
+    let view = folder.store.view();
+    exam.tip = read_id(&view, view.tip());
+    findings.extend(examine_blocks(&view, &place));
+    findings.push(examine_lock(&*folder.disk)?);
+    findings.extend(examine_rest(&folder, &view)?);
+    Ok(exam)
+}
+
+/// What a failure says; one of the command line is none of the folder's.
+fn text_of(failure: Failure) -> Result<String, Failure> {
+    match failure {
+        Failure::Work(error) => Ok(format!("{error:#}")),
+        Failure::Usage(_) | Failure::Told => Err(failure),
+    }
+}
+
+/// Whether every listed file is there with its length.
+fn examine_files(folder: &DataFolder, place: &str) -> Result<DoctorFinding, Failure> {
+    folder.store.pass_over_missing()?;
+    let view = folder.store.view();
+    let manifest = view.manifest();
+    let count = manifest.segments().len() + manifest.runs().len();
+    let bytes = manifest.segments().iter().map(|entry| entry.bytes);
+    let bytes: u64 = bytes.chain(manifest.runs().iter().map(|entry| entry.bytes)).sum();
+    let faults: Vec<String> = folder.store.faulty_files().into_iter().map(|it| it.text).collect();
+    let files = counted(u64::try_from(count).unwrap_or(u64::MAX), "listed file");
+    if faults.is_empty() {
+        let said = format!("{place}: {files} with {} bytes, all there", grouped(bytes));
+        return Ok(DoctorFinding::well("data folder", said));
+    }
+    let said =
+        format!("{place}: {} of {files} cannot be read: {}", faults.len(), faults.join("; "));
+    let todo = format!(
+        "bring the files back from a copy, or run quipu repair --data-dir {place} and import their \
+         blocks again"
+    );
+    Ok(DoctorFinding::fix("data folder", said, todo))
+}
+
+fn examine_chain(
+    args: &DoctorArgs,
+    folder: &DataFolder,
+    findings: &mut Vec<DoctorFinding>,
+) -> Result<Option<ChainSpec>, Failure> {
+    let found = match chain_choice::folder_chain(&args.chain, Some(folder.store())) {
+        Ok(found) => found.map(|chain| chain.spec().clone()),
+        Err(failure @ Failure::Usage(_)) => return Err(failure),
+        Err(failure) => {
+            let todo = format!("quipu repair --data-dir {} --genesis FILE", folder.path.display());
+            findings.push(DoctorFinding::fix("chain", text_of(failure)?, todo));
+            return Ok(None);
+        }
+    };
+    let Some(spec) = &found else {
+        findings.push(DoctorFinding::note("chain", "not known yet: nothing was taken in"));
+        return Ok(None);
+    };
+    let id =
+        spec.chain_id().map_or("an unknown chain id".to_owned(), |id| format!("chain id {id}"));
+    let said = match spec.genesis_hash() {
+        Some(hash) => format!("{}, {id}, genesis {hash}", spec.name()),
+        None => {
+            format!("{}, {id}, genesis not known: nothing anchors it but --anchor", spec.name())
+        }
+    };
+    findings.push(DoctorFinding::well("chain", said));
+    Ok(found)
+}
+
+/// What is held, and how far it can be trusted.
+fn examine_blocks(view: &View, place: &str) -> Vec<DoctorFinding> {
+    let held = view.coverage();
+    if held.is_empty() {
+        let todo = format!("quipu import --data-dir {place} ARCHIVES");
+        return vec![DoctorFinding::fix("blocks", "none are held", todo)];
+    }
+    let count: u64 = held.iter().map(BlockRange::count).sum();
+    let said = format!("{}: {}", counted_grouped(count, "block"), shown(held));
+    let mut findings = vec![DoctorFinding::well("blocks", said)];
+    let lost = view.lost();
+    let gaps: Vec<BlockRange> = held
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [one, next] => BlockRange::from_ends(one.end(), next.first().checked_sub(1)?),
+            _ => None,
+        })
+        .collect();
+    if let (Some(first), Some(last)) = (gaps.first(), gaps.last()) {
+        let todo = format!(
+            "quipu backfill --data-dir {place} --upstream URL --blocks {}..{}",
+            first.first(),
+            last.last()
+        );
+        let said = format!("not held: {}", shown(&gaps));
+        findings.push(DoctorFinding::note("gaps", said).with_todo(todo));
+    }
+    findings.extend(lost.iter().map(|range| {
+        let todo = format!("quipu backfill --data-dir {place} --upstream URL --blocks {range}");
+        DoctorFinding::fix("lost", lost_blocks(*range, held), todo)
+    }));
+    let receipts: u64 = view.coverage_receipts().iter().map(BlockRange::count).sum();
+    if receipts < count {
+        let said = format!("held of {} only", shown(view.coverage_receipts()));
+        findings.push(DoctorFinding::note("receipts", said));
+    }
+    findings.extend(view.statuses().iter().rev().take(1).map(|(range, status)| {
+        DoctorFinding::well("trust", format!("{range}, the highest range: {}", sentence(status)))
+    }));
+    let tip = read_id(view, view.tip());
+    let finalized =
+        view.finalized().map_or("nothing is final".to_owned(), |it| format!("{it} is final"));
+    findings.extend(tip.map(|BlockId { number, hash }| {
+        DoctorFinding::well("tip", format!("{number} {hash}; {finalized}"))
+    }));
+    findings
+}
+
+fn shown(ranges: &[BlockRange]) -> String {
+    let mut texts: Vec<String> = ranges.iter().take(RANGES_MAX).map(ToString::to_string).collect();
+    if let Some(more) = ranges.len().checked_sub(RANGES_MAX).filter(|more| *more > 0) {
+        texts.push(format!("and {more} more"));
+    }
+    texts.join(", ")
+}
+
+fn read_id(view: &View, number: Option<BlockNumber>) -> Option<BlockId> {
+    let number = number?;
+    let mut reader = Reader::new().ok()?;
+    let hash = block_on(view.read_hash(&mut reader, number)).ok()??;
+    Some(BlockId { number, hash })
+}
+
+/// Who writes to the folder, by what the lock's file says: asking for the lock would keep a writer out
+/// that begins at the same moment.
+fn examine_lock(disk: &dyn Disk) -> Result<DoctorFinding, Failure> {
+    let said = match disk.read(LOCK_NAME, HOLDER_BYTES_MAX) {
+        Err(error) if error.is_missing() => String::new(),
+        read => {
+            String::from_utf8_lossy(&read.map_err(|error| anyhow!("{error}"))?).trim().to_owned()
+        }
+    };
+    let pid =
+        said.strip_prefix("pid ").and_then(|rest| rest.split(',').next()?.parse::<u32>().ok());
+    let is_alive = |pid: u32| {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // One of somebody else's is alive too.
+        let tested = pid.map(test_kill_process);
+        matches!(tested, Some(Ok(()) | Err(Errno::PERM)))
+    };
+    Ok(match pid {
+        Some(pid) if is_alive(pid) => DoctorFinding::well("writer", format!("{said} writes to it")),
+        Some(_) => DoctorFinding::well("writer", format!("none; the last one, {said}, was killed")),
+        None => DoctorFinding::well("writer", "none"),
+    })
+}
+
+/// Files that are not listed or are none, slots in pieces, and a follower's last words.
+fn examine_rest(folder: &DataFolder, view: &View) -> Result<Vec<DoctorFinding>, Failure> {
+    let place = folder.path.display();
+    let unlisted = unlisted_segments(&*folder.disk)?;
+    let unlisted = unlisted.iter().map(|name| DoctorFinding::note("files", unlisted_segment(name)));
+    let irregular = irregular_files(&*folder.disk)?.into_iter();
+    let irregular =
+        irregular.map(|it| DoctorFinding::fix("files", it, "move it out of the data folder"));
+    let pending = view.manifest().pending_merges();
+    let pending =
+        pending.iter().map(|slot| DoctorFinding::note("merges", pending_merge(slot.range)));
+    let notice = read_notice(&*folder.disk)?;
+    let notice = notice.map(|notice| {
+        let todo = format!(
+            "quipu rewind --data-dir {place} --to NUMBER:HASH, if that is what it asks for"
+        );
+        DoctorFinding::fix("following", format!("stands still: {notice}"), todo)
+    });
+    Ok(unlisted.chain(irregular).chain(pending).chain(notice).collect())
+}

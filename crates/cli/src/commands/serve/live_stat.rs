@@ -1,0 +1,200 @@
+//! `/stat.json`: what is held, as `quipu stat --json` tells it, and how serving goes.
+//!
+//! Knows: how old the first part may be, and how rates are made of counts.
+//! Never knows: HTTP, or how anything is counted.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chain::BlockNumber;
+use rpc::{LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
+use serde_json::{Value, json};
+use store::View;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+use crate::Failure;
+use crate::commands::stat::page_of;
+use crate::data_folder::DataFolder;
+
+use super::health::FollowHealth;
+
+/// Between two looks at the counts.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// Rates are over so many of them.
+const SAMPLES_MAX: usize = 10;
+/// What is held is looked at no more often: that reads the tail of every segment.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Makes the page.
+#[derive(Debug)]
+pub(super) struct LiveStat {
+    /// The folder, with the store that is served.
+    folder: DataFolder,
+    health: Option<Arc<FollowHealth>>,
+    runtime: Handle,
+    begun: Instant,
+    samples: Mutex<VecDeque<Sample>>,
+    held: tokio::sync::Mutex<Option<HeldPage>>,
+}
+
+/// Counts at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    traffic: TrafficCounts,
+    tip: Option<u64>,
+}
+
+/// What was held when it was last looked.
+#[derive(Debug)]
+struct HeldPage {
+    view: Arc<View>,
+    at: Instant,
+    page: Value,
+}
+
+impl LiveStat {
+    pub(super) fn new(
+        folder: DataFolder,
+        health: Option<Arc<FollowHealth>>,
+        runtime: Handle,
+    ) -> Self {
+        let begun = Instant::now();
+        let live = Self {
+            folder,
+            health,
+            runtime,
+            begun,
+            samples: Mutex::default(),
+            held: tokio::sync::Mutex::default(),
+        };
+        live.sample(TrafficCounts::default());
+        live
+    }
+
+    /// Looks at the counts now and then, for as long as the process runs.
+    pub(super) async fn keep_sampling(self: Arc<Self>, service: Arc<Service>) {
+        loop {
+            sleep(SAMPLE_EVERY).await;
+            self.sample(service.traffic());
+        }
+    }
+
+    fn sample(&self, traffic: TrafficCounts) {
+        let sample = self.now(traffic);
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.push_back(sample);
+        while samples.len() > SAMPLES_MAX + 1 {
+            samples.pop_front();
+        }
+    }
+
+    fn now(&self, traffic: TrafficCounts) -> Sample {
+        let tip = self.folder.store.view().tip().map(BlockNumber::get);
+        Sample { at: Instant::now(), traffic, tip }
+    }
+
+    /// What is held. Whoever asks while somebody looks waits for what that one sees.
+    async fn held(&self) -> Result<Value, String> {
+        let mut held = self.held.lock().await;
+        let view = self.folder.store.view();
+        if let Some(HeldPage { view: seen, at, page }) = &*held
+            && (Arc::ptr_eq(seen, &view) || at.elapsed() < LOOK_EVERY)
+        {
+            return Ok(page.clone());
+        }
+        let folder = self.folder.clone();
+        let looking = self.runtime.spawn_blocking(move || page_of(&folder));
+        let looked = looking.await.map_err(|error| error.to_string())?;
+        let page = looked.map_err(|failure| match failure {
+            Failure::Work(error) | Failure::Usage(error) => format!("{error:#}"),
+            Failure::Told => "the data folder could not be looked at".to_owned(),
+        })?;
+        *held = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
+        Ok(page)
+    }
+
+    fn live(&self, live: &LiveCounts) -> Value {
+        let now = self.now(live.traffic);
+        let before = self.samples.lock().unwrap_or_else(PoisonError::into_inner).front().copied();
+        json!({
+            "uptime_seconds": self.begun.elapsed().as_secs(),
+            "requests": live.traffic.requests,
+            "calls": live.traffic.calls,
+            "answer_bytes": live.traffic.answer_bytes,
+            "bytes_under_way": live.bytes_under_way,
+            "ready": live.troubles.is_empty(),
+            "troubles": live.troubles,
+            "rates": rates(before.unwrap_or(now), now),
+        })
+    }
+}
+
+/// How much there was a second between two moments.
+fn rates(before: Sample, now: Sample) -> Value {
+    let seconds = now.at.saturating_duration_since(before.at).as_secs_f64();
+    let rate = |before: u64, now: u64| {
+        let count = float(now.saturating_sub(before));
+        let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
+        (rate * 10.0).round() / 10.0
+    };
+    let blocks = before.tip.zip(now.tip).map_or(0.0, |(before, now)| rate(before, now));
+    json!({
+        "seconds": (seconds * 10.0).round() / 10.0,
+        "requests_per_second": rate(before.traffic.requests, now.traffic.requests),
+        "calls_per_second": rate(before.traffic.calls, now.traffic.calls),
+        "answer_bytes_per_second": rate(before.traffic.answer_bytes, now.traffic.answer_bytes),
+        "blocks_per_second": blocks,
+    })
+}
+
+/// The nearest number with a point.
+fn float(count: u64) -> f64 {
+    let half = |bits: u64| f64::from(u32::try_from(bits).unwrap_or(u32::MAX));
+    half(count >> 32) * 4_294_967_296.0 + half(count & u64::from(u32::MAX))
+}
+
+impl StatPage for LiveStat {
+    fn make(&self, live: LiveCounts) -> MakingPage<'_> {
+        Box::pin(async move {
+            let mut page = self.held().await?;
+            if let Some(object) = page.as_object_mut() {
+                object.insert("live".to_owned(), self.live(&live));
+                let follow = self.health.as_ref().and_then(|health| health.page());
+                object.insert("follow".to_owned(), follow.unwrap_or_default());
+            }
+            Ok(page.to_string().into_bytes())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_counts_over_time_and_none_without_any() {
+        let at = Instant::now();
+        let sample = |seconds, count, tip| Sample {
+            at: at + Duration::from_secs(seconds),
+            traffic: TrafficCounts { requests: count, calls: 2 * count, answer_bytes: 100 * count },
+            tip,
+        };
+        let found = rates(sample(0, 10, Some(100)), sample(8, 50, Some(104)));
+        let expected = json!({
+            "seconds": 8.0,
+            "requests_per_second": 5.0,
+            "calls_per_second": 10.0,
+            "answer_bytes_per_second": 500.0,
+            "blocks_per_second": 0.5,
+        });
+        assert_eq!(found, expected);
+        let none = rates(sample(3, 7, None), sample(3, 9, Some(5)));
+        assert_eq!(
+            (&none["requests_per_second"], &none["blocks_per_second"]),
+            (&json!(0.0), &json!(0.0))
+        );
+    }
+}

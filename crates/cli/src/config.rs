@@ -1,0 +1,313 @@
+//! From what was typed, the environment and `quipu.toml` to arguments: a flag is stronger than its
+//! variable, the variable than the key in the file, the key than the default.
+//!
+//! Knows: where the file is, that every flag has a variable and a key, and that an unknown key is a
+//! mistake.
+//! Never knows: what a setting means. Values become defaults of clap's arguments, so that one parser
+//! reads them wherever they come from.
+
+pub(crate) mod document;
+pub(crate) mod settings;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
+
+use crate::Failure;
+use crate::args::Args;
+use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
+
+use document::{ConfigEntry, ConfigValue, read_entries};
+use settings::{Setting, SettingKind, map_settings, settings};
+
+/// Variables that help texts show; all of them would be half of what is shown.
+const SHOWN: [&str; 7] = [
+    "QUIPU_CONFIG",
+    "QUIPU_DATA_DIR",
+    "QUIPU_LISTEN",
+    "QUIPU_NETWORK",
+    "QUIPU_GENESIS",
+    "QUIPU_ANCHOR",
+    "QUIPU_UPSTREAM",
+];
+/// Keys that are this alike are suggested for each other.
+const ALIKE_MIN: f64 = 0.9;
+
+/// A `quipu.toml` whose keys are known and whose values are what they should be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConfigFile {
+    /// Where it is; none if there is none.
+    pub(crate) path: Option<PathBuf>,
+    entries: Vec<ConfigEntry>,
+}
+
+/// Reads the command line with all that stands behind it. Ends the process where clap does: for help,
+/// and for a command line that is wrong.
+pub(crate) fn parse(typed: &[OsString]) -> Result<Args, Failure> {
+    try_parse(typed)?.map_err(|error| error.exit())
+}
+
+/// The same for a command that another one goes on as: what is wrong with it is told as a mistake of the
+/// first.
+pub(crate) fn parse_inner(typed: &[OsString]) -> Result<Args, Failure> {
+    try_parse(typed)?.map_err(|error| Failure::Usage(anyhow!("{error}")))
+}
+
+fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
+    let root = command();
+    let file = match locate(&root, typed) {
+        Some(path) => ConfigFile::read(&root, &path)?,
+        None => ConfigFile::default(),
+    };
+    let matches = file.apply(root, typed).try_get_matches_from(typed);
+    Ok(matches.and_then(|matches| Args::from_arg_matches(&matches)))
+}
+
+/// The command line, with a variable for every flag.
+pub(crate) fn command() -> Command {
+    map_settings(Args::command(), |setting, arg| {
+        // A variable that is set to nothing is one that is not set.
+        match env::var_os(&setting.variable) {
+            Some(value) if value.is_empty() => arg,
+            _ => {
+                let is_shown = SHOWN.contains(&setting.variable.as_str());
+                arg.env(setting.variable.clone()).hide_env_values(true).hide_env(!is_shown)
+            }
+        }
+    })
+}
+
+/// Where the file is: as the flag or the variable says, or else in the data folder, if it is there.
+fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
+    let is_help = |text: &OsString| {
+        ["--help", "-h", "--version", "-V", "help"].iter().any(|help| text == help)
+    };
+    // Whoever asks how it is done is told, whatever the file says.
+    if typed.iter().skip(1).take_while(|text| *text != "--").any(is_help) {
+        return None;
+    }
+    let given = |flag: &str, variable: &str| {
+        let variable = || env::var_os(variable).filter(|value| !value.is_empty());
+        find_value(typed, flag).or_else(variable).map(PathBuf::from)
+    };
+    if let Some(path) = given("config", "QUIPU_CONFIG") {
+        return Some(path);
+    }
+    let is_command = |text: &&OsString| {
+        root.get_subcommands().any(|command| text.as_os_str() == command.get_name())
+    };
+    // The demo has a data folder of its own, which is new.
+    if typed.iter().skip(1).find(is_command).is_some_and(|command| command == "demo") {
+        return None;
+    }
+    let folder = given("data-dir", "QUIPU_DATA_DIR").or_else(default_folder)?;
+    Some(folder.join(CONFIG_NAME)).filter(|path| path.is_file())
+}
+
+/// The value of a flag as it was typed, before clap has a say.
+fn find_value(typed: &[OsString], flag: &str) -> Option<OsString> {
+    let mut texts = typed.iter().take_while(|text| *text != "--");
+    while let Some(text) = texts.next() {
+        let Some(rest) = text.to_str().and_then(|text| text.strip_prefix("--")) else { continue };
+        if rest == flag {
+            return texts.next().cloned();
+        }
+        if let Some((name, value)) = rest.split_once('=')
+            && name == flag
+        {
+            return Some(value.into());
+        }
+    }
+    None
+}
+
+impl ConfigFile {
+    /// Reads a file, and refuses what is unknown or wrong in it, whichever command it is for.
+    pub(crate) fn read(root: &Command, path: &Path) -> Result<Self, Failure> {
+        let place = path.display();
+        let text = fs::read_to_string(path).with_context(|| place.to_string());
+        let entries = read_entries(&text.map_err(Failure::Usage)?);
+        let mut entries = entries.map_err(|error| Failure::Usage(anyhow!("{place}: {error}")))?;
+        let known = settings(root);
+        for entry in &mut entries {
+            let line = entry.line;
+            check(root, &known, path, entry)
+                .map_err(|said| Failure::Usage(anyhow!("{place}: line {line}: {said}")))?;
+        }
+        let file = Self { path: Some(path.to_owned()), entries };
+        file.refuse_exclusive(&known)?;
+        Ok(file)
+    }
+
+    /// What the file says of a setting.
+    pub(crate) fn find(&self, setting: &Setting) -> Option<&ConfigEntry> {
+        let key = setting.key.as_ref()?;
+        self.entries.iter().find(|entry| entry.key == *key && entry.table == setting.table)
+    }
+
+    /// How many keys it has.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Two keys that leave no room for each other.
+    fn refuse_exclusive(&self, known: &[Setting]) -> Result<(), Failure> {
+        // A switch that is off leaves room for everything.
+        let is_on = |entry: &&ConfigEntry| entry.value != ConfigValue::Switch(false);
+        let given: Vec<(&Setting, &ConfigEntry)> = known
+            .iter()
+            .filter_map(|setting| Some((setting, self.find(setting).filter(is_on)?)))
+            .collect();
+        for (setting, entry) in &given {
+            let other = given.iter().find(|(other, second)| {
+                setting.command == other.command
+                    && setting.excludes(other)
+                    && second.line > entry.line
+            });
+            if let Some((other, second)) = other {
+                let place = self.path.as_deref().unwrap_or(Path::new(CONFIG_NAME)).display();
+                let [first, later] = [setting.path(), other.path()].map(Option::unwrap_or_default);
+                return Err(Failure::Usage(anyhow!(
+                    "{place}: line {}: {later} leaves no room for {first} of line {}: remove one of \
+                     the two",
+                    second.line,
+                    entry.line
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The command line with what the file says as defaults, unless something stronger leaves no room.
+    fn apply(&self, root: Command, typed: &[OsString]) -> Command {
+        let known = settings(&root);
+        let is_given = |setting: &Setting| {
+            let flag = format!("--{}", setting.flag);
+            let is_typed = |text: &OsString| {
+                let text = text.to_string_lossy();
+                text == flag || text.strip_prefix(&flag).is_some_and(|rest| rest.starts_with('='))
+            };
+            typed.iter().any(is_typed)
+                || env::var_os(&setting.variable).is_some_and(|value| !value.is_empty())
+        };
+        let is_excluded = |setting: &Setting| {
+            let others = known.iter().filter(|it| it.command == setting.command);
+            others.filter(|other| setting.excludes(other)).any(is_given)
+        };
+        map_settings(root, |setting, arg| match self.find(setting) {
+            Some(entry) if !is_excluded(setting) => with_default(arg, entry),
+            _ => arg,
+        })
+    }
+}
+
+fn with_default(arg: Arg, entry: &ConfigEntry) -> Arg {
+    // What has a value is not asked for any more.
+    let arg = arg.required(false);
+    match &entry.value {
+        ConfigValue::Switch(value) => arg.default_value(value.to_string()),
+        ConfigValue::One(value) => arg.default_value(value.clone()),
+        ConfigValue::List(values) => arg.default_values(values.clone()),
+    }
+}
+
+/// Finds the setting of a key and holds its value against it. A relative path counts from the folder of
+/// the file.
+fn check(
+    root: &Command,
+    known: &[Setting],
+    path: &Path,
+    entry: &mut ConfigEntry,
+) -> Result<(), String> {
+    let is_meant = |setting: &&Setting| {
+        setting.key.as_ref() == Some(&entry.key) && setting.table == entry.table
+    };
+    let Some(setting) = known.iter().find(is_meant) else { return Err(unknown(known, entry)) };
+    let name = setting.path().unwrap_or_default();
+    match &entry.value {
+        ConfigValue::Switch(_) if setting.kind != SettingKind::Switch => {
+            return Err(format!("{name}: true and false are for switches, and this is none"));
+        }
+        ConfigValue::One(_) | ConfigValue::List(_) if setting.kind == SettingKind::Switch => {
+            return Err(format!("{name}: a switch is true or false"));
+        }
+        ConfigValue::List(_) if setting.kind != SettingKind::List => {
+            return Err(format!("{name}: one value is wanted, and not a list"));
+        }
+        ConfigValue::Switch(_) | ConfigValue::One(_) | ConfigValue::List(_) => {}
+    }
+    if setting.is_path {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let absolute = |text: &String| folder.join(text).to_string_lossy().into_owned();
+        entry.value = match &entry.value {
+            ConfigValue::One(text) => ConfigValue::One(absolute(text)),
+            ConfigValue::List(texts) => ConfigValue::List(texts.iter().map(absolute).collect()),
+            ConfigValue::Switch(value) => ConfigValue::Switch(*value),
+        };
+    }
+    if setting.flag == "data-dir" && path.file_name() == Some(OsStr::new(CONFIG_NAME)) {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        if has_manifest(folder) {
+            return Err(format!("{name}: this file lies in a data folder, which it cannot move"));
+        }
+    }
+    let values: &[String] = match &entry.value {
+        ConfigValue::Switch(_) => &[],
+        ConfigValue::One(text) => std::slice::from_ref(text),
+        ConfigValue::List(texts) => texts,
+    };
+    values.iter().try_for_each(|value| check_value(root, setting, &name, value))
+}
+
+/// Lets clap read a value as it would read the flag's.
+fn check_value(root: &Command, setting: &Setting, name: &str, value: &str) -> Result<(), String> {
+    let owner = match &setting.command {
+        Some(command) => root.find_subcommand(command),
+        None => Some(root),
+    };
+    let found =
+        owner.and_then(|it| it.get_arguments().find(|arg| arg.get_id() == setting.id.as_str()));
+    let Some(found) = found else { return Ok(()) };
+    let mut arg =
+        Arg::new("value").long("value").action(ArgAction::Append).allow_hyphen_values(true);
+    arg = arg.value_parser(found.get_value_parser().clone());
+    if let Some(delimiter) = found.get_value_delimiter() {
+        arg = arg.value_delimiter(delimiter);
+    }
+    let alone = Command::new("value").no_binary_name(true).disable_help_flag(true).arg(arg);
+    let text = OsString::from(format!("--value={value}"));
+    alone.try_get_matches_from([text]).map(drop).map_err(|error| {
+        let said = error.to_string();
+        // What clap says of a flag, without the flag that it was dressed up as.
+        let said = said.lines().take_while(|line| !line.starts_with("For more")).map(str::trim);
+        let said = said.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        let said = said.strip_prefix("error: ").unwrap_or(&said);
+        format!("{name}: {}", said.replace(" for '--value <value>'", ""))
+    })
+}
+
+/// What is said of a key that nobody knows.
+fn unknown(known: &[Setting], entry: &ConfigEntry) -> String {
+    let name = match &entry.table {
+        Some(table) => format!("{table}.{}", entry.key),
+        None => entry.key.clone(),
+    };
+    let likeness = |path: &str| {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        let same_key = key == entry.key.replace('-', "_");
+        if same_key { 2.0 } else { strsim::jaro_winkler(path, &name) }
+    };
+    let paths = known.iter().filter_map(Setting::path).map(|path| (likeness(&path), path));
+    let best = paths.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match best.filter(|(likeness, _)| *likeness >= ALIKE_MIN) {
+        Some((_, path)) => format!("there is no key {name}; did you mean {path}?"),
+        None => format!("there is no key {name}; `quipu config dump` shows them all"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Every flag as a setting: the variable and the key of `quipu.toml` that stand for it.
+//!
+//! Knows: the rule by which names are made, the tables, and which settings exclude each other.
+//! Never knows: a value. What a setting means and which values it takes is said where its flag is
+//! declared, in `args`, and nowhere else.
+
+use std::any::TypeId;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command};
+
+/// Flags that several commands have or that a server lives by, with the table of their keys; the first
+/// table is the top of the file. Every other flag is of one command, whose name its table and its
+/// variable bear.
+pub(crate) const TABLES: [(&str, &[&str]); 6] = [
+    (
+        "",
+        &[
+            "data-dir",
+            "network",
+            "genesis",
+            "chain-id",
+            "genesis-hash",
+            "anchor",
+            "accumulators",
+            "threads",
+        ],
+    ),
+    (
+        "server",
+        &["listen", "cors-origin", "host", "unknown-hash", "pass-through", "pass-through-to"],
+    ),
+    (
+        "limits",
+        &[
+            "body-bytes-max",
+            "batch-items-max",
+            "batch-bytes-max",
+            "bytes-under-way-max",
+            "connections-max",
+            "connections-per-client-max",
+            "streams-max",
+            "socket-requests-max",
+            "subscriptions-max",
+            "header-timeout",
+            "body-timeout",
+            "answer-timeout",
+            "write-timeout",
+            "write-bytes-min",
+            "idle-timeout",
+            "ping-interval",
+            "stop-timeout",
+            "serve-threads",
+            "read-threads",
+            "reads-max",
+            "open-segments-max",
+            "tail-bytes-max",
+            "run-bytes-max",
+            "pass-through-requests-max",
+            "pass-through-subscriptions-max",
+        ],
+    ),
+    ("cache", &["cache-bytes"]),
+    (
+        "follow",
+        &[
+            "upstream",
+            "quorum",
+            "finality-depth",
+            "upstream-concurrency",
+            "upstream-timeout",
+            "backfill-to",
+            "gap-max",
+            "poll-every",
+            "heartbeat-every",
+        ],
+    ),
+    ("log", &["log-format", "quiet", "verbose"]),
+];
+
+/// Flags that bear the name of a shared one and mean something of their own: whoever has a data folder
+/// configured wants no sample chain in it.
+const OWN: [(&str, &str); 1] = [("demo", "data-dir")];
+
+/// Flags that have no key: a file cannot say where it is.
+const WITHOUT_KEY: [&str; 1] = ["config"];
+
+/// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
+/// all of them in a weaker one.
+const EXCLUSIVE: [&[&str]; 4] = [
+    &["network", "genesis", "chain-id"],
+    &["quiet", "verbose"],
+    &["blocks", "backfill-to"],
+    &["blocks", "sample"],
+];
+
+/// Flags whose values may hold keys of their own.
+const SECRET: [&str; 4] = ["from", "upstream", "pass-through-to", "with"];
+
+/// A flag of a command, and what else it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The command; none if all have it.
+    pub(crate) command: Option<String>,
+    /// What clap calls it.
+    pub(crate) id: String,
+    /// Without its dashes.
+    pub(crate) flag: String,
+    pub(crate) variable: String,
+    /// The table of its key; none at the top of the file.
+    pub(crate) table: Option<String>,
+    /// None for what cannot stand in a file.
+    pub(crate) key: Option<String>,
+    pub(crate) kind: SettingKind,
+    pub(crate) is_path: bool,
+    pub(crate) is_secret: bool,
+}
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingKind {
+    /// True or false.
+    Switch,
+    /// One value.
+    One,
+    /// Any number of values.
+    List,
+}
+
+impl SettingKind {
+    fn of(arg: &Arg) -> Self {
+        if matches!(arg.get_action(), ArgAction::SetTrue) {
+            Self::Switch
+        } else if matches!(arg.get_action(), ArgAction::Append) {
+            Self::List
+        } else {
+            Self::One
+        }
+    }
+}
+
+impl Setting {
+    fn of(command: Option<&str>, arg: &Arg) -> Option<Self> {
+        let flag = arg.get_long().filter(|flag| !["help", "version"].contains(flag))?;
+        let is_own = command.is_some_and(|command| OWN.contains(&(command, flag)));
+        let shared = TABLES.iter().find(|(_, flags)| flags.contains(&flag) && !is_own);
+        let is_global = command.is_none() && shared.is_none();
+        let snake = flag.replace('-', "_");
+        let (table, variable) = match (shared, command) {
+            (Some((table, _)), _) => (*table, snake.clone()),
+            (None, Some(command)) => (command, format!("{command}_{snake}")),
+            (None, None) => ("", snake.clone()),
+        };
+        let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+        Some(Self {
+            command: command.map(str::to_owned),
+            id: arg.get_id().to_string(),
+            flag: flag.to_owned(),
+            variable: format!("QUIPU_{}", variable.to_ascii_uppercase()),
+            table: Some(table.to_owned()).filter(|table| !table.is_empty()),
+            key: Some(snake).filter(|_| !is_global || !WITHOUT_KEY.contains(&flag)),
+            kind: SettingKind::of(arg),
+            is_path,
+            is_secret: SECRET.contains(&flag),
+        })
+    }
+
+    /// Its key with its table; none if it has none.
+    pub(crate) fn path(&self) -> Option<String> {
+        let key = self.key.as_ref()?;
+        Some(self.table.as_ref().map_or_else(|| key.clone(), |table| format!("{table}.{key}")))
+    }
+
+    /// Whether a value of the other leaves no room for one of this.
+    pub(crate) fn excludes(&self, other: &Self) -> bool {
+        let has = |flags: &&[&str], flag: &str| flags.contains(&flag);
+        self.flag != other.flag
+            && EXCLUSIVE.iter().any(|flags| has(flags, &self.flag) && has(flags, &other.flag))
+    }
+}
+
+/// Every flag of every command, in the order in which they are declared.
+pub(crate) fn settings(root: &Command) -> Vec<Setting> {
+    let of_all = root.get_arguments().filter_map(|arg| Setting::of(None, arg));
+    let of_each = root.get_subcommands().flat_map(|command| {
+        let flags = command.get_arguments();
+        flags.filter_map(|arg| Setting::of(Some(command.get_name()), arg))
+    });
+    of_all.chain(of_each).collect()
+}
+
+/// Changes every argument that is a setting.
+pub(crate) fn map_settings(root: Command, mut change: impl FnMut(&Setting, Arg) -> Arg) -> Command {
+    let mut of = |command: Option<&str>, arg: Arg| match Setting::of(command, &arg) {
+        Some(setting) => change(&setting, arg),
+        None => arg,
+    };
+    let root = root.mut_args(|arg| of(None, arg));
+    root.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|arg| of(Some(&name), arg))
+    })
+}

@@ -1,0 +1,120 @@
+//! That every flag has a variable and a key, and that the documentation lists them all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+
+use super::command;
+use super::settings::{Setting, SettingKind, TABLES, settings};
+use crate::args::Args;
+
+/// Between these lines of the page stands what is made here.
+const MARKS: [&str; 2] = ["<!-- settings: made by a test -->", "<!-- end of settings -->"];
+
+#[test]
+fn every_flag_has_a_variable_and_every_flag_but_one_a_key() {
+    let root = command();
+    let known = settings(&root);
+    let is_flag = |flag: &str| !["help", "version"].contains(&flag);
+    let of_all = root.get_arguments();
+    let of_each = root.get_subcommands().flat_map(clap::Command::get_arguments);
+    let flags = of_all.chain(of_each).filter(|arg| arg.get_long().is_some_and(is_flag));
+    let variables: Vec<_> = flags.map(|arg| arg.get_env().unwrap_or_default().to_owned()).collect();
+    let expected: Vec<&str> = known.iter().map(|setting| setting.variable.as_str()).collect();
+    assert_eq!(variables, expected);
+    let without_key: Vec<&str> =
+        known.iter().filter(|it| it.key.is_none()).map(|it| it.flag.as_str()).collect();
+    assert_eq!(without_key, ["config"]);
+    // One name, one thing: a key and a variable stand for one flag.
+    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    for setting in &known {
+        for name in setting.path().into_iter().chain([setting.variable.clone()]) {
+            let other = *names.entry(name.clone()).or_insert(&setting.flag);
+            assert_eq!(other, setting.flag, "{name}");
+        }
+    }
+    // A table that names a flag that nobody has was forgotten.
+    for flag in TABLES.iter().flat_map(|(_, flags)| flags.iter()) {
+        assert!(known.iter().any(|setting| setting.flag == *flag), "{flag}");
+    }
+}
+
+#[test]
+fn the_command_line_holds_together() {
+    command().debug_assert();
+}
+
+/// The first sentence of a flag's help.
+fn meaning(setting: &Setting) -> String {
+    let root = Args::command();
+    let owner = match &setting.command {
+        Some(command) => root.find_subcommand(command).unwrap(),
+        None => &root,
+    };
+    let arg = owner.get_arguments().find(|arg| arg.get_id() == setting.id.as_str()).unwrap();
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = help.split(" [default").next().unwrap_or_default().replace('\n', " ");
+    let help = help.replace('|', "\\|").replace('*', "\\*");
+    let defaults: Vec<String> =
+        arg.get_default_values().iter().map(|it| it.to_string_lossy().into_owned()).collect();
+    let default = match defaults.as_slice() {
+        [] => String::new(),
+        _ if setting.kind == SettingKind::Switch => String::new(),
+        values => format!(" (`{}`)", values.join(", ")),
+    };
+    format!("{help}{default}")
+}
+
+/// The tables of the page.
+fn tables() -> String {
+    let known = settings(&command());
+    let mut out = String::new();
+    let mut told = BTreeSet::new();
+    let commands: Vec<String> =
+        command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    let shared = TABLES.iter().map(|(table, _)| (*table).to_owned());
+    for table in shared.chain(commands) {
+        let is_here = |setting: &&Setting| setting.table.as_deref().unwrap_or_default() == table;
+        let here: Vec<&Setting> = known
+            .iter()
+            .filter(is_here)
+            .filter(|it| it.path().is_some_and(|path| told.insert(path)))
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let title =
+            if table.is_empty() { "Top of the file".to_owned() } else { format!("`[{table}]`") };
+        writeln!(
+            out,
+            "\n### {title}\n\n| key | flag | variable | meaning (default) |\n|---|---|---|---|"
+        )
+        .unwrap();
+        for setting in here {
+            let Setting { key, flag, variable, .. } = setting;
+            let key = key.as_deref().unwrap_or_default();
+            writeln!(out, "| `{key}` | `--{flag}` | `{variable}` | {} |", meaning(setting))
+                .unwrap();
+        }
+    }
+    out + "\n"
+}
+
+/// `QUIPU_BLESS=1` writes the page anew.
+#[test]
+fn the_page_lists_every_setting() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(MARKS[0]).unwrap();
+    let (found, after) = rest.split_once(MARKS[1]).unwrap();
+    let expected = format!("\n{}", tables());
+    if std::env::var_os("QUIPU_BLESS").is_some_and(|value| value == "1") {
+        let page = [before, MARKS[0], expected.as_str(), MARKS[1], after].concat();
+        fs::write(&path, page).unwrap();
+        return;
+    }
+    assert!(found == expected, "docs/configuration.md is not what the flags say: {expected}");
+}

@@ -1,0 +1,52 @@
+//! Ctrl-C and SIGTERM during work that may be left at any moment.
+//!
+//! Knows: which signals ask a process to end, and the exit codes that shells expect of one that does.
+//! Never knows: what the work is; whoever does it says what becomes of it.
+
+use std::process;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use anyhow::{Context as _, anyhow};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// From here on a signal ends the process: first `clean_up` is called, then `said` is printed, which
+/// tells what stays and what to do next.
+pub(crate) fn on_interrupt(
+    said: &'static str,
+    clean_up: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
+    let (tell, told) = sync_channel(1);
+    let listen = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let listening = runtime.and_then(|runtime| {
+            let signals = {
+                let _entered = runtime.enter();
+                (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+            };
+            Ok((runtime, signals))
+        });
+        match listening {
+            Ok((runtime, (interrupt, terminate))) => {
+                let _ = tell.send(Ok(()));
+                let code = runtime.block_on(wait(interrupt, terminate));
+                clean_up();
+                // On a line of its own, whatever a progress bar has drawn.
+                eprintln!("\nstopped: {said}");
+                process::exit(code);
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
+    let listening = told.recv().map_err(|_| anyhow!("the thread broke off"));
+    listening.and_then(|listening| listening.map_err(Into::into)).context("signals")
+}
+
+/// Waits for a signal; the exit code that goes with it.
+async fn wait(mut interrupt: Signal, mut terminate: Signal) -> i32 {
+    tokio::select! {
+        _ = interrupt.recv() => 130,
+        _ = terminate.recv() => 143,
+    }
+}

@@ -1,0 +1,68 @@
+//! `quipu doctor` beside a node.
+
+use std::process::Stdio;
+
+use crate::harness::data::Data;
+use crate::harness::run::{command, quipu, text};
+use crate::harness::served::Served;
+use crate::harness::stores::data_folder;
+
+#[test]
+fn a_node_of_the_same_chain_is_well_and_what_it_gives_is_proven() {
+    let node = Served::start(&data_folder("sample"), &[]);
+    let url = format!("http://{}", node.address());
+    let data = data_folder("late");
+    let args = ["doctor", "--data-dir", text(&data), "--upstream", &url];
+    let ran = quipu(&args).ends_with(0);
+    for said in [
+        "answers; chain id 20260101 and genesis hash 0x",
+        "tip 1023",
+        "block 1023 with ",
+        " is proven",
+        "has our newest block, 99",
+        "next: quipu serve --data-dir ",
+    ] {
+        assert!(ran.out.contains(said), "{said}:\n{}", ran.out);
+    }
+}
+
+#[test]
+fn a_node_of_another_chain_must_be_mended() {
+    let other = tempfile::tempdir().unwrap();
+    let (archives, data) = (other.path().join("archives"), other.path().join("data"));
+    let size = ["--block-count", "10", "--txs-per-block", "1", "--seed", "9"];
+    quipu(&[&["sample", "--to", text(&archives)], &size[..]].concat()).ends_with(0);
+    let genesis = archives.join("genesis.json");
+    let import =
+        ["import", "--data-dir", text(&data), "--genesis", text(&genesis), text(&archives)];
+    quipu(&import).ends_with(0);
+    let node = Served::start(&data, &[]);
+    let url = format!("http://{}", node.address());
+    let ours = data_folder("gap");
+    let ran = quipu(&["doctor", "--data-dir", text(&ours), "--upstream", &url]).ends_with(1);
+    let said = "follows another chain: it has chain id 2026010100000009, expected 20260101";
+    assert!(ran.out.contains(said), "{}", ran.out);
+    // The same is told by whoever compares, and of a chain that only shares the id.
+    let ran = quipu(&["compare", "--data-dir", text(&ours), "--with", &url]).ends_with(1);
+    assert!(ran.err.contains("serves chain id"), "{}", ran.err);
+}
+
+#[test]
+fn a_writer_at_work_is_named() {
+    let data = Data::imported();
+    // A follower holds the lock for as long as it runs, whether its node answers or not.
+    let path = data.path();
+    let args = ["serve", "--data-dir", text(&path), "--listen", "127.0.0.1:0"];
+    let upstream = ["--upstream", "http://127.0.0.1:1"];
+    let (served, _lines) = Served::start_logged(&data.path(), &upstream);
+    let ran = data.run("doctor", &[]).ends_with(0);
+    let said = format!("pid {}, ", served.id());
+    assert!(ran.out.contains(&said) && ran.out.contains(" writes to it"), "{}", ran.out);
+    // Whoever else would write is refused, and whoever looks keeps nobody out.
+    let second =
+        command(&[&args[..], &upstream[..]].concat()).stdout(Stdio::null()).output().unwrap();
+    assert!(!second.status.success());
+    drop(served);
+    let ran = data.run("doctor", &[]).ends_with(0);
+    assert!(ran.out.contains("was killed"), "{}", ran.out);
+}

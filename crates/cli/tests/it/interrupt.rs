@@ -1,0 +1,72 @@
+//! Ctrl-C during long work: what stays is said, and nothing unfinished is left.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::run::{command, text};
+use crate::harness::served::signal;
+use crate::harness::stores::data_folder;
+
+/// Waits until something is there, as long as the process runs.
+fn await_sight(child: &mut Child, what: &str, mut is_there: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before {what}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn interrupted(mut child: Child, name: &str) -> (Option<i32>, String) {
+    signal(&child, name);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    (child.wait().unwrap().code(), said)
+}
+
+fn start(args: &[&str]) -> Child {
+    command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn an_import_that_is_interrupted_says_what_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archives, data) = (data_folder("sample").join("../archives"), folder.path().join("data"));
+    let genesis = archives.join("genesis.json");
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        // Some 22,000 signatures on one thread: the signal comes long before the last.
+        let args = ["import", "--threads", "1", "--data-dir", text(&data), "--genesis"];
+        let mut child = start(&[&args[..], &[text(&genesis), text(&archives)]].concat());
+        let lock = data.join("lock");
+        let holder = format!("pid {}, ", child.id());
+        await_sight(&mut child, "the lock", || {
+            fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&holder))
+        });
+        let (found, said) = interrupted(child, name);
+        assert_eq!(found, Some(code), "{said}");
+        let expected =
+            "stopped: files that were taken stay; the same command again takes up after them";
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+fn unfinished(folder: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".unfinished-")).count()
+}
+
+#[test]
+fn a_sample_that_is_interrupted_leaves_nothing_unfinished() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("archives");
+    let mut child = start(&["sample", "--to", text(&to), "--block-count", "1000000"]);
+    await_sight(&mut child, "an unfinished file", || unfinished(&to) > 0);
+    let (code, said) = interrupted(child, "INT");
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("stopped: archives that were finished stay"), "{said}");
+    assert_eq!(unfinished(&to), 0);
+}

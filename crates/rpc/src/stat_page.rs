@@ -1,0 +1,29 @@
+//! The page that tells what is held and how serving goes, as `/stat.json`.
+//!
+//! Knows: what a server can tell of itself, and how the page is asked for.
+//! Never knows: what else is on it; whoever wires the server makes it.
+
+use std::fmt;
+use std::pin::Pin;
+
+use crate::traffic::TrafficCounts;
+
+/// What a server tells of itself at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveCounts {
+    /// What clients have asked since the start.
+    pub traffic: TrafficCounts,
+    /// Bytes of bodies and answers in memory.
+    pub bytes_under_way: usize,
+    /// Why what is configured cannot be answered; none if it can.
+    pub troubles: Vec<String>,
+}
+
+/// A page under way: its JSON, or why there is none.
+pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
+
+/// Who makes the page.
+pub trait StatPage: fmt::Debug + Send + Sync {
+    /// Makes the page, as one JSON object.
+    fn make(&self, live: LiveCounts) -> MakingPage<'_>;
+}
