@@ -137,7 +137,7 @@ for _ in {1..200}; do
 done
 kill -INT "$process"
 wait "$process" && found=0 || found=$?
-same "$found" 1 "Ctrl-C ends it"
+same "$found" 130 "Ctrl-C ends it"
 cp fetch.log "$output"
 says '^stopped: the same command again goes on' "it says how to go on"
 fetches 0 "it goes on and keeps the archives" stopped "$mirror/archives" --keep kept

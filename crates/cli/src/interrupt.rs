@@ -10,6 +10,11 @@ use std::thread;
 use anyhow::{Context as _, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// What shells take for the end by Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+/// The same for SIGTERM.
+const TERMINATED: u8 = 143;
+
 /// From here on a signal ends the process: first `clean_up` is called, then `said` is printed, which
 /// tells what stays and what to do next.
 pub(crate) fn on_interrupt(
@@ -46,7 +51,7 @@ pub(crate) fn on_interrupt(
 /// Waits for a signal; the exit code that goes with it.
 async fn wait(mut interrupt: Signal, mut terminate: Signal) -> i32 {
     tokio::select! {
-        _ = interrupt.recv() => 130,
-        _ = terminate.recv() => 143,
+        _ = interrupt.recv() => INTERRUPTED.into(),
+        _ = terminate.recv() => TERMINATED.into(),
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// The data is false, and every fault has been printed already.
     Told,
+    /// A signal asked it to stop, and it has said what stays.
+    Stopped,
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
     let (error, code) = match config::parse(&typed).and_then(run) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Told) => return ExitCode::from(1),
+        Err(Failure::Stopped) => return ExitCode::from(interrupt::INTERRUPTED),
         Err(Failure::Work(error)) => (error, 1),
         Err(Failure::Usage(error)) => (error, 2),
     };

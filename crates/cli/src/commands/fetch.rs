@@ -213,7 +213,7 @@ impl FetchWork<'_> {
 /// The end by Ctrl-C.
 fn stopped() -> Failure {
     eprintln!("stopped: the same command again goes on where this one ended");
-    Failure::Told
+    Failure::Stopped
 }
 
 /// Why a file could not be had, and what to do about it.

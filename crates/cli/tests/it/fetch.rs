@@ -330,7 +330,7 @@ fn ctrl_c_ends_it_cleanly_and_a_kill_loses_nothing() {
         holding.let_go_on();
         if name == "INT" {
             let err = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(1), "{err}");
+            assert_eq!(output.status.code(), Some(130), "{err}");
             let said = "stopped: the same command again goes on where this one ended";
             assert!(err.contains(said), "{err}");
         }

@@ -6,9 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::Failure;
-
-/// What shells take for the end by Ctrl-C.
-const INTERRUPTED: i32 = 130;
+use crate::interrupt::INTERRUPTED;
 
 /// Hears Ctrl-C and SIGTERM from here on; the flag is raised at the first.
 pub(super) fn hear_stop(runtime: &Runtime) -> Result<watch::Receiver<bool>, Failure> {
@@ -23,7 +21,7 @@ pub(super) fn hear_stop(runtime: &Runtime) -> Result<watch::Receiver<bool>, Fail
                 _ = terminate.recv() => {}
             }
             if is_second {
-                std::process::exit(INTERRUPTED);
+                std::process::exit(INTERRUPTED.into());
             }
             eprintln!("stopping: the file that is being proven is not taken, the others stay");
             raise.send_replace(true);

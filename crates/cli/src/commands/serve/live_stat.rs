@@ -110,7 +110,7 @@ impl LiveStat {
         let looked = looking.await.map_err(|error| error.to_string())?;
         let page = looked.map_err(|failure| match failure {
             Failure::Work(error) | Failure::Usage(error) => format!("{error:#}"),
-            Failure::Told => "the data folder could not be looked at".to_owned(),
+            Failure::Told | Failure::Stopped => "the data folder could not be looked at".to_owned(),
         })?;
         *held = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
         Ok(page)
