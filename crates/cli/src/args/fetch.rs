@@ -115,7 +115,7 @@ impl FetchArgs {
         let Command::Serve(mut serve) = parse_inner(&typed)?.command else { return Ok(None) };
         serve.follow.upstream.clone_from(&self.upstream);
         serve.follow.chain.clone_from(&self.chain);
-        Ok(Some(serve))
+        Ok(Some(*serve))
     }
 }
 

@@ -414,8 +414,9 @@ async fn unless_reset<T>(
 ) -> Result<T, Lost> {
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Ok(done)),
         Poll::Pending if stream.is_reset(context) => Poll::Ready(Err(Lost::Ended)),
-        polled => polled.map(Ok),
+        Poll::Pending => Poll::Pending,
     })
     .await
 }

@@ -92,8 +92,12 @@ impl FileTaker for StoreTaker<'_> {
 fn is_false(error: &ImportError) -> bool {
     match error {
         ImportError::Archive(error) => match error.remedy() {
-            Remedy::ReplaceFile | Remedy::Relabel | Remedy::AskElsewhere => true,
-            Remedy::Retry | Remedy::FixRequest | Remedy::MendList => false,
+            Remedy::ReplaceFile
+            | Remedy::Relabel
+            | Remedy::AskElsewhere
+            | Remedy::CompareTrust
+            | Remedy::Unpack => true,
+            Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
         },
         ImportError::Store(_) | ImportError::Contradiction { .. } => true,
         ImportError::Upstream(_)
