@@ -11,11 +11,14 @@ seed=${QUIPU_SEED:-$RANDOM}
 RANDOM=$seed
 echo "QUIPU_SEED=$seed QUIPU_FETCH_KILLS=$kills"
 
-exits 0 "a chain of three archives is made" \
-    "$quipu" sample --to archives --block-count 18000 --txs-per-block 1
+# As it is, a fetch leaves the cores to whoever else wants them: on a busy machine it would take any time.
+run=(nice -n 1 timeout 120 "$quipu")
+
+exits 0 "a chain of two archives is made" \
+    "$quipu" sample --to archives --block-count 8700 --txs-per-block 1
 genesis=archives/genesis.json
 exits 0 "it is imported from local files" \
-    "$quipu" import --data-dir local --genesis "$genesis" archives
+    "${run[@]}" import --data-dir local --genesis "$genesis" archives
 
 # A mirror whose second file is damaged, and whose list says that it must be so.
 cp -r archives lying
@@ -23,7 +26,7 @@ python3 - lying/sample-00001-*.ere <<'PYTHON'
 import sys
 
 with open(sys.argv[1], "r+b") as file:
-    file.seek(-200000, 2)
+    file.seek(file.seek(0, 2) // 2)
     byte = file.read(1)
     file.seek(-1, 1)
     file.write(bytes([byte[0] ^ 1]))
@@ -45,7 +48,7 @@ starts_nginx
 
 # fetches CODE WHAT FOLDER MIRRORS [FLAG...]
 fetches() {
-    exits "$1" "$2" timeout 60 "$quipu" fetch --data-dir "$3" --genesis "$genesis" --from "$4" "${@:5}"
+    exits "$1" "$2" "${run[@]}" fetch --data-dir "$3" --genesis "$genesis" --from "$4" "${@:5}"
 }
 
 # equals FOLDER WHAT: it holds the same files as the import of local files, and nothing else.
@@ -64,21 +67,21 @@ asked() {
 }
 
 fetches 0 "archives are fetched from nginx" plain "$mirror/archives"
-says '^3 files imported: 18000 blocks' "all blocks are taken"
+says '^2 files imported: 8700 blocks' "all blocks are taken"
 equals plain "a fetch"
 : >"$access"
 fetches 0 "a second fetch" plain "$mirror/archives"
-says '3 files held already' "it says that all is held"
+says '2 files held already' "it says that all is held"
 same "$(asked '\.ere ')" 0 "it downloads nothing"
 
-exits 0 "quipu import URL does the same" timeout 60 \
-    "$quipu" import --data-dir by-import --genesis "$genesis" "$mirror/urls/"
+exits 0 "quipu import URL does the same" \
+    "${run[@]}" import --data-dir by-import --genesis "$genesis" "$mirror/urls/"
 equals by-import "an import of an address, with urls.txt alone"
 
 : >"$access"
 killed=0
 while [ "$killed" -lt "$kills" ]; do
-    "$quipu" fetch --data-dir killed --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
+    nice -n 1 "$quipu" fetch --data-dir killed --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
     process=$!
     sleep "0.$((RANDOM % 8 + 1))"
     kill -KILL "$process" 2>/dev/null || break
@@ -94,7 +97,7 @@ equals killed "after $killed kills"
     not_ok "no download went on where it ended"
 
 # The server goes away in the middle and comes back.
-timeout 60 "$quipu" fetch --data-dir gone --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
+"${run[@]}" fetch --data-dir gone --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
 process=$!
 for _ in {1..200}; do
     ! compgen -G 'gone/fetch/*.partial' >/dev/null || break
@@ -129,7 +132,7 @@ fetches 1 "a folder without a list" none-data "$mirror/none/"
 says 'neither checksums_sha256.txt nor urls.txt' "it says which lists there may be"
 [ ! -e none-data ] && ok "nothing is made" || not_ok "a data folder was made without a list"
 
-"$quipu" fetch --data-dir stopped --genesis "$genesis" --from "$mirror/slow" >fetch.log 2>&1 &
+nice -n 1 "$quipu" fetch --data-dir stopped --genesis "$genesis" --from "$mirror/slow" >fetch.log 2>&1 &
 process=$!
 for _ in {1..200}; do
     ! compgen -G 'stopped/fetch/*.partial' >/dev/null || break
@@ -157,7 +160,7 @@ for _ in {1..200}; do
     [ -z "$node" ] || break
     sleep 0.05
 done
-"$quipu" fetch --data-dir followed --genesis "$genesis" --from "$mirror/archives" --blocks 0..16000 \
+nice -n 1 "$quipu" fetch --data-dir followed --genesis "$genesis" --from "$mirror/archives" --blocks 0..8600 \
     --then-follow --upstream "$node" --listen 127.0.0.1:0 >followed.log 2>&1 &
 followed=$!
 started+=("$followed")
@@ -168,8 +171,8 @@ for _ in {1..400}; do
         tip=$(curl -s "$ours" -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}' |
             json 'value.get("result")')
     fi
-    [ "$tip" != 0x464f ] || break
+    [ "$tip" != 0x21fb ] || break
     sleep 0.1
 done
-same "$tip" 0x464f "it goes on as a server that follows a node up to its tip"
-[ "$tip" = 0x464f ] || tail -n 20 followed.log >&2
+same "$tip" 0x21fb "it goes on as a server that follows a node up to its tip"
+[ "$tip" = 0x21fb ] || tail -n 20 followed.log >&2

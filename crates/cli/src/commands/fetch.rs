@@ -99,11 +99,8 @@ impl FetchWork<'_> {
         resume_merges(&mut writer, chain.spec(), threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);
-        let downloads = match &self.args.keep {
-            Some(keep) => DownloadFolder::kept(keep.clone()),
-            None => DownloadFolder::temporary(folder.path.join(WORK_FOLDER_NAME)),
-        };
-        let folder = downloads.map_err(|error| refused(&error))?;
+        let folder = self.downloads(&folder.path.join(WORK_FOLDER_NAME));
+        let folder = folder.map_err(|error| refused(&error))?;
         let downloader = Arc::new(Downloader { mirrors, folder, stop: stop.clone() });
         let settings = ImportSettings {
             is_unanchored_allowed: self.args.unanchored,
@@ -129,6 +126,18 @@ impl FetchWork<'_> {
             FetchFailure::Download(error) => refused(&error),
             FetchFailure::Taker(failure) => failure,
         })
+    }
+
+    /// Where files go: into the work folder, or into the user's.
+    fn downloads(&self, work: &Path) -> Result<DownloadFolder, DownloadError> {
+        match &self.args.keep {
+            Some(keep) => {
+                // A run that kept nothing may have been stopped before.
+                DownloadFolder::discard(work)?;
+                DownloadFolder::kept(keep.clone())
+            }
+            None => DownloadFolder::temporary(work.to_owned()),
+        }
     }
 
     /// What the mirrors list; `None` if it was told to stop before they did.

@@ -288,6 +288,9 @@ fn kept_archives_are_those_of_the_mirror() {
     let mirror = Mirror::good(&ARCHIVES);
     let (folder, data) = data();
     let keep = folder.path().join("keep");
+    // What a run left that kept nothing goes.
+    fs::create_dir_all(data.join("fetch")).unwrap();
+    fs::write(data.join("fetch/sample-00000-00000000.ere.unlisted.partial"), "old").unwrap();
     fetch(&data, &[&mirror], &["--keep", text(&keep)]).ends_with(0);
     assert!(files(&data) == *EXPECTED);
     let names = archives(&keep);

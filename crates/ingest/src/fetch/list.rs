@@ -96,12 +96,13 @@ pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
         let name = line.rsplit('/').next().unwrap_or_default();
         let Some(archive) = archive_of(name) else { continue };
         match mirror.resolve(line) {
-            Ok(Some(target)) => {
+            // What follows a `?` or a `#` is no path, though it may look like one.
+            Ok(Some(target)) if target.uri.path().rsplit('/').next() == Some(name) => {
                 // The first address of a file counts.
                 let listed = ListedFile { archive, target, sha256: None };
                 files.entry(name.to_owned()).or_insert(listed);
             }
-            Ok(None) => {}
+            Ok(_) => {}
             Err(host) => drop(foreign.insert(host)),
         }
     }
@@ -183,7 +184,8 @@ mod tests {
     #[test]
     fn a_list_of_addresses_names_the_archives_of_its_own_host() {
         let text = "# all\nhttp://a.example/era1/mainnet-00000-5ec1ffb8.era1\n\nmainnet-00001-a5364e9a.era1\r\n\
-                    /files/mainnet-00002-00000000.era1\nhttp://b.example/mainnet-00003-00000000.era1\nindex.html\n";
+                    /files/mainnet-00002-00000000.era1\nhttp://b.example/mainnet-00003-00000000.era1\nindex.html\n\
+                    http://a.example/x?/mainnet-00004-00000000.era1\nhttp://a.example/x#/mainnet-00005-00000000.era1\n";
         let list = parse_urls(&mirror(), text.as_bytes()).unwrap();
         let paths: Vec<&str> = list.values().map(|listed| listed.target.uri.path()).collect();
         assert_eq!(

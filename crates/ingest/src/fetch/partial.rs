@@ -45,6 +45,14 @@ impl DownloadFolder {
         Self::create(path, true)
     }
 
+    /// Removes what an earlier run left in a temporary folder, if there is one.
+    pub fn discard(path: &Path) -> Result<(), DownloadError> {
+        match fs::remove_dir_all(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => on_disk(path, done),
+        }
+    }
+
     fn create(path: PathBuf, is_kept: bool) -> Result<Self, DownloadError> {
         on_disk(&path, fs::create_dir_all(&path))?;
         Ok(Self { path, is_kept })
@@ -341,6 +349,9 @@ mod tests {
         let film = made.path().join("film");
         fs::write(&film, "").unwrap();
         kept.clear_except(|_| false).unwrap();
+        DownloadFolder::discard(&folder.path).unwrap();
+        DownloadFolder::discard(&folder.path).unwrap();
+        assert!(!folder.path.exists());
         kept.let_go(&film).unwrap();
         assert!(film.exists());
     }
