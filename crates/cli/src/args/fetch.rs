@@ -1,11 +1,10 @@
 //! The arguments of `quipu fetch`, which are also those of `quipu import URL`.
 //!
-//! Knows: flags and their help, and which of them a server gets that goes on afterwards.
+//! Knows: flags and their help.
 //! Never knows: what comes of them.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chain::BlockRange;
@@ -14,10 +13,7 @@ use ingest::fetch::{FetchLimits, MirrorUrl};
 use super::amounts::{parse_some_bytes, parse_some_time};
 use super::import::ImportArgs;
 use super::listen::parse_listen;
-use super::serve::ServeArgs;
-use super::{ChainArgs, Command, DataArgs, WorkArgs, parse_blocks};
-use crate::Failure;
-use crate::config::parse_inner;
+use super::{ChainArgs, DataArgs, WorkArgs, parse_blocks};
 use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -96,27 +92,6 @@ impl FetchArgs {
             chain: import.chain,
         })
     }
-
-    /// Those of the server that goes on, if one shall: its other settings are by `config`, the
-    /// environment or default.
-    pub(crate) fn serve_args(&self, config: Option<&Path>) -> Result<Option<ServeArgs>, Failure> {
-        if !self.then_follow {
-            return Ok(None);
-        }
-        let mut typed: Vec<OsString> = vec!["quipu".into(), "serve".into()];
-        let listen = self.listen.map(|listen| listen.to_string().into());
-        for (flag, value) in [
-            ("--config", config.map(|path| path.as_os_str().to_owned())),
-            ("--data-dir", self.data.data_dir.as_ref().map(|path| path.as_os_str().to_owned())),
-            ("--listen", listen),
-        ] {
-            typed.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
-        }
-        let Command::Serve(mut serve) = parse_inner(&typed)?.command else { return Ok(None) };
-        serve.follow.upstream.clone_from(&self.upstream);
-        serve.follow.chain.clone_from(&self.chain);
-        Ok(Some(*serve))
-    }
 }
 
 #[cfg(test)]
@@ -124,7 +99,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::Args;
+    use crate::args::{Args, Command};
 
     fn parse(line: &str) -> Args {
         Args::try_parse_from(line.split_whitespace()).unwrap()
@@ -140,21 +115,5 @@ mod tests {
         assert_eq!(fetch.blocks, BlockRange::from_ends(1, 2));
         let Command::Import(import) = parse("quipu import a.ere").command else { panic!("none") };
         assert_eq!(FetchArgs::of_import(import).unwrap_err().paths, [PathBuf::from("a.ere")]);
-    }
-
-    #[test]
-    fn the_server_that_goes_on_has_the_same_folder_chain_and_nodes() {
-        let line = "quipu fetch --from http://a.example --data-dir d --network sepolia --then-follow \
-                    --upstream ws://n.example --quorum 1 --listen 127.0.0.1:7";
-        let Command::Fetch(fetch) = parse(line).command else { panic!("no fetch") };
-        let serve = fetch.serve_args(None).unwrap().unwrap();
-        assert_eq!(serve.data.data_dir, Some("d".into()));
-        assert_eq!(serve.follow.chain.network.as_deref(), Some("sepolia"));
-        assert_eq!(serve.follow.upstream.upstreams, ["ws://n.example"]);
-        assert_eq!(serve.listen, "127.0.0.1:7".parse().unwrap());
-        let Command::Fetch(fetch) = parse("quipu fetch --from http://a.example").command else {
-            panic!("no fetch")
-        };
-        assert!(fetch.serve_args(None).unwrap().is_none());
     }
 }

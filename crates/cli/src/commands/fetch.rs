@@ -3,6 +3,7 @@
 mod progress;
 mod stop;
 mod taker;
+mod then_follow;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,10 @@ use crate::priority::take_leftovers;
 use progress::FetchProgress;
 use stop::hear_stop;
 use taker::StoreTaker;
+use then_follow::serve_args;
 
 pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
-    let serve = args.serve_args(config)?;
+    let serve = serve_args(args, config)?;
     if args.then_follow && args.upstream.upstreams.is_empty() {
         return Err(Failure::Usage(anyhow!("--then-follow needs a node: give --upstream URL")));
     }
