@@ -270,5 +270,5 @@ fn folders_without_archives_and_missing_paths_are_named() {
     let findings = survey_paths(&settings(1), &missing, &[]);
     let error = findings[0].outcome.as_ref().unwrap_err();
     assert!(error.to_string().starts_with("/no/such/file.era1: "), "{error}");
-    assert_eq!(error.remedy(), Remedy::Retry);
+    assert_eq!(error.remedy(), Remedy::FixPath);
 }
