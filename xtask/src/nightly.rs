@@ -52,8 +52,8 @@ enum PartWork {
 const PARTS: &[NightlyPart] = &[
     NightlyPart {
         name: "fuzz-upstream",
-        summary: "what nodes answer",
-        work: PartWork::Fuzz(&["upstream_block"]),
+        summary: "what nodes answer, and lists of mirrors",
+        work: PartWork::Fuzz(&["mirror_list", "upstream_block"]),
     },
     NightlyPart {
         name: "fuzz-requests",
@@ -72,13 +72,12 @@ const PARTS: &[NightlyPart] = &[
     },
     NightlyPart {
         name: "fuzz-archives",
-        summary: "archives, their names and lists, and those of mirrors",
+        summary: "archives, their names and lists",
         work: PartWork::Fuzz(&[
             "archive",
             "archive_name",
             "checksum_list",
             "epoch_roots",
-            "mirror_list",
             "receipts_slim",
         ]),
     },
