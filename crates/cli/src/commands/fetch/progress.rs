@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ingest::fetch::{FetchEvent, FetchWatch};
 use ingest::prove::{BlockDone, Progress};
 
-use crate::output::{grouped, print_lines, ratio};
+use crate::output::{Verbosity, grouped, print_lines, ratio, verbosity};
 
 /// Between two changes of the line on a terminal.
 const CHANGE_EVERY: Duration = Duration::from_millis(100);
@@ -20,6 +20,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct FetchProgress {
     bar: ProgressBar,
     is_terminal: bool,
+    is_quiet: bool,
     begun: Instant,
     /// Blocks that are to be had.
     total: AtomicU64,
@@ -30,7 +31,8 @@ pub(super) struct FetchProgress {
 
 impl Default for FetchProgress {
     fn default() -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
+        let is_quiet = verbosity() == Verbosity::Quiet;
+        let is_terminal = std::io::stderr().is_terminal() && !is_quiet;
         let bar = if is_terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("fetching [{bar:30}] {msg}") {
             bar.set_style(style.progress_chars("=> "));
@@ -38,6 +40,7 @@ impl Default for FetchProgress {
         Self {
             bar,
             is_terminal,
+            is_quiet,
             begun: Instant::now(),
             total: AtomicU64::new(0),
             done: AtomicU64::new(0),
@@ -91,7 +94,7 @@ impl FetchProgress {
         if self.is_terminal {
             self.bar.set_position(done);
             self.bar.set_message(text);
-        } else {
+        } else if !self.is_quiet {
             eprintln!("fetching: {text}");
         }
     }
