@@ -66,6 +66,16 @@ asked() {
     grep --count --extended-regexp -e "$1" "$access" || true
 }
 
+# begins PROCESS FOLDER: waits until a part is on disk, 30 s at the most and not beyond the process.
+begins() {
+    for _ in {1..1500}; do
+        ! compgen -G "$2/fetch/*.partial" >/dev/null || return 0
+        kill -0 "$1" 2>/dev/null || return 1
+        sleep 0.02
+    done
+    return 1
+}
+
 fetches 0 "archives are fetched from nginx" plain "$mirror/archives"
 says '^2 files imported: 8700 blocks' "all blocks are taken"
 equals plain "a fetch"
@@ -83,6 +93,8 @@ killed=0
 while [ "$killed" -lt "$kills" ]; do
     nice -n 1 "$quipu" fetch --data-dir killed --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
     process=$!
+    # It may be done already: then there is nothing left to kill.
+    begins "$process" killed || true
     sleep "0.$((RANDOM % 8 + 1))"
     kill -KILL "$process" 2>/dev/null || break
     wait "$process" 2>/dev/null || true
@@ -99,10 +111,7 @@ equals killed "after $killed kills"
 # The server goes away in the middle and comes back.
 "${run[@]}" fetch --data-dir gone --genesis "$genesis" --from "$mirror/steady" >fetch.log 2>&1 &
 process=$!
-for _ in {1..200}; do
-    ! compgen -G 'gone/fetch/*.partial' >/dev/null || break
-    sleep 0.02
-done
+begins "$process" gone || not_ok "no download has begun before the mirror goes away"
 kill -KILL "$nginx"
 wait "$nginx" 2>/dev/null || true
 # Long enough that a try comes in between.
@@ -134,11 +143,8 @@ says 'neither checksums_sha256.txt nor urls.txt' "it says which lists there may 
 
 nice -n 1 "$quipu" fetch --data-dir stopped --genesis "$genesis" --from "$mirror/slow" >fetch.log 2>&1 &
 process=$!
-for _ in {1..200}; do
-    ! compgen -G 'stopped/fetch/*.partial' >/dev/null || break
-    sleep 0.02
-done
-kill -INT "$process"
+begins "$process" stopped || not_ok "no download has begun before Ctrl-C"
+kill -INT "$process" 2>/dev/null || true
 wait "$process" && found=0 || found=$?
 same "$found" 130 "Ctrl-C ends it"
 cp fetch.log "$output"

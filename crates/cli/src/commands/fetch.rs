@@ -6,6 +6,7 @@ mod taker;
 mod then_follow;
 
 use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -40,9 +41,6 @@ use then_follow::serve_args;
 
 pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
     let serve = serve_args(args, config)?;
-    if args.then_follow && args.upstream.upstreams.is_empty() {
-        return Err(Failure::Usage(anyhow!("--then-follow needs a node: give --upstream URL")));
-    }
     let path = locate(&args.data)?;
     let fetch = FetchWork { args, path: &path, urls: urls(&args.from)?, progress: Arc::default() };
     // These threads answer for connections: they keep their priority, and so does a server afterwards.
@@ -61,7 +59,12 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     });
     runtime.shutdown_background();
     done?;
-    serve.map_or(Ok(()), |serve| serve::run(&serve))
+    match serve {
+        None => Ok(()),
+        // All was had when it was told to stop: the server would not have heard it.
+        Some(_) if *stop.borrow() => Err(stopped()),
+        Some(serve) => serve::run(&serve),
+    }
 }
 
 /// The addresses of mirrors.
@@ -101,8 +104,7 @@ impl FetchWork<'_> {
         resume_merges(&mut writer, chain.spec(), threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);
-        let folder = self.downloads(&folder.path.join(WORK_FOLDER_NAME));
-        let folder = folder.map_err(|error| refused(&error))?;
+        let folder = self.downloads(&folder.path.join(WORK_FOLDER_NAME))?;
         let downloader = Arc::new(Downloader { mirrors, folder, stop: stop.clone() });
         let settings = ImportSettings {
             is_unanchored_allowed: self.args.unanchored,
@@ -131,15 +133,20 @@ impl FetchWork<'_> {
     }
 
     /// Where files go: into the work folder, or into the user's.
-    fn downloads(&self, work: &Path) -> Result<DownloadFolder, DownloadError> {
-        match &self.args.keep {
-            Some(keep) => {
-                // A run that kept nothing may have been stopped before.
-                DownloadFolder::discard(work)?;
-                DownloadFolder::kept(keep.clone())
-            }
-            None => DownloadFolder::temporary(work.to_owned()),
+    fn downloads(&self, work: &Path) -> Result<DownloadFolder, Failure> {
+        let Some(keep) = &self.args.keep else {
+            return DownloadFolder::temporary(work.to_owned()).map_err(|error| refused(&error));
+        };
+        let kept = DownloadFolder::kept(keep.clone()).map_err(|error| refused(&error))?;
+        if is_inside(keep, work)? {
+            // What is kept there would be taken for what an earlier run left.
+            return Err(Failure::Usage(anyhow!(
+                "--keep: this is where fetch works; give another folder"
+            )));
         }
+        // A run that kept nothing may have been stopped before.
+        DownloadFolder::discard(work).map_err(|error| refused(&error))?;
+        Ok(kept)
     }
 
     /// What the mirrors list; `None` if it was told to stop before they did.
@@ -221,9 +228,19 @@ impl FetchWork<'_> {
     }
 }
 
+/// Whether a folder is another one or in it, whatever links lead there.
+fn is_inside(folder: &Path, other: &Path) -> io::Result<bool> {
+    match other.canonicalize() {
+        Ok(other) => Ok(folder.canonicalize()?.starts_with(other)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The end by Ctrl-C.
 fn stopped() -> Failure {
-    eprintln!("stopped: the same command again goes on where this one ended");
+    // Whoever read what is said may be gone.
+    let _ = writeln!(io::stderr(), "stopped: the same command again goes on where this one ended");
     Failure::Stopped
 }
 

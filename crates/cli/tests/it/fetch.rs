@@ -268,6 +268,11 @@ fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
     assert!(!ran.err.contains("secret"), "{}", ran.err);
     let ran = quipu(&["fetch", "--from", "http://a.example", "--then-follow"]).ends_with(2);
     assert!(ran.err.contains("--then-follow needs a node: give --upstream URL"), "{}", ran.err);
+    let follow = ["fetch", "--from", "http://a.example", "--then-follow", "--upstream"];
+    let ran = quipu(&[&follow[..], &["ftp://b.example"]].concat()).ends_with(2);
+    assert!(ran.err.contains("--upstream, number 1"), "{}", ran.err);
+    let ran = quipu(&[&follow[..], &["ws://b.example", "--quorum", "2"]].concat()).ends_with(2);
+    assert!(ran.err.contains("1 upstreams are given"), "{}", ran.err);
     let ran = quipu(&["fetch"]).ends_with(2);
     assert!(ran.err.contains("--from <URL>"), "{}", ran.err);
 }
@@ -304,6 +309,34 @@ fn kept_archives_are_those_of_the_mirror() {
     let ran = fetch(&data, &[&mirror], &["--keep", text(&keep)]).ends_with(1);
     assert!(ran.err.contains("is there already, and is not what the mirrors have"), "{}", ran.err);
     assert_eq!(fs::read(keep.join(&names[0])).unwrap(), b"mine");
+}
+
+#[test]
+fn archives_are_not_kept_where_fetch_works_and_none_is_removed() {
+    let mirror = Mirror::good(&ARCHIVES);
+    let (folder, data) = data();
+    let work = data.join("fetch");
+    let mine = work.join("mine");
+    fs::create_dir_all(&mine).unwrap();
+    let [first, _] = archives(&ARCHIVES);
+    let kept = [work.join("notes"), mine.join(&first), mine.join("old.partial")];
+    for path in &kept {
+        fs::write(path, "mine").unwrap();
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&mine, &link).unwrap();
+    for keep in [&work, &mine, &link, &work.join("new")] {
+        let ran = fetch(&data, &[&mirror], &["--keep", text(keep)]).ends_with(2);
+        let said = "--keep: this is where fetch works; give another folder";
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+    // What no download has made stays, whatever is kept elsewhere, or nowhere.
+    let elsewhere = folder.path().join("keep");
+    fetch(&data, &[&mirror], &["--keep", text(&elsewhere)]).ends_with(0);
+    fetch(&data, &[&mirror], &[]).ends_with(0);
+    for path in &kept {
+        assert_eq!(fs::read(path).unwrap(), b"mine");
+    }
 }
 
 /// Waits until so many bytes of a file are on disk.

@@ -66,10 +66,12 @@ impl Downloader {
         if let Some(found) = self.find_whole(task)? {
             return Ok(found);
         }
-        let name = task.file.name.clone();
         let patience = self.mirrors.limits.patience;
         let mut begun: Option<PartialFile> = None;
         let mut quiet_since = Instant::now();
+        // Bytes that come again after a new beginning are no progress, unless those before were false:
+        // who sends such bytes is soon out.
+        let mut bytes_most = 0;
         let mut next = None;
         loop {
             let there = begun
@@ -79,33 +81,40 @@ impl Downloader {
             let chosen =
                 chosen.unwrap_or_else(|| self.mirrors.choose(task, there.unwrap_or_default()));
             let source = match chosen {
+                // Of several that give nothing, one is always ready.
+                MirrorChoice::Ask(_) if quiet_since.elapsed() > patience => {
+                    return Err(self.quiet(task));
+                }
                 MirrorChoice::Ask(source) => source,
                 MirrorChoice::Rest(until) if until.duration_since(quiet_since) > patience => {
-                    let said = self.mirrors.said(task);
-                    return Err(DownloadError::Quiet { file: name, patience, said });
+                    return Err(self.quiet(task));
                 }
                 MirrorChoice::Rest(until) => {
                     sleep_until(until).await;
                     continue;
                 }
                 MirrorChoice::Nobody => {
-                    begun.map_or(Ok(()), PartialFile::discard)?;
-                    let said = self.mirrors.said(task);
-                    return Err(DownloadError::NoMirror { file: name, said });
+                    // A refusal may pass: what came is there for the next run.
+                    let empty = begun.filter(|part| part.bytes() == 0);
+                    empty.map_or(Ok(()), PartialFile::discard)?;
+                    let (file, said) = (task.file.name.clone(), self.mirrors.said(task));
+                    return Err(DownloadError::NoMirror { file, said });
                 }
             };
             let mut part = self.part_for(task, source, begun.take())?;
-            let before = part.bytes();
+            bytes_most = part.bytes().max(bytes_most);
             let end = self.ask(task, source, &mut part).await?;
-            if part.bytes().saturating_sub(before) >= PROGRESS_BYTES_MIN {
+            if part.bytes().saturating_sub(bytes_most) >= PROGRESS_BYTES_MIN {
                 quiet_since = Instant::now();
                 self.mirrors.note_success(task, source);
             }
+            bytes_most = part.bytes().max(bytes_most);
             match end {
                 AnswerEnd::Whole { is_length_told } => {
                     if self.is_right(task, source, &mut part, is_length_told)? {
                         return self.finish(task, source, &part);
                     }
+                    bytes_most = part.bytes();
                 }
                 AnswerEnd::Moved(to) => next = Some(to),
                 AnswerEnd::Left => {}
@@ -113,11 +122,18 @@ impl Downloader {
                     self.note_fault(task, source, &fault);
                     if matches!(fault, MirrorFault::TooLarge { .. }) {
                         part.restart()?;
+                        bytes_most = 0;
                     }
                 }
             }
             begun = Some(part);
         }
+    }
+
+    /// The end of patience.
+    fn quiet(&self, task: &FileTask) -> DownloadError {
+        let (file, patience) = (task.file.name.clone(), self.mirrors.limits.patience);
+        DownloadError::Quiet { file, patience, said: self.mirrors.said(task) }
     }
 
     /// The part to go on with: what is there, if it is of the same file.
@@ -155,9 +171,10 @@ impl Downloader {
                 if told == Some(part.bytes()) {
                     return Ok(AnswerEnd::Whole { is_length_told: true });
                 }
-                // More is there than the file has, or nobody says how much that is.
+                // More is there than the file has, or nobody says how much that is. The same one sends
+                // it from the beginning: then no part is asked for, and none can be beyond the end.
                 part.restart()?;
-                return Ok(AnswerEnd::Left);
+                return Ok(AnswerEnd::Moved(source));
             }
             Err(fault) => {
                 if matches!(fault, MirrorFault::OtherPart(_)) {

@@ -16,6 +16,8 @@ use thiserror::Error;
 use super::mirror_url::{HttpTarget, MirrorUrl, SUMS_NAME, URLS_NAME};
 use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumListError};
 
+/// Bytes of an archive's name. The name of its part is longer, and systems allow 255.
+const NAME_BYTES_MAX: usize = 200;
 /// Hosts that are named in a message.
 const HOSTS_SHOWN_MAX: usize = 3;
 
@@ -117,10 +119,12 @@ pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
 }
 
 /// The list of a mirror whose address is one archive's.
-pub(super) fn of_archive(mirror: &MirrorUrl, name: &str) -> MirrorList {
-    let listed = archive_of(name).zip(mirror.file(name));
-    let listed = listed.map(|(archive, target)| ListedFile { archive, target, sha256: None });
-    listed.into_iter().map(|listed| (name.to_owned(), listed)).collect()
+pub(super) fn of_archive(mirror: &MirrorUrl, name: &str) -> Result<MirrorList, ListFault> {
+    let (archive, target) = archive_of(name)
+        .zip(mirror.file(name))
+        .ok_or(ListFault::NoArchive { list: "its address" })?;
+    let listed = ListedFile { archive, target, sha256: None };
+    Ok(MirrorList::from([(name.to_owned(), listed)]))
 }
 
 /// The blocks that a name speaks of, a whole era's.
@@ -131,7 +135,8 @@ pub(super) fn era_range(archive: &ArchiveName) -> Option<BlockRange> {
 
 /// What a name says, if it is an archive's, says its blocks, and is safe as a name of a local file.
 fn archive_of(name: &str) -> Option<ArchiveName> {
-    let archive = ArchiveName::parse(Path::new(name)).filter(|_| is_file_name(name))?;
+    let is_safe = is_file_name(name) && name.len() <= NAME_BYTES_MAX;
+    let archive = ArchiveName::parse(Path::new(name)).filter(|_| is_safe)?;
     let says_blocks = !archive.has_own_era_size && era_range(&archive).is_some();
     Some(archive).filter(|_| says_blocks)
 }
@@ -197,6 +202,17 @@ mod tests {
             ]
         );
         assert!(list.values().all(|listed| listed.sha256.is_none()));
+    }
+
+    #[test]
+    fn the_address_of_one_archive_must_be_one_that_can_be_taken() {
+        let list = of_archive(&mirror(), "mainnet-00000-5ec1ffb8.era1").unwrap();
+        assert_eq!(names(&list), ["mainnet-00000-5ec1ffb8.era1"]);
+        let long = format!("{}-00000-5ec1ffb8.era1", "x".repeat(NAME_BYTES_MAX));
+        for name in ["film.era1", "dev-00003-00100-deadbeef.ere", &long] {
+            let refused = of_archive(&mirror(), name).unwrap_err().to_string();
+            assert!(refused.contains("its address names no archive"), "{name}: {refused}");
+        }
     }
 
     #[test]

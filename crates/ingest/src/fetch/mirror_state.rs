@@ -14,6 +14,9 @@ use crate::upstream::chance;
 
 /// A mirror is slow if another one is so many times faster.
 const SLOW_RATIO: u64 = 4;
+/// A mirror that can go on where a download ended is not waited for after more failures than this: it
+/// may be gone for good, while another one would send the file anew.
+const RESUME_FAULTS_MAX: u32 = 6;
 
 /// How one mirror stands.
 #[derive(Clone, Debug, Default)]
@@ -93,10 +96,17 @@ impl MirrorState {
     fn is_resting(&self, now: Instant) -> bool {
         self.rests_until.is_some_and(|until| until > now)
     }
+
+    /// When its rest ends, if that is worth waiting for.
+    fn resumes_at(&self, now: Instant) -> Option<Instant> {
+        let is_hoped_for = self.is_resting(now) && self.fault_count <= RESUME_FAULTS_MAX;
+        self.rests_until.filter(|_| is_hoped_for)
+    }
 }
 
 /// Who is asked next for a file of which something may be there. The best standing counts first, then
-/// whether the download can go on where it ended, then the rate.
+/// whether the download can go on where it ended, then the rate. Before a download is begun anew, who
+/// can go on with it may rest for a while.
 pub(super) fn choose(
     states: &[MirrorState],
     task: &FileTask,
@@ -115,12 +125,21 @@ pub(super) fn choose(
     let asked =
         || open().filter(|(_, state, _)| state.standing < Standing::False || is_last_resort);
     let ready = asked().filter(|(_, state, _)| !state.is_resting(now));
+    let starts_anew = |state: &MirrorState, sum: Option<B256>| {
+        begun.bytes > 0 && (state.ignores_ranges || sum != begun.sha256)
+    };
     let chosen = ready.min_by_key(|(source, state, sum)| {
-        let starts_anew = begun.bytes > 0 && (state.ignores_ranges || *sum != begun.sha256);
-        (state.standing, starts_anew, std::cmp::Reverse(state.rate), *source)
+        (state.standing, starts_anew(state, *sum), std::cmp::Reverse(state.rate), *source)
     });
-    if let Some((source, ..)) = chosen {
-        return MirrorChoice::Ask(source);
+    if let Some((source, chosen, sum)) = chosen {
+        let resuming = asked().filter(|(_, state, sum)| {
+            state.standing <= chosen.standing && !starts_anew(state, *sum)
+        });
+        let wakes = resuming.filter_map(|(_, state, _)| state.resumes_at(now)).min();
+        return match wakes {
+            Some(until) if starts_anew(chosen, sum) => MirrorChoice::Rest(until),
+            _ => MirrorChoice::Ask(source),
+        };
     }
     let wakes = asked().filter_map(|(_, state, _)| state.rests_until).min();
     wakes.map_or(MirrorChoice::Nobody, MirrorChoice::Rest)
@@ -154,15 +173,17 @@ pub(super) fn find_better(
     is_far_slower(rate, fastest.rate?).then_some(MirrorMove { to })
 }
 
-/// The positions of mirrors that are far slower than the fastest, and the rate of that one.
+/// The positions of mirrors that are far slower than the fastest, and the rate of that one. Only rates
+/// over a whole window count: a short answer may have been in some cache.
 pub(super) fn find_slow(states: &[MirrorState]) -> (Vec<usize>, u64) {
     let good = || states.iter().enumerate().filter(|(_, it)| it.standing == Standing::Good);
-    let fastest = good().filter_map(|(_, state)| state.rate).max().unwrap_or(0);
-    let is_slow = |state: &MirrorState| {
-        state.is_rate_sure && state.rate.is_some_and(|rate| is_far_slower(rate, fastest))
+    let sure = || {
+        let sure = good().filter(|(_, state)| state.is_rate_sure);
+        sure.filter_map(|(mirror, state)| Some((mirror, state.rate?)))
     };
-    let slow = good().filter(|(_, state)| is_slow(state)).map(|(mirror, _)| mirror);
-    (slow.collect(), fastest)
+    let fastest = sure().map(|(_, rate)| rate).max().unwrap_or(0);
+    let slow = sure().filter(|(_, rate)| is_far_slower(*rate, fastest));
+    (slow.map(|(mirror, _)| mirror).collect(), fastest)
 }
 
 fn is_far_slower(rate: u64, fastest: u64) -> bool {
@@ -260,10 +281,27 @@ mod tests {
         assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Nobody);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn who_can_go_on_is_waited_for_a_while_before_a_download_is_begun_anew() {
+        let (limits, now) = (FetchLimits::default(), Instant::now());
+        let mut states = vec![MirrorState::default(); 2];
+        states[1].ignores_ranges = true;
+        let until = states[0].rest(&limits, None, now);
+        assert_eq!(choose(&states, &task(2), SOME, now), MirrorChoice::Rest(until));
+        assert_eq!(choose(&states, &task(2), NONE, now), MirrorChoice::Ask(1));
+        assert_eq!(choose(&states, &task(2), SOME, until), MirrorChoice::Ask(0));
+        // One that fails again and again is not.
+        for _ in 0..RESUME_FAULTS_MAX {
+            states[0].rest(&limits, None, now);
+        }
+        assert_eq!(choose(&states, &task(2), SOME, now), MirrorChoice::Ask(1));
+    }
+
     #[test]
     fn who_is_slow_beyond_doubt_is_found() {
         let sure = |rate| MirrorState { is_rate_sure: true, ..rated(Some(rate)) };
-        assert_eq!(find_slow(&[sure(100), rated(Some(400)), rated(None)]), (vec![0], 400));
+        assert_eq!(find_slow(&[sure(100), sure(400), rated(None)]), (vec![0], 400));
+        assert_eq!(find_slow(&[sure(100), rated(Some(400))]), (vec![], 100));
         assert_eq!(find_slow(&[sure(101), sure(400)]), (vec![], 400));
         assert_eq!(find_slow(&[rated(Some(100)), sure(400)]), (vec![], 400));
         assert_eq!(find_slow(&[sure(0)]), (vec![], 0));

@@ -74,7 +74,7 @@ impl Mirrors {
 
     async fn list_one(&self, url: &MirrorUrl) -> Result<MirrorList, ListError> {
         let names: &[&str] = match url.named() {
-            Some(NamedPart::Archive(name)) => return Ok(of_archive(url, name)),
+            Some(NamedPart::Archive(name)) => return Ok(of_archive(url, name)?),
             Some(NamedPart::List(name)) if name == URLS_NAME => &[URLS_NAME],
             Some(NamedPart::List(_)) => &[SUMS_NAME],
             None => &[SUMS_NAME, URLS_NAME],

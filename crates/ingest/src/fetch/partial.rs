@@ -15,6 +15,7 @@ use alloy_primitives::{B256, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::error::DownloadError;
+use crate::archive::ArchiveName;
 
 /// What the name of a part ends with.
 const PARTIAL_END: &str = ".partial";
@@ -45,12 +46,15 @@ impl DownloadFolder {
         Self::create(path, true)
     }
 
-    /// Removes what an earlier run left in a temporary folder, if there is one.
+    /// Removes what an earlier run left in a temporary folder, if there is one; what no download put
+    /// there stays.
     pub fn discard(path: &Path) -> Result<(), DownloadError> {
-        match fs::remove_dir_all(path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => on_disk(path, done),
+        if path.is_dir() {
+            let folder = Self { path: path.to_owned(), is_kept: false };
+            folder.clear_except(|_| false)?;
+            folder.remove_if_empty();
         }
+        Ok(())
     }
 
     fn create(path: PathBuf, is_kept: bool) -> Result<Self, DownloadError> {
@@ -107,7 +111,7 @@ impl DownloadFolder {
         }
         for (name, path) in self.list()? {
             let of = name.strip_suffix(PARTIAL_END).and_then(|part| part.rsplit_once('.'));
-            if !is_wanted(of.map_or(name.as_str(), |(file, _)| file)) {
+            if is_of_download(&name) && !is_wanted(of.map_or(name.as_str(), |(file, _)| file)) {
                 remove_file(&path)?;
             }
         }
@@ -132,14 +136,17 @@ impl DownloadFolder {
         Ok(files.filter(|(found, _)| is_part(found)).map(|(_, path)| path).collect())
     }
 
+    /// The regular files, by their names: a download makes nothing else.
     fn list(&self) -> Result<Vec<(String, PathBuf)>, DownloadError> {
         let read = || {
-            let entries = fs::read_dir(&self.path)?;
-            let named = entries.map(|entry| {
+            let mut named = Vec::new();
+            for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
-                Ok((entry.file_name().to_string_lossy().into_owned(), entry.path()))
-            });
-            named.collect::<io::Result<Vec<_>>>()
+                if entry.file_type().is_ok_and(|found| found.is_file()) {
+                    named.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+                }
+            }
+            Ok::<_, io::Error>(named)
         };
         on_disk(&self.path, read())
     }
@@ -262,9 +269,17 @@ fn partial_name(name: &str, sha256: Option<B256>) -> String {
     format!("{name}.{}{PARTIAL_END}", sum.as_deref().unwrap_or(NO_SUM))
 }
 
-/// Removes a file that is taken, or not what it should be.
+/// Whether a download may have put a file of this name into our folder. Others are not ours to remove.
+fn is_of_download(name: &str) -> bool {
+    name.ends_with(PARTIAL_END) || ArchiveName::parse(Path::new(name)).is_some()
+}
+
+/// Removes a file that is taken, or not what it should be. One that is gone already is what was wanted.
 pub(super) fn remove_file(path: &Path) -> Result<(), DownloadError> {
-    on_disk(path, fs::remove_file(path))
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => on_disk(path, done),
+    }
 }
 
 /// What the system said of a file or folder.
@@ -343,12 +358,19 @@ mod tests {
         drop(folder.begin(NAME, None).unwrap());
         drop(folder.begin("y-00000-00000000.ere", None).unwrap());
         fs::write(folder.file("z-00000-00000000.ere"), "").unwrap();
+        fs::create_dir(folder.file("z-00001-00000000.ere")).unwrap();
         folder.clear_except(|name| name == NAME).unwrap();
         assert_eq!(names(&folder), [format!("{NAME}.unlisted.partial")]);
+        fs::remove_dir(folder.file("z-00001-00000000.ere")).unwrap();
         let kept = DownloadFolder::kept(made.path().to_owned()).unwrap();
         let film = made.path().join("film");
         fs::write(&film, "").unwrap();
         kept.clear_except(|_| false).unwrap();
+        let notes = folder.file("notes");
+        fs::write(&notes, "").unwrap();
+        DownloadFolder::discard(&folder.path).unwrap();
+        assert_eq!(names(&folder), ["notes"], "no download made it");
+        fs::remove_file(notes).unwrap();
         DownloadFolder::discard(&folder.path).unwrap();
         DownloadFolder::discard(&folder.path).unwrap();
         assert!(!folder.path.exists());

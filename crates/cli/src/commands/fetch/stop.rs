@@ -1,5 +1,7 @@
 //! Ctrl-C while a download runs: it ends cleanly, and at once the second time.
 
+use std::io::{self, Write as _};
+
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,8 +25,10 @@ pub(super) fn hear_stop(runtime: &Runtime) -> Result<watch::Receiver<bool>, Fail
             if is_second {
                 std::process::exit(INTERRUPTED.into());
             }
-            eprintln!("stopping: the file that is being proven is not taken, the others stay");
             raise.send_replace(true);
+            // Whoever read what is said may be gone.
+            let said = "stopping: the file that is being proven is not taken, the others stay";
+            let _ = writeln!(io::stderr(), "{said}");
         }
     });
     Ok(stop)

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use chain::ChainSpec;
 use chain::trust::Anchors;
+use chain::{BlockRange, ChainSpec};
 use ingest::archive::Remedy;
 use ingest::fetch::{FileTaker, MirrorFile, TakeVerdict, is_file_held};
 use ingest::import::{ImportError, ImportSettings, Importer};
@@ -37,6 +37,38 @@ impl StoreTaker<'_> {
         let era = file.era_range();
         let wanted = era.and_then(|era| overlap(era, self.settings.blocks.unwrap_or(era)));
         wanted.map_or(0, |wanted| wanted.count())
+    }
+
+    /// Whether the file is false, so that another mirror may have a true one.
+    fn is_false(&self, file: &MirrorFile, error: &ImportError) -> bool {
+        match error {
+            ImportError::Archive(error) => match error.remedy() {
+                Remedy::ReplaceFile
+                | Remedy::Relabel
+                | Remedy::AskElsewhere
+                | Remedy::CompareTrust
+                | Remedy::Unpack => true,
+                Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
+            },
+            ImportError::Store(_) | ImportError::Contradiction { .. } => true,
+            ImportError::Upstream(_) => false,
+            ImportError::Unanchored { range, .. } => self.begins_late(file, *range),
+            // A name that does not say so promises receipts.
+            ImportError::NoReceipts { .. } => !file.archive.is_without_receipts,
+        }
+    }
+
+    /// Whether blocks that link to nothing would link to what is held, if their file began where its
+    /// name says.
+    fn begins_late(&self, file: &MirrorFile, range: BlockRange) -> bool {
+        let Some(named) = file.archive.part.or_else(|| file.era_range()) else { return false };
+        let due = self.settings.blocks.map_or(0, |wanted| wanted.first()).max(named.first());
+        let view = self.writer.view();
+        let links = |first: u64| match first.checked_sub(1) {
+            Some(before) => view.coverage().iter().any(|held| held.contains(before)),
+            None => self.spec.genesis_hash().is_some(),
+        };
+        range.first() > due && links(due) && !links(range.first())
     }
 
     /// Why a file is not taken that no other mirror can replace.
@@ -79,29 +111,11 @@ impl FileTaker for StoreTaker<'_> {
             }
             Err(ImportError::Store(StoreError::Stopped)) => Ok(TakeVerdict::Stopped),
             Err(ImportError::Store(error)) if report::is_of_folder(&error) => Err(told(&error)),
-            Err(error) if is_false(&error) => {
+            Err(error) if self.is_false(file, &error) => {
                 self.progress.reach(self.reached);
                 Ok(TakeVerdict::Refused(error.to_string()))
             }
             Err(error) => Err(self.refuse(path, &error)),
         }
-    }
-}
-
-/// Whether the file is false, so that another mirror may have a true one.
-fn is_false(error: &ImportError) -> bool {
-    match error {
-        ImportError::Archive(error) => match error.remedy() {
-            Remedy::ReplaceFile
-            | Remedy::Relabel
-            | Remedy::AskElsewhere
-            | Remedy::CompareTrust
-            | Remedy::Unpack => true,
-            Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
-        },
-        ImportError::Store(_) | ImportError::Contradiction { .. } => true,
-        ImportError::Upstream(_)
-        | ImportError::Unanchored { .. }
-        | ImportError::NoReceipts { .. } => false,
     }
 }

@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use anyhow::anyhow;
+
 use crate::Failure;
 use crate::args::Command;
 use crate::args::fetch::FetchArgs;
@@ -13,7 +15,8 @@ use crate::args::serve::ServeArgs;
 use crate::config::parse_inner;
 
 /// The arguments of the server, if one shall go on: its other settings are by `config`, the
-/// environment or default.
+/// environment or default. What can be found wrong with them without asking anybody is found here, not
+/// after hours of download.
 pub(super) fn serve_args(
     args: &FetchArgs,
     config: Option<&Path>,
@@ -21,6 +24,11 @@ pub(super) fn serve_args(
     if !args.then_follow {
         return Ok(None);
     }
+    if args.upstream.upstreams.is_empty() {
+        return Err(Failure::Usage(anyhow!("--then-follow needs a node: give --upstream URL")));
+    }
+    // Their addresses, and how many must agree.
+    drop(args.upstream.unknown_nodes()?);
     let mut typed: Vec<OsString> = vec!["quipu".into(), "serve".into()];
     let listen = args.listen.map(|listen| listen.to_string().into());
     for (flag, value) in [
@@ -33,6 +41,7 @@ pub(super) fn serve_args(
     let Command::Serve(mut serve) = parse_inner(&typed)?.command else { return Ok(None) };
     serve.follow.upstream.clone_from(&args.upstream);
     serve.follow.chain.clone_from(&args.chain);
+    serve.limits.check()?;
     Ok(Some(*serve))
 }
 
