@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::Failure;
@@ -22,7 +23,7 @@ use crate::args::Args;
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 
 use document::{ConfigEntry, ConfigValue, read_entries};
-use settings::{Setting, SettingKind, map_settings, settings};
+use settings::{NEEDS, Setting, SettingKind, map_settings, settings};
 
 /// Variables that help texts show; all of them would be half of what is shown.
 const SHOWN: [&str; 7] = [
@@ -58,7 +59,7 @@ pub(crate) fn parse_inner(typed: &[OsString]) -> Result<Args, Failure> {
 }
 
 fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
-    let root = command();
+    let root = command_of(typed);
     let file = match locate(&root, typed) {
         Some(path) => ConfigFile::read(&root, &path)?,
         None => ConfigFile::default(),
@@ -69,10 +70,22 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
 
 /// The command line, with a variable for every flag.
 pub(crate) fn command() -> Command {
+    command_of(&[])
+}
+
+/// The same for what was typed, which is stronger than a variable that leaves no room for it.
+fn command_of(typed: &[OsString]) -> Command {
+    let known = settings(&Args::command());
+    let is_overruled = |setting: &Setting| {
+        let mut others = known.iter().filter(|other| other.command == setting.command);
+        !setting.is_typed(typed)
+            && others.any(|other| setting.excludes(other) && other.is_typed(typed))
+    };
     map_settings(Args::command(), |setting, arg| {
         // A variable that is set to nothing is one that is not set.
         match env::var_os(&setting.variable) {
             Some(value) if value.is_empty() => arg,
+            Some(_) if is_overruled(setting) => arg,
             _ => {
                 let is_shown = SHOWN.contains(&setting.variable.as_str());
                 arg.env(setting.variable.clone()).hide_env_values(true).hide_env(!is_shown)
@@ -82,7 +95,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Where the file is: as the flag or the variable says, or else in the data folder, if it is there.
-fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
+pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
     let is_help = |text: &OsString| {
         ["--help", "-h", "--version", "-V", "help"].iter().any(|help| text == help)
     };
@@ -166,7 +179,7 @@ impl ConfigFile {
             let other = given.iter().find(|(other, second)| {
                 setting.command == other.command
                     && setting.excludes(other)
-                    && second.line > entry.line
+                    && second.line >= entry.line
             });
             if let Some((other, second)) = other {
                 let place = self.path.as_deref().unwrap_or(Path::new(CONFIG_NAME)).display();
@@ -186,21 +199,31 @@ impl ConfigFile {
     fn apply(&self, root: Command, typed: &[OsString]) -> Command {
         let known = settings(&root);
         let is_given = |setting: &Setting| {
-            let flag = format!("--{}", setting.flag);
-            let is_typed = |text: &OsString| {
-                let text = text.to_string_lossy();
-                text == flag || text.strip_prefix(&flag).is_some_and(|rest| rest.starts_with('='))
-            };
-            typed.iter().any(is_typed)
+            setting.is_typed(typed)
                 || env::var_os(&setting.variable).is_some_and(|value| !value.is_empty())
         };
         let is_excluded = |setting: &Setting| {
             let others = known.iter().filter(|it| it.command == setting.command);
             others.filter(|other| setting.excludes(other)).any(is_given)
         };
-        map_settings(root, |setting, arg| match self.find(setting) {
-            Some(entry) if !is_excluded(setting) => with_default(arg, entry),
-            _ => arg,
+        let is_needed_here = |setting: &Setting| {
+            let needed = NEEDS.iter().find(|(flag, _)| *flag == setting.flag).map(|(_, it)| *it);
+            let of_command = known.iter().filter(|it| it.command == setting.command);
+            of_command
+                .filter(|it| needed == Some(it.flag.as_str()))
+                .any(|it| self.find(it).is_some())
+        };
+        map_settings(root, |setting, arg| {
+            // clap looks for what a flag needs among flags and variables only.
+            let arg = if is_needed_here(setting) {
+                arg.requires(Resettable::<clap::Id>::Reset)
+            } else {
+                arg
+            };
+            match self.find(setting) {
+                Some(entry) if !is_excluded(setting) => with_default(arg, entry),
+                _ => arg,
+            }
         })
     }
 }
@@ -249,7 +272,8 @@ fn check(
             ConfigValue::Switch(value) => ConfigValue::Switch(*value),
         };
     }
-    if setting.flag == "data-dir" && path.file_name() == Some(OsStr::new(CONFIG_NAME)) {
+    let moves_folder = setting.flag == "data-dir" && setting.table.is_none();
+    if moves_folder && path.file_name() == Some(OsStr::new(CONFIG_NAME)) {
         let folder = path.parent().unwrap_or(Path::new("."));
         if has_manifest(folder) {
             return Err(format!("{name}: this file lies in a data folder, which it cannot move"));

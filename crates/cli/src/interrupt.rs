@@ -3,9 +3,11 @@
 //! Knows: which signals ask a process to end, and the exit codes that shells expect of one that does.
 //! Never knows: what the work is; whoever does it says what becomes of it.
 
+use std::io::{self, Write as _};
 use std::process;
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -14,6 +16,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) const INTERRUPTED: u8 = 130;
 /// The same for SIGTERM.
 const TERMINATED: u8 = 143;
+/// For cleaning up.
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// From here on a signal ends the process: first `clean_up` is called, then `said` is printed, which
 /// tells what stays and what to do next.
@@ -35,9 +39,7 @@ pub(crate) fn on_interrupt(
             Ok((runtime, (interrupt, terminate))) => {
                 let _ = tell.send(Ok(()));
                 let code = runtime.block_on(wait(interrupt, terminate));
-                clean_up();
-                // On a line of its own, whatever a progress bar has drawn.
-                eprintln!("\nstopped: {said}");
+                end(clean_up, said);
                 process::exit(code);
             }
             Err(error) => drop(tell.send(Err(error))),
@@ -46,6 +48,21 @@ pub(crate) fn on_interrupt(
     thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
     let listening = told.recv().map_err(|_| anyhow!("the thread broke off"));
     listening.and_then(|listening| listening.map_err(Into::into)).context("signals")
+}
+
+/// Cleans up and says so, for a short while: whoever reads what is said may be gone or stand still, and
+/// the process ends all the same.
+fn end(clean_up: impl FnOnce() + Send + 'static, said: &'static str) {
+    let (tell, told) = sync_channel(1);
+    let ending = move || {
+        clean_up();
+        // On a line of its own, whatever a progress bar has drawn.
+        let _ = writeln!(io::stderr(), "\nstopped: {said}");
+        let _ = tell.send(());
+    };
+    if thread::Builder::new().name("ending".to_owned()).spawn(ending).is_ok() {
+        let _ = told.recv_timeout(END_WITHIN);
+    }
 }
 
 /// Waits for a signal; the exit code that goes with it.

@@ -101,8 +101,10 @@ impl Node {
             limits,
             endpoint,
             socket_url,
-            subscriptions: Arc::new(Semaphore::new(limits.subscriptions_max)),
-            places: Semaphore::new(limits.requests_max),
+            subscriptions: Arc::new(Semaphore::new(
+                limits.subscriptions_max.min(Semaphore::MAX_PERMITS),
+            )),
+            places: Semaphore::new(limits.requests_max.min(Semaphore::MAX_PERMITS)),
             chain: OnceLock::new(),
             identity: Mutex::default(),
             stopping: watch::Sender::new(false),

@@ -27,12 +27,17 @@ impl Unfinished {
         loop {
             let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{}{serial}", own_prefix()));
-            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            let created = File::options().read(true).write(true).create_new(true).open(&path);
+            let file = match created {
+                // A process of the same number elsewhere has it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                created => created?,
+            };
             let unfinished = Self { path, is_kept: false };
             // A file system without locks keeps what a kill leaves, and nothing else is worse.
-            let _ = file.try_lock();
+            let is_taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
             // Whoever cleans up may have had it in hand before it was locked.
-            if unfinished.path.exists() {
+            if !is_taken && unfinished.path.exists() {
                 return Ok((unfinished, file));
             }
         }

@@ -15,6 +15,9 @@ use crate::envelope::{Item, RequestBody, parse};
 /// Threads beyond so many share counters.
 const SHARDS: usize = 32;
 
+/// Of a method's name that a log shows: a client may send megabytes as one.
+const NAME_CHARS_MAX: usize = 64;
+
 /// Counters of some threads, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -93,7 +96,9 @@ impl RequestLog {
     pub(crate) fn begin(body: &[u8]) -> Option<Self> {
         enabled!(Level::DEBUG).then(|| {
             let asked = match parse(body) {
-                Ok(RequestBody::Single(Item::Call(call))) => call.method.into_owned(),
+                Ok(RequestBody::Single(Item::Call(call))) => {
+                    call.method.chars().take(NAME_CHARS_MAX).collect()
+                }
                 Ok(RequestBody::Single(Item::Notification)) => "a notification".to_owned(),
                 Ok(RequestBody::Batch(batch)) => format!("a batch of {}", batch.count()),
                 Ok(RequestBody::Single(Item::Invalid(..))) | Err(_) => "no request".to_owned(),

@@ -9,15 +9,16 @@ use crate::Failure;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::config::document::ConfigValue;
 use crate::config::settings::{Setting, SettingKind, TABLES, settings};
-use crate::config::{ConfigFile, command};
+use crate::config::{self, ConfigFile, command};
 use crate::data_folder::{CONFIG_NAME, locate};
 use crate::output::{counted, print_lines};
 
 pub(crate) fn run(args: &ConfigArgs, path: Option<&std::path::Path>) -> Result<(), Failure> {
     let root = command();
     let in_folder = locate(&args.data)?.join(CONFIG_NAME);
-    let path =
-        path.map(ToOwned::to_owned).or_else(|| Some(in_folder.clone()).filter(|it| it.is_file()));
+    // A file may name the data folder: then it is the one that counts, and not what lies there.
+    let typed: Vec<_> = env::args_os().collect();
+    let path = path.map(ToOwned::to_owned).or_else(|| config::locate(&root, &typed));
     let file = match &path {
         Some(path) => ConfigFile::read(&root, path)?,
         None => ConfigFile::default(),

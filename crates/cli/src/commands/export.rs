@@ -71,12 +71,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     notes.extend(left.map(|range| {
         format!("blocks {range} are not final and were left out; --blocks A..B exports them too")
     }));
-    for said in &notes {
-        note(said);
-    }
     // Whoever names blocks wants them all; whoever does not wants what there is.
     let is_short = args.blocks.is_some() && !notes.is_empty();
-    if is_short || exported.files.is_empty() { Err(Failure::Told) } else { Ok(()) }
+    let is_failed = is_short || exported.files.is_empty();
+    for said in &notes {
+        if is_failed { eprintln!("error: {said}") } else { note(said) }
+    }
+    if is_failed { Err(Failure::Told) } else { Ok(()) }
 }
 
 fn line(file: &ExportedFile) -> String {

@@ -2,15 +2,17 @@
 
 mod page;
 
+use std::sync::Arc;
+
 use chain::BlobPrices;
 use serde_json::Value;
-use store::StoreError;
 use store::journal::unlisted_segments;
 use store::lock::LOCK_NAME;
 use store::names::is_head_file;
 use store::notice::read_notice;
 use store::read::block_on;
 use store::stat::Stat;
+use store::{StoreError, View};
 
 use crate::Failure;
 use crate::args::stat::StatArgs;
@@ -48,9 +50,9 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     Ok(print_lines(&lines)?)
 }
 
-/// The page for programs.
+/// The page for programs, of a store that is served: whoever shows its views reads the manifest.
 pub(crate) fn page_of(folder: &DataFolder) -> Result<Value, Failure> {
-    page_with(folder, &gather(folder)?)
+    page_with(folder, &gather_with(folder, || Ok(false))?)
 }
 
 fn page_with(folder: &DataFolder, stat: &Stat) -> Result<Value, Failure> {
@@ -77,19 +79,31 @@ pub(crate) fn text(folder: &DataFolder, stat: &Stat) -> Vec<String> {
 /// Looks at the folder. An import beside us may remove a file that it has just made superfluous:
 /// then the folder is another, and we look again.
 pub(crate) fn gather(folder: &DataFolder) -> Result<Stat, Failure> {
+    gather_with(folder, || folder.store.refresh())
+}
+
+/// The same; `refresh` tells whether it has found another manifest.
+fn gather_with(
+    folder: &DataFolder,
+    refresh: impl Fn() -> Result<bool, StoreError>,
+) -> Result<Stat, Failure> {
     let mut tries = 1;
     loop {
-        let gathered = gather_once(folder);
+        let view = folder.store.view();
+        let gathered = gather_once(folder, &view);
         let is_missing = matches!(&gathered, Err(StoreError::Disk(error)) if error.is_missing());
-        if !is_missing || tries >= TRIES_MAX || !folder.store.refresh()? {
+        if !is_missing || tries >= TRIES_MAX {
+            return Ok(gathered?);
+        }
+        let is_other = !Arc::ptr_eq(&view, &folder.store.view());
+        if !is_other && !refresh()? {
             return Ok(gathered?);
         }
         tries += 1;
     }
 }
 
-fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
-    let view = folder.store.view();
+fn gather_once(folder: &DataFolder, view: &View) -> Result<Stat, StoreError> {
     let (mut head_bytes, mut beside_bytes) = (0_u64, 0_u64);
     // The lock names its holder while it is held: that is no part of what is kept.
     let is_counted = |name: &&String| !view.lists(name) && *name != LOCK_NAME;
@@ -101,5 +115,5 @@ fn gather_once(folder: &DataFolder) -> Result<Stat, StoreError> {
             found => *sum = sum.saturating_add(found?),
         }
     }
-    block_on(Stat::gather(&view, folder.source(), head_bytes, beside_bytes))
+    block_on(Stat::gather(view, folder.source(), head_bytes, beside_bytes))
 }

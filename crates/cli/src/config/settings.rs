@@ -5,6 +5,7 @@
 //! declared, in `args`, and nowhere else.
 
 use std::any::TypeId;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
@@ -94,6 +95,10 @@ const EXCLUSIVE: [&[&str]; 4] = [
     &["blocks", "sample"],
 ];
 
+/// Flags that mean nothing without another.
+pub(crate) const NEEDS: [(&str, &str); 2] =
+    [("pass-through-to", "pass-through"), ("genesis-hash", "chain-id")];
+
 /// Flags whose values may hold keys of their own.
 const SECRET: [&str; 4] = ["from", "upstream", "pass-through-to", "with"];
 
@@ -106,6 +111,7 @@ pub(crate) struct Setting {
     pub(crate) id: String,
     /// Without its dashes.
     pub(crate) flag: String,
+    pub(crate) short: Option<char>,
     pub(crate) variable: String,
     /// The table of its key; none at the top of the file.
     pub(crate) table: Option<String>,
@@ -156,6 +162,7 @@ impl Setting {
             command: command.map(str::to_owned),
             id: arg.get_id().to_string(),
             flag: flag.to_owned(),
+            short: arg.get_short(),
             variable: format!("QUIPU_{}", variable.to_ascii_uppercase()),
             table: Some(table.to_owned()).filter(|table| !table.is_empty()),
             key: Some(snake).filter(|_| !is_global || !WITHOUT_KEY.contains(&flag)),
@@ -169,6 +176,18 @@ impl Setting {
     pub(crate) fn path(&self) -> Option<String> {
         let key = self.key.as_ref()?;
         Some(self.table.as_ref().map_or_else(|| key.clone(), |table| format!("{table}.{key}")))
+    }
+
+    /// Whether its flag is among what was typed, long or short.
+    pub(crate) fn is_typed(&self, typed: &[OsString]) -> bool {
+        typed.iter().take_while(|text| *text != "--").any(|text| {
+            let text = text.to_string_lossy();
+            if let Some(long) = text.strip_prefix("--") {
+                return long.split('=').next() == Some(self.flag.as_str());
+            }
+            let shorts = text.strip_prefix('-');
+            shorts.zip(self.short).is_some_and(|(shorts, short)| shorts.contains(short))
+        })
     }
 
     /// Whether a value of the other leaves no room for one of this.

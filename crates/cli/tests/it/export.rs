@@ -115,7 +115,7 @@ fn every_range_is_exported_and_a_hole_in_what_was_asked_ends_with_1() {
     let expected = ["sample-0000000000-0000000049.ndjson", "sample-0000000060-0000000099.ndjson"];
     assert_eq!(written, expected);
     let ran = data.export("ere", "asked", &["--blocks", "40..64"]).ends_with(1);
-    assert!(ran.err.contains("note: blocks 50..59 are not held"), "{}", ran.err);
+    assert!(ran.err.contains("error: blocks 50..59 are not held"), "{}", ran.err);
     assert!(ran.out.contains("blocks 40..49") && ran.out.contains("blocks 60..64"), "{}", ran.out);
     let ran = data.export("ere", "none", &["--blocks", "50..55"]).ends_with(1);
     assert!(ran.err.contains("does not hold any of blocks 50..55"), "{}", ran.err);

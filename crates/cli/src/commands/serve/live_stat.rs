@@ -26,6 +26,8 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_MAX: usize = 10;
 /// What is held is looked at no more often: that reads the tail of every segment.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The same while the view is the one that was seen: only what lies beside it can have changed.
+const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Makes the page.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(super) struct LiveStat {
     runtime: Handle,
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
-    held: tokio::sync::Mutex<Option<HeldPage>>,
+    held: Arc<tokio::sync::Mutex<Option<HeldPage>>>,
 }
 
 /// Counts at a moment.
@@ -52,7 +54,8 @@ struct Sample {
 struct HeldPage {
     view: Arc<View>,
     at: Instant,
-    page: Value,
+    /// The page without its last brace, or why there is none.
+    page: Result<Arc<str>, Arc<str>>,
 }
 
 impl LiveStat {
@@ -68,7 +71,7 @@ impl LiveStat {
             runtime,
             begun,
             samples: Mutex::default(),
-            held: tokio::sync::Mutex::default(),
+            held: Arc::default(),
         };
         live.sample(TrafficCounts::default());
         live
@@ -96,24 +99,24 @@ impl LiveStat {
         Sample { at: Instant::now(), traffic, tip }
     }
 
-    /// What is held. Whoever asks while somebody looks waits for what that one sees.
-    async fn held(&self) -> Result<Value, String> {
-        let mut held = self.held.lock().await;
+    /// What is held. Whoever asks while somebody looks waits for what that one sees; and who looks does
+    /// so to the end though the client that asked has left, or many who leave would look at once.
+    async fn held(&self) -> Result<Arc<str>, Arc<str>> {
+        let mut held = Arc::clone(&self.held).lock_owned().await;
         let view = self.folder.store.view();
-        if let Some(HeldPage { view: seen, at, page }) = &*held
-            && (Arc::ptr_eq(seen, &view) || at.elapsed() < LOOK_EVERY)
-        {
-            return Ok(page.clone());
+        if let Some(HeldPage { view: seen, at, page }) = &*held {
+            let is_same = Arc::ptr_eq(seen, &view) && page.is_ok();
+            if at.elapsed() < if is_same { LOOK_AGAIN_EVERY } else { LOOK_EVERY } {
+                return page.clone();
+            }
         }
         let folder = self.folder.clone();
-        let looking = self.runtime.spawn_blocking(move || page_of(&folder));
-        let looked = looking.await.map_err(|error| error.to_string())?;
-        let page = looked.map_err(|failure| match failure {
-            Failure::Work(error) | Failure::Usage(error) => format!("{error:#}"),
-            Failure::Told | Failure::Stopped => "the data folder could not be looked at".to_owned(),
-        })?;
-        *held = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
-        Ok(page)
+        let looking = self.runtime.spawn_blocking(move || {
+            let page = look(&folder);
+            *held = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
+            page
+        });
+        looking.await.unwrap_or_else(|error| Err(error.to_string().into()))
     }
 
     fn live(&self, live: &LiveCounts) -> Value {
@@ -130,6 +133,16 @@ impl LiveStat {
             "rates": rates(before.unwrap_or(now), now),
         })
     }
+}
+
+/// Looks at what is held.
+fn look(folder: &DataFolder) -> Result<Arc<str>, Arc<str>> {
+    let page = page_of(folder).map_err(|failure| match failure {
+        Failure::Work(error) | Failure::Usage(error) => Arc::from(format!("{error:#}")),
+        Failure::Told | Failure::Stopped => Arc::from("the data folder could not be looked at"),
+    })?;
+    let text = page.to_string();
+    Ok(text.strip_suffix('}').unwrap_or(&text).into())
 }
 
 /// How much there was a second between two moments.
@@ -159,13 +172,13 @@ fn float(count: u64) -> f64 {
 impl StatPage for LiveStat {
     fn make(&self, live: LiveCounts) -> MakingPage<'_> {
         Box::pin(async move {
-            let mut page = self.held().await?;
-            if let Some(object) = page.as_object_mut() {
-                object.insert("live".to_owned(), self.live(&live));
-                let follow = self.health.as_ref().and_then(|health| health.page());
-                object.insert("follow".to_owned(), follow.unwrap_or_default());
-            }
-            Ok(page.to_string().into_bytes())
+            // How serving goes is told also where the folder cannot be looked at.
+            let held = self.held().await.unwrap_or_else(|said| {
+                let error = json!({ "error": &*said }).to_string();
+                error.strip_suffix('}').unwrap_or(&error).into()
+            });
+            let follow = self.health.as_ref().and_then(|health| health.page()).unwrap_or_default();
+            Ok(format!("{held},\"live\":{},\"follow\":{follow}}}", self.live(&live)).into_bytes())
         })
     }
 }
