@@ -19,8 +19,8 @@ pub struct LiveCounts {
     pub troubles: Vec<String>,
 }
 
-/// A page under way: its JSON, or why there is none.
-pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
+/// A page under way: its JSON.
+pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Vec<u8>> + Send + 'a>>;
 
 /// Who makes the page.
 pub trait StatPage: fmt::Debug + Send + Sync {

@@ -203,10 +203,7 @@ impl Server {
             bytes_under_way: self.budget.bytes(),
             troubles: self.service.troubles(),
         };
-        match page.make(live).await {
-            Ok(page) => json(StatusCode::OK, page),
-            Err(reason) => come_again(refused(StatusCode::SERVICE_UNAVAILABLE, &reason)),
-        }
+        json(StatusCode::OK, page.make(live).await)
     }
 
     fn status(&self) -> Vec<u8> {

@@ -178,7 +178,7 @@ impl StatPage for LiveStat {
                 error.strip_suffix('}').unwrap_or(&error).into()
             });
             let follow = self.health.as_ref().and_then(|health| health.page()).unwrap_or_default();
-            Ok(format!("{held},\"live\":{},\"follow\":{follow}}}", self.live(&live)).into_bytes())
+            format!("{held},\"live\":{},\"follow\":{follow}}}", self.live(&live)).into_bytes()
         })
     }
 }
