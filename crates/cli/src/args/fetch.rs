@@ -7,13 +7,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chain::BlockRange;
 use ingest::fetch::{FetchLimits, MirrorUrl};
 
 use super::amounts::{parse_some_bytes, parse_some_time};
-use super::import::ImportArgs;
+use super::import::{ImportArgs, SelectionArgs};
 use super::listen::parse_listen;
-use super::{ChainArgs, DataArgs, WorkArgs, parse_blocks};
+use super::{ChainArgs, DataArgs, WorkArgs};
 use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -36,15 +35,8 @@ pub(crate) struct FetchArgs {
     /// each is removed when its blocks are held]
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
-    /// Only these blocks, both ends included
-    #[arg(long, value_name = "A..B", value_parser = parse_blocks)]
-    pub(crate) blocks: Option<BlockRange>,
-    /// Take ranges that link to nothing known: they are proven inside, and reported as unanchored
-    #[arg(long)]
-    pub(crate) unanchored: bool,
-    /// Take archives of the noreceipts profile; the same range with receipts replaces it later
-    #[arg(long)]
-    pub(crate) without_receipts: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
     /// Bytes of one archive at the most; two of them are on disk at a time
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
     pub(crate) file_bytes_max: usize,
@@ -79,9 +71,7 @@ impl FetchArgs {
         Ok(Self {
             from: texts,
             keep: None,
-            blocks: import.blocks,
-            unanchored: import.unanchored,
-            without_receipts: import.without_receipts,
+            selection: import.selection,
             file_bytes_max: usize::try_from(limits.file_bytes_max).unwrap_or(usize::MAX),
             patience: limits.patience,
             then_follow: false,
@@ -96,6 +86,7 @@ impl FetchArgs {
 
 #[cfg(test)]
 mod tests {
+    use chain::BlockRange;
     use clap::Parser as _;
 
     use super::*;
@@ -112,7 +103,7 @@ mod tests {
         let fetch = FetchArgs::of_import(import).unwrap();
         assert_eq!(fetch.from, ["https://a.example/x", "http://b.example"]);
         assert_eq!(fetch.data.data_dir, Some("d".into()));
-        assert_eq!(fetch.blocks, BlockRange::from_ends(1, 2));
+        assert_eq!(fetch.selection.blocks, BlockRange::from_ends(1, 2));
         let Command::Import(import) = parse("quipu import a.ere").command else { panic!("none") };
         assert_eq!(FetchArgs::of_import(import).unwrap_err().paths, [PathBuf::from("a.ere")]);
     }

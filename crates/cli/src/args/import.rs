@@ -18,11 +18,9 @@ Examples:
 
 A kill at any moment is harmless: the same command again takes up after the last whole file.";
 
+/// What is taken of archives, wherever they come from.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ImportArgs {
-    /// Archive files (.era1, .ere, .erae) or folders of them, or mirrors as `quipu fetch` has them
-    #[arg(required = true, value_name = "PATH|URL")]
-    pub(crate) paths: Vec<PathBuf>,
+pub(crate) struct SelectionArgs {
     /// Only these blocks, both ends included
     #[arg(long, value_name = "A..B", value_parser = parse_blocks)]
     pub(crate) blocks: Option<BlockRange>,
@@ -32,6 +30,15 @@ pub(crate) struct ImportArgs {
     /// Take archives of the noreceipts profile; the same range with receipts replaces it later
     #[arg(long)]
     pub(crate) without_receipts: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// Archive files (.era1, .ere, .erae) or folders of them, or mirrors as `quipu fetch` has them
+    #[arg(required = true, value_name = "PATH|URL")]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

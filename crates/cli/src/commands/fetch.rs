@@ -17,8 +17,6 @@ use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, MirrorFile, MirrorUrl,
     Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,
 };
-use ingest::import::ImportSettings;
-use ingest::pool::threads_default;
 use store::View;
 use store::layout::{overlap, subtract};
 use tokio::runtime::Runtime;
@@ -28,7 +26,7 @@ use crate::Failure;
 use crate::args::fetch::FetchArgs;
 use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
-use crate::commands::import::{OpenedImport, open_import, resume_merges, told};
+use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, told};
 use crate::commands::serve;
 use crate::data_folder::locate;
 use crate::output::{counted, grouped, print_lines};
@@ -100,18 +98,12 @@ impl FetchWork<'_> {
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
         let opened = open_import(self.path, &self.args.chain, &names)?;
         let OpenedImport { folder, mut writer, chain, anchors } = opened;
-        let threads = self.args.work.threads.unwrap_or_else(threads_default);
-        resume_merges(&mut writer, chain.spec(), threads);
+        let settings = settings(&self.args.selection, &self.args.work);
+        resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);
         let folder = self.downloads(&folder.path.join(WORK_FOLDER_NAME))?;
         let downloader = Arc::new(Downloader { mirrors, folder, stop: stop.clone() });
-        let settings = ImportSettings {
-            is_unanchored_allowed: self.args.unanchored,
-            is_without_receipts_allowed: self.args.without_receipts,
-            blocks: self.args.blocks,
-            threads,
-        };
         let mut taker = StoreTaker {
             writer: &mut writer,
             spec: chain.spec(),
@@ -183,10 +175,12 @@ impl FetchWork<'_> {
                 )));
             }
         }
-        if !self.args.without_receipts && files.iter().any(|it| !it.archive.is_without_receipts) {
+        if !self.args.selection.without_receipts
+            && files.iter().any(|it| !it.archive.is_without_receipts)
+        {
             files.retain(|file| !file.archive.is_without_receipts);
         }
-        let Some(wanted) = self.args.blocks else { return Ok(files) };
+        let Some(wanted) = self.args.selection.blocks else { return Ok(files) };
         files.retain(|file| file.era_range().is_some_and(|era| overlap(era, wanted).is_some()));
         if files.is_empty() {
             return Err(Failure::Work(anyhow!("no mirror lists an archive of blocks {wanted}")));
@@ -198,10 +192,12 @@ impl FetchWork<'_> {
     fn missing(&self, files: &[MirrorFile], view: &View) -> Result<u64, Failure> {
         let mut eras = BTreeSet::new();
         for file in files {
-            let is_held = is_file_held(view, &file.archive, self.args.blocks);
+            let is_held = is_file_held(view, &file.archive, self.args.selection.blocks);
             if !is_held.map_err(|error| told(&error))? {
                 let era = file.era_range();
-                eras.extend(era.and_then(|era| overlap(era, self.args.blocks.unwrap_or(era))));
+                eras.extend(
+                    era.and_then(|era| overlap(era, self.args.selection.blocks.unwrap_or(era))),
+                );
             }
         }
         Ok(eras.iter().map(BlockRange::count).sum())
@@ -218,7 +214,7 @@ impl FetchWork<'_> {
             line = format!("{line}; {} held already", counted(held, "file"));
         }
         lines.push(line);
-        let wanted: Vec<BlockRange> = self.args.blocks.into_iter().collect();
+        let wanted: Vec<BlockRange> = self.args.selection.blocks.into_iter().collect();
         let left = subtract(&wanted, view.coverage());
         let left: Vec<String> = left.iter().map(ToString::to_string).collect();
         if !left.is_empty() {

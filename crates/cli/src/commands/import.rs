@@ -19,8 +19,8 @@ use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
 
 use crate::Failure;
-use crate::args::ChainArgs;
-use crate::args::import::ImportArgs;
+use crate::args::import::{ImportArgs, SelectionArgs};
+use crate::args::{ChainArgs, WorkArgs};
 use crate::chain_choice;
 use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
@@ -35,13 +35,18 @@ use report::Tally;
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     on_interrupt("files that were taken stay; the same command again takes up after them", || ())?;
     take_leftovers();
-    let settings = ImportSettings {
-        is_unanchored_allowed: args.unanchored,
-        is_without_receipts_allowed: args.without_receipts,
-        blocks: args.blocks,
-        threads: args.work.threads.unwrap_or_else(threads_default),
-    };
+    let settings = settings(&args.selection, &args.work);
     import(&locate(&args.data)?, &args.paths, &args.chain, settings).map(drop)
+}
+
+/// How archives are taken.
+pub(crate) fn settings(selection: &SelectionArgs, work: &WorkArgs) -> ImportSettings {
+    ImportSettings {
+        is_unanchored_allowed: selection.unanchored,
+        is_without_receipts_allowed: selection.without_receipts,
+        blocks: selection.blocks,
+        threads: work.threads.unwrap_or_else(threads_default),
+    }
 }
 
 /// Takes the archives that `paths` name into the data folder at `path`, which is made if it is not
