@@ -47,8 +47,8 @@ enum PartWork {
 }
 
 /// In the order in which they run: the shortest first. `.github/workflows/nightly.yml` runs each as a
-/// job of its own, and a test holds both lists together. What takes long from now on becomes a line
-/// here, such as a suite of hostile clients: `CiStep::cargo("...", &["xtask", ...])`.
+/// job of its own, and a test holds both lists together. A new long suite becomes a line
+/// here.
 const PARTS: &[NightlyPart] = &[
     NightlyPart {
         name: "fuzz-upstream",

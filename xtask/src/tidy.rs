@@ -64,7 +64,7 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
             source::check(path, &text, &mut report);
         }
         if extension == Some("md") {
-            markdown::check(path, &text, &|target| root.join(target).exists(), &mut report);
+            markdown::check(path, &text, &Checkout { root }, &mut report);
         }
         if extension == Some("rs") {
             sources.push((path.clone(), text));
@@ -76,6 +76,21 @@ pub fn find_problems(root: &Path) -> Result<Vec<Problem>> {
     circles::check(&sources, &mut report);
     type_names::check(&sources, &mut report);
     Ok(problems)
+}
+
+/// The files on disk.
+struct Checkout<'a> {
+    root: &'a Path,
+}
+
+impl markdown::LinkTargets for Checkout<'_> {
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    fn document(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(path)).ok()
+    }
 }
 
 /// Lists files by their path from the root, with forward slashes.

@@ -9,12 +9,21 @@ const COLUMNS_MAX: usize = 100;
 /// The changelog may name what a later change removed.
 const HISTORY: &str = "CHANGELOG.md";
 
+/// The repository, as far as documents point into it.
+pub(super) trait LinkTargets {
+    /// Whether a file or folder is there.
+    fn exists(&self, path: &str) -> bool;
+    /// A document's text.
+    fn document(&self, path: &str) -> Option<String>;
+}
+
 pub(super) fn check(
     path: &str,
     text: &str,
-    exists: &impl Fn(&str) -> bool,
+    targets: &impl LinkTargets,
     report: &mut impl FnMut(usize, String),
 ) {
+    let exists = &|path: &str| targets.exists(path);
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut is_fenced = false;
     for (line, number) in text.lines().zip(1..) {
@@ -30,10 +39,21 @@ pub(super) fn check(
         if is_overlong(line) {
             report(number, format!("more than {COLUMNS_MAX} columns of prose: wrap it"));
         }
-        for target in find_links(line) {
-            match resolve(folder, target) {
-                Some(resolved) if exists(&resolved) => {}
-                _ => report(number, format!("dead link: {target}")),
+        for link in find_links(line) {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let resolved = if target.is_empty() {
+                Some(path.to_owned())
+            } else {
+                resolve(folder, target).filter(|resolved| exists(resolved))
+            };
+            let Some(resolved) = resolved else {
+                report(number, format!("dead link: {target}"));
+                continue;
+            };
+            let is_document = resolved.ends_with(".md") && !anchor.is_empty();
+            let document = targets.document(&resolved).filter(|_| is_document);
+            if document.is_some_and(|text| !has_heading(&text, anchor)) {
+                report(number, format!("no such heading: {link}"));
             }
         }
         if path == HISTORY {
@@ -62,17 +82,32 @@ fn is_overlong(line: &str) -> bool {
     is_prose && columns > COLUMNS_MAX && words.contains(' ')
 }
 
-/// Targets of `[text](target)` and `[text]: target` that point into the repository, without
-/// their anchors.
+/// Whether a heading of a document has this anchor.
+fn has_heading(text: &str, anchor: &str) -> bool {
+    let mut is_fenced = false;
+    text.lines().any(|line| {
+        is_fenced ^= line.trim_start().starts_with("```");
+        let title = line.trim_start_matches('#');
+        !is_fenced && title.len() < line.len() && anchor_of(title.trim()) == anchor
+    })
+}
+
+/// The anchor of a heading: its letters and digits in lower case, with hyphens for blanks.
+fn anchor_of(title: &str) -> String {
+    let is_kept = |letter: &char| letter.is_alphanumeric() || "-_ ".contains(*letter);
+    title.to_lowercase().chars().filter(is_kept).collect::<String>().replace(' ', "-")
+}
+
+/// Targets of `[text](target)` and `[text]: target` that point into the repository.
 fn find_links(line: &str) -> Vec<&str> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let reference =
         line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
-    let outside = ["http://", "https://", "mailto:", "#"];
+    let outside = ["http://", "https://", "mailto:"];
     inline
         .chain(reference)
         .filter(|target| !outside.iter().any(|prefix| target.starts_with(prefix)))
-        .filter_map(|target| target.split(['#', ' ']).next())
+        .filter_map(|target| target.split(' ').next())
         .collect()
 }
 
@@ -112,10 +147,23 @@ fn is_path(code: &str, exists: &impl Fn(&str) -> bool) -> bool {
 mod tests {
     use super::*;
 
+    /// One document, and beside it another with one heading.
+    struct TwoDocuments<'a>(&'a str, &'a str);
+
+    impl LinkTargets for TwoDocuments<'_> {
+        fn exists(&self, path: &str) -> bool {
+            ["docs", "docs/format.md", "crates", "crates/chain", "README.md"].contains(&path)
+        }
+
+        fn document(&self, path: &str) -> Option<String> {
+            let Self(own, text) = self;
+            (path == *own).then(|| (*text).to_owned()).or_else(|| Some("## The `pages`: 1".into()))
+        }
+    }
+
     fn check_reports(path: &str, text: &str, expected: &[(usize, &str)]) {
-        let files = ["docs", "docs/format.md", "crates", "crates/chain", "README.md"];
         let mut reports = Vec::new();
-        check(path, text, &|target| files.contains(&target), &mut |line, message| {
+        check(path, text, &TwoDocuments(path, text), &mut |line, message| {
             reports.push((line, message));
         });
         let expected: Vec<(usize, String)> =
@@ -125,7 +173,14 @@ mod tests {
 
     #[test]
     fn links_are_resolved_from_their_file() {
-        check_reports("README.md", "[a](docs/format.md#pages) [b](https://example.org)", &[]);
+        check_reports("README.md", "[a](docs/format.md#the-pages-1) [b](https://example.org)", &[]);
+        let gone = "no such heading: docs/format.md#pages";
+        check_reports("README.md", "[a](docs/format.md#pages)", &[(1, gone)]);
+        check_reports(
+            "README.md",
+            "# A, b\n[a](#a-b)\n[c](#c)\n```\n# c\n```",
+            &[(3, "no such heading: #c")],
+        );
         check_reports("docs/format.md", "[a](../README.md) [b](format.md)\n[c]: ./format.md", &[]);
         check_reports("README.md", "\n[a](format.md)", &[(2, "dead link: format.md")]);
         check_reports("README.md", "[a]: gone.md", &[(1, "dead link: gone.md")]);
