@@ -18,7 +18,8 @@ fn plan() -> Vec<CiStep> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     // The fuzz crate is a workspace of its own, which `--workspace` does not reach.
     let fuzz_format = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"];
-    let fuzz_check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
+    let fuzz_check =
+        ["clippy", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--", "-D", "warnings"];
     // So is the client that the end-to-end checks build.
     let client_format = ["fmt", "--manifest-path", "e2e/clients/alloy/Cargo.toml", "--check"];
     // And the benchmark that links rivals; clippy would have to build them.

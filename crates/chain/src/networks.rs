@@ -174,6 +174,18 @@ mod tests {
     }
 
     #[test]
+    fn every_blob_parameter_fork_of_a_network_has_its_parameters() {
+        let is_blob_fork = |fork: Fork| {
+            matches!(fork, Fork::Bpo1 | Fork::Bpo2 | Fork::Bpo3 | Fork::Bpo4 | Fork::Bpo5)
+        };
+        for network in NETWORKS {
+            let dated = network.time_forks.iter().filter(|(fork, _)| is_blob_fork(*fork)).count();
+            let scheduled = blob_schedule(&network.forks()).scheduled.len();
+            assert_eq!(scheduled, dated, "{}", network.name);
+        }
+    }
+
+    #[test]
     fn the_blob_schedule_has_the_agreed_numbers() {
         let schedule = blob_schedule(&NETWORKS[0].forks());
         let numbers = |params: &BlobParams| {

@@ -67,7 +67,7 @@ impl UpstreamArgs {
     /// The first node that is asked over a WebSocket: subscriptions are passed through to it.
     pub(crate) fn first_socket(&self) -> Result<Option<UpstreamUrl>, Failure> {
         let urls = if self.upstreams.is_empty() { Vec::new() } else { self.urls()? };
-        Ok(urls.into_iter().find(|url| !url.is_http()))
+        Ok(urls.into_iter().find(UpstreamUrl::is_websocket))
     }
 
     /// The nodes of a chain.

@@ -50,8 +50,10 @@ pub(super) fn check(
                 report(number, format!("dead link: {target}"));
                 continue;
             };
-            let is_document = resolved.ends_with(".md") && !anchor.is_empty();
-            let document = targets.document(&resolved).filter(|_| is_document);
+            if anchor.is_empty() {
+                continue;
+            }
+            let document = targets.document(&resolved);
             if document.is_some_and(|text| !has_heading(&text, anchor)) {
                 report(number, format!("no such heading: {link}"));
             }

@@ -96,7 +96,7 @@ impl ServeArgs {
         let urls = self.pass_through_to.iter().map(parse).collect::<Result<Vec<UpstreamUrl>, _>>();
         let urls = urls.map_err(Failure::Usage)?;
         let http = urls.iter().find(|url| url.is_http()).cloned();
-        let socket = urls.into_iter().find(|url| !url.is_http());
+        let socket = urls.into_iter().find(UpstreamUrl::is_websocket);
         let upstream = &self.follow.upstream;
         let http = http.map_or_else(|| upstream.first_http(), Ok)?;
         let socket = socket.map_or_else(|| upstream.first_socket(), |url| Ok(Some(url)))?;

@@ -88,6 +88,12 @@ impl UpstreamUrl {
         self.scheme == Scheme::Http
     }
 
+    /// Whether it is asked over a WebSocket, where a node can tell of news.
+    #[must_use]
+    pub fn is_websocket(&self) -> bool {
+        self.scheme == Scheme::WebSocket
+    }
+
     /// Whether the node is on this machine, where compressing answers only costs time.
     pub(super) fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();

@@ -30,7 +30,7 @@ impl Endpoint {
     /// An endpoint at an address. Nothing is asked yet.
     pub fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
         let name = url.name().to_owned();
-        if url.scheme == Scheme::WebSocket {
+        if url.scheme != Scheme::Http {
             return Err(AskError::Connect(format!("{name} is to be asked over http or https")));
         }
         Ok(Self { name, http: Http::new(url, limits)?, limits })

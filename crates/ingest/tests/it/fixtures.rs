@@ -3,8 +3,10 @@
 //! `tests/fixtures` holds the first 152 blocks of the sample chain with seed 7 and one
 //! transaction a block, as this project wrote them on 2026-11-16: the era1 up to the merge, the
 //! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup runs
-//! and manifest of version 1. A change of their bytes needs a new version, and a fixture beside these.
-//! `QUIPU_BLESS=1 cargo test -p quipu-ingest --test it fixtures` writes them anew.
+//! and manifest of version 1. A change of their bytes needs a new version, and a folder beside this one,
+//! which every later build still opens or refuses by its version.
+//! `QUIPU_BLESS=1 cargo test -p quipu-ingest --test it fixtures` writes the archives and the folder of
+//! today's version anew, and leaves those of others.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -32,7 +34,7 @@ fn settings() -> SampleSettings {
 }
 
 /// The data folder that today's code writes.
-const DATA_FOLDER: &str = "data-folder";
+const DATA_FOLDER: &str = "data-folder-v4";
 
 fn folder() -> PathBuf {
     static BLESSED: Once = Once::new();
@@ -45,7 +47,14 @@ fn folder() -> PathBuf {
 
 /// Writes the archives and the data folder that today's code gives.
 fn bless(folder: &Path) {
-    std::fs::remove_dir_all(folder).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.ends_with(DATA_FOLDER) {
+            std::fs::remove_dir_all(path).unwrap();
+        } else if path.is_file() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
     std::fs::create_dir_all(folder.join(DATA_FOLDER)).unwrap();
     let blocks = blocks(&settings());
     write(folder, Format::Era1, &blocks[..64]);

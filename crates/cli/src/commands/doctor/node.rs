@@ -56,7 +56,7 @@ async fn examine(
     tip: Option<BlockId>,
     findings: &mut Vec<DoctorFinding>,
 ) -> Result<(), FetchError> {
-    let (name, is_http) = (url.name().to_owned(), url.is_http());
+    let (name, is_websocket) = (url.name().to_owned(), url.is_websocket());
     let node = Upstream::new(url, LIMITS)?;
     let identity = node.fetch_identity().await?;
     let difference =
@@ -85,7 +85,7 @@ async fn examine(
     }
     findings.push(prove(&node, &name, finalized.unwrap_or(latest), spec).await?);
     findings.extend(compare_tip(&node, &name, tip).await?);
-    if !is_http {
+    if is_websocket {
         findings.push(match node.subscribe_tips().await {
             Ok(()) => {
                 DoctorFinding::well("node", format!("{name}: tells new heads by subscription"))
