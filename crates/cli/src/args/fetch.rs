@@ -3,7 +3,6 @@
 //! Knows: flags and their help.
 //! Never knows: what comes of them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use ingest::fetch::{FetchLimits, MirrorUrl};
 
 use super::amounts::{parse_some_bytes, parse_some_time};
 use super::import::{ImportArgs, SelectionArgs};
-use super::listen::parse_listen;
+use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
 use crate::upstream_args::UpstreamArgs;
 
@@ -48,7 +47,7 @@ pub(crate) struct FetchArgs {
     pub(crate) then_follow: bool,
     /// Where to listen then, as `quipu serve --listen` has it
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<ListenAddress>,
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
