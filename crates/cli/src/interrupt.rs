@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What shells take for the end by Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// The same for SIGTERM.
-const TERMINATED: u8 = 143;
+pub(crate) const TERMINATED: u8 = 143;
 /// For cleaning up.
 const END_WITHIN: Duration = Duration::from_secs(2);
 

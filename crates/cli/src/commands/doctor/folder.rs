@@ -88,7 +88,7 @@ pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
 fn text_of(failure: Failure) -> Result<String, Failure> {
     match failure {
         Failure::Work(error) => Ok(format!("{error:#}")),
-        Failure::Usage(_) | Failure::Told | Failure::Stopped => Err(failure),
+        Failure::Usage(_) | Failure::Told | Failure::Stopped(_) => Err(failure),
     }
 }
 
