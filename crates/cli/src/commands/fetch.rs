@@ -97,7 +97,7 @@ impl FetchWork<'_> {
         let files = self.choose(files)?;
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
         let opened = open_import(self.path, &self.args.chain, &names)?;
-        let OpenedImport { folder, mut writer, chain, anchors } = opened;
+        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         let settings = settings(&self.args.selection, &self.args.work);
         resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
@@ -118,11 +118,13 @@ impl FetchWork<'_> {
         let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
         let tally = taker.tally;
         print_lines(&self.sum(tally, &writer.view()))?;
-        outcome.map_err(|failure| match failure {
+        let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => refused(&error),
             FetchFailure::Taker(failure) => failure,
-        })
+        });
+        let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
+        outcome.and(withdrawn.map_err(|error| told(&error)))
     }
 
     /// Where files go: into the work folder, or into the user's.
