@@ -14,7 +14,7 @@ pub(crate) mod export;
 pub(crate) mod fetch;
 pub(crate) mod import;
 pub(crate) mod limits;
-mod listen;
+pub(crate) mod listen;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;
@@ -180,7 +180,7 @@ pub(crate) enum Command {
 }
 
 /// Where the data is.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DataArgs {
     /// Where the data lives [default: ~/.local/share/quipu, or as XDG says]
     #[arg(long, value_name = "DIR")]
@@ -188,7 +188,7 @@ pub(crate) struct DataArgs {
 }
 
 /// How to do the work.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkArgs {
     /// Threads to work with [default: one for each core]
     #[arg(long, value_name = "N")]

@@ -12,18 +12,19 @@ pub(crate) mod settings;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::builder::Resettable;
-use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::Failure;
 use crate::args::Args;
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 
 use document::{ConfigEntry, ConfigValue, read_entries};
-use settings::{NEEDS, Setting, SettingKind, map_settings, settings};
+use settings::{NEEDS, NEEDS_SWITCH, Setting, SettingKind, map_settings, settings};
 
 /// Variables that help texts show; all of them would be half of what is shown.
 const SHOWN: [&str; 7] = [
@@ -64,8 +65,37 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
         Some(path) => ConfigFile::read(&root, &path)?,
         None => ConfigFile::default(),
     };
-    let matches = file.apply(root, typed).try_get_matches_from(typed);
-    Ok(matches.and_then(|matches| Args::from_arg_matches(&matches)))
+    let known = settings(&root);
+    let matches = match file.apply(root, typed).try_get_matches_from(typed) {
+        Ok(matches) => matches,
+        Err(error) => return Ok(Err(error)),
+    };
+    refuse_unused(&known, &matches, typed)?;
+    Ok(Args::from_arg_matches(&matches))
+}
+
+/// Refuses flags that were typed and that nothing would come of.
+fn refuse_unused(
+    known: &[Setting],
+    matches: &ArgMatches,
+    typed: &[OsString],
+) -> Result<(), Failure> {
+    for (command, switch, flags) in NEEDS_SWITCH {
+        let Some(matches) = matches.subcommand_matches(command) else { continue };
+        let own = || known.iter().filter(|it| it.command.as_deref() == Some(command));
+        let is_on = |setting: &Setting| matches.get_flag(&setting.id);
+        if own().any(|setting| setting.flag == switch && is_on(setting)) {
+            continue;
+        }
+        let is_unused = |it: &&Setting| flags.contains(&it.flag.as_str()) && it.is_typed(typed);
+        if let Some(Setting { flag, .. }) = own().find(is_unused) {
+            return Err(Failure::Usage(anyhow!(
+                "--{flag} means nothing here without --{switch}: add --{switch}, or leave --{flag} \
+                 out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The command line, with a variable for every flag.
@@ -79,7 +109,7 @@ fn command_of(typed: &[OsString]) -> Command {
     let is_overruled = |setting: &Setting| {
         let mut others = known.iter().filter(|other| other.command == setting.command);
         !setting.is_typed(typed)
-            && others.any(|other| setting.excludes(other) && other.is_typed(typed))
+            && others.any(|other| setting.gives_way_to(other) && other.is_typed(typed))
     };
     map_settings(Args::command(), |setting, arg| {
         // A variable that is set to nothing is one that is not set.
@@ -97,7 +127,13 @@ fn command_of(typed: &[OsString]) -> Command {
 /// Where the file is: as the flag or the variable says, or else in the data folder, if it is there.
 pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
     let is_help = |text: &OsString| {
-        ["--help", "-h", "--version", "-V", "help"].iter().any(|help| text == help)
+        let is_named = ["--help", "--version", "help"].iter().any(|help| text == help);
+        // Short flags may stand together, as in -qh.
+        let shorts = text.to_str().and_then(|text| text.strip_prefix('-'));
+        let is_short = |shorts: &str| {
+            shorts.contains(['h', 'V']) && !shorts.contains(|it| !"hVqv".contains(it))
+        };
+        is_named || shorts.is_some_and(is_short)
     };
     // Whoever asks how it is done is told, whatever the file says.
     if typed.iter().skip(1).take_while(|text| *text != "--").any(is_help) {
@@ -125,14 +161,12 @@ pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
 fn find_value(typed: &[OsString], flag: &str) -> Option<OsString> {
     let mut texts = typed.iter().take_while(|text| *text != "--");
     while let Some(text) = texts.next() {
-        let Some(rest) = text.to_str().and_then(|text| text.strip_prefix("--")) else { continue };
-        if rest == flag {
-            return texts.next().cloned();
-        }
-        if let Some((name, value)) = rest.split_once('=')
-            && name == flag
-        {
-            return Some(value.into());
+        // Paths need not be UTF-8.
+        let bytes = text.as_bytes().strip_prefix(b"--");
+        match bytes.and_then(|bytes| bytes.strip_prefix(flag.as_bytes())) {
+            Some([]) => return texts.next().cloned(),
+            Some([b'=', value @ ..]) => return Some(OsStr::from_bytes(value).to_owned()),
+            _ => {}
         }
     }
     None
@@ -204,7 +238,7 @@ impl ConfigFile {
         };
         let is_excluded = |setting: &Setting| {
             let others = known.iter().filter(|it| it.command == setting.command);
-            others.filter(|other| setting.excludes(other)).any(is_given)
+            others.filter(|other| setting.gives_way_to(other)).any(is_given)
         };
         let is_needed_here = |setting: &Setting| {
             let needed = NEEDS.iter().find(|(flag, _)| *flag == setting.flag).map(|(_, it)| *it);
@@ -221,7 +255,10 @@ impl ConfigFile {
                 arg
             };
             match self.find(setting) {
-                Some(entry) if !is_excluded(setting) => with_default(arg, entry),
+                Some(entry) if !is_excluded(setting) => {
+                    // Where help is shown in spite of all, it shows no key of a node.
+                    with_default(arg, entry).hide_default_value(setting.is_secret)
+                }
                 _ => arg,
             }
         })
@@ -274,8 +311,9 @@ fn check(
     }
     let moves_folder = setting.flag == "data-dir" && setting.table.is_none();
     if moves_folder && path.file_name() == Some(OsStr::new(CONFIG_NAME)) {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        if has_manifest(folder) {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if has_manifest(folder) && !is_same_folder(folder, &entry.value) {
             return Err(format!("{name}: this file lies in a data folder, which it cannot move"));
         }
     }
@@ -285,6 +323,13 @@ fn check(
         ConfigValue::List(texts) => texts,
     };
     values.iter().try_for_each(|value| check_value(root, setting, &name, value))
+}
+
+/// Whether a value names a folder, whatever links lead there.
+fn is_same_folder(folder: &Path, value: &ConfigValue) -> bool {
+    let ConfigValue::One(text) = value else { return false };
+    let found = folder.canonicalize().ok();
+    found.is_some() && found == Path::new(text).canonicalize().ok()
 }
 
 /// Lets clap read a value as it would read the flag's.

@@ -15,15 +15,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What shells take for the end by Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// The same for SIGTERM.
-const TERMINATED: u8 = 143;
+pub(crate) const TERMINATED: u8 = 143;
 /// For cleaning up.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// From here on a signal ends the process: first `clean_up` is called, then `said` is printed, which
-/// tells what stays and what to do next.
-pub(crate) fn on_interrupt(
+/// tells what stays and what to do next. What `clean_up` gives is kept until the process has ended.
+pub(crate) fn on_interrupt<T>(
     said: &'static str,
-    clean_up: impl FnOnce() + Send + 'static,
+    clean_up: impl FnOnce() -> T + Send + 'static,
 ) -> anyhow::Result<()> {
     let (tell, told) = sync_channel(1);
     let listen = move || {
@@ -52,13 +52,17 @@ pub(crate) fn on_interrupt(
 
 /// Cleans up and says so, for a short while: whoever reads what is said may be gone or stand still, and
 /// the process ends all the same.
-fn end(clean_up: impl FnOnce() + Send + 'static, said: &'static str) {
+fn end<T>(clean_up: impl FnOnce() -> T + Send + 'static, said: &'static str) {
     let (tell, told) = sync_channel(1);
     let ending = move || {
-        clean_up();
+        let _kept = clean_up();
         // On a line of its own, whatever a progress bar has drawn.
         let _ = writeln!(io::stderr(), "\nstopped: {said}");
         let _ = tell.send(());
+        // The process ends this thread.
+        loop {
+            thread::park();
+        }
     };
     if thread::Builder::new().name("ending".to_owned()).spawn(ending).is_ok() {
         let _ = told.recv_timeout(END_WITHIN);

@@ -21,8 +21,8 @@ mod upstream_args;
 
 use std::process::ExitCode;
 
-use crate::args::fetch::FetchArgs;
 use crate::args::{Args, Command};
+use crate::commands::fetch::of_import::fetch_args;
 use crate::output::set_verbosity;
 
 /// Why a command did not end well, as far as the exit code tells.
@@ -34,8 +34,8 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// The data is false, and every fault has been printed already.
     Told,
-    /// A signal asked it to stop, and it has said what stays.
-    Stopped,
+    /// A signal asked it to stop, and it has said what stays; the exit code that goes with the signal.
+    Stopped(u8),
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let (error, code) = match config::parse(&typed).and_then(run) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Told) => return ExitCode::from(1),
-        Err(Failure::Stopped) => return ExitCode::from(interrupt::INTERRUPTED),
+        Err(Failure::Stopped(code)) => return ExitCode::from(code),
         Err(Failure::Work(error)) => (error, 1),
         Err(Failure::Usage(error)) => (error, 2),
     };
@@ -68,9 +68,9 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),
         Command::Fetch(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
-        Command::Import(import) => match FetchArgs::of_import(import) {
-            Ok(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
-            Err(import) => commands::import::run(&import),
+        Command::Import(import) => match fetch_args(&import, args.config.as_deref())? {
+            Some(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
+            None => commands::import::run(&import),
         },
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),

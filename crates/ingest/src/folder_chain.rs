@@ -251,6 +251,22 @@ impl FolderChain {
         writer.commit(Vec::new(), CommitFacts { network, ..CommitFacts::default() })
     }
 
+    /// Takes back a genesis.json that was kept, if nothing came to be held: it may be another chain's, and
+    /// that may be why. `before` is the one that was there.
+    pub fn withdraw(
+        &self,
+        store: &Store,
+        writer: &mut Writer,
+        before: Option<&[u8]>,
+    ) -> Result<(), StoreError> {
+        let is_empty = writer.view().coverage().is_empty() && !store.has_head_log()?;
+        match (&self.genesis, before) {
+            (GenesisChange::Kept(_), Some(before)) if is_empty => writer.keep_genesis(before),
+            (GenesisChange::Kept(_), None) if is_empty => writer.forget_genesis(),
+            (GenesisChange::Kept(_) | GenesisChange::Stays | GenesisChange::Forgotten, _) => Ok(()),
+        }
+    }
+
     /// Keeps the genesis.json, or forgets it. One that stays was read, and is recorded if a crash kept
     /// that from being done.
     pub fn settle(&self, writer: &mut Writer) -> Result<(), StoreError> {

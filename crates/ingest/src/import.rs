@@ -31,7 +31,9 @@ use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
 use tokio::sync::watch;
 
 use crate::archive::{Archive, ReadAt};
-use crate::prove::{Facts, Progress, ProofReport, Prover, WholeFile, check_name};
+use crate::prove::{
+    Facts, Progress, ProofReport, Prover, WholeFile, check_name, check_named_blocks,
+};
 use crate::survey::{check_checksum, check_network};
 
 pub(crate) use intake::Intake;
@@ -117,6 +119,10 @@ impl Importer<'_> {
         check_network(path, self.spec)?;
         check_checksum(path)?;
         let wanted = self.settings.blocks.unwrap_or_else(|| archive.range());
+        if wanted != archive.range() {
+            // A file whose name promises other blocks is false, not outside of those that are wanted.
+            check_named_blocks(&archive)?;
+        }
         let Some(part) = overlap(archive.range(), wanted) else { return Ok(Outcome::Outside) };
         let has_receipts = archive.has_receipts();
         if !has_receipts && !self.settings.is_without_receipts_allowed {

@@ -268,6 +268,13 @@ pub fn check_name<S: ReadAt>(
     name.check(content).map_err(|fault| archive.refuse_whole(fault))
 }
 
+/// Holds what a file's name says of its blocks against its index, of which nothing is proven: for a file
+/// of which not all blocks are read.
+pub fn check_named_blocks<S: ReadAt>(archive: &Archive<S>) -> Result<(), ArchiveError> {
+    let Some(name) = ArchiveName::parse(Path::new(archive.file())) else { return Ok(()) };
+    name.check_range(archive.range()).map_err(|fault| archive.refuse_whole(fault))
+}
+
 /// Pieces of work in order: by bytes, so that heavy blocks make short pieces.
 fn cut<S: ReadAt>(archive: &Archive<S>, threads: NonZeroUsize) -> Vec<BlockRange> {
     let range = archive.range();

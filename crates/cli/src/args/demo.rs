@@ -3,10 +3,9 @@
 //! Knows: flags and their help.
 //! Never knows: what comes of them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::listen::parse_listen;
+use super::listen::{ListenAddress, parse_listen};
 use super::sample::SampleChainArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -29,7 +28,7 @@ pub(crate) struct DemoArgs {
         default_value = "127.0.0.1:8545",
         value_parser = parse_listen
     )]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
     #[command(flatten)]
     pub(crate) chain: SampleChainArgs,
 }

@@ -1,17 +1,14 @@
-//! The arguments of `quipu fetch`, which are also those of `quipu import URL`.
+//! The arguments of `quipu fetch`.
 //!
 //! Knows: flags and their help.
 //! Never knows: what comes of them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ingest::fetch::{FetchLimits, MirrorUrl};
-
 use super::amounts::{parse_some_bytes, parse_some_time};
-use super::import::{ImportArgs, SelectionArgs};
-use super::listen::parse_listen;
+use super::import::SelectionArgs;
+use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
 use crate::upstream_args::UpstreamArgs;
 
@@ -48,7 +45,7 @@ pub(crate) struct FetchArgs {
     pub(crate) then_follow: bool,
     /// Where to listen then, as `quipu serve --listen` has it
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<ListenAddress>,
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
     #[command(flatten)]
@@ -57,54 +54,4 @@ pub(crate) struct FetchArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) chain: ChainArgs,
-}
-
-impl FetchArgs {
-    /// Of an import of addresses; an import of files comes back as it is.
-    pub(crate) fn of_import(import: ImportArgs) -> Result<Self, Box<ImportArgs>> {
-        let texts: Vec<String> =
-            import.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        if !texts.iter().any(|text| MirrorUrl::is_meant(text)) {
-            return Err(Box::new(import));
-        }
-        let limits = FetchLimits::default();
-        Ok(Self {
-            from: texts,
-            keep: None,
-            selection: import.selection,
-            file_bytes_max: usize::try_from(limits.file_bytes_max).unwrap_or(usize::MAX),
-            patience: limits.patience,
-            then_follow: false,
-            listen: None,
-            upstream: UpstreamArgs::default(),
-            data: import.data,
-            work: import.work,
-            chain: import.chain,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use chain::BlockRange;
-    use clap::Parser as _;
-
-    use super::*;
-    use crate::args::{Args, Command};
-
-    fn parse(line: &str) -> Args {
-        Args::try_parse_from(line.split_whitespace()).unwrap()
-    }
-
-    #[test]
-    fn an_import_of_addresses_is_a_fetch_and_one_of_files_is_not() {
-        let line = "quipu import --data-dir d --blocks 1..2 https://a.example/x http://b.example";
-        let Command::Import(import) = parse(line).command else { panic!("no import") };
-        let fetch = FetchArgs::of_import(import).unwrap();
-        assert_eq!(fetch.from, ["https://a.example/x", "http://b.example"]);
-        assert_eq!(fetch.data.data_dir, Some("d".into()));
-        assert_eq!(fetch.selection.blocks, BlockRange::from_ends(1, 2));
-        let Command::Import(import) = parse("quipu import a.ere").command else { panic!("none") };
-        assert_eq!(FetchArgs::of_import(import).unwrap_err().paths, [PathBuf::from("a.ere")]);
-    }
 }

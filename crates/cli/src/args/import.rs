@@ -19,7 +19,7 @@ Examples:
 A kill at any moment is harmless: the same command again takes up after the last whole file.";
 
 /// What is taken of archives, wherever they come from.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SelectionArgs {
     /// Only these blocks, both ends included
     #[arg(long, value_name = "A..B", value_parser = parse_blocks)]

@@ -3,24 +3,61 @@
 //! Knows: which parts may be left out, and what stands for them.
 //! Never knows: whether anybody else listens there.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+
+use anyhow::{Context as _, anyhow};
+
+use crate::Failure;
 
 /// What stands for a port that is left out.
 const PORT_DEFAULT: u16 = 8545;
 
+/// Where to listen, as it was written. A name is looked up by whoever listens: every command reads the
+/// file with settings, and none of the others shall depend on a name server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListenAddress {
+    Socket(SocketAddr),
+    Named { name: String, port: u16 },
+}
+
+impl ListenAddress {
+    /// The address, of a name the first one, of IPv4 if it has any.
+    pub(crate) fn resolve(&self) -> Result<SocketAddr, Failure> {
+        let (name, port) = match self {
+            Self::Socket(address) => return Ok(*address),
+            Self::Named { name, port } => (name.as_str(), *port),
+        };
+        let which = || format!("--listen {name}");
+        let found = (name, port).to_socket_addrs().with_context(which).map_err(Failure::Usage)?;
+        let found = found.min_by_key(|address| !address.is_ipv4());
+        found.ok_or_else(|| Failure::Usage(anyhow!("--listen {name}: it has no address")))
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(address) => write!(f, "{address}"),
+            Self::Named { name, port } => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
 /// `ADDRESS:PORT`, a name in place of the address, or either of the two alone. An address that is left
 /// out is the loopback address: to be asked by other machines is for an operator to say.
-pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_listen(text: &str) -> Result<ListenAddress, String> {
+    let socket = |address, port| ListenAddress::Socket(SocketAddr::new(address, port));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(address);
+        return Ok(ListenAddress::Socket(address));
     }
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
-        return Ok(SocketAddr::new(loopback, port));
+        return Ok(socket(loopback, port));
     }
     let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(address, PORT_DEFAULT));
+        return Ok(socket(address, PORT_DEFAULT));
     }
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) => (name, port.parse().map_err(|_| wrong())?),
@@ -28,7 +65,7 @@ pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     };
     // Machines disagree on which of its two addresses comes first.
     if name == "localhost" {
-        return Ok(SocketAddr::new(loopback, port));
+        return Ok(socket(loopback, port));
     }
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     // Digits alone would be taken for an address of long ago.
@@ -36,9 +73,7 @@ pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if !has_letter || !name.chars().all(is_name) {
         return Err(wrong());
     }
-    let found = (name, port).to_socket_addrs().map_err(|error| format!("{name}: {error}"))?;
-    let found = found.min_by_key(|address| !address.is_ipv4());
-    found.ok_or_else(|| format!("{name} has no address"))
+    Ok(ListenAddress::Named { name: name.to_owned(), port })
 }
 
 fn wrong() -> String {
@@ -51,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_or_an_address_may_be_left_out() {
+    fn a_port_or_an_address_may_be_left_out_and_no_name_is_looked_up() {
         for (text, expected) in [
             ("127.0.0.1:8545", "127.0.0.1:8545"),
             ("0.0.0.0:1", "0.0.0.0:1"),
@@ -63,6 +98,8 @@ mod tests {
             ("0.0.0.0", "0.0.0.0:8545"),
             ("::1", "[::1]:8545"),
             ("[::]", "[::]:8545"),
+            ("no-such-host.invalid:7", "no-such-host.invalid:7"),
+            ("no-such-host.invalid", "no-such-host.invalid:8545"),
         ] {
             assert_eq!(parse_listen(text).unwrap().to_string(), expected, "{text}");
         }

@@ -3,7 +3,6 @@
 //! Knows: flags and their help.
 //! Never knows: what comes of them.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::upstream_args::UpstreamArgs;
 
 use super::amounts::parse_time;
 use super::limits::LimitArgs;
-use super::listen::parse_listen;
+use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -37,7 +36,7 @@ pub(crate) struct ServeArgs {
         default_value = "127.0.0.1:8545",
         value_parser = parse_listen
     )]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
     /// What an unknown hash gets that may exist and not be held [default: refuse; null while a node
     /// is followed]
     #[arg(long, value_enum)]

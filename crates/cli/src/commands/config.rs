@@ -1,7 +1,9 @@
 //! `quipu config`: whether `quipu.toml` is as it should be, and what all settings come to.
 
 use std::env;
+use std::path::{self, Path};
 
+use anyhow::anyhow;
 use ingest::upstream::UpstreamUrl;
 use serde_json::Value;
 
@@ -13,7 +15,7 @@ use crate::config::{self, ConfigFile, command};
 use crate::data_folder::{CONFIG_NAME, locate};
 use crate::output::{counted, print_lines};
 
-pub(crate) fn run(args: &ConfigArgs, path: Option<&std::path::Path>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure> {
     let root = command();
     let in_folder = locate(&args.data)?.join(CONFIG_NAME);
     // A file may name the data folder: then it is the one that counts, and not what lies there.
@@ -31,14 +33,15 @@ pub(crate) fn run(args: &ConfigArgs, path: Option<&std::path::Path>) -> Result<(
             }
             None => format!("no file is used: there is no {}", in_folder.display()),
         }],
-        ConfigAction::Dump => dump(&root, &file),
+        ConfigAction::Dump => dump(&root, &file)?,
     };
     Ok(print_lines(&lines)?)
 }
 
 /// Every setting as a line of TOML, with where its value comes from.
-fn dump(root: &clap::Command, file: &ConfigFile) -> Vec<String> {
-    let known = settings(root);
+fn dump(root: &clap::Command, file: &ConfigFile) -> Result<Vec<String>, Failure> {
+    let dump = ConfigDump { root, file, known: settings(root) };
+    dump.refuse_exclusive()?;
     let mut lines = Vec::new();
     for (table, flags) in TABLES {
         if !table.is_empty() {
@@ -47,47 +50,132 @@ fn dump(root: &clap::Command, file: &ConfigFile) -> Vec<String> {
         let is_here = |setting: &&Setting, flag: &str| {
             setting.flag == flag && setting.table.as_deref().unwrap_or_default() == table
         };
-        let here = flags.iter().filter_map(|flag| known.iter().find(|it| is_here(it, flag)));
-        lines.extend(here.map(|setting| line(root, file, setting)));
+        let here = flags.iter().filter_map(|flag| dump.known.iter().find(|it| is_here(it, flag)));
+        lines.extend(here.map(|setting| dump.line(setting)));
     }
     // Settings of one command, where somebody has set them.
     for command in root.get_subcommands().map(clap::Command::get_name) {
-        let is_set =
-            |setting: &&Setting| from_variable(setting).is_some() || file.find(setting).is_some();
-        let own = known.iter().filter(|it| it.table.as_deref() == Some(command)).filter(is_set);
-        let own: Vec<String> = own.map(|setting| line(root, file, setting)).collect();
+        let is_set = |it: &&Setting| dump.find(it).is_some_and(|(_, from)| from.is_given());
+        let own = dump.known.iter().filter(|it| it.table.as_deref() == Some(command));
+        let own: Vec<String> = own.filter(is_set).map(|setting| dump.line(setting)).collect();
         if !own.is_empty() {
             lines.extend([String::new(), format!("[{command}]")]);
             lines.extend(own);
         }
     }
-    lines
+    Ok(lines)
 }
 
-fn line(root: &clap::Command, file: &ConfigFile, setting: &Setting) -> String {
-    let key = setting.key.as_deref().unwrap_or_default();
-    let in_file = || {
-        let entry = file.find(setting)?;
-        let values = match &entry.value {
-            ConfigValue::Switch(value) => vec![value.to_string()],
-            ConfigValue::One(text) => vec![text.clone()],
-            ConfigValue::List(texts) => texts.clone(),
-        };
-        Some((values, format!("line {} of the file", entry.line)))
-    };
-    let by_default = || {
-        let values = default_values(root, setting);
-        (!values.is_empty()).then(|| (values, "default".to_owned()))
-    };
-    let found = from_variable(setting).map(|values| (values, setting.variable.clone()));
-    match found.or_else(in_file).or_else(by_default) {
-        None => format!("# {key} is not set (--{}, {})", setting.flag, setting.variable),
-        Some((values, from)) if setting.is_secret => {
-            let names: Vec<String> = values.iter().map(|text| name_of(text)).collect();
-            format!("# {key} = {}  # {from}; shown without keys", toml(setting, &names))
-        }
-        Some((values, from)) => format!("{key} = {}  # {from}", toml(setting, &values)),
+/// Where a value comes from, from the weakest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum SettingSource {
+    Default,
+    File { line: usize },
+    Variable,
+}
+
+impl SettingSource {
+    /// Whether somebody set it.
+    fn is_given(self) -> bool {
+        self != Self::Default
     }
+
+    /// Whether it is stronger than another.
+    fn is_above(self, other: Self) -> bool {
+        let rank = |source| match source {
+            Self::Default => 0,
+            Self::File { .. } => 1,
+            Self::Variable => 2,
+        };
+        rank(self) > rank(other)
+    }
+}
+
+/// All settings, and where their values are looked for.
+struct ConfigDump<'a> {
+    root: &'a clap::Command,
+    file: &'a ConfigFile,
+    known: Vec<Setting>,
+}
+
+impl ConfigDump<'_> {
+    /// Two variables that leave no room for each other: no command would take both.
+    fn refuse_exclusive(&self) -> Result<(), Failure> {
+        let is_on =
+            |setting: &&Setting| from_variable(setting).is_some_and(|values| values != ["false"]);
+        let given: Vec<&Setting> = self.known.iter().filter(is_on).collect();
+        for setting in &given {
+            let is_other = |it: &&&Setting| it.command == setting.command && it.excludes(setting);
+            if let Some(other) = given.iter().find(is_other) {
+                return Err(Failure::Usage(anyhow!(
+                    "{} leaves no room for {}: unset one of the two",
+                    other.variable,
+                    setting.variable
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a setting, and where they come from.
+    fn find(&self, setting: &Setting) -> Option<(Vec<String>, SettingSource)> {
+        let in_file = || {
+            let entry = self.file.find(setting)?;
+            let values = match &entry.value {
+                ConfigValue::Switch(value) => vec![value.to_string()],
+                ConfigValue::One(text) => vec![text.clone()],
+                ConfigValue::List(texts) => texts.clone(),
+            };
+            Some((values, SettingSource::File { line: entry.line }))
+        };
+        let by_default = || {
+            let values = default_values(self.root, setting);
+            (!values.is_empty()).then_some((values, SettingSource::Default))
+        };
+        let found = from_variable(setting).map(|values| (values, SettingSource::Variable));
+        found.or_else(in_file).or_else(by_default)
+    }
+
+    /// The setting of a stronger source that takes the place of this one.
+    fn overruling(&self, setting: &Setting, from: SettingSource) -> Option<&Setting> {
+        let others = self.known.iter().filter(|it| it.command == setting.command);
+        let mut others = others.filter(|other| setting.gives_way_to(other));
+        others.find(|other| {
+            let is_on = |values: &[String]| values != ["false"];
+            let found = self.find(other).filter(|(values, _)| is_on(values));
+            found.is_some_and(|(_, source)| from.is_given() && source.is_above(from))
+        })
+    }
+
+    fn line(&self, setting: &Setting) -> String {
+        let Setting { flag, variable, .. } = setting;
+        let key = setting.key.as_deref().unwrap_or_default();
+        let Some((values, source)) = self.find(setting) else {
+            return format!("# {key} is not set (--{flag}, {variable})");
+        };
+        let from = match source {
+            SettingSource::Variable => variable.clone(),
+            SettingSource::File { line } => format!("line {line} of the file"),
+            SettingSource::Default => "default".to_owned(),
+        };
+        if setting.is_secret {
+            let names: Vec<String> = values.iter().map(|text| name_of(text)).collect();
+            return format!("# {key} = {}  # {from}; shown without keys", toml(setting, &names));
+        }
+        // What is dumped may be put anywhere, and a relative path counts from the folder of its file.
+        let values: Vec<String> =
+            if setting.is_path { values.iter().map(absolute).collect() } else { values };
+        let line = format!("{key} = {}  # {from}", toml(setting, &values));
+        match self.overruling(setting, source) {
+            Some(other) => format!("# {line}; {} takes its place", other.variable),
+            None => line,
+        }
+    }
+}
+
+/// A path from the root, which need not be there.
+fn absolute(text: &String) -> String {
+    path::absolute(text).map_or_else(|_| text.clone(), |path| path.to_string_lossy().into_owned())
 }
 
 fn from_variable(setting: &Setting) -> Option<Vec<String>> {

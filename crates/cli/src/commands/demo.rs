@@ -37,7 +37,7 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) fn run(args: DemoArgs) -> Result<(), Failure> {
     begin_logs(false, "warn")?;
     // First, so that an address that is taken is told before any work is done.
-    let bound = Bound::to(args.listen)?;
+    let bound = Bound::to(args.listen.resolve()?)?;
     let temporary = tempfile::Builder::new().prefix("quipu-demo-").tempdir()?;
     let outcome = make_and_serve(bound, args, temporary.path());
     // However it ended, nothing stays that nobody asked for.

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     let to = args.to.clone();
     on_interrupt("files that were finished stay, and no other has a name", move || {
-        let _ = remove_own(&to);
+        remove_own(&to)
     })?;
     let watch = Watch::blocks("exporting", plan.block_count());
     let network = name_of(view.manifest().network());

@@ -1,13 +1,14 @@
 //! `quipu fetch`: archives from mirrors into the data folder, proven.
 
+pub(crate) mod of_import;
 mod progress;
 mod stop;
 mod taker;
 mod then_follow;
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -18,9 +19,8 @@ use ingest::fetch::{
     Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,
 };
 use store::View;
-use store::layout::{overlap, subtract};
+use store::layout::{join_ranges, overlap, subtract};
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
 
 use crate::Failure;
 use crate::args::fetch::FetchArgs;
@@ -33,7 +33,7 @@ use crate::output::{counted, grouped, print_lines};
 use crate::priority::take_leftovers;
 
 use progress::FetchProgress;
-use stop::hear_stop;
+use stop::FetchStopSignal;
 use taker::StoreTaker;
 use then_follow::serve_args;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     let fetch = FetchWork { args, path: &path, urls: urls(&args.from)?, progress: Arc::default() };
     // These threads answer for connections: they keep their priority, and so does a server afterwards.
     let runtime = runtime()?;
-    let stop = hear_stop(&runtime)?;
+    let stop = FetchStopSignal::listen(&runtime)?;
     let work = || {
         take_leftovers();
         fetch.run(&runtime, &stop)
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     match serve {
         None => Ok(()),
         // All was had when it was told to stop: the server would not have heard it.
-        Some(_) if *stop.borrow() => Err(stopped()),
+        Some(_) if *stop.flag.borrow() => Err(stop.failure()),
         Some(serve) => serve::run(&serve),
     }
 }
@@ -83,7 +83,7 @@ struct FetchWork<'a> {
 }
 
 impl FetchWork<'_> {
-    fn run(&self, runtime: &Runtime, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+    fn run(&self, runtime: &Runtime, stop: &FetchStopSignal) -> Result<(), Failure> {
         let limits = FetchLimits {
             file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
             patience: self.args.patience,
@@ -91,37 +91,40 @@ impl FetchWork<'_> {
         };
         let watch = Arc::<FetchProgress>::clone(&self.progress);
         let mirrors = Arc::new(Mirrors::new(self.urls.clone(), limits, watch)?);
-        let Some(files) = runtime.block_on(self.list(&mirrors, stop.clone()))? else {
-            return Err(stopped());
+        let Some(files) = runtime.block_on(self.list(&mirrors, stop))? else {
+            return Err(stop.failure());
         };
         let files = self.choose(files)?;
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
         let opened = open_import(self.path, &self.args.chain, &names)?;
-        let OpenedImport { folder, mut writer, chain, anchors } = opened;
+        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         let settings = settings(&self.args.selection, &self.args.work);
         resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);
-        let folder = self.downloads(&folder.path.join(WORK_FOLDER_NAME))?;
-        let downloader = Arc::new(Downloader { mirrors, folder, stop: stop.clone() });
+        let downloads = self.downloads(&folder.path.join(WORK_FOLDER_NAME))?;
+        let downloader =
+            Arc::new(Downloader { mirrors, folder: downloads, stop: stop.flag.clone() });
         let mut taker = StoreTaker {
             writer: &mut writer,
             spec: chain.spec(),
             anchors: &anchors,
             settings,
             progress: &self.progress,
-            stop: stop.clone(),
+            stop: stop.flag.clone(),
             tally: Tally::default(),
             reached: 0,
         };
         let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
         let tally = taker.tally;
         print_lines(&self.sum(tally, &writer.view()))?;
-        outcome.map_err(|failure| match failure {
-            FetchFailure::Stopped => stopped(),
+        let outcome = outcome.map_err(|failure| match failure {
+            FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => refused(&error),
             FetchFailure::Taker(failure) => failure,
-        })
+        });
+        let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
+        outcome.and(withdrawn.map_err(|error| told(&error)))
     }
 
     /// Where files go: into the work folder, or into the user's.
@@ -129,13 +132,13 @@ impl FetchWork<'_> {
         let Some(keep) = &self.args.keep else {
             return DownloadFolder::temporary(work.to_owned()).map_err(|error| refused(&error));
         };
-        let kept = DownloadFolder::kept(keep.clone()).map_err(|error| refused(&error))?;
         if is_inside(keep, work)? {
             // What is kept there would be taken for what an earlier run left.
             return Err(Failure::Usage(anyhow!(
                 "--keep: this is where fetch works; give another folder"
             )));
         }
+        let kept = DownloadFolder::kept(keep.clone()).map_err(|error| refused(&error))?;
         // A run that kept nothing may have been stopped before.
         DownloadFolder::discard(work).map_err(|error| refused(&error))?;
         Ok(kept)
@@ -145,11 +148,12 @@ impl FetchWork<'_> {
     async fn list(
         &self,
         mirrors: &Mirrors,
-        mut stop: watch::Receiver<bool>,
+        stop: &FetchStopSignal,
     ) -> Result<Option<Vec<MirrorFile>>, Failure> {
+        let mut flag = stop.flag.clone();
         let listed = tokio::select! {
             listed = mirrors.list() => listed,
-            _ = stop.wait_for(|is_stopped| *is_stopped) => return Ok(None),
+            _ = flag.wait_for(|is_stopped| *is_stopped) => return Ok(None),
         };
         listed.map(Some).map_err(|refused| {
             let said: Vec<String> =
@@ -181,26 +185,27 @@ impl FetchWork<'_> {
             files.retain(|file| !file.archive.is_without_receipts);
         }
         let Some(wanted) = self.args.selection.blocks else { return Ok(files) };
-        files.retain(|file| file.era_range().is_some_and(|era| overlap(era, wanted).is_some()));
+        files.retain(|file| {
+            file.named_range().is_some_and(|named| overlap(named, wanted).is_some())
+        });
         if files.is_empty() {
             return Err(Failure::Work(anyhow!("no mirror lists an archive of blocks {wanted}")));
         }
         Ok(files)
     }
 
-    /// Blocks of all eras that are not held.
+    /// Blocks that the names of files speak of and that are not held.
     fn missing(&self, files: &[MirrorFile], view: &View) -> Result<u64, Failure> {
-        let mut eras = BTreeSet::new();
+        let wanted = self.args.selection.blocks;
+        let mut missing = Vec::new();
         for file in files {
-            let is_held = is_file_held(view, &file.archive, self.args.selection.blocks);
+            let is_held = is_file_held(view, &file.archive, wanted);
             if !is_held.map_err(|error| told(&error))? {
-                let era = file.era_range();
-                eras.extend(
-                    era.and_then(|era| overlap(era, self.args.selection.blocks.unwrap_or(era))),
-                );
+                let named = file.named_range();
+                missing.extend(named.and_then(|named| overlap(named, wanted.unwrap_or(named))));
             }
         }
-        Ok(eras.iter().map(BlockRange::count).sum())
+        Ok(join_ranges(missing).iter().map(BlockRange::count).sum())
     }
 
     /// What came of it.
@@ -224,20 +229,15 @@ impl FetchWork<'_> {
     }
 }
 
-/// Whether a folder is another one or in it, whatever links lead there.
+/// Whether a folder is another one or in it, whatever links lead there. Neither need be there yet.
 fn is_inside(folder: &Path, other: &Path) -> io::Result<bool> {
-    match other.canonicalize() {
-        Ok(other) => Ok(folder.canonicalize()?.starts_with(other)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// The end by Ctrl-C.
-fn stopped() -> Failure {
-    // Whoever read what is said may be gone.
-    let _ = writeln!(io::stderr(), "stopped: the same command again goes on where this one ended");
-    Failure::Stopped
+    let resolve = |path: &Path| {
+        let path = path::absolute(path)?;
+        let there = path.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+        let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
+        Ok::<_, io::Error>(there.canonicalize()?.join(rest))
+    };
+    Ok(resolve(folder)?.starts_with(resolve(other)?))
 }
 
 /// Why a file could not be had, and what to do about it.

@@ -60,9 +60,11 @@ pub(crate) fn import(
     refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
     let files = find_archives(paths).map_err(|error| no_archives(&error))?;
     let opened = open_import(path, chain_args, &files)?;
-    let OpenedImport { folder, mut writer, chain, anchors } = opened;
+    let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
     resume_merges(&mut writer, chain.spec(), settings.threads);
-    import_all(&mut writer, chain.spec(), &anchors, settings, files)?;
+    let done = import_all(&mut writer, chain.spec(), &anchors, settings, files);
+    let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
+    done.and(withdrawn.map_err(|error| told(&error)))?;
     Ok(folder)
 }
 
@@ -73,6 +75,8 @@ pub(crate) struct OpenedImport {
     pub(crate) writer: Writer,
     pub(crate) chain: FolderChain,
     pub(crate) anchors: Anchors,
+    /// The genesis.json that was there before, for when nothing is taken.
+    pub(crate) genesis_before: Option<Vec<u8>>,
 }
 
 /// Opens the data folder at `path` for archives of these names, made if it is not there.
@@ -93,8 +97,10 @@ pub(crate) fn open_import(
     folder.store.read_head(chain.spec().clone()).map_err(|error| told(&error))?;
     let mut writer = open_writer(&folder, chain.spec().clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
+    // One that is damaged is not put back.
+    let genesis_before = folder.store.read_genesis().unwrap_or_default();
     chain.settle(&mut writer)?;
-    Ok(OpenedImport { folder, writer, chain, anchors })
+    Ok(OpenedImport { folder, writer, chain, anchors, genesis_before })
 }
 
 /// The folder's writer. Segments that nobody accounts for are told, and stay.

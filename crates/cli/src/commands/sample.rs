@@ -21,7 +21,7 @@ pub(crate) fn run(args: &SampleArgs) -> Result<(), Failure> {
     refuse_other_files(&args.to)?;
     let folder = args.to.clone();
     on_interrupt("archives that were finished stay, and no other has a name", move || {
-        let _ = remove_own(&folder);
+        remove_own(&folder)
     })?;
     let made = make(&args.to, args.format.into(), &args.chain)?;
     let mut lines: Vec<String> = made.written.iter().map(written_line).collect();

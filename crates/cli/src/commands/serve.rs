@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
     };
-    let bound = Bound::to(args.listen)?;
+    let bound = Bound::to(args.listen.resolve()?)?;
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
     let (folder, chain) = if is_following {

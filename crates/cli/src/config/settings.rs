@@ -86,18 +86,25 @@ const OWN: [(&str, &str); 1] = [("demo", "data-dir")];
 /// Flags that have no key: a file cannot say where it is.
 const WITHOUT_KEY: [&str; 1] = ["config"];
 
+/// Flags that name a chain.
+const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
+
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 4] = [
-    &["network", "genesis", "chain-id"],
-    &["quiet", "verbose"],
-    &["blocks", "backfill-to"],
-    &["blocks", "sample"],
-];
+const EXCLUSIVE: [&[&str]; 4] =
+    [&CHAINS, &["quiet", "verbose"], &["blocks", "backfill-to"], &["blocks", "sample"]];
 
 /// Flags that mean nothing without another.
 pub(crate) const NEEDS: [(&str, &str); 2] =
     [("pass-through-to", "pass-through"), ("genesis-hash", "chain-id")];
+
+/// Flags of a command that mean nothing unless its switch is on: the command, the switch, the flags. In
+/// a file or a variable they may be meant for another command; typed, they are a mistake.
+pub(crate) const NEEDS_SWITCH: [(&str, &str, &[&str]); 1] = [(
+    "fetch",
+    "then-follow",
+    &["listen", "upstream", "quorum", "finality-depth", "upstream-concurrency", "upstream-timeout"],
+)];
 
 /// Flags whose values may hold keys of their own.
 const SECRET: [&str; 4] = ["from", "upstream", "pass-through-to", "with"];
@@ -188,6 +195,13 @@ impl Setting {
             let shorts = text.strip_prefix('-');
             shorts.zip(self.short).is_some_and(|(shorts, short)| shorts.contains(short))
         })
+    }
+
+    /// Whether a value of this one counts for nothing if a stronger source has one of the other. The
+    /// hash of a genesis is that of the chain which its own source names.
+    pub(crate) fn gives_way_to(&self, other: &Self) -> bool {
+        let is_of_chain = CHAINS.contains(&other.flag.as_str());
+        self.excludes(other) || (self.flag == "genesis-hash" && is_of_chain)
     }
 
     /// Whether a value of the other leaves no room for one of this.

@@ -1,14 +1,16 @@
 //! That every flag has a variable and a key, and that the documentation lists them all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use clap::CommandFactory as _;
 
-use super::command;
 use super::settings::{Setting, SettingKind, TABLES, settings};
+use super::{command, find_value};
 use crate::args::Args;
 
 /// Between these lines of the page stands what is made here.
@@ -40,6 +42,16 @@ fn every_flag_has_a_variable_and_every_flag_but_one_a_key() {
     for flag in TABLES.iter().flat_map(|(_, flags)| flags.iter()) {
         assert!(known.iter().any(|setting| setting.flag == *flag), "{flag}");
     }
+}
+
+#[test]
+fn values_are_found_as_they_were_typed_whatever_their_encoding() {
+    let odd = OsStr::from_bytes(b"d\xff").to_owned();
+    let joined = OsStr::from_bytes(b"--data-dir=d\xff").to_owned();
+    let find = |typed: &[OsString]| find_value(typed, "data-dir");
+    assert_eq!(find(&["--data-dir".into(), odd.clone()]), Some(odd.clone()));
+    assert_eq!(find(std::slice::from_ref(&joined)), Some(odd));
+    assert_eq!(find(&["--data-dirs=x".into(), "--".into(), joined]), None);
 }
 
 #[test]

@@ -29,7 +29,14 @@ pub(crate) fn without_settings(command: &mut Command) {
             command.env_remove(name);
         }
     }
-    command.env("XDG_DATA_HOME", "/nonexistent");
+    command.env_remove("RUST_LOG").env("XDG_DATA_HOME", "/nonexistent");
+}
+
+#[test]
+fn what_a_test_says_does_not_depend_on_the_log_level_of_whoever_runs_it() {
+    let command = command(&[]);
+    let mut changed = command.get_envs();
+    assert!(changed.any(|change| change == ("RUST_LOG".as_ref(), None)));
 }
 
 /// Runs a command to its end.

@@ -86,7 +86,7 @@ fn shell(command: &str, place: &Path) -> Command {
         .args(["-c", command])
         .current_dir(place)
         .env("PATH", std::env::join_paths(paths).unwrap());
-    shell.env("HOME", place.join("home")).env_remove("RUST_LOG").env("NO_COLOR", "1");
+    shell.env("HOME", place.join("home")).env("NO_COLOR", "1");
     without_settings(&mut shell);
     shell.env_remove("XDG_DATA_HOME").env_remove("COLUMNS");
     shell
@@ -131,7 +131,8 @@ fn run_until_listening(command: &str, place: &Path) -> String {
     lines.collect::<String>() + &format!("= {code}\n")
 }
 
-/// Without what is another every time: the folder, times and rates, free ports.
+/// Without what is another every time or on other systems: the folder, times and rates, free ports, numbers
+/// of errors.
 fn normal(text: &str, place: &Path) -> String {
     let text = text.replace(place.to_str().unwrap(), "DIR");
     let text = replace_after(&text, " in ", |rest| {
@@ -142,9 +143,12 @@ fn normal(text: &str, place: &Path) -> String {
         let after = rate.filter(is_rate).map_or(after, |(_, after)| after);
         Some(("TIME", after))
     });
+    let digits_end = |rest: &str| rest.find(|letter: char| !letter.is_ascii_digit());
+    let text = replace_after(&text, "(os error ", |rest| {
+        Some(("NUMBER", &rest[digits_end(rest).filter(|end| *end > 0)?..]))
+    });
     replace_after(&text, "listening on http://127.0.0.1:", |rest| {
-        let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
-        Some(("PORT", &rest[end..]))
+        Some(("PORT", &rest[digits_end(rest)?..]))
     })
 }
 
@@ -177,6 +181,7 @@ fn times_and_ports_are_taken_out_and_nothing_else_is() {
         ("done in 12.5 s; 1 REFUSED", "done in TIME; 1 REFUSED"),
         ("held in /tmp/x/data in 3 parts", "held in DIR/data in 3 parts"),
         ("listening on http://127.0.0.1:4711\n", "listening on http://127.0.0.1:PORT\n"),
+        ("refused (os error 111)", "refused (os error NUMBER)"),
     ] {
         assert_eq!(normal(text, place), expected);
     }

@@ -1,6 +1,7 @@
 //! `quipu doctor` beside a node.
 
-use std::process::Stdio;
+use std::fs;
+use std::process::{self, Stdio};
 
 use crate::harness::data::Data;
 use crate::harness::run::{command, quipu, text};
@@ -65,4 +66,29 @@ fn a_writer_at_work_is_named() {
     drop(served);
     let ran = data.run("doctor", &[]).ends_with(0);
     assert!(ran.out.contains("was killed"), "{}", ran.out);
+}
+
+#[test]
+fn the_lock_says_whether_somebody_writes_and_no_number_of_a_process_does() {
+    let data = Data::imported();
+    // As a writer of another container leaves it, where another process has its number: this one.
+    fs::write(data.path().join("lock"), format!("pid {}, quipu serve", process::id())).unwrap();
+    let ran = data.run("doctor", &[]).ends_with(0);
+    assert!(ran.out.contains("none; the last one, pid "), "{}", ran.out);
+    assert!(!ran.out.contains("writes to it"), "{}", ran.out);
+}
+
+#[test]
+fn a_depth_that_is_given_is_not_asked_for() {
+    // Nothing is final where the highest range links to nothing.
+    let data = data_folder("gap");
+    let node = Served::start(&data, &[]);
+    let url = format!("http://{}", node.address());
+    let args = ["doctor", "--data-dir", text(&data), "--upstream", &url];
+    let asked = "next: give --finality-depth";
+    let ran = quipu(&args).ends_with(0);
+    assert!(ran.out.contains(asked), "{}", ran.out);
+    let ran = quipu(&[&args[..], &["--finality-depth", "7"]].concat()).ends_with(0);
+    assert!(!ran.out.contains(asked), "{}", ran.out);
+    assert!(ran.out.contains("blocks 7 below the tip are by --finality-depth"), "{}", ran.out);
 }

@@ -278,6 +278,104 @@ fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
 }
 
 #[test]
+fn flags_of_a_server_that_does_not_follow_are_refused_and_settings_are_not() {
+    let fetch = ["fetch", "--from", "http://127.0.0.1:1"];
+    for (flag, value) in [("--upstream", "ws://b.example"), ("--listen", "0"), ("--quorum", "1")] {
+        let ran = quipu(&[&fetch[..], &[flag, value]].concat()).ends_with(2);
+        let said = format!("add --then-follow, or leave {flag} out");
+        assert!(ran.err.contains(&said), "{}", ran.err);
+    }
+    // In a variable it is meant for whoever follows.
+    let mut command = command(&fetch);
+    let ran = ran(command.env("QUIPU_UPSTREAM", "ws://b.example")).ends_with(1);
+    assert!(ran.err.contains("no mirror says which archives it has"), "{}", ran.err);
+}
+
+#[test]
+fn an_import_of_an_address_has_the_settings_of_a_fetch() {
+    let mirror = Mirror::good(&ARCHIVES);
+    let (folder, data) = data();
+    let config = folder.path().join("settings.toml");
+    fs::write(&config, "[fetch]\nkeep = \"kept\"\n").unwrap();
+    let genesis = ARCHIVES.join("genesis.json");
+    let args = ["import", "--unanchored", "--data-dir", text(&data), "--genesis", text(&genesis)];
+    quipu(&[&args[..], &["--config", text(&config), &mirror.url]].concat()).ends_with(0);
+    assert_eq!(archives(&folder.path().join("kept")), archives(&ARCHIVES));
+}
+
+#[test]
+fn a_file_of_other_blocks_than_its_name_says_is_false_and_not_outside_of_those_wanted() {
+    let lying = copy();
+    let [first, second] = archives(lying.path());
+    fs::copy(lying.path().join(&first), lying.path().join(&second)).unwrap();
+    write_sums(lying.path());
+    let lying = Mirror::good(lying.path());
+    let good = Mirror::good(&ARCHIVES);
+    let (_folder, data) = data();
+    let ran = fetch(&data, &[&lying, &good], &["--blocks", "8200..8209"]).ends_with(0);
+    assert!(ran.err.contains("is set aside"), "{}", ran.err);
+    assert!(ran.out.contains("1 file imported: 10 blocks"), "{}", ran.out);
+    assert_eq!(good.count(&second), 1);
+}
+
+#[test]
+fn parts_that_are_held_are_not_downloaded_again() {
+    let (folder, data) = data();
+    let (held, parts) = (folder.path().join("held"), folder.path().join("parts"));
+    let genesis = ARCHIVES.join("genesis.json");
+    let import = ["import", "--data-dir", text(&held), "--genesis", text(&genesis)];
+    quipu(&[&import[..], &[text(&ARCHIVES.join(&archives(&ARCHIVES)[0]))]].concat()).ends_with(0);
+    for blocks in ["0..4", "5..19", "20..29"] {
+        let export = ["export", "--data-dir", text(&held), "--format", "ere", "--blocks", blocks];
+        quipu(&[&export[..], &["--to", text(&parts)]].concat()).ends_with(0);
+    }
+    let [first, second, third] = names(&parts, ".ere").try_into().unwrap();
+    assert!(first.contains("-part-"), "{first}");
+    let sum = |name: &String| hash_file(&parts.join(name)).unwrap().to_string();
+    let line = |name: &String| format!("{}  {name}\n", sum(name).trim_start_matches("0x"));
+    fs::write(parts.join(SUMS), [&first, &second, &third].map(line).concat()).unwrap();
+    let mirror = Mirror::good(&parts);
+    let ran = fetch(&data, &[&mirror], &[]).ends_with(0);
+    assert!(ran.out.contains("3 files imported: 30 blocks"), "{}", ran.out);
+    let ran = fetch(&data, &[&mirror], &[]).ends_with(0);
+    assert!(ran.out.contains("3 files held already"), "{}", ran.out);
+    assert_eq!(mirror.count(".ere"), 3);
+    // Of parts, those are asked for that have a wanted block.
+    let (_folder, data) = self::data();
+    fetch(&data, &[&mirror], &["--blocks", "0..9"]).ends_with(0);
+    assert_eq!(mirror.count(".ere"), 5);
+}
+
+#[test]
+fn two_fetches_do_not_share_a_folder_of_kept_archives() {
+    let [first, _] = archives(&ARCHIVES);
+    let path = first.clone();
+    let holding =
+        Mirror::of(
+            &ARCHIVES,
+            move |wish| {
+                if wish.path == path { Manner::Held(3000) } else { Manner::Well }
+            },
+        );
+    let (folder, data) = data();
+    let keep = folder.path().join("keep");
+    let args = [arguments(&data, &[&holding.url]), vec!["--keep".into(), text(&keep).into()]];
+    let args = args.concat();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut child = command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(|| (holding.count(&first) > 0).then_some(()), || format!("{:?}", holding.wishes()));
+    let good = Mirror::good(&ARCHIVES);
+    let (_folder, other) = self::data();
+    let ran = fetch(&other, &[&good], &["--keep", text(&keep)]).ends_with(1);
+    assert!(ran.err.contains("keep: another process downloads to it"), "{}", ran.err);
+    assert!(ran.err.contains("hint: wait for the other one, or give another"), "{}", ran.err);
+    assert_eq!(good.count(".ere"), 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    holding.let_go_on();
+}
+
+#[test]
 fn only_wanted_blocks_are_downloaded_and_what_no_mirror_has_is_told() {
     let mirror = Mirror::good(&ARCHIVES);
     let (_folder, data) = data();
@@ -331,6 +429,11 @@ fn archives_are_not_kept_where_fetch_works_and_none_is_removed() {
         assert!(ran.err.contains(said), "{}", ran.err);
     }
     // What no download has made stays, whatever is kept elsewhere, or nowhere.
+    assert!(!work.join("new").exists());
+    let other = folder.path().join("other");
+    let inside = other.join("fetch");
+    let ran = fetch(&other, &[&mirror], &["--keep", text(&inside)]).ends_with(2);
+    assert!(ran.err.contains("--keep: this is where fetch works"), "{}", ran.err);
     let elsewhere = folder.path().join("keep");
     fetch(&data, &[&mirror], &["--keep", text(&elsewhere)]).ends_with(0);
     fetch(&data, &[&mirror], &[]).ends_with(0);
@@ -353,7 +456,7 @@ fn wait_for_part(data: &Path, bytes: u64) {
 #[test]
 fn ctrl_c_ends_it_cleanly_and_a_kill_loses_nothing() {
     let [first, _] = archives(&ARCHIVES);
-    for name in ["INT", "KILL"] {
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let path = first.clone();
         let holding = Mirror::of(&ARCHIVES, move |wish| {
             if wish.path == path { Manner::Held(3000) } else { Manner::Well }
@@ -364,9 +467,9 @@ fn ctrl_c_ends_it_cleanly_and_a_kill_loses_nothing() {
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         holding.let_go_on();
-        if name == "INT" {
-            let err = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(130), "{err}");
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), code, "{name}: {err}");
+        if code.is_some() {
             let said = "stopped: the same command again goes on where this one ended";
             assert!(err.contains(said), "{err}");
         }

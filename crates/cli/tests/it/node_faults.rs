@@ -311,3 +311,27 @@ fn the_preferred_node_says_which_chain_an_empty_folder_is_for() {
     let said: Vec<String> = said.into_iter().collect();
     assert!(said.iter().any(|line| line.contains("--chain-id 20260101")), "{said:#?}");
 }
+
+#[test]
+fn a_node_that_fails_is_named_and_no_other_is_spoken_of() {
+    // Nobody listens on these ports.
+    let [first, second] = ["http://127.0.0.1:1", "http://127.0.0.1:2"];
+    for urls in [&[first][..], &[first, second]] {
+        let data = Data::imported();
+        let upstream = urls.join(",");
+        let (served, lines) =
+            Served::start_logged(&data.path(), &["--upstream", upstream.as_str()]);
+        let mut said = Vec::new();
+        let is_told = |said: &[String], url: &str| {
+            let name = url.trim_start_matches("http://");
+            said.iter().any(|it| it.contains("does not answer") && it.contains(name))
+        };
+        while !urls.iter().all(|url| is_told(&said, url)) {
+            let line = lines.recv_timeout(Duration::from_mins(1));
+            said.push(line.unwrap_or_else(|error| panic!("{error}: {said:#?}")));
+        }
+        drop(served);
+        said.extend(lines);
+        assert!(!said.iter().any(|line| line.contains("another")), "{said:#?}");
+    }
+}

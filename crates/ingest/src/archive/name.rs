@@ -106,14 +106,7 @@ impl ArchiveName {
             let expected = self.format.extension().to_owned();
             return Err(label("format", expected, format.extension().to_owned()));
         }
-        let era = range.first() / ARCHIVE_BLOCKS_MAX;
-        if !self.has_own_era_size && era != self.era {
-            let found = format!("{era} (block {})", range.first());
-            return Err(label("era", self.era.to_string(), found));
-        }
-        if let Some(part) = self.part.filter(|part| *part != range) {
-            return Err(label("blocks", part.to_string(), range.to_string()));
-        }
+        self.check_range(range)?;
         if hash.get(..4) != Some(&self.short_hash) {
             return Err(label("hash", hex::encode(self.short_hash), hash.to_string()));
         }
@@ -126,6 +119,23 @@ impl ArchiveName {
             return Err(label("proofs:", "without".to_owned(), "with".to_owned()));
         }
         Ok(())
+    }
+}
+
+impl ArchiveName {
+    /// Holds the name's promise of blocks against those that the file has.
+    pub fn check_range(&self, range: BlockRange) -> Result<(), ArchiveFault> {
+        let label =
+            |what, expected: String, found: String| ArchiveFault::Label { what, found, expected };
+        let era = range.first() / ARCHIVE_BLOCKS_MAX;
+        if !self.has_own_era_size && era != self.era {
+            let found = format!("{era} (block {})", range.first());
+            return Err(label("era", self.era.to_string(), found));
+        }
+        match self.part.filter(|part| *part != range) {
+            Some(part) => Err(label("blocks", part.to_string(), range.to_string())),
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! of its own.
 //! Never knows: which mirror is asked.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -11,9 +12,9 @@ use alloy_primitives::B256;
 use chain::BlockRange;
 use chain::trust::Anchors;
 
-use super::list::{ListFault, MirrorList, era_range, parse_sums, parse_urls};
+use super::list::{ListFault, MirrorList, named_range, parse_sums, parse_urls};
 use super::mirror_url::{HttpTarget, MirrorUrl};
-use crate::archive::ArchiveName;
+use crate::archive::{ArchiveName, Format};
 use crate::import::order_files;
 
 /// An archive that mirrors have.
@@ -38,10 +39,10 @@ pub struct MirrorSource {
 }
 
 impl MirrorFile {
-    /// The blocks of its era.
+    /// The blocks that its name speaks of: those of a part, or a whole era's.
     #[must_use]
-    pub fn era_range(&self) -> Option<BlockRange> {
-        era_range(&self.archive)
+    pub fn named_range(&self) -> Option<BlockRange> {
+        named_range(&self.archive)
     }
 }
 
@@ -78,8 +79,9 @@ pub(super) fn join_lists(lists: Vec<(usize, MirrorList)>) -> Vec<MirrorFile> {
 }
 
 impl MirrorFile {
-    /// Orders files so that trust reaches each of them, as those of an import are. Of several files of
-    /// one era, the one that most mirrors have comes first: when it is taken, the others are held.
+    /// Orders files so that trust reaches each of them, as those of an import are. Of several files that
+    /// begin with the same block, those come last whose names contradict a known root, and the one that
+    /// most mirrors have comes first: when it is taken, the others are held.
     #[must_use]
     pub fn order(files: Vec<Self>, coverage: &[BlockRange], anchors: &Anchors) -> Vec<Self> {
         let names = files.iter().map(|file| PathBuf::from(&file.name)).collect();
@@ -88,15 +90,32 @@ impl MirrorFile {
         let ordered = order_files(names, coverage, anchors);
         let mut ordered: Vec<Self> =
             ordered.iter().filter_map(|path| by_name.remove(path)).collect();
-        for era in ordered.chunk_by_mut(|one, next| one.archive.era == next.archive.era) {
-            era.sort_by_key(|file| std::cmp::Reverse(file.sources.len()));
+        for alternatives in ordered.chunk_by_mut(Self::begins_with) {
+            alternatives
+                .sort_by_key(|file| (file.contradicts(anchors), Reverse(file.sources.len())));
         }
         ordered
+    }
+
+    /// Whether two files begin with the same block, so that one of them may be enough.
+    pub(super) fn begins_with(&self, other: &Self) -> bool {
+        let first = |file: &Self| file.named_range().map(|range| range.first());
+        first(self) == first(other)
+    }
+
+    /// Whether the name of an era1 file bears another root than the known one of its epoch.
+    fn contradicts(&self, anchors: &Anchors) -> bool {
+        let is_whole = self.archive.format == Format::Era1 && self.archive.part.is_none();
+        let known = anchors.expected_epoch_root(self.archive.era).filter(|_| is_whole);
+        known.is_some_and(|root| !root.starts_with(&self.archive.short_hash))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use chain::ChainSpec;
+    use chain::accumulator::EpochRoots;
+
     use super::*;
 
     fn lists(mirrors: &[&[&str]]) -> Vec<(usize, MirrorList)> {
@@ -116,5 +135,19 @@ mod tests {
             .map(|file| (file.name.as_str(), file.sources.iter().map(|it| it.mirror).collect()))
             .collect();
         assert_eq!(told, [(first, vec![0, 1]), (other, vec![1, 2]), (one, vec![0])]);
+    }
+
+    #[test]
+    fn names_that_contradict_a_known_root_come_last() {
+        let names = ["mainnet-00000-00000000.era1", "mainnet-00000-5ec1ffb8.era1"];
+        let files = || join_lists(lists(&[&names, &names[..1]]));
+        let spec = ChainSpec::known("mainnet").unwrap();
+        let anchors = Anchors::of(&spec).with_epoch_roots(EpochRoots::mainnet());
+        let ordered = |anchors| {
+            let ordered = MirrorFile::order(files(), &[], anchors).into_iter();
+            ordered.map(|file| file.name).collect::<Vec<_>>()
+        };
+        assert_eq!(ordered(&anchors), [names[1], names[0]]);
+        assert_eq!(ordered(&Anchors::none()), names);
     }
 }

@@ -118,6 +118,9 @@ pub enum ListError {
     /// What it gave is no list.
     #[error(transparent)]
     List(#[from] ListFault),
+    /// It came too late: the work goes on with the lists of others.
+    #[error("no list within {} s of another mirror's", .0.as_secs())]
+    Late(Duration),
     /// It has none.
     #[error("has neither checksums_sha256.txt nor urls.txt")]
     NoList,
@@ -152,10 +155,10 @@ pub enum DownloadError {
         /// Why not.
         said: String,
     },
-    /// Another process downloads the same file to the same place.
-    #[error("{}: another process downloads it", shown(.path))]
+    /// Another process downloads to the same place.
+    #[error("{}: another process downloads to it", shown(.path))]
     Locked {
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
     },
     /// The disk failed.

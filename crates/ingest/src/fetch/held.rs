@@ -8,7 +8,7 @@ use store::layout::{overlap, subtract};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
-use super::list::era_range;
+use super::list::named_range;
 use crate::archive::{ArchiveName, Format};
 
 /// Whether nothing of a file is missing, or none of its blocks is `wanted`. In doubt it is missing:
@@ -18,8 +18,8 @@ pub fn is_file_held(
     archive: &ArchiveName,
     wanted: Option<BlockRange>,
 ) -> Result<bool, StoreError> {
-    let Some(era) = era_range(archive) else { return Ok(false) };
-    let Some(part) = overlap(era, wanted.unwrap_or(era)) else { return Ok(true) };
+    let Some(named) = named_range(archive) else { return Ok(false) };
+    let Some(part) = overlap(named, wanted.unwrap_or(named)) else { return Ok(true) };
     let manifest = view.manifest();
     let held = if archive.is_without_receipts {
         manifest.coverage()
@@ -29,7 +29,11 @@ pub fn is_file_held(
     if subtract(&[part], &held).is_empty() {
         return Ok(true);
     }
-    // A file need not have a whole era: the chain, or proof of work, may end in it.
+    // A part has all the blocks that its name says.
+    if archive.part.is_some() {
+        return Ok(false);
+    }
+    // Another file need not have a whole era: the chain, or proof of work, may end in it.
     let Some(begun) = held
         .iter()
         .find_map(|range| overlap(*range, part).filter(|found| found.first() == part.first()))

@@ -16,6 +16,8 @@ pub struct FetchLimits {
     pub stall_timeout: Duration,
     /// For a whole list to come.
     pub list_timeout: Duration,
+    /// For other lists to come when one mirror's has come.
+    pub list_grace: Duration,
     /// Bytes of a list. One of every era that there will be for a century is shorter.
     pub list_bytes_max: usize,
     /// Bytes of an archive.
@@ -40,6 +42,7 @@ impl Default for FetchLimits {
             head_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(30),
             list_timeout: Duration::from_mins(1),
+            list_grace: Duration::from_secs(10),
             list_bytes_max: 16 << 20,
             file_bytes_max: 8 << 30,
             list_tries: 4,

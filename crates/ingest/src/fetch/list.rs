@@ -11,6 +11,7 @@ use std::path::Path;
 use alloy_primitives::{B256, hex};
 use chain::BlockRange;
 use store::disk::is_file_name;
+use store::layout::overlap;
 use thiserror::Error;
 
 use super::mirror_url::{HttpTarget, MirrorUrl, SUMS_NAME, URLS_NAME};
@@ -127,17 +128,22 @@ pub(super) fn of_archive(mirror: &MirrorUrl, name: &str) -> Result<MirrorList, L
     Ok(MirrorList::from([(name.to_owned(), listed)]))
 }
 
-/// The blocks that a name speaks of, a whole era's.
-pub(super) fn era_range(archive: &ArchiveName) -> Option<BlockRange> {
+/// The blocks that a name speaks of: those of a part, or a whole era's. A part outside its era is none.
+pub(super) fn named_range(archive: &ArchiveName) -> Option<BlockRange> {
     let first = archive.era.checked_mul(ARCHIVE_BLOCKS_MAX)?;
-    BlockRange::from_count(first, ARCHIVE_BLOCKS_MAX)
+    let era = BlockRange::from_count(first, ARCHIVE_BLOCKS_MAX)?;
+    match archive.part {
+        Some(part) if overlap(part, era) == Some(part) => Some(part),
+        Some(_) => None,
+        None => Some(era),
+    }
 }
 
 /// What a name says, if it is an archive's, says its blocks, and is safe as a name of a local file.
 fn archive_of(name: &str) -> Option<ArchiveName> {
     let is_safe = is_file_name(name) && name.len() <= NAME_BYTES_MAX;
     let archive = ArchiveName::parse(Path::new(name)).filter(|_| is_safe)?;
-    let says_blocks = !archive.has_own_era_size && era_range(&archive).is_some();
+    let says_blocks = !archive.has_own_era_size && named_range(&archive).is_some();
     Some(archive).filter(|_| says_blocks)
 }
 

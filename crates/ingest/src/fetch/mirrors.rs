@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::time::{Instant, sleep_until};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::catalog::{MirrorFile, join_lists};
 use super::error::{ListError, MirrorFault, MirrorFaultKind};
@@ -52,13 +54,34 @@ impl Mirrors {
         Ok(Self { urls, client, limits, watch, states, log_limit: Mutex::default() })
     }
 
-    /// Reads the lists of all mirrors. One whose list cannot be had is left out and told; if that is
-    /// true of all, what each said comes back.
+    /// Reads the lists of all mirrors at the same time. One whose list cannot be had, or comes long after
+    /// another's, is left out and told; if none can be had, what each said comes back.
     pub async fn list(&self) -> Result<Vec<MirrorFile>, Vec<(String, ListError)>> {
-        let lists = futures_util::future::join_all(self.urls.iter().map(|url| self.list_one(url)));
+        let ask = async |(position, url): (usize, &MirrorUrl)| (position, self.list_one(url).await);
+        let mut asked: FuturesUnordered<_> = self.urls.iter().enumerate().map(ask).collect();
+        let grace = self.limits.list_grace;
+        let mut lists: Vec<Option<Result<MirrorList, ListError>>> =
+            self.urls.iter().map(|_| None).collect();
+        let mut until = None;
+        loop {
+            let ended = match until {
+                Some(until) => timeout_at(until, asked.next()).await.unwrap_or(None),
+                None => asked.next().await,
+            };
+            let Some((position, list)) = ended else { break };
+            // The address of an archive is no list: nobody answered for it yet.
+            let url = self.urls.get(position);
+            let is_read = !matches!(url.and_then(MirrorUrl::named), Some(NamedPart::Archive(_)));
+            if list.is_ok() && is_read && until.is_none() {
+                until = Instant::now().checked_add(grace);
+            }
+            if let Some(place) = lists.get_mut(position) {
+                *place = Some(list);
+            }
+        }
         let (mut found, mut refused) = (Vec::new(), Vec::new());
-        for (position, (url, list)) in self.urls.iter().zip(lists.await).enumerate() {
-            match list {
+        for (position, (url, list)) in self.urls.iter().zip(lists).enumerate() {
+            match list.unwrap_or(Err(ListError::Late(grace))) {
                 Ok(list) => found.push((position, list)),
                 Err(error) => refused.push((url.to_string(), error)),
             }
@@ -192,6 +215,11 @@ impl Mirrors {
                 }
             }
         }
+    }
+
+    /// Whether a mirror sent something false.
+    pub(super) fn has_lied(&self, mirror: usize) -> bool {
+        self.lock().get(mirror).is_some_and(|state| state.standing == Standing::False)
     }
 
     /// What became of each mirror of a file.

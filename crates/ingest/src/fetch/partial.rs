@@ -4,8 +4,8 @@
 //! Never knows: where bytes come from.
 //!
 //! A part is `NAME.CHECKSUM.partial`, with the first digits of the checksum that the file shall have.
-//! Nothing is made durable: after a power cut a part may hold anything, which its checksum or the
-//! import finds out, and it is downloaded anew.
+//! A part is not made durable: after a power cut it may hold anything, which its checksum or the import
+//! finds out, and it is downloaded anew. A file that stays is, before it gets its name.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,6 +19,8 @@ use crate::archive::ArchiveName;
 
 /// What the name of a part ends with.
 const PARTIAL_END: &str = ".partial";
+/// The file of a user's folder that is locked by whoever downloads to it. It stays there, empty.
+const LOCK_NAME: &str = ".quipu-fetch.lock";
 /// Stands for the checksum of a file that has none.
 const NO_SUM: &str = "unlisted";
 /// Bytes of a checksum that are in the name of a part.
@@ -27,44 +29,50 @@ const SUM_BYTES: usize = 8;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Where downloads lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct DownloadFolder {
     path: PathBuf,
-    /// Whether files stay when they have been taken: then the folder is the user's, and what is in it
-    /// is not removed.
-    is_kept: bool,
+    /// If files stay when they have been taken: then the folder is the user's, what is in it is not
+    /// removed, and this file is locked for as long as one process downloads to it. A folder that is
+    /// temporary lies in a data folder, which has one writer.
+    kept_lock: Option<File>,
 }
 
 impl DownloadFolder {
     /// A folder whose files go when they have been taken, made if it is not there.
     pub fn temporary(path: PathBuf) -> Result<Self, DownloadError> {
-        Self::create(path, false)
+        on_disk(&path, fs::create_dir_all(&path))?;
+        Ok(Self { path, kept_lock: None })
     }
 
-    /// A folder of the user's, whose files stay, made if it is not there.
+    /// A folder of the user's, whose files stay, made if it is not there. One process at a time downloads
+    /// to it, whatever its data folder.
     pub fn kept(path: PathBuf) -> Result<Self, DownloadError> {
-        Self::create(path, true)
+        on_disk(&path, fs::create_dir_all(&path))?;
+        let lock = path.join(LOCK_NAME);
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+        let file = on_disk(&lock, opened)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, kept_lock: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(DownloadError::Locked { path }),
+            Err(TryLockError::Error(cause)) => Err(DownloadError::Disk { path: lock, cause }),
+        }
     }
 
     /// Removes what an earlier run left in a temporary folder, if there is one; what no download put
     /// there stays.
     pub fn discard(path: &Path) -> Result<(), DownloadError> {
         if path.is_dir() {
-            let folder = Self { path: path.to_owned(), is_kept: false };
+            let folder = Self { path: path.to_owned(), kept_lock: None };
             folder.clear_except(|_| false)?;
             folder.remove_if_empty();
         }
         Ok(())
     }
 
-    fn create(path: PathBuf, is_kept: bool) -> Result<Self, DownloadError> {
-        on_disk(&path, fs::create_dir_all(&path))?;
-        Ok(Self { path, is_kept })
-    }
-
     /// Whether files stay when they have been taken.
     pub(super) fn is_kept(&self) -> bool {
-        self.is_kept
+        self.kept_lock.is_some()
     }
 
     /// Where a file is when it is whole.
@@ -85,20 +93,28 @@ impl DownloadFolder {
         PartialFile::open(path, sha256)
     }
 
-    /// Gives a whole file its name.
+    /// Gives a whole file its name. One that stays has all its bytes then, also after a power cut: a user
+    /// goes by its name.
     pub(super) fn finish(
         &self,
         partial: &PartialFile,
         name: &str,
     ) -> Result<PathBuf, DownloadError> {
         let path = self.file(name);
-        on_disk(&path, fs::rename(&partial.path, &path))?;
+        if self.is_kept() {
+            on_disk(&partial.path, partial.file.sync_all())?; //     1. the bytes are durable
+        }
+        on_disk(&path, fs::rename(&partial.path, &path))?; //        2. the name appears
+        if self.is_kept() {
+            let synced = File::open(&self.path).and_then(|folder| folder.sync_all());
+            on_disk(&self.path, synced)?; //                         3. the name is durable
+        }
         Ok(path)
     }
 
     /// Removes a whole file, unless files stay.
     pub(super) fn let_go(&self, path: &Path) -> Result<(), DownloadError> {
-        if self.is_kept { Ok(()) } else { remove_file(path) }
+        if self.is_kept() { Ok(()) } else { remove_file(path) }
     }
 
     /// Removes what an earlier run left of files that are not wanted any more.
@@ -106,7 +122,7 @@ impl DownloadFolder {
         &self,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<(), DownloadError> {
-        if self.is_kept {
+        if self.is_kept() {
             return Ok(());
         }
         for (name, path) in self.list()? {
@@ -120,7 +136,7 @@ impl DownloadFolder {
 
     /// Removes the folder if it is ours and nothing is left in it.
     pub(super) fn remove_if_empty(&self) {
-        if !self.is_kept {
+        if !self.is_kept() {
             // One that is not empty stays for the next run.
             let _ = fs::remove_dir(&self.path);
         }
@@ -376,5 +392,15 @@ mod tests {
         assert!(!folder.path.exists());
         kept.let_go(&film).unwrap();
         assert!(film.exists());
+    }
+
+    #[test]
+    fn one_process_at_a_time_downloads_to_a_folder_of_the_users() {
+        let made = tempfile::tempdir().unwrap();
+        let first = DownloadFolder::kept(made.path().to_owned()).unwrap();
+        let second = DownloadFolder::kept(made.path().to_owned());
+        assert!(matches!(second, Err(DownloadError::Locked { .. })), "{second:?}");
+        drop(first);
+        DownloadFolder::kept(made.path().to_owned()).unwrap();
     }
 }

@@ -3,6 +3,8 @@
 //! Knows: the order of files, what becomes of one that is refused, and when to end.
 //! Never knows: what taking a file means.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,6 +99,24 @@ struct DownloadAhead {
     download: JoinHandle<DownloadEnd>,
 }
 
+/// How many files each mirror did not have or sent false, of those that are alternatives.
+#[derive(Debug, Default)]
+struct MirrorFaultCounts(BTreeMap<usize, u32>);
+
+impl MirrorFaultCounts {
+    fn of(&self, mirror: usize) -> u32 {
+        self.0.get(&mirror).copied().unwrap_or_default()
+    }
+
+    /// A file could not be had from any of its mirrors.
+    fn add(&mut self, file: &MirrorFile) {
+        for source in &file.sources {
+            let count = self.0.entry(source.mirror).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
 struct Pipeline<'a, T> {
     downloader: Arc<Downloader>,
     runtime: &'a Handle,
@@ -107,11 +127,33 @@ struct Pipeline<'a, T> {
 
 impl<T: FileTaker> Pipeline<'_, T> {
     fn run(&mut self) -> Result<(), FetchFailure<T::Error>> {
-        let mut failed: Option<(MirrorFile, DownloadError)> = None;
-        for position in 0..self.files.len() {
+        let mut failed: Vec<(MirrorFile, DownloadError)> = Vec::new();
+        let mut next = 0;
+        while let Some(first) = self.files.get(next) {
+            if failed.iter().any(|(other, _)| other.archive.era != first.archive.era) {
+                self.settle(std::mem::take(&mut failed))?;
+            }
+            let group = alternatives_at(&self.files, next);
+            next = group.end;
+            self.fetch_one_of(group, &mut failed)?;
+        }
+        self.settle(failed)
+    }
+
+    /// Has the blocks of alternatives taken, from as many of them as that needs. A mirror whose file
+    /// could not be had is asked for its next one after the others: however many names of one era it
+    /// lists, they do not keep the files of others waiting.
+    fn fetch_one_of(
+        &mut self,
+        group: Range<usize>,
+        failed: &mut Vec<(MirrorFile, DownloadError)>,
+    ) -> Result<(), FetchFailure<T::Error>> {
+        let after = group.end;
+        let mut left: Vec<usize> = group.collect();
+        let mut faults = MirrorFaultCounts::default();
+        while let Some(position) = self.choose(&left, &faults) {
+            left.retain(|other| *other != position);
             let Some(file) = self.files.get(position).cloned() else { break };
-            let other = failed.take_if(|(failed, _)| failed.archive.era != file.archive.era);
-            self.settle(other)?;
             if self.taker.is_held(&file).map_err(FetchFailure::Taker)? {
                 self.taker.pass_over(&file);
                 if self.ahead.as_ref().is_some_and(|ahead| ahead.position == position) {
@@ -119,37 +161,65 @@ impl<T: FileTaker> Pipeline<'_, T> {
                 }
                 continue;
             }
-            match self.fetch(position, &file) {
+            // What is being taken may make the others needless: nothing is downloaded meanwhile.
+            let ahead_from = left.is_empty().then_some(after);
+            match self.fetch(position, &file, ahead_from) {
                 Err(FetchFailure::Download(error)) if is_of_mirrors(&error) => {
-                    failed = failed.or(Some((file, error)));
+                    faults.add(&file);
+                    failed.push((file, error));
                 }
                 outcome => outcome?,
             }
         }
-        self.settle(failed)
+        Ok(())
     }
 
-    /// A file that could not be had is none to speak of if its blocks are held by now.
+    /// Which of these files comes next: the one that is under way, or else the first one of the mirror
+    /// that failed least.
+    fn choose(&self, left: &[usize], faults: &MirrorFaultCounts) -> Option<usize> {
+        let under_way = self.ahead.as_ref().map(|ahead| ahead.position);
+        if let Some(position) = under_way.filter(|position| left.contains(position)) {
+            return Some(position);
+        }
+        let likely = |position: &usize| {
+            let sources = self.files.get(*position).map(|file| file.sources.iter());
+            let mirrors = sources.into_iter().flatten().map(|source| source.mirror);
+            mirrors
+                .map(|mirror| (self.downloader.mirrors.has_lied(mirror), faults.of(mirror)))
+                .min()
+        };
+        left.iter().copied().min_by_key(|position| (likely(position), *position))
+    }
+
+    /// Files that could not be had are none to speak of if their blocks are held by now.
     fn settle(
         &mut self,
-        failed: Option<(MirrorFile, DownloadError)>,
+        failed: Vec<(MirrorFile, DownloadError)>,
     ) -> Result<(), FetchFailure<T::Error>> {
-        match failed {
-            Some((file, error)) if !self.taker.is_held(&file).map_err(FetchFailure::Taker)? => {
-                Err(error.into())
+        for (file, error) in failed {
+            if !self.taker.is_held(&file).map_err(FetchFailure::Taker)? {
+                return Err(error.into());
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
-    /// Has one file taken, from whichever mirror has a true one.
-    fn fetch(&mut self, position: usize, file: &MirrorFile) -> Result<(), FetchFailure<T::Error>> {
+    /// Has one file taken, from whichever mirror has a true one. The next one that is missing from a
+    /// position on downloads meanwhile, if one is given.
+    fn fetch(
+        &mut self,
+        position: usize,
+        file: &MirrorFile,
+        ahead_from: Option<usize>,
+    ) -> Result<(), FetchFailure<T::Error>> {
         let mut task = FileTask::new(file.clone());
         loop {
             let (back, outcome) = self.download(position, task)?;
             task = back;
             let whole = outcome?;
-            self.begin_ahead(position)?;
+            if let Some(next) = ahead_from {
+                self.begin_ahead(next, file.archive.era)?;
+            }
             match self.taker.take(file, &whole.path).map_err(FetchFailure::Taker)? {
                 TakeVerdict::Taken => {
                     return self.downloader.folder.let_go(&whole.path).map_err(Into::into);
@@ -196,20 +266,30 @@ impl<T: FileTaker> Pipeline<'_, T> {
         })
     }
 
-    /// Begins to download the next file that is missing, unless it is of the same era: what is being
-    /// taken may make it needless.
-    fn begin_ahead(&mut self, position: usize) -> Result<(), FetchFailure<T::Error>> {
+    /// Begins to download the next file that is missing from a position on, unless it is of this era:
+    /// what is being taken may make it needless.
+    fn begin_ahead(&mut self, from: usize, era: u64) -> Result<(), FetchFailure<T::Error>> {
         if self.ahead.is_some() {
             return Ok(());
         }
-        let era = self.files.get(position).map(|file| file.archive.era);
-        for (next, file) in self.files.iter().enumerate().skip(position.saturating_add(1)) {
-            if Some(file.archive.era) == era {
+        let mut next = from;
+        while let Some(first) = self.files.get(next) {
+            if first.archive.era == era {
                 return Ok(());
             }
-            if !self.taker.is_held(file).map_err(FetchFailure::Taker)? {
+            let group = alternatives_at(&self.files, next);
+            next = group.end;
+            let mut missing = Vec::new();
+            for position in group {
+                let Some(file) = self.files.get(position) else { break };
+                if !self.taker.is_held(file).map_err(FetchFailure::Taker)? {
+                    missing.push(position);
+                }
+            }
+            let chosen = self.choose(&missing, &MirrorFaultCounts::default());
+            if let Some((position, file)) = chosen.and_then(|it| Some((it, self.files.get(it)?))) {
                 let download = self.spawn(FileTask::new(file.clone()));
-                self.ahead = Some(DownloadAhead { position: next, download });
+                self.ahead = Some(DownloadAhead { position, download });
                 return Ok(());
             }
         }
@@ -231,6 +311,13 @@ impl<T: FileTaker> Pipeline<'_, T> {
             let _ = self.runtime.block_on(ahead.download);
         }
     }
+}
+
+/// The files from a position on that begin with the same block: one of them is enough.
+fn alternatives_at(files: &[MirrorFile], position: usize) -> Range<usize> {
+    let rest = files.get(position..).unwrap_or_default();
+    let count = rest.chunk_by(MirrorFile::begins_with).next().map_or(0, <[MirrorFile]>::len);
+    position..position.saturating_add(count)
 }
 
 /// Whether a file was not had because of mirrors, not because of this machine.

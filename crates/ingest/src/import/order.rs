@@ -25,7 +25,11 @@ pub fn order_files(
             None => unknown.push(path),
         }
     }
-    known.sort();
+    // Names have the numbers of parts without leading zeros.
+    let first_of = |path: &PathBuf| {
+        ArchiveName::parse(path).and_then(|name| name.part).map_or(0, |part| part.first())
+    };
+    known.sort_by_cached_key(|(epoch, path)| (*epoch, first_of(path), path.clone()));
     let is_next = |(one, _): &(u64, PathBuf), (next, _): &(u64, PathBuf)| {
         *next == *one || *next == one.saturating_add(1)
     };
@@ -88,5 +92,20 @@ mod tests {
         check(&[5, 6, 7, 8], &[], Some(7), &[7, 6, 5, 8]);
         check(&[5, 6, 7, 8], &[(0, 4)], Some(7), &[5, 6, 7, 8]);
         check(&[5, 6, 0, 1], &[], Some(6), &[0, 1, 6, 5]);
+    }
+
+    #[test]
+    fn parts_of_an_era_are_taken_by_the_numbers_of_their_blocks() {
+        let name = |part: &str| PathBuf::from(format!("chain-00000-00000000-part-{part}.ere"));
+        let files = ["1000-1999", "0-199", "200-999"].map(name).to_vec();
+        let ordered = order_files(files, &[], &Anchors::none());
+        assert_eq!(ordered, ["0-199", "200-999", "1000-1999"].map(name));
+        // Downwards from an anchor, where nothing below is held.
+        let name = |part: &str| PathBuf::from(format!("chain-00001-00000000-part-{part}.ere"));
+        let files = ["9000-9999", "10000-10999", "8200-8999"].map(name).to_vec();
+        let anchors =
+            Anchors::none().with_operator(Anchor { number: 10_999, hash: B256::ZERO }).unwrap();
+        let ordered = order_files(files, &[], &anchors);
+        assert_eq!(ordered, ["10000-10999", "9000-9999", "8200-8999"].map(name));
     }
 }

@@ -139,17 +139,22 @@ impl MirrorServer {
     ) -> Option<()> {
         let file = if let Manner::Instead(bytes) = manner { Some(bytes.clone()) } else { file };
         if let Manner::Status(status, headers) = manner {
-            let head = format!("HTTP/1.1 {status} X\r\n{headers}content-length: 4\r\n\r\nsaid");
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}content-length: 4\r\n\r\nsaid"
+            );
             return stream.write_all(head.as_bytes()).ok();
         }
         let Some(file) = file else {
-            return stream.write_all(b"HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n").ok();
+            return stream
+                .write_all(b"HTTP/1.1 404 X\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                .ok();
         };
         let has_ranges = !matches!(manner, Manner::NoRanges);
         let from = wish.from.filter(|_| has_ranges);
         if from.is_some_and(|from| from >= file.len()) {
             let head = format!(
-                "HTTP/1.1 416 X\r\ncontent-range: bytes */{}\r\ncontent-length: 0\r\n\r\n",
+                "HTTP/1.1 416 X\r\nconnection: close\r\ncontent-range: bytes */{}\r\n\
+                 content-length: 0\r\n\r\n",
                 file.len()
             );
             return stream.write_all(head.as_bytes()).ok();

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use chain::BlockRange;
 use chain::trust::Anchors;
 use ingest::archive::hash_file;
 use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchEvent, FetchFailure, FetchLimits, FetchWatch,
     FileTaker, MirrorFile, Mirrors, TakeVerdict, fetch_files,
 };
+use store::layout::overlap;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -76,6 +78,8 @@ impl FetchWatch for Heard {
 struct Reader {
     taken: Vec<(String, Vec<u8>)>,
     held: BTreeSet<String>,
+    /// Blocks of files that were taken.
+    ranges: Vec<BlockRange>,
     passed: Vec<String>,
     /// Bytes that are refused.
     refused: Vec<Vec<u8>>,
@@ -87,7 +91,9 @@ impl FileTaker for Reader {
     type Error = String;
 
     fn is_held(&mut self, file: &MirrorFile) -> Result<bool, String> {
-        Ok(self.held.contains(&file.name))
+        let named = file.named_range();
+        let is_inside = |held: &BlockRange| named.is_some_and(|it| overlap(it, *held) == Some(it));
+        Ok(self.held.contains(&file.name) || self.ranges.iter().any(is_inside))
     }
 
     fn pass_over(&mut self, file: &MirrorFile) {
@@ -102,7 +108,7 @@ impl FileTaker for Reader {
             return Ok(TakeVerdict::Refused("it is false".to_owned()));
         }
         self.taken.push((file.name.clone(), bytes));
-        self.held.insert(file.name.clone());
+        self.ranges.extend(file.named_range());
         Ok(TakeVerdict::Taken)
     }
 }
@@ -597,4 +603,80 @@ fn a_file_that_is_whole_when_a_run_is_killed_is_not_downloaded_again() {
     fetching.run(&[&mirror]).unwrap();
     fetching.took_all(folder.path());
     assert_eq!((mirror.count(FIRST), mirror.count(SECOND)), (0, 1));
+}
+
+/// A folder with these files, which hold their own names, and their list.
+fn named_files(names: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        fs::write(folder.path().join(name), name).unwrap();
+    }
+    write_sums(folder.path(), names);
+    folder
+}
+
+#[test]
+fn many_false_names_of_an_era_do_not_keep_the_file_of_another_mirror_waiting() {
+    let false_names: Vec<String> = (0..50).map(|it| format!("x-00000-000000{it:02}.ere")).collect();
+    let false_names: Vec<&str> = false_names.iter().map(String::as_str).collect();
+    let lying = named_files(&false_names);
+    let honest = named_files(&["x-00000-ffffffff.ere"]);
+    // False, or not there at all.
+    for is_there in [true, false] {
+        let lying = Mirror::of(lying.path(), move |wish| match wish.path.as_str() {
+            SUMS => Manner::Well,
+            _ if is_there => Manner::Well,
+            _ => Manner::Status(404, ""),
+        });
+        let good = Mirror::good(honest.path());
+        let mut fetching = Fetching::new();
+        fetching.reader.refused = false_names.iter().map(|it| it.as_bytes().to_vec()).collect();
+        fetching.run(&[&lying, &good]).unwrap();
+        assert_eq!((lying.count(".ere"), good.count(".ere")), (1, 1), "{:?}", lying.wishes());
+        assert_eq!(fetching.reader.passed.len(), 49);
+    }
+}
+
+#[test]
+fn every_file_of_an_era_that_could_not_be_had_counts_unless_its_blocks_are_held() {
+    let names = [
+        "x-00000-00000000-part-0-9.ere",
+        "x-00000-11111111-part-0-99.ere",
+        "x-00000-22222222-part-0-9.ere",
+    ];
+    let folder = named_files(&names);
+    let mirror = Mirror::of(folder.path(), move |wish| {
+        if names[..2].contains(&wish.path.as_str()) {
+            Manner::Status(404, "")
+        } else {
+            Manner::Well
+        }
+    });
+    let mut fetching = Fetching::new();
+    let failure = fetching.run(&[&mirror]).unwrap_err();
+    let FetchFailure::Download(DownloadError::NoMirror { file, .. }) = failure else {
+        panic!("{failure:?}")
+    };
+    assert_eq!(file, names[1]);
+    assert_eq!(fetching.reader.taken.len(), 1);
+}
+
+#[test]
+fn a_mirror_that_is_silent_does_not_keep_the_others_waiting() {
+    let folder = files();
+    let silent = Mirror::of(folder.path(), |wish| match wish.path.as_str() {
+        SUMS => Manner::Held(10),
+        _ => Manner::Well,
+    });
+    let good = Mirror::good(folder.path());
+    let mut fetching = Fetching::new();
+    fetching.limits.list_grace = Duration::from_millis(50);
+    fetching.limits.list_timeout = Duration::from_secs(5);
+    fetching.limits.list_tries = 1;
+    fetching.run(&[&silent, &good]).unwrap();
+    fetching.took_all(folder.path());
+    silent.let_go_on();
+    let events = fetching.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].contains("left out: no list within 0 s of another mirror's"), "{events:?}");
 }

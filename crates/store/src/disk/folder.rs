@@ -12,6 +12,8 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use super::file::OpenFile;
 use super::{
@@ -21,6 +23,10 @@ use super::{
 
 /// Bytes of what is read about the holder of a lock.
 const HOLDER_BYTES_MAX: usize = 200;
+/// How often a lock is tried for that others only look at.
+const LOOKS_MAX: u32 = 100;
+/// Between two tries.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// A folder of the file system.
 #[derive(Clone, Debug)]
@@ -83,6 +89,22 @@ impl Folder {
         let path = self.path.join(name);
         act(&path)
             .map_err(|cause| DiskError::from_system(path.display().to_string(), operation, cause))
+    }
+
+    /// Whether somebody holds the lock of a file, as [`Disk::lock`] takes it. Processes of other
+    /// containers count too, whose numbers say nothing here.
+    pub fn is_locked(&self, name: &str) -> Result<bool, DiskError> {
+        let looked = self.with_regular_file(name, Operation::Lock, |path| {
+            match File::open(path)?.try_lock_shared() {
+                Ok(()) => Ok(false),
+                Err(TryLockError::WouldBlock) => Ok(true),
+                Err(TryLockError::Error(cause)) => Err(cause),
+            }
+        });
+        match looked {
+            Err(error) if error.is_missing() => Ok(false),
+            looked => looked,
+        }
     }
 
     /// The same to what must be a regular file if it is there: to open a FIFO would wait for its other
@@ -240,7 +262,7 @@ impl Disk for Folder {
                 .create(true)
                 .truncate(false)
                 .open(path)?;
-            match file.try_lock() {
+            match take_lock(&file) {
                 Ok(()) => Ok(Ok(file)),
                 Err(TryLockError::WouldBlock) => Ok(Err(read_holder(&file))),
                 Err(TryLockError::Error(cause)) => Err(cause),
@@ -251,6 +273,22 @@ impl Disk for Folder {
             Err(holder) => Err(DiskError::Locked { place: self.file_place(name), holder }),
         }
     }
+}
+
+/// Locks a file at once or not at all. Whoever looks whether it is locked ([`Folder::is_locked`]) shares
+/// the lock for a moment, and holds nobody up for longer.
+fn take_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOOKS_MAX {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {}
+            taken => return taken,
+        }
+        // A holder shares it with nobody.
+        file.try_lock_shared()?;
+        file.unlock().map_err(TryLockError::Error)?;
+        thread::sleep(LOOK_PAUSE);
+    }
+    file.try_lock()
 }
 
 /// What something is that is no regular file.
@@ -322,8 +360,31 @@ impl Drop for LockedFile {
 mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+
+    #[test]
+    fn whoever_looks_at_a_lock_sees_its_holder_and_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Folder::open(folder.path()).unwrap();
+        assert!(!disk.is_locked("lock").unwrap(), "it is not there");
+        let guard = disk.lock("lock").unwrap();
+        assert!(disk.is_locked("lock").unwrap());
+        drop(guard);
+        assert!(!disk.is_locked("lock").unwrap());
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    disk.is_locked("lock").unwrap();
+                }
+            });
+            let refused = (0..1000).filter(|_| disk.lock("lock").is_err()).count();
+            is_done.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0);
+        });
+    }
 
     #[test]
     fn links_to_files_and_links_that_lead_nowhere_are_listed_as_files() {

@@ -206,6 +206,14 @@ pub enum ManifestError {
     },
 }
 
+impl ManifestError {
+    /// Whether the manifest lost what it had, so that it is to be rebuilt. One of another version did not.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { fault, .. } if !matches!(fault, TextFault::Version { .. }))
+    }
+}
+
 /// What to do about a manifest that cannot be read.
 fn remedy(fault: &TextFault) -> &'static str {
     if matches!(fault, TextFault::Version { .. }) {

@@ -1,20 +1,19 @@
 //! What `doctor` finds in a data folder: its chain, what is held, its files, its writer.
 //!
-//! Knows: how to look without reading segments or taking the writer's lock.
+//! Knows: how to look without reading segments or keeping a writer out.
 //! Never knows: whether bytes are true; `quipu check` proves that.
 
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
-use store::disk::Disk;
+use store::disk::Folder;
 use store::journal::unlisted_segments;
 use store::lock::LOCK_NAME;
+use store::manifest::ManifestError;
 use store::notice::read_notice;
 use store::read::block_on;
-use store::{BlockId, Reader, View};
+use store::{BlockId, Reader, StoreError, View};
 
 use crate::Failure;
 use crate::args::doctor::DoctorArgs;
@@ -51,8 +50,8 @@ pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
     let (folder, head) = match DataFolder::open_without_head(&args.data) {
         Ok(opened) => opened,
         Err(failure) => {
+            let todo = open_todo(&failure, &place);
             let said = text_of(failure)?;
-            let todo = format!("quipu import --data-dir {place} ARCHIVES, or another --data-dir");
             exam.findings.push(DoctorFinding::fix("data folder", said, todo));
             exam.spec = chain_choice::spec_by_flags(&args.chain, None)?;
             return Ok(exam);
@@ -79,16 +78,35 @@ pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
     let view = folder.store.view();
     exam.tip = read_id(&view, view.tip());
     findings.extend(examine_blocks(&view, &place));
-    findings.push(examine_lock(&*folder.disk)?);
+    findings.push(examine_lock(&folder)?);
     findings.extend(examine_rest(&folder, &view)?);
     Ok(exam)
+}
+
+/// What to do about a folder that cannot be opened.
+fn open_todo(failure: &Failure, place: &str) -> String {
+    let cause = match failure {
+        Failure::Work(error) => error.downcast_ref::<StoreError>(),
+        Failure::Usage(_) | Failure::Told | Failure::Stopped(_) => None,
+    };
+    match cause {
+        Some(StoreError::ManifestMissing { .. }) => format!("quipu repair --data-dir {place}"),
+        Some(StoreError::Manifest(error)) if error.is_damage() => {
+            format!("quipu repair --data-dir {place}")
+        }
+        Some(StoreError::Manifest(ManifestError::Corrupt { .. })) => {
+            "use the build that wrote the folder, or a newer one".to_owned()
+        }
+        Some(_) => format!("see whether {place} can be read, and by whom"),
+        None => format!("quipu import --data-dir {place} ARCHIVES, or another --data-dir"),
+    }
 }
 
 /// What a failure says; one of the command line is none of the folder's.
 fn text_of(failure: Failure) -> Result<String, Failure> {
     match failure {
         Failure::Work(error) => Ok(format!("{error:#}")),
-        Failure::Usage(_) | Failure::Told | Failure::Stopped => Err(failure),
+        Failure::Usage(_) | Failure::Told | Failure::Stopped(_) => Err(failure),
     }
 }
 
@@ -208,27 +226,23 @@ fn read_id(view: &View, number: Option<BlockNumber>) -> Option<BlockId> {
     Some(BlockId { number, hash })
 }
 
-/// Who writes to the folder, by what the lock's file says: asking for the lock would keep a writer out
-/// that begins at the same moment.
-fn examine_lock(disk: &dyn Disk) -> Result<DoctorFinding, Failure> {
-    let said = match disk.read(LOCK_NAME, HOLDER_BYTES_MAX) {
+/// Who writes to the folder: whether somebody does is said by the lock, who it is by the lock's file. The
+/// number of a process says nothing of one in another container.
+fn examine_lock(folder: &DataFolder) -> Result<DoctorFinding, Failure> {
+    let said = match folder.disk.read(LOCK_NAME, HOLDER_BYTES_MAX) {
         Err(error) if error.is_missing() => String::new(),
         read => {
             String::from_utf8_lossy(&read.map_err(|error| anyhow!("{error}"))?).trim().to_owned()
         }
     };
-    let pid =
-        said.strip_prefix("pid ").and_then(|rest| rest.split(',').next()?.parse::<u32>().ok());
-    let is_alive = |pid: u32| {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        // One of somebody else's is alive too.
-        let tested = pid.map(test_kill_process);
-        matches!(tested, Some(Ok(()) | Err(Errno::PERM)))
-    };
-    Ok(match pid {
-        Some(pid) if is_alive(pid) => DoctorFinding::well("writer", format!("{said} writes to it")),
-        Some(_) => DoctorFinding::well("writer", format!("none; the last one, {said}, was killed")),
-        None => DoctorFinding::well("writer", "none"),
+    let is_locked = Folder::open(&folder.path).and_then(|folder| folder.is_locked(LOCK_NAME));
+    Ok(match (is_locked.map_err(|error| anyhow!("{error}"))?, said.as_str()) {
+        (true, "") => DoctorFinding::well("writer", "a process that does not say which"),
+        (true, said) => DoctorFinding::well("writer", format!("{said} writes to it")),
+        (false, "") => DoctorFinding::well("writer", "none"),
+        (false, said) => {
+            DoctorFinding::well("writer", format!("none; the last one, {said}, was killed"))
+        }
     })
 }
 

@@ -41,7 +41,7 @@ pub(super) fn examine_nodes(
     let mut findings = Vec::new();
     for url in urls {
         let name = url.name().to_owned();
-        let examined = runtime.block_on(examine(url, spec, tip, &mut findings));
+        let examined = runtime.block_on(examine(url, args, spec, tip, &mut findings));
         if let Err(error) = examined {
             let todo = format!("see whether {name} is right and the node runs");
             findings.push(DoctorFinding::fix("node", format!("{name}: {error}"), todo));
@@ -52,6 +52,7 @@ pub(super) fn examine_nodes(
 
 async fn examine(
     url: UpstreamUrl,
+    args: &DoctorArgs,
     spec: Option<&ChainSpec>,
     tip: Option<BlockId>,
     findings: &mut Vec<DoctorFinding>,
@@ -78,10 +79,14 @@ async fn examine(
         .push(DoctorFinding::well("node", format!("{name}: answers; {identity}, tip {latest}")));
     if finalized.is_none() {
         let said = format!("{name}: does not say which block is final");
-        findings.push(
-            DoctorFinding::note("node", said)
+        findings.push(match args.upstream.finality_depth {
+            Some(depth) => DoctorFinding::well(
+                "node",
+                format!("{said}; blocks {depth} below the tip are by --finality-depth"),
+            ),
+            None => DoctorFinding::note("node", said)
                 .with_todo("give --finality-depth N beside --upstream"),
-        );
+        });
     }
     findings.push(prove(&node, &name, finalized.unwrap_or(latest), spec).await?);
     findings.extend(compare_tip(&node, &name, tip).await?);

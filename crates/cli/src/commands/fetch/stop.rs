@@ -1,6 +1,10 @@
-//! Ctrl-C while a download runs: it ends cleanly, and at once the second time.
+//! Ctrl-C and SIGTERM while a download runs: it ends cleanly, and at once the second time.
+//!
+//! Knows: the signals, and the exit code that goes with each.
+//! Never knows: what is stopped.
 
 use std::io::{self, Write as _};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
@@ -8,28 +12,50 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::Failure;
-use crate::interrupt::INTERRUPTED;
+use crate::interrupt::{INTERRUPTED, TERMINATED};
 
-/// Hears Ctrl-C and SIGTERM from here on; the flag is raised at the first.
-pub(super) fn hear_stop(runtime: &Runtime) -> Result<watch::Receiver<bool>, Failure> {
-    let (raise, stop) = watch::channel(false);
-    let _entered = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
-    runtime.spawn(async move {
-        for is_second in [false, true] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+/// Whether a signal has come, and which.
+#[derive(Clone, Debug)]
+pub(super) struct FetchStopSignal {
+    /// Raised by the first signal.
+    pub(super) flag: watch::Receiver<bool>,
+    /// The exit code of the first signal, set before the flag is raised.
+    code: Arc<OnceLock<u8>>,
+}
+
+impl FetchStopSignal {
+    /// Hears Ctrl-C and SIGTERM from here on.
+    pub(super) fn listen(runtime: &Runtime) -> Result<Self, Failure> {
+        let (raise, flag) = watch::channel(false);
+        let code = Arc::<OnceLock<u8>>::default();
+        let first_code = Arc::clone(&code);
+        let _entered = runtime.enter();
+        let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+        let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+        runtime.spawn(async move {
+            for is_second in [false, true] {
+                let code = tokio::select! {
+                    _ = interrupt.recv() => INTERRUPTED,
+                    _ = terminate.recv() => TERMINATED,
+                };
+                if is_second {
+                    std::process::exit(code.into());
+                }
+                let _ = first_code.set(code);
+                raise.send_replace(true);
+                // Whoever read what is said may be gone.
+                let said = "stopping: the file that is being proven is not taken, the others stay";
+                let _ = writeln!(io::stderr(), "{said}");
             }
-            if is_second {
-                std::process::exit(INTERRUPTED.into());
-            }
-            raise.send_replace(true);
-            // Whoever read what is said may be gone.
-            let said = "stopping: the file that is being proven is not taken, the others stay";
-            let _ = writeln!(io::stderr(), "{said}");
-        }
-    });
-    Ok(stop)
+        });
+        Ok(Self { flag, code })
+    }
+
+    /// The end by the signal that came.
+    pub(super) fn failure(&self) -> Failure {
+        // Whoever read what is said may be gone.
+        let said = "stopped: the same command again goes on where this one ended";
+        let _ = writeln!(io::stderr(), "{said}");
+        Failure::Stopped(self.code.get().copied().unwrap_or(INTERRUPTED))
+    }
 }

@@ -34,8 +34,8 @@ pub(super) struct StoreTaker<'a> {
 impl StoreTaker<'_> {
     /// Blocks that are wanted of a file's era.
     pub(super) fn wanted_blocks(&self, file: &MirrorFile) -> u64 {
-        let era = file.era_range();
-        let wanted = era.and_then(|era| overlap(era, self.settings.blocks.unwrap_or(era)));
+        let named = file.named_range();
+        let wanted = named.and_then(|named| overlap(named, self.settings.blocks.unwrap_or(named)));
         wanted.map_or(0, |wanted| wanted.count())
     }
 
@@ -61,7 +61,7 @@ impl StoreTaker<'_> {
     /// Whether blocks that link to nothing would link to what is held, if their file began where its
     /// name says.
     fn begins_late(&self, file: &MirrorFile, range: BlockRange) -> bool {
-        let Some(named) = file.archive.part.or_else(|| file.era_range()) else { return false };
+        let Some(named) = file.named_range() else { return false };
         let due = self.settings.blocks.map_or(0, |wanted| wanted.first()).max(named.first());
         let view = self.writer.view();
         let links = |first: u64| match first.checked_sub(1) {

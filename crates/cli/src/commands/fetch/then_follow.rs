@@ -30,7 +30,7 @@ pub(super) fn serve_args(
     // Their addresses, and how many must agree.
     drop(args.upstream.unknown_nodes()?);
     let mut typed: Vec<OsString> = vec!["quipu".into(), "serve".into()];
-    let listen = args.listen.map(|listen| listen.to_string().into());
+    let listen = args.listen.as_ref().map(|listen| listen.to_string().into());
     for (flag, value) in [
         ("--config", config.map(|path| path.as_os_str().to_owned())),
         ("--data-dir", args.data.data_dir.as_ref().map(|path| path.as_os_str().to_owned())),
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(serve.data.data_dir, Some("d".into()));
         assert_eq!(serve.follow.chain.network.as_deref(), Some("sepolia"));
         assert_eq!(serve.follow.upstream.upstreams, ["ws://n.example"]);
-        assert_eq!(serve.listen, "127.0.0.1:7".parse().unwrap());
+        assert_eq!(serve.listen.to_string(), "127.0.0.1:7");
         let Command::Fetch(fetch) = parse("quipu fetch --from http://a.example").command else {
             panic!("no fetch")
         };

@@ -139,7 +139,7 @@ impl LiveStat {
 fn look(folder: &DataFolder) -> Result<Arc<str>, Arc<str>> {
     let page = page_of(folder).map_err(|failure| match failure {
         Failure::Work(error) | Failure::Usage(error) => Arc::from(format!("{error:#}")),
-        Failure::Told | Failure::Stopped => Arc::from("the data folder could not be looked at"),
+        Failure::Told | Failure::Stopped(_) => Arc::from("the data folder could not be looked at"),
     })?;
     let text = page.to_string();
     Ok(text.strip_suffix('}').unwrap_or(&text).into())
