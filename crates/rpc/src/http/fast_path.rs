@@ -30,10 +30,10 @@ use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
-use crate::budget::WorkSlice;
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
+use crate::work_slice::WorkSlice;
 
 use read_buffer::ReadBuffer;
 
@@ -315,6 +315,7 @@ impl<S: ByteStream> Connection<'_, S> {
     /// Answers the first request of what was read, and drops it.
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
         let server = self.server;
+        self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, .. } = self;
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
@@ -352,9 +353,8 @@ impl<S: ByteStream> Connection<'_, S> {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
         self.write(&reply, is_last).await?;
-        let bytes = post.end().saturating_add(reply.len());
         reply.give_back();
-        self.slice.count(&server.budget, bytes).await;
+        self.slice.count_request(post.end());
         Ok(())
     }
 
@@ -400,9 +400,25 @@ impl<S: ByteStream> Connection<'_, S> {
         date::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
         let [begin, middle, end] = reply.parts();
-        let progress = WriteProgress::new(self.server.settings.write_limit());
+        let mut progress = WriteProgress::new(self.server.settings.write_limit());
         let mut parts = [&self.head[..], begin, middle, end].map(IoSlice::new);
-        write_parts(&mut self.stream, progress, &mut parts).await
+        let mut left = &mut parts[..];
+        let Self { server, stream, slice, .. } = self;
+        // For as long as the client takes enough of it.
+        loop {
+            let writing = poll_fn(|context| stream.poll_write_parts(context, left));
+            let count = match in_time(writing, || progress.deadline()).await {
+                Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
+                Some(Ok(count)) => count,
+            };
+            IoSlice::advance_slices(&mut left, count);
+            slice.count_written(count);
+            if left.is_empty() {
+                return Ok(());
+            }
+            progress.advance(count);
+            slice.go_on(&server.budget).await;
+        }
     }
 }
 
@@ -419,25 +435,6 @@ async fn unless_reset<T>(
         Poll::Pending => Poll::Pending,
     })
     .await
-}
-
-/// Writes all of it, for as long as the client takes enough of it.
-async fn write_parts(
-    stream: &mut impl ByteStream,
-    mut progress: WriteProgress,
-    mut left: &mut [IoSlice<'_>],
-) -> Result<(), Lost> {
-    while left.iter().any(|slice| !slice.is_empty()) {
-        let writing = poll_fn(|context| stream.poll_write_parts(context, left));
-        match in_time(writing, || progress.deadline()).await {
-            Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
-            Some(Ok(count)) => {
-                IoSlice::advance_slices(&mut left, count);
-                progress.advance(count);
-            }
-        }
-    }
-    Ok(())
 }
 
 fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
