@@ -44,6 +44,9 @@ const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
 
+/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// For a client to read the last answer of a connection, and to send what it was sending.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -63,6 +66,8 @@ enum RequestHead {
     Partial,
     /// Nothing for us.
     Other,
+    /// The beginning of a connection of HTTP/2, where a request of HTTP/1.1 came before it.
+    Http2,
     /// A request of our kind.
     Post(Post),
 }
@@ -110,6 +115,8 @@ struct Connection<'a, S> {
 struct LastRequest {
     head: Vec<u8>,
     post: Option<Post>,
+    /// There has been one, whether it is remembered or not.
+    is_any: bool,
 }
 
 impl LastRequest {
@@ -119,13 +126,26 @@ impl LastRequest {
             return RequestHead::Post(post);
         }
         let head = read_head(bytes, settings);
-        if let RequestHead::Post(post) = head {
-            let own = bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
-            self.post = own.map(|_| post);
-            self.head.clear();
-            self.head.extend_from_slice(own.unwrap_or_default());
+        match head {
+            RequestHead::Post(post) => {
+                let own =
+                    bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
+                self.post = own.map(|_| post);
+                self.head.clear();
+                self.head.extend_from_slice(own.unwrap_or_default());
+                self.is_any = true;
+                head
+            }
+            // hyper would take it for a new connection: what stands between us and the client saw
+            // one of HTTP/1.1, and would take frames for answers.
+            RequestHead::Other if self.is_any && bytes.starts_with(HTTP2_PREFACE) => {
+                RequestHead::Http2
+            }
+            RequestHead::Other if self.is_any && HTTP2_PREFACE.starts_with(bytes) => {
+                RequestHead::Partial
+            }
+            RequestHead::Other | RequestHead::Partial | RequestHead::Http2 => head,
         }
-        head
     }
 }
 
@@ -171,6 +191,11 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                 {
                     RequestHead::Other => {
                         return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
+                    }
+                    RequestHead::Http2 => {
+                        let reason = "HTTP/2 cannot begin behind a request of HTTP/1.1";
+                        self.write_last(refused(StatusCode::BAD_REQUEST, reason)).await;
+                        return FastPathOutcome::Ended;
                     }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
                     RequestHead::Post(post) if known.is_none() => {
