@@ -323,7 +323,7 @@ impl Service {
             return put_batch_refused(answer, batch, &Refusal::BatchTooLarge).await;
         }
         // Who asks for much lets others in first, and is not answered at all if it has left by then.
-        tokio::task::yield_now().await;
+        answer.wait_for_turn().await;
         // Nodes are far: what goes to one is on its way together, and comes back in order.
         let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
         answer.out.push(b'[');

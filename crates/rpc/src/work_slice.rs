@@ -4,10 +4,10 @@
 //! Never knows: what the work is.
 //!
 //! Whoever has something to do gets a slice at once. Whoever has more to do waits in line, and each
-//! turn of the thread's event loop lets one of the line go on, after everybody else who is ready. So
-//! a client that asks for little waits for one slice of those that ask for much, however many they
-//! are. There are two lines, one for the first wait of some work and one for all further ones, and
-//! each turn lets one of both go on: what takes a few slices does not wait for what takes hundreds.
+//! turn of the thread's event loop lets one of the line go on, after everybody else who is ready.
+//! There are two lines, one for the first wait of some work and one for all further ones: what takes
+//! a few slices does not wait for what takes hundreds. So a client that asks for little waits for two
+//! slices of those that ask for much, however many they are.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -36,7 +36,7 @@ const SLICE_TIME: Duration = Duration::from_micros(200);
 
 thread_local! {
     /// The lines of a thread.
-    static LINE: Arc<Line> = Arc::default();
+    static LINE: Arc<WaitingLine> = Arc::default();
 }
 
 /// Which wait it is.
@@ -63,7 +63,7 @@ async fn wait_in_line(budget: &Budget, kind: LineKind) {
 /// Those who wait, in their order. Nobody in it can hold up another: whoever may go on is told so, and
 /// not waited for.
 #[derive(Debug, Default)]
-struct Line(Mutex<LineState>);
+struct WaitingLine(Mutex<LineState>);
 
 #[derive(Debug, Default)]
 struct LineState {
@@ -73,7 +73,7 @@ struct LineState {
     is_served: bool,
 }
 
-impl Line {
+impl WaitingLine {
     /// Waits behind all others; tells whether the line is to be served from now on.
     fn enter(&self, kind: LineKind, go_on: oneshot::Sender<()>) -> bool {
         let mut state = self.state();
@@ -108,7 +108,7 @@ impl Line {
 
 /// Serves a line until nobody waits. A runtime that ends takes it along, and nobody waits for ever.
 struct LineService {
-    line: Arc<Line>,
+    line: Arc<WaitingLine>,
     has_ended: bool,
 }
 
@@ -152,9 +152,14 @@ impl WorkSlice {
     /// Before more work: lets others in if the slice is used up.
     pub(crate) async fn go_on(&mut self, budget: &Budget) {
         if self.cost >= SLICE_COST {
-            self.cost = 0;
-            wait_in_line(budget, mem::replace(&mut self.next, LineKind::Further)).await;
+            self.wait(budget).await;
         }
+    }
+
+    /// Lets others in, and begins a slice.
+    pub(crate) async fn wait(&mut self, budget: &Budget) {
+        self.cost = 0;
+        wait_in_line(budget, mem::replace(&mut self.next, LineKind::Further)).await;
     }
 
     /// There was nothing to do: what comes next is other work.
@@ -251,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn those_in_line_go_on_in_their_order_and_who_leaves_holds_up_nobody() {
         let budget = Budget::unbounded();
-        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let order = Arc::new(Mutex::new(Vec::new()));
         let waiting = |index: usize| {
             let (budget, order) = (Arc::clone(&budget), Arc::clone(&order));
             tokio::spawn(async move {

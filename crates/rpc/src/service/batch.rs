@@ -27,6 +27,11 @@ impl<'a> BatchAnswer<'a> {
         Self { out, lease: ByteLease::default(), budget, slice: WorkSlice::default() }
     }
 
+    /// Before the first: one batch begins in a turn, however many there are.
+    pub(super) async fn wait_for_turn(&mut self) {
+        self.slice.wait(self.budget).await;
+    }
+
     /// Begins the answer to one request, once others had their turn; tells where.
     pub(super) async fn begin_item(&mut self) -> usize {
         self.slice.go_on(self.budget).await;
