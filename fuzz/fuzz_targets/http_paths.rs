@@ -22,8 +22,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-/// How HTTP/2 begins. It is hyper's alone, and its answers have dates inside. Behind a request of the
-/// fast path hyper takes it for the beginning of a connection, behind one of its own it does not.
+/// How HTTP/2 begins. It is hyper's alone, and its answers have dates inside. Behind a request the fast
+/// path refuses it with a reason, and hyper closes without one.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Sent last: hyper refuses a malformed head without an end at once or when its end comes, by how its
 /// reads fall.

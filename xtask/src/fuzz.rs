@@ -175,15 +175,19 @@ fn fuzz_one(folder: &Path, name: &str, executable: &Path, seconds: u64) -> Resul
     let output = fuzzer.output().with_context(|| executable.display().to_string())?;
     fs::write(&log, &output.stderr).with_context(|| log.display().to_string())?;
     let text = String::from_utf8_lossy(&output.stderr);
-    let report = Report::parse(&text).with_context(|| format!("see {}", log.display()))?;
-    judge(is_canary, output.status.success(), report)
+    judge(is_canary, output.status.success(), Report::parse(&text))
         .with_context(|| format!("{}see {}", report::reason(&text), log.display()))
 }
 
-/// The canary must have died of its bug; every other target must have survived.
+/// The canary must have died of its bug; every other target must have survived. Who survives without
+/// coverage was not looked at: its inputs were changed blindly. What broke a target counts before that:
+/// a seed does it before any coverage is told.
 fn judge(is_canary: bool, survived: bool, report: Report) -> Result<Report> {
     match (is_canary, survived) {
-        (true, false) if report.crashed => Ok(report),
+        (_, true) if report.coverage.is_none() => {
+            bail!("no coverage reported: not instrumented? {report}")
+        }
+        (true, false) if report.crashed && report.coverage.is_some() => Ok(report),
         (true, _) => bail!("the planted bug was not found, so the fuzzer is blind: {report}"),
         (false, true) => Ok(report),
         (false, false) => bail!("an input broke it: {report}"),
@@ -218,7 +222,7 @@ mod tests {
     fn only_the_canary_must_die() {
         let report = |crashed| {
             let end = if crashed { "deadly signal" } else { "" };
-            Report::parse(&format!("#1\tINITED cov: 2\n{end}")).unwrap()
+            Report::parse(&format!("#1\tINITED cov: 2\n{end}"))
         };
         assert!(judge(false, true, report(false)).is_ok());
         assert!(judge(false, false, report(true)).is_err());
@@ -226,6 +230,21 @@ mod tests {
         assert!(judge(true, true, report(false)).is_err());
         // It ended badly, but not of its bug: out of memory, say.
         assert!(judge(true, false, report(false)).is_err());
+    }
+
+    /// It was told that the target was not instrumented, and nothing of the seed.
+    #[test]
+    fn a_seed_that_breaks_a_target_is_told_as_such() {
+        let text = "INFO: seed corpus: files: 3 min: 1b max: 9b total: 12b rss: 30Mb\n\
+                    thread '<unnamed>' panicked at fuzz_targets/body.rs:9:5:\n\
+                    ==1== ERROR: libFuzzer: deadly signal\n\
+                    artifact_prefix='a/'; Test unit written to a/crash-01\n";
+        let told = judge(false, false, Report::parse(text)).unwrap_err().to_string();
+        assert_eq!(told, "an input broke it: 0 runs, bug found");
+        assert!(report::reason(text).contains("Test unit written to a/crash-01"));
+        // Without any bug it is the fuzzer that does not look.
+        let told = judge(false, true, Report::parse("#7\tDONE exec/s: 3")).unwrap_err().to_string();
+        assert!(told.contains("not instrumented"), "{told}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The server's budget: bytes under way and slices of work, over all connections and protocols.
+//! The server's budget: bytes under way, over all connections and protocols.
 //!
-//! Knows: how many bytes of request bodies, decompressed bodies and answers are in memory, how many
-//! there may be, and after how much work a connection lets others in.
+//! Knows: how many bytes of request bodies, decompressed bodies and answers are in memory, and how
+//! many there may be; how often work was interrupted.
 //! Never knows: what the bytes are, or who is told that there is no room.
 //!
 //! Buffers of up to [`spare::BYTES`] are not counted: they belong to what every connection costs,
@@ -12,12 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::spare;
-
-/// Work after which others have their turn: bytes read and written, and [`REQUEST_COST`] for each
-/// request. A fraction of a millisecond.
-const SLICE_COST: usize = 256 * 1024;
-/// What a request costs beside its bytes: 128 of the shortest are one slice.
-const REQUEST_COST: usize = 2048;
 
 /// Bytes under way, and how many there may be. The server has one, shared by all its connections.
 ///
@@ -61,12 +55,6 @@ pub(crate) struct ByteLease {
     is_body: bool,
 }
 
-/// Work since others had their turn.
-#[derive(Debug, Default)]
-pub(crate) struct WorkSlice {
-    cost: usize,
-}
-
 impl Budget {
     /// Room for so many bytes.
     #[must_use]
@@ -108,6 +96,11 @@ impl Budget {
     #[must_use]
     pub fn pauses(&self) -> u64 {
         self.pauses.load(Ordering::Relaxed)
+    }
+
+    /// Work was interrupted to let others in.
+    pub(crate) fn count_pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds to what is counted; tells whether that overdraws it.
@@ -207,23 +200,6 @@ impl Drop for ByteLease {
         if self.is_overdraft {
             budget.is_overdrawn.store(false, Ordering::Relaxed);
         }
-    }
-}
-
-impl WorkSlice {
-    /// Counts a request with so many bytes, read or written, and lets others in after enough of them.
-    pub(crate) async fn count(&mut self, budget: &Budget, bytes: usize) {
-        self.cost = self.cost.saturating_add(bytes).saturating_add(REQUEST_COST);
-        if self.cost >= SLICE_COST {
-            self.begin();
-            budget.pauses.fetch_add(1, Ordering::Relaxed);
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// Others have had their turn.
-    pub(crate) fn begin(&mut self) {
-        self.cost = 0;
     }
 }
 

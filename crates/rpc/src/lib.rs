@@ -48,6 +48,7 @@ mod stat_page;
 mod subscription;
 mod suggested_tip;
 mod traffic;
+mod work_slice;
 
 pub use absence::UnknownHash;
 pub use budget::Budget;

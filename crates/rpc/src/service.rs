@@ -323,12 +323,12 @@ impl Service {
             return put_batch_refused(answer, batch, &Refusal::BatchTooLarge).await;
         }
         // Who asks for much lets others in first, and is not answered at all if it has left by then.
-        tokio::task::yield_now().await;
+        answer.wait_for_turn().await;
         // Nodes are far: what goes to one is on its way together, and comes back in order.
         let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
         answer.out.push(b'[');
         for item in batch.items() {
-            let before = answer.out.len();
+            let before = answer.begin_item().await;
             if before > 1 {
                 answer.out.push(b',');
             }
@@ -359,7 +359,7 @@ impl Service {
             if !is_answered {
                 answer.out.truncate(before);
             }
-            answer.end_item(before).await?;
+            answer.end_item(before)?;
         }
         answer.end()
     }
@@ -372,7 +372,7 @@ impl Service {
     ) -> Result<BatchAnswer<'a>, OutOfBudget> {
         let mut answer = BatchAnswer::new(Vec::new(), asked.limits.budget);
         self.put_whole(asked, &item, &mut answer.out).await;
-        answer.end_item(0).await?;
+        answer.end_item(0)?;
         Ok(answer)
     }
 

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result};
-
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    /// Covered places in the code after the seeds, and at the end.
-    coverage: (u64, u64),
+    /// Covered places in the code after the seeds, and at the end. None is told of a run whose seed
+    /// broke the target, nor of a target without counters.
+    pub(super) coverage: Option<(u64, u64)>,
     /// Inputs tried.
     runs: u64,
     /// Whether an input made the target abort.
@@ -16,14 +15,12 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads the status lines, such as `#8192 NEW cov: 14 ft: 21 corp: 7/59b`. A run without
-    /// coverage is an error: it would be blind mutation.
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    /// Reads the status lines, such as `#8192 NEW cov: 14 ft: 21 corp: 7/59b`.
+    pub(super) fn parse(text: &str) -> Self {
         let coverages: Vec<u64> = text.lines().filter_map(|line| number(line, "cov: ")).collect();
-        let first = coverages.first().context("no coverage reported: not instrumented?")?;
-        let last = coverages.last().context("no coverage reported: not instrumented?")?;
+        let coverage = coverages.first().copied().zip(coverages.last().copied());
         let runs = text.lines().filter_map(|line| number(line, "#")).max().unwrap_or(0);
-        Ok(Self { coverage: (*first, *last), runs, crashed: text.contains("deadly signal") })
+        Self { coverage, runs, crashed: text.contains("deadly signal") }
     }
 }
 
@@ -46,8 +43,10 @@ pub(super) fn reason(text: &str) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = self.coverage;
-        write!(f, "{} runs, coverage {first} -> {last}", self.runs)?;
+        write!(f, "{} runs", self.runs)?;
+        if let Some((first, last)) = self.coverage {
+            write!(f, ", coverage {first} -> {last}")?;
+        }
         if self.crashed { write!(f, ", bug found") } else { Ok(()) }
     }
 }
@@ -60,13 +59,10 @@ mod tests {
     fn a_run_tells_its_coverage_and_whether_it_crashed() {
         let quiet = "INFO: Seed: 1\n#2\tINITED cov: 3 ft: 3 corp: 1/1b\n#77\tDONE   cov: 9 ft: 12";
         let crash = format!("{quiet}\n==1== ERROR: libFuzzer: deadly signal\n");
-        let report = |crashed| Report { coverage: (3, 9), runs: 77, crashed };
-        assert_eq!(Report::parse(quiet).unwrap(), report(false));
-        assert_eq!(Report::parse(&crash).unwrap(), report(true));
-    }
-
-    #[test]
-    fn a_run_without_coverage_is_no_run() {
-        assert!(Report::parse("#2\tINITED exec/s: 0\n#77\tDONE exec/s: 3").is_err());
+        let report = |crashed| Report { coverage: Some((3, 9)), runs: 77, crashed };
+        assert_eq!(Report::parse(quiet), report(false));
+        assert_eq!(Report::parse(&crash), report(true));
+        let blind = Report::parse("#2\tINITED exec/s: 0\n#77\tDONE exec/s: 3");
+        assert_eq!(blind, Report { coverage: None, ..report(false) });
     }
 }

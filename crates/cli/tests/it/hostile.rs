@@ -26,7 +26,7 @@ use crate::limits::request;
 
 const MIB: usize = 1 << 20;
 /// Requests of one slice at the most.
-const SLICE_REQUESTS_MAX: u64 = 128;
+const SLICE_REQUESTS_MAX: u64 = 32;
 const ASKED: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
 
 fn hosted(settings: HttpSettings) -> Hosted {

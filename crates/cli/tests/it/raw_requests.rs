@@ -7,7 +7,7 @@ use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 
 use crate::harness::hosted::{Hosted, service};
-use crate::harness::http2::{DATA, HEADERS, Http2};
+use crate::harness::http2::{DATA, HEADERS, Http2, SETTINGS, frame};
 use crate::harness::raw_requests::{RawRequest, raw_requests, valid_request};
 use crate::harness::stores::data_folder;
 
@@ -54,6 +54,53 @@ fn both_paths_answer_raw_requests_alike() {
             }
         }
     }
+}
+
+/// hyper writes these, and nothing of ours is asked: `docs/api.md` says so.
+#[test]
+fn a_head_that_cannot_be_read_is_refused_without_a_body() {
+    let hosted = Hosted::start(
+        service(&data_folder("gap"), ServiceSettings::default()),
+        HttpSettings::default(),
+    );
+    let unread = |name: &str| raw_requests().into_iter().find(|row| row.name == name).unwrap();
+    for (name, status) in [("no such version", 400), ("too many fields", 431)] {
+        let mut stream = hosted.connect();
+        stream.write_all(&unread(name).raw).unwrap();
+        let mut answer = String::new();
+        let ended = stream.read_to_string(&mut answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{ended:?} {answer:?}");
+        assert!(body.is_empty() && !head.contains("content-type"), "{answer:?}");
+    }
+}
+
+/// The connection became one of HTTP/2, while a proxy before it takes what comes for answers of HTTP/1.1.
+#[test]
+fn http_2_does_not_begin_behind_a_request_of_http_1() {
+    let hosted = Hosted::start(
+        service(&data_folder("gap"), ServiceSettings::default()),
+        HttpSettings::default(),
+    );
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat();
+    // Together with the request before it, and in pieces of every length behind its answer.
+    for cut in 0..25 {
+        let mut stream = hosted.connect();
+        let (begin, rest) = preface.split_at(cut);
+        stream.write_all(&[valid_request().as_bytes(), begin].concat()).unwrap();
+        assert_eq!(read_answer(&mut stream), Some(200), "{cut}");
+        // The server may have closed already.
+        let _ = stream.write_all(rest);
+        let mut last = String::new();
+        let ended = stream.read_to_string(&mut last);
+        assert!(last.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{cut}: {ended:?} {last:?}");
+        assert!(last.contains("HTTP/2 cannot begin behind a request"), "{cut}: {last}");
+    }
+    // What only begins like it goes on as ever.
+    let mut stream = hosted.connect();
+    let other = [&valid_request(), "PRI / HTTP/1.1\r\nhost: test\r\n\r\n"].concat();
+    stream.write_all(other.as_bytes()).unwrap();
+    assert_eq!([(); 2].map(|()| read_answer(&mut stream)), [Some(200), Some(405)]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod answer_body;
 mod connection_limiter;
 mod idle_timer;
 mod in_memory;
+mod timed_stream;
 mod workers;
 
 use std::convert::Infallible;
@@ -40,10 +41,12 @@ use super::websocket::{self, upgrade::Handover};
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
+use crate::work_slice::TimeSlice;
 
 use answer_body::AnswerBody;
 use connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
-use idle_timer::{IdleLimits, IdleTimer, TimedStream};
+use idle_timer::{IdleLimits, IdleTimer};
+use timed_stream::TimedStream;
 use workers::{Seat, Workers};
 
 pub use in_memory::FirstReader;
@@ -231,7 +234,8 @@ impl AcceptedConnection {
             idle: self.server.settings.idle_timeout,
             write: self.server.settings.write_limit(),
         });
-        let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer));
+        let slice = TimeSlice::new(Arc::clone(&self.server.budget));
+        let stream = TimedStream::new(stream, unread, Arc::clone(&idle_timer), slice);
         self.serve_any(stream, idle_timer, stopping).await;
     }
 

@@ -30,10 +30,10 @@ use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
-use crate::budget::WorkSlice;
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
+use crate::work_slice::WorkSlice;
 
 use read_buffer::ReadBuffer;
 
@@ -43,6 +43,9 @@ pub(super) const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEAD_BYTES_KEPT_MAX: usize = 512;
 /// Header fields of a head at the most, the same.
 const HEADERS_MAX: usize = 48;
+
+/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// For a client to read the last answer of a connection, and to send what it was sending.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -63,6 +66,8 @@ enum RequestHead {
     Partial,
     /// Nothing for us.
     Other,
+    /// The beginning of a connection of HTTP/2, where a request of HTTP/1.1 came before it.
+    Http2,
     /// A request of our kind.
     Post(Post),
 }
@@ -110,6 +115,8 @@ struct Connection<'a, S> {
 struct LastRequest {
     head: Vec<u8>,
     post: Option<Post>,
+    /// There has been one, whether it is remembered or not.
+    is_any: bool,
 }
 
 impl LastRequest {
@@ -119,13 +126,26 @@ impl LastRequest {
             return RequestHead::Post(post);
         }
         let head = read_head(bytes, settings);
-        if let RequestHead::Post(post) = head {
-            let own = bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
-            self.post = own.map(|_| post);
-            self.head.clear();
-            self.head.extend_from_slice(own.unwrap_or_default());
+        match head {
+            RequestHead::Post(post) => {
+                let own =
+                    bytes.get(..post.head_bytes).filter(|own| own.len() <= HEAD_BYTES_KEPT_MAX);
+                self.post = own.map(|_| post);
+                self.head.clear();
+                self.head.extend_from_slice(own.unwrap_or_default());
+                self.is_any = true;
+                head
+            }
+            // hyper would take it for a new connection: what stands between us and the client saw
+            // one of HTTP/1.1, and would take frames for answers.
+            RequestHead::Other if self.is_any && bytes.starts_with(HTTP2_PREFACE) => {
+                RequestHead::Http2
+            }
+            RequestHead::Other if self.is_any && HTTP2_PREFACE.starts_with(bytes) => {
+                RequestHead::Partial
+            }
+            RequestHead::Other | RequestHead::Partial | RequestHead::Http2 => head,
         }
-        head
     }
 }
 
@@ -171,6 +191,11 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                 {
                     RequestHead::Other => {
                         return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
+                    }
+                    RequestHead::Http2 => {
+                        let reason = "HTTP/2 cannot begin behind a request of HTTP/1.1";
+                        self.write_last(refused(StatusCode::BAD_REQUEST, reason)).await;
+                        return FastPathOutcome::Ended;
                     }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
                     RequestHead::Post(post) if known.is_none() => {
@@ -315,6 +340,7 @@ impl<S: ByteStream> Connection<'_, S> {
     /// Answers the first request of what was read, and drops it.
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
         let server = self.server;
+        self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, .. } = self;
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
@@ -352,9 +378,8 @@ impl<S: ByteStream> Connection<'_, S> {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
         self.write(&reply, is_last).await?;
-        let bytes = post.end().saturating_add(reply.len());
         reply.give_back();
-        self.slice.count(&server.budget, bytes).await;
+        self.slice.count_request(post.end());
         Ok(())
     }
 
@@ -400,9 +425,25 @@ impl<S: ByteStream> Connection<'_, S> {
         date::put_date(&mut self.head);
         self.head.extend_from_slice(b"\r\n");
         let [begin, middle, end] = reply.parts();
-        let progress = WriteProgress::new(self.server.settings.write_limit());
+        let mut progress = WriteProgress::new(self.server.settings.write_limit());
         let mut parts = [&self.head[..], begin, middle, end].map(IoSlice::new);
-        write_parts(&mut self.stream, progress, &mut parts).await
+        let mut left = &mut parts[..];
+        let Self { server, stream, slice, .. } = self;
+        // For as long as the client takes enough of it.
+        loop {
+            let writing = poll_fn(|context| stream.poll_write_parts(context, left));
+            let count = match in_time(writing, || progress.deadline()).await {
+                Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
+                Some(Ok(count)) => count,
+            };
+            IoSlice::advance_slices(&mut left, count);
+            slice.count_written(count);
+            if left.is_empty() {
+                return Ok(());
+            }
+            progress.advance(count);
+            slice.go_on(&server.budget).await;
+        }
     }
 }
 
@@ -419,25 +460,6 @@ async fn unless_reset<T>(
         Poll::Pending => Poll::Pending,
     })
     .await
-}
-
-/// Writes all of it, for as long as the client takes enough of it.
-async fn write_parts(
-    stream: &mut impl ByteStream,
-    mut progress: WriteProgress,
-    mut left: &mut [IoSlice<'_>],
-) -> Result<(), Lost> {
-    while left.iter().any(|slice| !slice.is_empty()) {
-        let writing = poll_fn(|context| stream.poll_write_parts(context, left));
-        match in_time(writing, || progress.deadline()).await {
-            Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
-            Some(Ok(count)) => {
-                IoSlice::advance_slices(&mut left, count);
-                progress.advance(count);
-            }
-        }
-    }
-    Ok(())
 }
 
 fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget, WorkSlice};
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::envelope::{Batch, Id, Item};
 use crate::refusal::Refusal;
 use crate::reply::{Reply, give_back_room, overload_refusal, put_refusal};
 use crate::spare;
+use crate::work_slice::WorkSlice;
 
 /// The answers of a batch, as far as they are made.
 #[derive(Debug)]
@@ -26,12 +27,21 @@ impl<'a> BatchAnswer<'a> {
         Self { out, lease: ByteLease::default(), budget, slice: WorkSlice::default() }
     }
 
-    /// Ends the answer to one request, which began there: its bytes are counted, and others may have
-    /// their turn.
-    pub(super) async fn end_item(&mut self, begin: usize) -> Result<(), OutOfBudget> {
-        self.lease.resize(self.budget, self.out.capacity(), LeasedFor::Answer)?;
-        self.slice.count(self.budget, self.out.len().saturating_sub(begin)).await;
-        Ok(())
+    /// Before the first: one batch begins in a turn, however many there are.
+    pub(super) async fn wait_for_turn(&mut self) {
+        self.slice.wait(self.budget).await;
+    }
+
+    /// Begins the answer to one request, once others had their turn; tells where.
+    pub(super) async fn begin_item(&mut self) -> usize {
+        self.slice.go_on(self.budget).await;
+        self.out.len()
+    }
+
+    /// Ends the answer to one request, which began there: its bytes and its work are counted.
+    pub(super) fn end_item(&mut self, begin: usize) -> Result<(), OutOfBudget> {
+        self.slice.count_request(self.out.len().saturating_sub(begin));
+        self.lease.resize(self.budget, self.out.capacity(), LeasedFor::Answer)
     }
 
     /// Ends the list; nothing if nothing is in it.
@@ -54,7 +64,7 @@ pub(super) async fn put_batch_refused<'a>(
     let mut is_invalid = false;
     answer.out.push(b'[');
     for item in batch.items() {
-        let before = answer.out.len();
+        let before = answer.begin_item().await;
         match item {
             Item::Call(call) => {
                 if before > 1 {
@@ -65,7 +75,7 @@ pub(super) async fn put_batch_refused<'a>(
             Item::Invalid(..) => is_invalid = true,
             Item::Notification => {}
         }
-        answer.end_item(before).await?;
+        answer.end_item(before)?;
     }
     if answer.out.len() == 1 && is_invalid {
         put_refusal(&mut answer.out, Id::NULL, refusal);

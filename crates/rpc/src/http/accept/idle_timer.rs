@@ -9,13 +9,11 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use hyper::body::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
 use crate::http::write_progress::{WriteLimit, WriteProgress};
@@ -130,7 +128,8 @@ impl IdleTimer {
         is_idle.then(|| state.since.checked_add(limit).unwrap_or(state.since + far))
     }
 
-    fn has_read(&self, bytes: &[u8]) {
+    /// Bytes came.
+    pub(super) fn has_read(&self, bytes: &[u8]) {
         let mut state = self.state();
         let is_http2 = *state.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2_BEGINS));
         if state.requests == 0 && !is_http2 && !state.is_in_head {
@@ -166,76 +165,5 @@ impl Drop for AnswerGuard {
         let mut state = self.timer.state();
         state.answers.remove(&self.number);
         state.since = Instant::now();
-    }
-}
-
-/// A stream that tells what is read of it. What was read of it before comes first.
-#[derive(Debug)]
-pub(super) struct TimedStream<S> {
-    stream: S,
-    unread: Bytes,
-    timer: Arc<IdleTimer>,
-}
-
-impl<S> TimedStream<S> {
-    pub(super) fn new(stream: S, unread: Bytes, timer: Arc<IdleTimer>) -> Self {
-        Self { stream, unread, timer }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = if self.unread.is_empty() {
-            Pin::new(&mut self.stream).poll_read(context, buffer)
-        } else {
-            let count = self.unread.len().min(buffer.remaining());
-            buffer.put_slice(&self.unread.split_to(count));
-            Poll::Ready(Ok(()))
-        };
-        if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
-            self.timer.has_read(bytes);
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }

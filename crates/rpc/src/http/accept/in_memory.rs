@@ -106,4 +106,35 @@ mod tests {
             }
         }
     }
+
+    /// They were read until the runtime's own count of reads ran out, a megabyte later, for which others
+    /// waited tens of milliseconds.
+    #[tokio::test]
+    async fn frames_that_are_much_work_for_few_bytes_let_others_in() {
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let handshake = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\n\
+            upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+            sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        // Masks of zeros: a message that begins, and a byte more of it.
+        let text = [0x01, 0x81, 0, 0, 0, 0, b'['];
+        let more = [0x00, 0x81, 0, 0, 0, 0, b' '];
+        for (name, begin, frame) in [
+            ("SETTINGS", preface.to_vec(), settings.to_vec()),
+            ("parts of a message", [&handshake[..], &text].concat(), more.to_vec()),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let server = server(folder.path());
+            let raw = [begin, frame.repeat(200_000)].concat();
+            // All is there before it is read, so that only the server decides when it waits.
+            let (mut client, stream) = duplex(4 << 20);
+            client.write_all(&raw).await.unwrap();
+            client.shutdown().await.unwrap();
+            let serving = server.serve_in_memory(stream, FirstReader::FastPath);
+            timeout(Duration::from_mins(1), serving).await.expect("the client has closed");
+            // 50 ns a frame, which no machine does, would be 50 slices.
+            let pauses = server.budget().pauses();
+            assert!(pauses >= 20, "{name}: {pauses} turns for others");
+        }
+    }
 }
