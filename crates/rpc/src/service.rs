@@ -545,6 +545,8 @@ impl Service {
 
 /// Readers that a thread keeps: more are under way only while a disk is slow.
 const READERS_MAX: usize = 64;
+/// Bytes of a reader that is kept: one that read a page of very long payloads gives them back.
+const READER_BYTES_MAX: usize = 256 * 1024;
 
 thread_local! {
     /// Those that no call of this thread is using: nobody else asks for them.
@@ -553,7 +555,7 @@ thread_local! {
 
 fn give_reader(reader: Reader) {
     READERS.with_borrow_mut(|readers| {
-        if readers.len() < READERS_MAX {
+        if readers.len() < READERS_MAX && reader.room_bytes() <= READER_BYTES_MAX {
             readers.push(reader);
         }
     });

@@ -33,6 +33,8 @@ const REQUEST_COST: usize = 8192;
 const WRITTEN_SHARE: usize = 4;
 /// A slice of work whose cost is not known: frames of a protocol, where a byte may be much work.
 const SLICE_TIME: Duration = Duration::from_micros(200);
+/// A slice of requests ends after this time too: the answer to a few blocks' work may be a few bytes.
+const REQUESTS_TIME: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The lines of a thread.
@@ -135,6 +137,8 @@ impl Drop for LineService {
 #[derive(Debug, Default)]
 pub(crate) struct WorkSlice {
     cost: usize,
+    /// When the first request of the slice was counted, or the slice was given.
+    since: Option<Instant>,
     next: LineKind,
 }
 
@@ -142,6 +146,11 @@ impl WorkSlice {
     /// Counts a request with so many bytes, read or made.
     pub(crate) fn count_request(&mut self, bytes: usize) {
         self.cost = self.cost.saturating_add(bytes).saturating_add(REQUEST_COST);
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= REQUESTS_TIME {
+            self.cost = SLICE_COST;
+        }
     }
 
     /// Counts bytes that a socket took.
@@ -158,8 +167,8 @@ impl WorkSlice {
 
     /// Lets others in, and begins a slice.
     pub(crate) async fn wait(&mut self, budget: &Budget) {
-        self.cost = 0;
         wait_in_line(budget, mem::replace(&mut self.next, LineKind::Further)).await;
+        (self.cost, self.since) = (0, Some(Instant::now()));
     }
 
     /// There was nothing to do: what comes next is other work.
@@ -251,6 +260,20 @@ mod tests {
             heavy.await.unwrap();
         }
         assert_eq!(budget.pauses(), 450);
+    }
+
+    /// A hundred calls that decode whole blocks for a few bytes were one slice.
+    #[tokio::test]
+    async fn requests_that_take_long_use_up_a_slice_whatever_their_bytes_are() {
+        let budget = Budget::unbounded();
+        let mut slice = WorkSlice::default();
+        slice.count_request(0);
+        slice.go_on(&budget).await;
+        assert_eq!(budget.pauses(), 0);
+        slice.since = Instant::now().checked_sub(REQUESTS_TIME);
+        slice.count_request(0);
+        slice.go_on(&budget).await;
+        assert_eq!(budget.pauses(), 1);
     }
 
     #[tokio::test]

@@ -20,4 +20,10 @@ impl Reader {
         let [page, payloads, bucket] = [const { Vec::new() }; 3];
         Ok(Self { inflater, page, rows: RowsRoom::default(), payloads, bucket })
     }
+
+    /// Bytes of its buffers, which are as long as the longest that was read.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        [&self.page, &self.payloads, &self.bucket].iter().map(|buffer| buffer.capacity()).sum()
+    }
 }

@@ -133,3 +133,36 @@ fn an_authority_counts_as_a_host_over_http_2() {
         assert_eq!(read_answer(&mut stream), Some(status), "POST {target} {host}");
     }
 }
+
+/// hyper went on with the next request before such an answer was sent, and kept the heads of answers
+/// that nobody read without a bound.
+#[test]
+fn a_body_that_is_not_read_ends_its_connection() {
+    let hosted = Hosted::start(
+        service(&data_folder("gap"), ServiceSettings::default()),
+        HttpSettings::default(),
+    );
+    for (first_line, status) in [
+        ("OPTIONS / HTTP/1.1", 204),
+        ("HEAD /healthz HTTP/1.1", 200),
+        ("GET /healthz HTTP/1.1", 200),
+        ("DELETE / HTTP/1.1", 405),
+        ("POST / HTTP/1.1\r\ncontent-type: text/plain\r\norigin: http://a", 200),
+        ("POST / HTTP/1.1\r\ncontent-type: application/json\r\ncontent-encoding: x", 415),
+        ("GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket", 200),
+    ] {
+        let request = format!(
+            "{first_line}\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+        );
+        let mut stream = hosted.connect();
+        let _ = stream.write_all(request.repeat(2).as_bytes());
+        let mut answers = String::new();
+        // The second request may be what the connection is reset for.
+        let _ = stream.read_to_string(&mut answers);
+        let count = answers.matches("HTTP/1.1 ").count();
+        let is_read = first_line.contains("text/plain");
+        assert!(answers.starts_with(&format!("HTTP/1.1 {status}")), "{first_line}: {answers}");
+        assert!(is_read || answers.contains("connection: close"), "{first_line}: {answers}");
+        assert_eq!(count, if is_read { 2 } else { 1 }, "{first_line}: {answers}");
+    }
+}

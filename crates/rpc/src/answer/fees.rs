@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 
 /// Blocks that `eth_feeHistory` tells of at the most; more are cut to these, as nodes do.
 const BLOCKS_MAX: u64 = 1024;
-/// Blocks whose transactions are read before others have their turn.
+/// Blocks whose headers are read before others have their turn.
 const BLOCKS_PER_TURN: u64 = 4;
 /// Blocks with transactions that a suggested price rests on, and how many are looked at for them.
 const SAMPLED_BLOCKS: usize = 20;
@@ -170,8 +170,9 @@ impl Context<'_> {
         let mut fees = Vec::new();
         let mut newest = None;
         for (done, number) in (0_u64..).zip(range.numbers()) {
-            // What is in memory never waits by itself: others are let in.
-            if done % BLOCKS_PER_TURN == BLOCKS_PER_TURN - 1 {
+            // What is in memory never waits by itself: others are let in, before every block of which
+            // more than the header is read.
+            if !percentiles.is_empty() || done % BLOCKS_PER_TURN == BLOCKS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
             let (stored, header) = self.header_of(reader, number).await?;

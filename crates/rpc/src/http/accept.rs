@@ -280,7 +280,7 @@ impl AcceptedConnection {
             }
         });
         let http = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut http = std::pin::pin!(http);
+        let mut http = Box::pin(http);
         let client = self.client;
         let mut is_told = false;
         let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
@@ -296,7 +296,7 @@ impl AcceptedConnection {
                 }
                 () = idle_timer.wait_until_lost() => {
                     debug!(%client, "a connection was silent for too long");
-                    break;
+                    return;
                 }
                 _ = stopping.wait_for(|is_stopping| *is_stopping), if !is_told => {
                     is_told = true;
@@ -314,6 +314,8 @@ impl AcceptedConnection {
                 }
             }
         }
+        // It holds what would tell the end of an upgrade, which would be waited for without end.
+        drop(http);
         if let Some(upgrading) = handover.take() {
             match upgrading.await {
                 Ok(upgraded) => websocket::serve(&self.server, upgraded, stopping).await,

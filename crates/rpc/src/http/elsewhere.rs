@@ -10,6 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use tokio::task::{JoinError, JoinHandle};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use super::Server;
 use crate::budget::ByteLease;
+use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::{Reply, refusal_body};
 use crate::service::RequestLimits;
@@ -24,6 +26,8 @@ use crate::subscription::Channel;
 
 /// Longer bodies are worked on elsewhere.
 pub(super) const INLINE_BYTES_MAX: usize = 64 * 1024;
+/// For work whose time is over to say so of each of its calls.
+const END_GRACE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// The limits of a request that has come whole just now.
@@ -52,24 +56,41 @@ impl Server {
             drop((body, lease));
             reply
         };
-        self.elsewhere(replying).await.unwrap_or_else(|_| Some(broken_off()))
+        self.elsewhere(until, replying).await.unwrap_or_else(|unfinished| Some(unfinished.into()))
     }
 
-    /// Does work that would keep others waiting.
+    /// Does work that would keep others waiting, which knows its end itself. Work that does not even
+    /// begin until then, because of all that came before it, is given up.
     pub(super) async fn elsewhere<T: Send + 'static>(
         &self,
+        until: Option<Instant>,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, JoinError> {
-        match self.bulk_thread.get() {
-            Some(thread) => AbortOnDrop(thread.spawn(work)).await,
-            None => Ok(work.await),
+    ) -> Result<T, Unfinished> {
+        let Some(thread) = self.bulk_thread.get() else { return Ok(work.await) };
+        let end = || until?.checked_add(END_GRACE);
+        match in_time(AbortOnDrop(thread.spawn(work)), end).await {
+            Some(done) => done.map_err(|_| Unfinished::BrokenOff),
+            None => Err(Unfinished::Late),
         }
     }
 }
 
-/// What a client is told whose work broke off; the log says why.
-pub(super) fn broken_off() -> Reply {
-    Reply::of(refusal_body(&Refusal::Internal))
+/// Why work has no outcome.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unfinished {
+    /// It broke off; the log says why.
+    BrokenOff,
+    /// Its time is over.
+    Late,
+}
+
+impl From<Unfinished> for Reply {
+    fn from(unfinished: Unfinished) -> Self {
+        Self::of(refusal_body(&match unfinished {
+            Unfinished::BrokenOff => Refusal::Internal,
+            Unfinished::Late => Refusal::TimedOut,
+        }))
+    }
 }
 
 /// Work that ends when nobody waits for it any more.

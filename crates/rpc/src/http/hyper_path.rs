@@ -17,7 +17,6 @@ use tokio::time::timeout;
 
 use super::Server;
 use super::compression::{self, BodyCoding, DecodeRefusal};
-use super::elsewhere::broken_off;
 use super::headers;
 use super::response::{
     HttpAnswer, HttpBody, come_again, empty, json, overloaded, refused, text, too_large,
@@ -39,10 +38,13 @@ impl Server {
     {
         let origin = request.headers().get(ORIGIN).cloned();
         let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
+        // A body that is not read before its answer is given.
+        let mut is_unread = !request.body().is_end_stream();
+        let is_http1 = request.version() <= Version::HTTP_11;
         let mut answer = match (self.host_refusal(&request), request.method()) {
             (Some(refusal), _) => refusal,
-            (None, &Method::POST) => self.post(request).await,
-            (None, &Method::GET) if upgrade::is_asked(&request) => {
+            (None, &Method::POST) => self.post(request, &mut is_unread).await,
+            (None, &Method::GET) if upgrade::is_asked(&request) && !is_unread => {
                 upgrade::accept(&mut request, &self.settings.cors_origins, handover)
             }
             (None, &Method::GET) => self.get(request.uri().path().to_owned()).await,
@@ -55,6 +57,11 @@ impl Server {
                 answer
             }
         };
+        if is_unread && is_http1 {
+            // hyper would read the next request before this answer is sent, and keep the heads of
+            // answers that nobody reads without a bound.
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let HttpBody { bytes, lease } = answer.body_mut();
         if !lease.is_counted()
             && lease.resize(&self.budget, bytes.len(), LeasedFor::Answer).is_err()
@@ -65,7 +72,8 @@ impl Server {
         compression::compress(&self.budget, answer, accepted.as_ref()).await
     }
 
-    async fn post<B>(&self, request: Request<B>) -> HttpAnswer
+    /// Answers a POST; `is_unread` tells whether its body was read to its end.
+    async fn post<B>(&self, request: Request<B>, is_unread: &mut bool) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -93,6 +101,7 @@ impl Server {
             Ok(Err(refused)) => return refused,
             Ok(Ok(collected)) => collected,
         };
+        *is_unread = false;
         let replied = match coding {
             None => self.reply(None, body.into(), lease).await,
             Some(coding) => match self.reply_to_packed(body, lease, coding).await {
@@ -145,12 +154,12 @@ impl Server {
         let RequestLimits { until, .. } = self.limits();
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
-        let replied = self.elsewhere(async move {
+        let replied = self.elsewhere(until, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
             Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)
         });
-        replied.await.unwrap_or_else(|_| Ok(Some(broken_off())))
+        replied.await.unwrap_or_else(|unfinished| Ok(Some(unfinished.into())))
     }
 
     fn undecoded(&self, refusal: DecodeRefusal) -> HttpAnswer {
