@@ -140,7 +140,7 @@ impl HashedBlock {
     }
 }
 
-fn extras_of_head(head: &HeadBlock) -> BlockExtras {
+pub(super) fn extras_of_head(head: &HeadBlock) -> BlockExtras {
     let block = head.block();
     BlockExtras { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
 }
