@@ -3,11 +3,13 @@
 //! Knows: what a view lists, and what the tails of its segments say of their bytes.
 //! Never knows: how numbers are shown.
 //!
-//! The tail of every segment is read, one after the other, and none is kept: asking costs a server
-//! no memory that its readers have warmed.
+//! The tails of segments are read one after the other, and none is kept: asking costs a server no
+//! memory that its readers have warmed. What they said is kept by whoever asks again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use alloy_primitives::B256;
 use chain::trust::TrustStatus;
 use chain::{BlockNumber, BlockRange};
 use segment::PartBytes;
@@ -74,6 +76,34 @@ pub struct BytesByPart {
     pub other: u64,
 }
 
+/// What the tails of segments said of their bytes, by digest: a segment never changes, so that its
+/// tail is read once however often is asked.
+#[derive(Debug, Default)]
+pub struct PartBytesCache {
+    parts: BTreeMap<B256, PartBytes>,
+}
+
+impl PartBytesCache {
+    /// Reads the tails of segments that are new, and forgets those that are not listed any more.
+    async fn refresh(
+        &mut self,
+        segments: &[SegmentEntry],
+        source: Arc<dyn FileSource>,
+        reader: &mut Reader,
+    ) -> Result<(), StoreError> {
+        let listed: BTreeSet<B256> = segments.iter().map(|entry| entry.digest).collect();
+        self.parts.retain(|digest, _| listed.contains(digest));
+        let is_new = |entry: &&SegmentEntry| !self.parts.contains_key(&entry.digest);
+        let new: Vec<SegmentEntry> = segments.iter().filter(is_new).cloned().collect();
+        let files = Files::new(source, Limits::NONE);
+        for file in files.listed_segments(&new).iter() {
+            let open = files.segment(reader, file).await?;
+            self.parts.insert(file.entry.digest, open.segment.part_bytes());
+        }
+        Ok(())
+    }
+}
+
 impl BytesByPart {
     /// All of them.
     #[must_use]
@@ -98,10 +128,12 @@ impl BytesByPart {
 
 impl Stat {
     /// Looks at everything that a view lists. `source` opens its files; `head_bytes` is what the files
-    /// of the head take, `beside_bytes` what else lies in the folder, the manifest included.
+    /// of the head take, `beside_bytes` what else lies in the folder, the manifest included. Segments
+    /// that `cache` knows are not opened.
     pub async fn gather(
         view: &View,
         source: Arc<dyn FileSource>,
+        cache: &mut PartBytesCache,
         head_bytes: u64,
         beside_bytes: u64,
     ) -> Result<Self, StoreError> {
@@ -109,10 +141,10 @@ impl Stat {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut bytes =
             BytesByPart { head: head_bytes, other: beside_bytes, ..BytesByPart::default() };
-        let files = Files::new(source, Limits::NONE);
-        for file in files.listed_segments(manifest.segments()).iter() {
-            let open = files.segment(&mut reader, file).await?;
-            bytes.add_segment(open.segment.part_bytes(), file.entry.bytes);
+        cache.refresh(manifest.segments(), source, &mut reader).await?;
+        for entry in manifest.segments() {
+            let parts = cache.parts.get(&entry.digest).copied().unwrap_or_default();
+            bytes.add_segment(parts, entry.bytes);
         }
         for entry in manifest.runs() {
             bytes.lookups = bytes.lookups.saturating_add(entry.bytes);

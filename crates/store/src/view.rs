@@ -30,6 +30,7 @@ use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
 
+use records::extras_of_head;
 use sealed_coverage::SealedCoverage;
 
 pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
@@ -363,6 +364,33 @@ impl View {
         Ok(Some(HashedBlock { header, extras, hashes }))
     }
 
+    /// A block's ommers and withdrawals: nothing else of it is read.
+    pub async fn read_extras(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+    ) -> Result<Option<BlockExtras>, StoreError> {
+        if let Some(block) = self.head_block(number) {
+            return Ok(Some(extras_of_head(block)));
+        }
+        let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
+        self.extras_in(reader, &file, &open, number).await
+    }
+
+    async fn extras_in(
+        &self,
+        reader: &mut Reader,
+        file: &SegmentFile,
+        open: &OpenSegment,
+        number: BlockNumber,
+    ) -> Result<Option<BlockExtras>, StoreError> {
+        let Some(place) = open.segment.find_extras(number) else { return Ok(None) };
+        self.fetch(reader, file, open, place.range.clone()).await?;
+        let Reader { inflater, page, .. } = reader;
+        let extras = open.segment.read_extras(inflater, &place, page, number);
+        extras.map(Some).map_err(|cause| file.corrupt(cause))
+    }
+
     /// A block of a segment, but for its rows, whose bytes are then the reader's page.
     async fn fetch_block(
         &self,
@@ -373,16 +401,10 @@ impl View {
         let Some(header) = self.header_in(reader, &file, &open, number).await? else {
             return Ok(None);
         };
-        let (Some(extras), Some(rows)) =
-            (open.segment.find_extras(number), open.segment.find_block(number))
-        else {
+        let Some(extras) = self.extras_in(reader, &file, &open, number).await? else {
             return Ok(None);
         };
-        self.fetch(reader, &file, &open, extras.range.clone()).await?;
-        let extras = open
-            .segment
-            .read_extras(&mut reader.inflater, &extras, &reader.page, number)
-            .map_err(|cause| file.corrupt(cause))?;
+        let Some(rows) = open.segment.find_block(number) else { return Ok(None) };
         self.fetch(reader, &file, &open, rows.range.clone()).await?;
         Ok(Some(FetchedBlock { header, extras, file, open, rows }))
     }

@@ -11,7 +11,7 @@ use store::lock::LOCK_NAME;
 use store::names::is_head_file;
 use store::notice::read_notice;
 use store::read::block_on;
-use store::stat::Stat;
+use store::stat::{PartBytesCache, Stat};
 use store::{StoreError, View};
 
 use crate::Failure;
@@ -51,8 +51,8 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
 }
 
 /// The page for programs, of a store that is served: whoever shows its views reads the manifest.
-pub(crate) fn page_of(folder: &DataFolder) -> Result<Value, Failure> {
-    page_with(folder, &gather_with(folder, || Ok(false))?)
+pub(crate) fn page_of(folder: &DataFolder, cache: &mut PartBytesCache) -> Result<Value, Failure> {
+    page_with(folder, &gather_with(folder, cache, || Ok(false))?)
 }
 
 fn page_with(folder: &DataFolder, stat: &Stat) -> Result<Value, Failure> {
@@ -79,18 +79,19 @@ pub(crate) fn text(folder: &DataFolder, stat: &Stat) -> Vec<String> {
 /// Looks at the folder. An import beside us may remove a file that it has just made superfluous:
 /// then the folder is another, and we look again.
 pub(crate) fn gather(folder: &DataFolder) -> Result<Stat, Failure> {
-    gather_with(folder, || folder.store.refresh())
+    gather_with(folder, &mut PartBytesCache::default(), || folder.store.refresh())
 }
 
 /// The same; `refresh` tells whether it has found another manifest.
 fn gather_with(
     folder: &DataFolder,
+    cache: &mut PartBytesCache,
     refresh: impl Fn() -> Result<bool, StoreError>,
 ) -> Result<Stat, Failure> {
     let mut tries = 1;
     loop {
         let view = folder.store.view();
-        let gathered = gather_once(folder, &view);
+        let gathered = gather_once(folder, &view, cache);
         let is_missing = matches!(&gathered, Err(StoreError::Disk(error)) if error.is_missing());
         if !is_missing || tries >= TRIES_MAX {
             return Ok(gathered?);
@@ -103,7 +104,11 @@ fn gather_with(
     }
 }
 
-fn gather_once(folder: &DataFolder, view: &View) -> Result<Stat, StoreError> {
+fn gather_once(
+    folder: &DataFolder,
+    view: &View,
+    cache: &mut PartBytesCache,
+) -> Result<Stat, StoreError> {
     let (mut head_bytes, mut beside_bytes) = (0_u64, 0_u64);
     // The lock names its holder while it is held: that is no part of what is kept.
     let is_counted = |name: &&String| !view.lists(name) && *name != LOCK_NAME;
@@ -115,5 +120,5 @@ fn gather_once(folder: &DataFolder, view: &View) -> Result<Stat, StoreError> {
             found => *sum = sum.saturating_add(found?),
         }
     }
-    block_on(Stat::gather(view, folder.source(), head_bytes, beside_bytes))
+    block_on(Stat::gather(view, folder.source(), cache, head_bytes, beside_bytes))
 }

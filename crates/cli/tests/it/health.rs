@@ -13,7 +13,7 @@ use store::LocalFiles;
 use store::disk::Disk as _;
 use store::disk::faulty::FaultyDisk;
 use store::read::{Inline, block_on};
-use store::stat::Stat;
+use store::stat::{PartBytesCache, Stat};
 
 use crate::harness::data::files;
 use crate::harness::hosted::{Hosted, respond};
@@ -154,7 +154,7 @@ fn of_a_history_with_gaps_and_a_head_all_tell_the_same() {
     }
     let view = live.store.view();
     let source = Arc::new(LocalFiles::new(Arc::new(disk), Arc::new(Inline)));
-    let stat = block_on(Stat::gather(&view, source, 0, 0)).unwrap();
+    let stat = block_on(Stat::gather(&view, source, &mut PartBytesCache::default(), 0, 0)).unwrap();
     let shown = |ranges: &[chain::BlockRange]| {
         ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rpc::{CatchingUp, Health, Service, ServiceSettings};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::harness::hosted::{respond, service, service_of_unknown_chain};
 use crate::harness::live::Live;
@@ -50,19 +51,42 @@ fn a_single_answer_is_never_refused_for_its_size() {
     assert_eq!(answer[1]["error"], json!({ "code": -32003, "message": "response too large" }));
 }
 
-#[test]
-fn a_damaged_file_gives_an_internal_error_without_detail() {
+/// A copy of a folder, the beginning of whose segments is damaged: so many bytes of a length.
+fn damaged(bytes_of: impl Fn(usize) -> usize) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(data_folder("gap")).unwrap() {
         let path = entry.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
         if path.extension().is_some_and(|extension| extension == "segment") {
-            // Pages lie in the middle; what describes them, at the end, stays whole.
-            let middle = bytes.len() / 2;
-            bytes[..middle].fill(0x55);
+            let end = bytes_of(bytes.len());
+            bytes[..end].fill(0x55);
         }
         fs::write(folder.path().join(path.file_name().unwrap()), bytes).unwrap();
     }
+    folder
+}
+
+/// Seen: all transactions of a block were decoded for the number of its uncles.
+#[test]
+fn uncles_are_answered_without_a_look_at_the_transactions() {
+    // The first page is one of transactions.
+    let folder = damaged(|_| 16);
+    let service = service(folder.path(), ServiceSettings::default());
+    let is_damaged = |number: &u64| {
+        let block = ask(&service, "eth_getBlockByNumber", json!([number, true]));
+        block.get("error").is_some()
+    };
+    let number = (0..40).find(is_damaged).expect("a block that cannot be read");
+    let count = ask(&service, "eth_getUncleCountByBlockNumber", json!([number]));
+    assert_eq!(count["result"], "0x0", "{count}");
+    let uncle = ask(&service, "eth_getUncleByBlockNumberAndIndex", json!([number, 0]));
+    assert_eq!(uncle.get("result"), Some(&Value::Null), "{uncle}");
+}
+
+#[test]
+fn a_damaged_file_gives_an_internal_error_without_detail() {
+    // Pages lie in the middle; what describes them, at the end, stays whole.
+    let folder = damaged(|length| length / 2);
     let served = Served::start(folder.path(), &[]);
     let mut count = 0;
     for number in 0..40 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::error::{DownloadError, MirrorFault};
 use super::events::FetchEvent;
@@ -22,7 +22,7 @@ use crate::stop::until_stopped;
 use crate::upstream::AskError;
 
 /// A mirror that gave fewer bytes before it failed did not give anything: it rests the longer, and
-/// patience ends.
+/// patience ends. One that takes longer than the stall timeout for so many has stalled.
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
 
 /// Downloads files into a folder.
@@ -210,8 +210,10 @@ impl Downloader {
         let (stall, bytes_max) = (limits.stall_timeout, limits.file_bytes_max);
         let is_length_told = body.file_bytes.is_some();
         let mut meter = RateMeter::begin(limits.rate_window);
+        // Single bytes keep no download alive: so many have to come, or the rest of them.
+        let (mut deadline, mut recent_bytes) = (Instant::now() + stall, 0_u64);
         loop {
-            let bytes = match timeout(stall, body.next()).await {
+            let bytes = match timeout_at(deadline, body.next()).await {
                 Err(_) => return Ok(AnswerEnd::Fault(MirrorFault::Stalled(stall))),
                 Ok(Err(fault)) => return Ok(AnswerEnd::Fault(fault)),
                 Ok(Ok(Some(bytes))) => bytes,
@@ -223,6 +225,10 @@ impl Downloader {
             }
             part.append(mirror, &bytes)?;
             self.mirrors.watch.received(count);
+            recent_bytes = recent_bytes.saturating_add(count);
+            if recent_bytes >= PROGRESS_BYTES_MIN {
+                (deadline, recent_bytes) = (Instant::now() + stall, 0);
+            }
             let measured = meter.add(count);
             if let Some(better) =
                 measured.and_then(|rate| self.mirrors.note_rate(task, source, rate))

@@ -26,8 +26,8 @@ pub enum MirrorFault {
         /// The status code.
         status: u16,
     },
-    /// No byte for too long.
-    #[error("no byte for {} s", .0.as_secs())]
+    /// No bytes for too long, or too few.
+    #[error("less than 64 KiB in {} s", .0.as_secs())]
     Stalled(Duration),
     /// A part that was not asked for.
     #[error("sends another part of the file than was asked for: {0}")]

@@ -12,7 +12,7 @@ pub struct FetchLimits {
     pub connect_timeout: Duration,
     /// For the head of an answer to come.
     pub head_timeout: Duration,
-    /// For the next bytes of a body to come.
+    /// For the next 64 KiB of a body to come, or the rest of it.
     pub stall_timeout: Duration,
     /// For a whole list to come.
     pub list_timeout: Duration,

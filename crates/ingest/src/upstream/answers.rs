@@ -6,9 +6,11 @@
 //! Results are not decoded here: they are handed on as the bytes that they are, without a copy.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use hyper::body::Bytes;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::AskError;
@@ -79,13 +81,49 @@ struct News<'a> {
     result: &'a RawValue,
 }
 
-/// Reads what a node sent.
-pub(super) fn decode_message(body: &Bytes) -> Result<Message, AskError> {
+/// A list of at most so many envelopes. An envelope in memory is many times as long as the `{}` that
+/// it can be read from, so that an unbounded list would take far more memory than its bytes.
+struct EnvelopeList {
+    count_max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for EnvelopeList {
+    type Value = Vec<Envelope<'de>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for EnvelopeList {
+    type Value = Vec<Envelope<'de>>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a list of at most {} answers", self.count_max)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut envelopes = Vec::new();
+        while let Some(envelope) = list.next_element()? {
+            if envelopes.len() == self.count_max {
+                let said = format_args!("more answers than the {} calls asked", self.count_max);
+                return Err(A::Error::custom(said));
+            }
+            envelopes.push(envelope);
+        }
+        Ok(envelopes)
+    }
+}
+
+/// Reads what a node sent. A list of more than `count_max` answers is refused where it exceeds them.
+pub(super) fn decode_message(body: &Bytes, count_max: usize) -> Result<Message, AskError> {
     let malformed = |error: serde_json::Error| {
         AskError::Malformed(format!("{error}: {}", AskError::begin_of(body)))
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        let all: Vec<Envelope<'_>> = serde_json::from_slice(body).map_err(malformed)?;
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let all = EnvelopeList { count_max }.deserialize(&mut json).map_err(malformed)?;
+        json.end().map_err(malformed)?;
         let answer = |envelope: Envelope<'_>| Some((envelope.id?, answer_of(body, envelope)));
         return Ok(Message::Answers(all.into_iter().filter_map(answer).collect()));
     }
@@ -138,7 +176,7 @@ mod tests {
     use super::*;
 
     fn check(body: &'static str, count: usize) -> Result<Vec<Answer>, AskError> {
-        match decode_message(&Bytes::from_static(body.as_bytes()))? {
+        match decode_message(&Bytes::from_static(body.as_bytes()), count)? {
             Message::Answers(answers) => in_order(answers, 7, count),
             Message::Refusal(refusal) => Err(refusal),
             Message::News(_) => Err(AskError::Malformed("news".to_owned())),
@@ -165,6 +203,16 @@ mod tests {
         assert!(check(r#"{"id":7,"resu"#, 1).is_err());
         let whole = check(r#"{"id":null,"error":{"code":-32600,"message":"no batches"}}"#, 2);
         assert!(matches!(whole, Err(AskError::Refused { code: -32600, .. })));
+    }
+
+    #[test]
+    fn a_list_is_read_no_further_than_the_calls_that_were_asked() {
+        // What follows is no JSON: whoever reads on complains about that instead.
+        let body = Bytes::from_static(b"[{},{\"id\":7,\"result\":1},{},nonsense");
+        let refused = decode_message(&body, 2).unwrap_err().to_string();
+        assert!(refused.contains("more answers than the 2 calls asked"), "{refused}");
+        let after = check(r#"[{"id":7,"result":1}] nonsense"#, 1);
+        assert!(after.is_err(), "{after:?}");
     }
 
     #[test]

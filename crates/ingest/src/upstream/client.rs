@@ -274,7 +274,7 @@ impl Upstream {
         };
         let answered = match &self.wire {
             Wire::Http(http) => match http.ask_on(encode_calls(calls, 1).into(), bytes_max).await {
-                Ok((body, connection)) => match decode_message(&body) {
+                Ok((body, connection)) => match decode_message(&body, calls.len()) {
                     Ok(Message::Answers(answers)) => {
                         let answers = in_order(answers, 1, calls.len());
                         if let Some(connection) = connection.filter(|_| answers.is_ok()) {

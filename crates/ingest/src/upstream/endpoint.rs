@@ -112,7 +112,7 @@ impl Endpoint {
             Err(AskError::Broken(_)) => self.ask_on(body, SHORT_BYTES_MAX).await?,
             asked => asked?,
         };
-        let answers = match decode_message(&body)? {
+        let answers = match decode_message(&body, calls.len())? {
             Message::Answers(answers) => in_order(answers, 1, calls.len())?,
             Message::Refusal(error) => return Err(error),
             Message::News(_) => return Err(AskError::Malformed("news".to_owned())),

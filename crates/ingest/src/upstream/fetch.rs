@@ -366,7 +366,7 @@ impl Upstream {
 
 /// The answers of a message to so many calls, whose ids count up from 1.
 fn read_answers(message: Vec<u8>, count: usize) -> Result<Vec<Answer>, AskError> {
-    match decode_message(&Bytes::from(message))? {
+    match decode_message(&Bytes::from(message), count)? {
         Message::Answers(answers) => in_order(answers, 1, count),
         Message::Refusal(refusal) => Err(refusal),
         Message::News(_) => Err(AskError::Malformed("news, and no answer".to_owned())),

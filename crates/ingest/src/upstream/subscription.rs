@@ -81,7 +81,7 @@ impl SubscriptionLink {
             loop {
                 let body = next_message(&mut self.stream).await;
                 let ended = || AskError::Broken("the connection has ended".to_owned());
-                match decode_message(&body.ok_or_else(ended)?)? {
+                match decode_message(&body.ok_or_else(ended)?, 1)? {
                     Message::Answers(answers) => {
                         if let Some((_, answer)) = answers.into_iter().find(|it| it.0 == id) {
                             return Ok(answer);

@@ -62,6 +62,7 @@ struct SocketLink {
 #[derive(Debug)]
 struct PendingCall {
     first_id: u64,
+    call_count: usize,
     text: String,
     waiting: Waiting,
 }
@@ -115,7 +116,8 @@ impl WebSocket {
         let (sender, answered) = oneshot::channel();
         let broken = || AskError::Broken("the connection has ended".to_owned());
         let link = self.connected().await?;
-        let question = PendingCall { first_id, text, waiting: Waiting { sender, bytes_max } };
+        let (call_count, waiting) = (calls.len(), Waiting { sender, bytes_max });
+        let question = PendingCall { first_id, call_count, text, waiting };
         link.questions.send(question).await.map_err(|_| broken())?;
         let answers = answered.await.map_err(|_| broken())??;
         in_order(answers, first_id, calls.len())
@@ -183,6 +185,8 @@ async fn carry(
 ) {
     let (mut write, mut read) = stream.split();
     let mut waiting: BTreeMap<u64, Waiting> = BTreeMap::new();
+    // The longest question of this connection: also the answer to one that was given up may come yet.
+    let mut calls_max = 0;
     loop {
         tokio::select! {
             biased;
@@ -194,7 +198,7 @@ async fn carry(
                     Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => continue,
                     Some(Ok(Frame::Close(_)) | Err(_)) | None => break,
                 };
-                hand_out(&bytes, &mut waiting, &news);
+                hand_out(&bytes, calls_max, &mut waiting, &news);
             }
             // A connection whose other end has vanished says nothing by itself.
             silence = keep_alive.next() => {
@@ -204,7 +208,9 @@ async fn carry(
                 }
             }
             question = asked.recv() => {
-                let Some(PendingCall { first_id, text, waiting: own }) = question else { break };
+                let Some(question) = question else { break };
+                let PendingCall { first_id, call_count, text, waiting: own } = question;
+                calls_max = calls_max.max(call_count);
                 // Those that gave up would fill the map of a node that never answers.
                 waiting.retain(|_, waiting| !waiting.sender.is_closed());
                 waiting.insert(first_id, own);
@@ -219,10 +225,11 @@ async fn carry(
 
 fn hand_out(
     bytes: &Bytes,
+    calls_max: usize,
     waiting: &mut BTreeMap<u64, Waiting>,
     news: &watch::Sender<Option<Bytes>>,
 ) {
-    match decode_message(bytes) {
+    match decode_message(bytes, calls_max) {
         Ok(Message::News(text)) => drop(news.send_replace(Some(text))),
         Ok(Message::Answers(answers)) => {
             let first_id = answers.iter().map(|(id, _)| *id).min();
@@ -319,5 +326,19 @@ mod tests {
         };
         let (answered, ()) = tokio::join!(ask(&socket, 4096), answer);
         assert_eq!(answered, Err(AskError::TooLarge { bytes_max: 4096 }));
+    }
+
+    #[tokio::test]
+    async fn a_list_of_more_answers_than_were_ever_asked_for_is_refused() {
+        let (mut node, socket) = connected().await;
+        tokio::time::resume();
+        let answer = async {
+            node.next().await.unwrap().unwrap();
+            node.send(Frame::text("[{},{}]")).await.unwrap();
+            // Whoever has read over the list takes this.
+            node.send(Frame::text("{\"id\":1,\"result\":null}")).await.unwrap();
+        };
+        let (answered, ()) = tokio::join!(ask(&socket, 4096), answer);
+        assert!(matches!(answered, Err(AskError::Malformed(_))), "{answered:?}");
     }
 }

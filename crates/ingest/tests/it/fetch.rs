@@ -271,6 +271,12 @@ fn check_quiet(manner: impl Fn(&Wish) -> Manner + Copy + Send + Sync + 'static) 
 }
 
 #[test]
+fn a_mirror_that_drips_has_stalled() {
+    // Bytes come all the time, 10 KB of them in each stall timeout.
+    check_quiet(|_| Manner::Slow(500));
+}
+
+#[test]
 fn a_body_without_a_length_is_whole_if_its_checksum_says_so() {
     check_alone(|_| Manner::NoLength);
     check_alone(|_| Manner::Chunked);

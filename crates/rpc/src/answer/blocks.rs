@@ -3,7 +3,7 @@
 //! Knows: which parts of a block each method reads.
 //! Never knows: how a block is found; that is the parent's.
 
-use store::{StoredBlock, StoredHeader, Wanted};
+use store::{BlockExtras, StoredHeader, Wanted};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -46,11 +46,13 @@ impl Context<'_> {
     }
 
     pub(super) async fn raw_block(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
-        self.put_of_block(on, block, |out, block| {
+        let Answering { reader, out, .. } = on;
+        let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
+        let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+        put_or_null(out, block, |out, block| {
             put_data(out, &raw::block(&block));
             Ok(())
         })
-        .await
     }
 
     pub(super) async fn header(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
@@ -78,8 +80,8 @@ impl Context<'_> {
     }
 
     pub(super) async fn uncle_count(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
-        self.put_of_block(on, block, |out, block| {
-            let count = list_items(&block.extras.ommers)?.len();
+        self.put_of_extras(on, block, |out, extras| {
+            let count = list_items(&extras.ommers)?.len();
             put_quantity(out, u64::try_from(count).unwrap_or(u64::MAX));
             Ok(())
         })
@@ -92,8 +94,8 @@ impl Context<'_> {
         block: BlockRef,
         index: u64,
     ) -> CallResult {
-        self.put_of_block(on, block, |out, block| {
-            let uncles = list_items(&block.extras.ommers)?;
+        self.put_of_extras(on, block, |out, extras| {
+            let uncles = list_items(&extras.ommers)?;
             match usize::try_from(index).ok().and_then(|index| uncles.get(index)) {
                 Some(uncle) => Ok(put_uncle(out, uncle)?),
                 None => null(out).map(|_| ()),
@@ -113,14 +115,15 @@ impl Context<'_> {
         put_or_null(out, self.view.read_header(reader, number).await?, put)
     }
 
-    async fn put_of_block(
+    /// Of what lies beside a block's transactions: those are not read.
+    async fn put_of_extras(
         &self,
         on: &mut Answering<'_>,
         block: BlockRef,
-        put: impl FnOnce(&mut Vec<u8>, StoredBlock) -> Result<(), CallFailure>,
+        put: impl FnOnce(&mut Vec<u8>, BlockExtras) -> Result<(), CallFailure>,
     ) -> CallResult {
         let Answering { reader, out, .. } = on;
         let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
-        put_or_null(out, self.view.read_block(reader, number, Wanted::Transaction).await?, put)
+        put_or_null(out, self.view.read_extras(reader, number).await?, put)
     }
 }

@@ -125,9 +125,8 @@ impl StoredBlock {
     pub(super) fn of_head(head: &HeadBlock) -> Self {
         let block = head.block();
         let mut rows = RowSet::default();
-        let indices = (0..block.transactions.len()).map(TxIndex::from_usize);
-        for transaction in indices.filter_map(|index| StoredTransaction::of_head(head, index)) {
-            rows.push(&transaction.row);
+        for row in (0..block.transactions.len()).filter_map(|place| row_of_head(head, place)) {
+            rows.push(&row);
         }
         Self { header: StoredHeader::of_head(head), extras: extras_of_head(head), rows }
     }
@@ -141,9 +140,29 @@ impl HashedBlock {
     }
 }
 
-fn extras_of_head(head: &HeadBlock) -> BlockExtras {
+pub(super) fn extras_of_head(head: &HeadBlock) -> BlockExtras {
     let block = head.block();
     BlockExtras { ommers: block.ommers_rlp.clone(), withdrawals: block.withdrawals_rlp.clone() }
+}
+
+/// One row of a block. It takes the receipt before it into account and none of the earlier ones: a
+/// block's rows are read in linear time.
+fn row_of_head(head: &HeadBlock, place: usize) -> Option<Row> {
+    let block = head.block();
+    let transaction = block.transactions.get(place)?;
+    let receipts = block.receipts.as_deref().unwrap_or_default();
+    let receipt = receipts.get(place).map(|receipt| {
+        let fields = &receipt.fields;
+        let gas_used = fields.cumulative_gas_used.wrapping_sub(gas_before(receipts, place));
+        (fields.status, gas_used, fields.logs.as_slice())
+    });
+    Some(Row::new(&transaction.encoded, transaction.sender, receipt))
+}
+
+/// The gas that a block used before one of its transactions.
+fn gas_before(receipts: &[Receipt], place: usize) -> u64 {
+    let previous = place.checked_sub(1).and_then(|place| receipts.get(place));
+    previous.map_or(0, |receipt| receipt.fields.cumulative_gas_used)
 }
 
 impl StoredTransaction {
@@ -165,18 +184,12 @@ impl StoredTransaction {
     pub(super) fn of_head(head: &HeadBlock, index: TxIndex) -> Option<Self> {
         let block = head.block();
         let place = index.to_usize()?;
-        let transaction = block.transactions.get(place)?;
+        let row = row_of_head(head, place)?;
         let receipts = block.receipts.as_deref().unwrap_or_default();
-        let earlier = receipts.get(..place).unwrap_or_default();
-        let log_count = earlier.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
-        let before = GasAndLogsBefore {
-            gas: earlier.last().map_or(0, |receipt| receipt.fields.cumulative_gas_used),
-            logs: u64::try_from(log_count).unwrap_or(u64::MAX),
-        };
-        let receipt = receipts.get(place).map(|receipt| {
-            let fields = &receipt.fields;
-            let gas_used = fields.cumulative_gas_used.wrapping_sub(before.gas);
-            (fields.status, gas_used, fields.logs.as_slice())
+        let before = receipts.get(..place).filter(|_| place < receipts.len()).map(|earlier| {
+            let logs = earlier.iter().map(|receipt| receipt.fields.logs.len()).sum::<usize>();
+            let logs = u64::try_from(logs).unwrap_or(u64::MAX);
+            GasAndLogsBefore { gas: gas_before(receipts, place), logs }
         });
         Some(Self {
             block: BlockFacts {
@@ -187,8 +200,8 @@ impl StoredTransaction {
                 excess_blob_gas: block.header.excess_blob_gas,
             },
             index,
-            before: receipt.is_some().then_some(before),
-            row: Row::new(&transaction.encoded, transaction.sender, receipt),
+            before,
+            row,
         })
     }
 }

@@ -11,6 +11,7 @@ use chain::BlockNumber;
 use rpc::{LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
 use serde_json::{Value, json};
 use store::View;
+use store::stat::PartBytesCache;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
@@ -24,7 +25,7 @@ use super::health::FollowHealth;
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// Rates are over so many of them.
 const SAMPLES_MAX: usize = 10;
-/// What is held is looked at no more often: that reads the tail of every segment.
+/// What is held is looked at no more often: that lists the folder and writes a line of every segment.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same while the view is the one that was seen: only what lies beside it can have changed.
 const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ pub(super) struct LiveStat {
     runtime: Handle,
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
-    held: Arc<tokio::sync::Mutex<Option<HeldPage>>>,
+    held: Arc<tokio::sync::Mutex<HeldState>>,
 }
 
 /// Counts at a moment.
@@ -47,6 +48,13 @@ struct Sample {
     at: Instant,
     traffic: TrafficCounts,
     tip: Option<u64>,
+}
+
+/// What is kept from one look at the folder to the next.
+#[derive(Debug, Default)]
+struct HeldState {
+    newest: Option<HeldPage>,
+    cache: PartBytesCache,
 }
 
 /// What was held when it was last looked.
@@ -104,7 +112,7 @@ impl LiveStat {
     async fn held(&self) -> Result<Arc<str>, Arc<str>> {
         let mut held = Arc::clone(&self.held).lock_owned().await;
         let view = self.folder.store.view();
-        if let Some(HeldPage { view: seen, at, page }) = &*held {
+        if let Some(HeldPage { view: seen, at, page }) = &held.newest {
             let is_same = Arc::ptr_eq(seen, &view) && page.is_ok();
             if at.elapsed() < if is_same { LOOK_AGAIN_EVERY } else { LOOK_EVERY } {
                 return page.clone();
@@ -112,8 +120,8 @@ impl LiveStat {
         }
         let folder = self.folder.clone();
         let looking = self.runtime.spawn_blocking(move || {
-            let page = look(&folder);
-            *held = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
+            let page = look(&folder, &mut held.cache);
+            held.newest = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
             page
         });
         looking.await.unwrap_or_else(|error| Err(error.to_string().into()))
@@ -136,8 +144,8 @@ impl LiveStat {
 }
 
 /// Looks at what is held.
-fn look(folder: &DataFolder) -> Result<Arc<str>, Arc<str>> {
-    let page = page_of(folder).map_err(|failure| match failure {
+fn look(folder: &DataFolder, cache: &mut PartBytesCache) -> Result<Arc<str>, Arc<str>> {
+    let page = page_of(folder, cache).map_err(|failure| match failure {
         Failure::Work(error) | Failure::Usage(error) => Arc::from(format!("{error:#}")),
         Failure::Told | Failure::Stopped(_) => Arc::from("the data folder could not be looked at"),
     })?;
