@@ -172,6 +172,14 @@ pub(crate) const ABUSES: &[Abuse] = &[
     .answered(&[101]),
     Abuse::new(
         Spoken::WebSocket,
+        "long-messages",
+        [200, 48],
+        "a message of 4 MiB answered, and PINGs",
+        websocket::long_messages,
+    )
+    .answered(&[101]),
+    Abuse::new(
+        Spoken::WebSocket,
         "control-frames",
         [4, 2],
         "PINGs of 125 bytes, every other client reads nothing",

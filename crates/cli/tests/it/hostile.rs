@@ -192,14 +192,48 @@ fn memory_stays_near_the_budget_and_goes_back_to_the_system() {
     let most = kibibytes(served.id(), "VmHWM:") - before;
     let threads = std::thread::available_parallelism().unwrap().get();
     assert!(most < (96 + 32 * threads) * 1024, "{most} KiB");
+    wait_for_memory(served.id(), before);
+}
+
+/// Waits until a process has not much more memory than it had before.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn wait_for_memory(process: u32, before: usize) {
     let begun = std::time::Instant::now();
     loop {
-        let more = kibibytes(served.id(), "VmRSS:").saturating_sub(before);
+        let more = kibibytes(process, "VmRSS:").saturating_sub(before);
         if more < 24 * 1024 {
             break;
         }
         assert!(begun.elapsed() < Duration::from_mins(1), "{more} KiB stay");
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A socket kept the memory of its longest message for as long as it was open, and nobody counted it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn sockets_that_stay_give_the_memory_of_long_messages_back() {
+    let served = crate::harness::stores::serve("sample", &[]);
+    served.post(ASKED);
+    let before = kibibytes(served.id(), "VmRSS:");
+    let long = format!("{}{ASKED}", " ".repeat(4 * MIB));
+    let mut sockets: Vec<Socket> = (0..24).map(|_| Socket::at(&served.address())).collect();
+    for (index, socket) in sockets.iter_mut().enumerate() {
+        // In one frame, and in a long one and its short end.
+        if index.is_multiple_of(2) {
+            socket.send_text(&long);
+        } else {
+            let (begin, end) = long.split_at(long.len() - 20);
+            for (code, text, is_last) in [(Data::Text, begin, false), (Data::Continue, end, true)] {
+                let frame = Frame::message(text.to_owned(), OpCode::Data(code), is_last);
+                socket.send(Message::Frame(frame));
+            }
+        }
+        assert_eq!(socket.next()["result"], "0x3ff");
+    }
+    wait_for_memory(served.id(), before);
+    for socket in &mut sockets {
+        assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ff");
     }
 }
 
@@ -300,6 +334,69 @@ fn a_message_whose_rest_does_not_come_ends_its_socket_whatever_pings_come() {
     // Silence between messages is not timed as they are.
     std::thread::sleep(body_timeout * 2);
     assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ff");
+}
+
+/// The bytes of a client's frame before its payload, which is masked with zeros.
+fn frame_head(begin: u8, payload_bytes: usize) -> Vec<u8> {
+    let length = u64::try_from(payload_bytes).unwrap().to_be_bytes();
+    [&[begin, 0xff][..], &length, &[0; 4]].concat()
+}
+
+/// A text that came together with the end of the one before was not timed.
+#[test]
+fn a_message_that_begins_behind_another_is_timed_too() {
+    let body_timeout = Duration::from_millis(500);
+    let hosted = hosted(HttpSettings { body_timeout, ..HttpSettings::default() });
+    // A short message, and one that is longer than what is read at a time.
+    for blanks in [0, 100_000] {
+        let mut stream = hosted.connect();
+        stream.write_all(UPGRADE.as_bytes()).unwrap();
+        assert_eq!(status(&mut stream), "HTTP/1.1 101");
+        let asked = format!("{ASKED}{}", " ".repeat(blanks));
+        let begun = frame_head(0x81, 4 * MIB);
+        let sent = [&frame_head(0x81, asked.len())[..], asked.as_bytes(), &begun].concat();
+        stream.write_all(&sent).unwrap();
+        let mut answered = Vec::new();
+        let ended = stream.read_to_end(&mut answered);
+        let text = String::from_utf8_lossy(&answered);
+        assert!(ended.is_ok() && text.contains(r#""result":"0x3ff""#), "{ended:?}: {text}");
+        assert!(text.ends_with("a message took too long"), "{text}");
+    }
+}
+
+/// What is read with the end of a long message is read into memory that is given back.
+#[test]
+fn what_comes_behind_a_long_message_is_answered_too() {
+    let hosted = hosted(HttpSettings::default());
+    let mut stream = hosted.connect();
+    let mut sent = UPGRADE.as_bytes().to_vec();
+    for (id, blanks) in [20_000, 0, 9_000, 300_000, 8_192, 1, 0].into_iter().enumerate() {
+        let asked = ASKED.replace("\"id\":1", &format!("\"id\":{id}")) + &" ".repeat(blanks);
+        let (begin, end) = asked.split_at(asked.len() / 2);
+        for (code, text) in [(0x01, begin), (0x89, "ping"), (0x80, end)] {
+            sent.extend(frame_head(code, text.len()));
+            sent.extend(text.as_bytes());
+        }
+    }
+    // As it comes, and cut where nobody expects it.
+    let mut writer = stream.try_clone().unwrap();
+    let writing = std::thread::spawn(move || {
+        for part in sent.chunks(12_345) {
+            writer.write_all(part).unwrap();
+        }
+    });
+    let (mut answered, mut part) = (Vec::new(), [0; 4096]);
+    let is_there = |answered: &[u8], id: usize| {
+        String::from_utf8_lossy(answered).contains(&format!(r#""id":{id},"result":"0x3ff""#))
+    };
+    while !(0..7).all(|id| is_there(&answered, id)) {
+        let count = stream.read(&mut part).unwrap_or(0);
+        assert!(count > 0, "{}", String::from_utf8_lossy(&answered));
+        answered.extend(&part[..count]);
+    }
+    writing.join().unwrap();
+    let pongs = answered.windows(6).filter(|window| window == b"\x8a\x04ping").count();
+    assert_eq!(pongs, 7, "{}", String::from_utf8_lossy(&answered));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
 
+mod message_end;
 mod metered;
 pub(super) mod upgrade;
 
@@ -24,7 +25,7 @@ use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
@@ -41,7 +42,8 @@ use crate::subscription::{Channel, NodeNews, Subscriptions};
 
 use metered::{MessageLimits, MeteredStream};
 
-/// What a connection reads at a time. Every one has such a buffer: most requests are small.
+/// What a connection reads at a time. Every one has such a buffer: most requests are small. One that
+/// grew with a longer message is given back.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
 /// Longer messages are sent in parts: a connection keeps the memory of the longest part.
 const PART_BYTES_MAX: usize = 64 * 1024;
@@ -68,10 +70,14 @@ struct SocketAnswer {
     reply: Option<Reply>,
 }
 
+type ClientStream = WebSocketStream<MeteredStream<TokioIo<Upgraded>>>;
+
 struct Session<'a> {
     server: &'a Arc<Server>,
     settings: &'a HttpSettings,
-    stream: WebSocketStream<MeteredStream<TokioIo<Upgraded>>>,
+    stream: ClientStream,
+    /// It has grown with a long message.
+    is_stream_grown: bool,
     subscriptions: Arc<Subscriptions>,
     /// What nodes send for some of them.
     node_news: mpsc::Receiver<NodeNews>,
@@ -81,6 +87,9 @@ struct Session<'a> {
     requests: u64,
     /// When the client last gave a sign of life.
     heard: Instant,
+    ping: Interval,
+    /// Changes when there may be new heads.
+    views: watch::Receiver<()>,
     /// Whether a subscriber may have to be told of something.
     has_news: bool,
 }
@@ -101,43 +110,66 @@ pub(super) async fn serve(
     let limits =
         MessageLimits { bytes_max: settings.body_bytes_max, timeout: settings.body_timeout };
     let io = MeteredStream::new(TokioIo::new(upgraded), budget, limits);
+    let mut ping = interval(settings.ping_interval);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
         server,
         settings,
         stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await,
+        is_stream_grown: false,
         subscriptions,
         node_news,
         answering: FuturesUnordered::new(),
         requests: 0,
         heard: Instant::now(),
+        ping,
+        views: server.service.changes(),
         has_news: false,
     };
-    let Err(end) = session.run(stopping).await;
+    let end = loop {
+        match session.run(stopping).await {
+            Ok(()) => session.stream = renewed(session.stream).await,
+            Err(end) => break end,
+        }
+        session.is_stream_grown = false;
+    };
     debug!(%end, "a socket ended");
     let _ = timeout(CLOSE_TIMEOUT, session.leave(end)).await;
 }
 
+/// The same stream without the memory that it read into: tungstenite keeps that of the longest frame.
+///
+/// To be called when a message has just been taken. Then nothing is lost: what came behind the message
+/// is still with the [`MeteredStream`], no message has begun, and all that was sent has been flushed,
+/// since everything that sends waits for that.
+async fn renewed(stream: ClientStream) -> ClientStream {
+    let config = *stream.get_config();
+    WebSocketStream::from_raw_socket(stream.into_inner(), Role::Server, Some(config)).await
+}
+
 impl Session<'_> {
-    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, SocketEnd> {
-        let mut views = self.server.service.changes();
-        let mut ping = interval(self.settings.ping_interval);
-        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+    /// Until the socket ends, or until its stream is to be renewed.
+    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), SocketEnd> {
+        while !self.is_stream_grown {
             let has_room = self.answering.len() < self.settings.socket_requests_max;
             tokio::select! {
-                () = told_to_stop(stopping) => return self.finish().await,
+                () = told_to_stop(stopping) => {
+                    let Err(end) = self.finish().await;
+                    return Err(end);
+                }
                 message = self.stream.next(), if has_room => self.take(message).await?,
                 Some(answered) = self.answering.next() => self.answer(answered).await?,
                 // The sender lives as long as the service, which we hold.
-                Ok(()) = views.changed(), if self.subscriptions.is_any_told() => {
+                Ok(()) = self.views.changed(), if self.subscriptions.is_any_told() => {
                     self.has_news = true;
                 }
                 () = std::future::ready(()), if self.has_news => self.announce().await?,
                 Some(news) = self.node_news.recv() => self.pass_on(news).await?,
-                _ = ping.tick() => self.ping().await?,
+                _ = self.ping.tick() => self.ping().await?,
             }
         }
+        Ok(())
     }
 
     async fn take(
@@ -181,6 +213,8 @@ impl Session<'_> {
     }
 
     fn ask(&mut self, text: Utf8Bytes) {
+        // No frame of it was longer.
+        self.is_stream_grown = text.len() > READ_BUFFER_BYTES;
         let request = self.requests;
         self.requests = self.requests.saturating_add(1);
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };

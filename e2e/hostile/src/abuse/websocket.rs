@@ -1,9 +1,9 @@
-//! Abuse of WebSocket: messages that never end, control frames, and what is not read.
+//! Abuse of WebSocket: messages that never end, long ones, control frames, and what is not read.
 //!
 //! Knows: which frames are sent.
 //! Never knows: when the server gives up.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 
 use anyhow::Result;
 
@@ -15,6 +15,8 @@ const FRAGMENT_BYTES: usize = 64 * 1024;
 const FRAGMENT_COUNT: usize = 16;
 /// Frames that are sent together.
 const CHUNK_COUNT: usize = 500;
+/// Of a long message.
+const LONG_BYTES: usize = 4 << 20;
 /// No message is longer.
 const MESSAGE_BYTES_MAX: u64 = 5 << 20;
 /// Messages of one socket that the server answers at the same time.
@@ -41,6 +43,25 @@ pub(super) fn unfinished_messages(attack: &Attack<'_>) -> Result<()> {
         for _ in 1..FRAGMENT_COUNT {
             connection.write_all(&next)?;
         }
+        connection.without_waiting()
+    };
+    attack.keep(opened, |connection| {
+        connection.send_at_once(&ping)?;
+        connection.take_at_once(4096)
+    })
+}
+
+/// A long message that is answered, and then nothing but PINGs.
+pub(super) fn long_messages(attack: &Attack<'_>) -> Result<()> {
+    let mut asked = br#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#.to_vec();
+    asked.resize(LONG_BYTES, b' ');
+    let message = frame(TEXT, &asked);
+    let ping = frame(PING, b"");
+    let opened = |_| {
+        let mut connection = open(attack)?;
+        connection.write_all(&message)?;
+        // Of the answer.
+        connection.read_exact(&mut [0; 2])?;
         connection.without_waiting()
     };
     attack.keep(opened, |connection| {

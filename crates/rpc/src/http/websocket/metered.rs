@@ -1,17 +1,23 @@
 //! A WebSocket's bytes, counted and timed while its messages come in.
 //!
 //! Knows: how many bytes came since the last message was whole, and since when.
-//! Never knows: where frames begin or end.
+//! Never knows: what is in a message.
+//!
+//! What comes behind a message is held back until it is asked for again. So whoever reads has nothing
+//! of the next message when one is whole: what is counted for one belongs to it, and the next one is
+//! timed as soon as it is read.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hyper::body::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use super::message_end::MessageEnd;
 use crate::budget::{Budget, ByteLease, LeasedFor};
 
 /// Before the payload of a client's control frame: two bytes, and the mask.
@@ -22,6 +28,9 @@ const CONTROL_HEAD_BYTES: usize = 6;
 #[derive(Debug)]
 pub(super) struct MeteredStream<S> {
     stream: S,
+    message_end: MessageEnd,
+    /// What came with the end of a message, and is not of it: less than is read at a time.
+    held_back: Bytes,
     budget: Arc<Budget>,
     /// Since the last message.
     bytes: usize,
@@ -42,8 +51,16 @@ pub(super) struct MessageLimits {
 
 impl<S> MeteredStream<S> {
     pub(super) fn new(stream: S, budget: Arc<Budget>, limits: MessageLimits) -> Self {
-        let lease = ByteLease::default();
-        Self { stream, budget, bytes: 0, limits, lease, time_left: None }
+        Self {
+            stream,
+            message_end: MessageEnd::default(),
+            held_back: Bytes::new(),
+            budget,
+            bytes: 0,
+            limits,
+            lease: ByteLease::default(),
+            time_left: None,
+        }
     }
 
     /// A control frame with so many bytes came and is gone: it is no part of a message.
@@ -72,12 +89,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        let before = buffer.filled().len();
-        let Self { stream, budget, bytes, limits, lease, time_left } = &mut *self;
-        if let Poll::Ready(read) = Pin::new(stream).poll_read(context, buffer) {
-            read?;
-            let count = buffer.filled().len().saturating_sub(before);
-            *bytes = bytes.saturating_add(count).min(limits.bytes_max);
+        let Self { stream, message_end, held_back, budget, bytes, limits, lease, time_left } =
+            &mut *self;
+        let read = if held_back.is_empty() {
+            poll_read_message(Pin::new(stream), context, buffer, message_end, held_back)
+        } else {
+            Poll::Ready(Ok(put_message(buffer, message_end, held_back)))
+        };
+        if let Poll::Ready(count) = read {
+            *bytes = bytes.saturating_add(count?).min(limits.bytes_max);
             let counted = lease.resize(budget, *bytes, LeasedFor::Body);
             return Poll::Ready(counted.map_err(|_| Error::from(ErrorKind::OutOfMemory)));
         }
@@ -89,6 +109,44 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         }
         Poll::Pending
     }
+}
+
+/// Reads up to the end of a message, and holds back what comes behind it; how many bytes those are.
+fn poll_read_message(
+    stream: Pin<&mut impl AsyncRead>,
+    context: &mut Context<'_>,
+    buffer: &mut ReadBuf<'_>,
+    message_end: &mut MessageEnd,
+    held_back: &mut Bytes,
+) -> Poll<Result<usize>> {
+    let before = buffer.filled().len();
+    ready!(stream.poll_read(context, buffer))?;
+    let (_, came) = buffer.filled().split_at(before);
+    let count = message_end.advance(came);
+    let (_, behind) = came.split_at(count);
+    if !behind.is_empty() {
+        *held_back = Bytes::copy_from_slice(behind);
+        buffer.set_filled(before.saturating_add(count));
+    }
+    Poll::Ready(Ok(count))
+}
+
+/// Takes what was held back, up to the end of a message; how many bytes those are.
+fn put_message(
+    buffer: &mut ReadBuf<'_>,
+    message_end: &mut MessageEnd,
+    held_back: &mut Bytes,
+) -> usize {
+    let (fitting, _) = held_back.split_at(held_back.len().min(buffer.remaining()));
+    let count = message_end.advance(fitting);
+    let (part, _) = fitting.split_at(count);
+    buffer.put_slice(part);
+    held_back.advance(count);
+    if held_back.is_empty() {
+        // An empty part would keep the memory of the whole.
+        *held_back = Bytes::new();
+    }
+    count
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
