@@ -290,7 +290,9 @@ mod tests {
         let waiting: Vec<_> = (0..6).map(waiting).collect();
         yield_now().await;
         // The first, whose turn is next, and one behind it.
-        [0, 3].into_iter().for_each(|index: usize| waiting[index].abort());
+        for index in [0_usize, 3] {
+            waiting[index].abort();
+        }
         for waits in waiting {
             let _ = waits.await;
         }

@@ -17,6 +17,7 @@ mod runs;
 mod script;
 mod shelf;
 mod slots;
+mod stat_looks;
 mod state;
 mod world;
 

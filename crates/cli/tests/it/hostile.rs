@@ -217,7 +217,7 @@ fn sockets_that_stay_give_the_memory_of_long_messages_back() {
     served.post(ASKED);
     let before = kibibytes(served.id(), "VmRSS:");
     let long = format!("{}{ASKED}", " ".repeat(4 * MIB));
-    let mut sockets: Vec<Socket> = (0..24).map(|_| Socket::at(&served.address())).collect();
+    let mut sockets: Vec<Socket> = (0..24).map(|_| Socket::at(served.address())).collect();
     for (index, socket) in sockets.iter_mut().enumerate() {
         // In one frame, and in a long one and its short end.
         if index.is_multiple_of(2) {

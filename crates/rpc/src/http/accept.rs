@@ -281,7 +281,6 @@ impl AcceptedConnection {
         });
         let http = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut http = Box::pin(http);
-        let client = self.client;
         let mut is_told = false;
         let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
         let mut is_closing = false;
@@ -295,7 +294,7 @@ impl AcceptedConnection {
                     break;
                 }
                 () = idle_timer.wait_until_lost() => {
-                    debug!(%client, "a connection was silent for too long");
+                    debug!(client = %self.client, "a connection was silent for too long");
                     return;
                 }
                 _ = stopping.wait_for(|is_stopping| *is_stopping), if !is_told => {

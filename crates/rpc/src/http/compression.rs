@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use tokio::task::JoinError;
 
-use super::elsewhere::{AbortOnDrop, INLINE_BYTES_MAX, Unfinished};
+use super::elsewhere::{AbortOnDrop, BulkFailure, INLINE_BYTES_MAX};
 use super::response::{HttpAnswer, HttpBody};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
@@ -138,7 +138,7 @@ pub(super) async fn compress(
             }
             body
         }
-        Err(_) => HttpBody::from(Reply::from(Unfinished::BrokenOff)),
+        Err(_) => HttpBody::from(Reply::from(BulkFailure::BrokenOff)),
     };
     HttpAnswer::from_parts(head, body)
 }
@@ -163,7 +163,7 @@ pub(super) async fn pack_reply(
         let HttpBody { bytes, lease } = body;
         Ok::<_, JoinError>((Reply::leased(bytes.into(), lease), is_packed.then_some(coding)))
     };
-    packed.await.unwrap_or_else(|_| (Unfinished::BrokenOff.into(), None))
+    packed.await.unwrap_or_else(|_| (BulkFailure::BrokenOff.into(), None))
 }
 
 /// A reply as it came, and the same with its result as it was packed once for all, if that is kept.

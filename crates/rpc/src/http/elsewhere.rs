@@ -56,7 +56,7 @@ impl Server {
             drop((body, lease));
             reply
         };
-        self.elsewhere(until, replying).await.unwrap_or_else(|unfinished| Some(unfinished.into()))
+        self.elsewhere(until, replying).await.unwrap_or_else(|failure| Some(failure.into()))
     }
 
     /// Does work that would keep others waiting, which knows its end itself. Work that does not even
@@ -65,30 +65,30 @@ impl Server {
         &self,
         until: Option<Instant>,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Unfinished> {
+    ) -> Result<T, BulkFailure> {
         let Some(thread) = self.bulk_thread.get() else { return Ok(work.await) };
         let end = || until?.checked_add(END_GRACE);
         match in_time(AbortOnDrop(thread.spawn(work)), end).await {
-            Some(done) => done.map_err(|_| Unfinished::BrokenOff),
-            None => Err(Unfinished::Late),
+            Some(done) => done.map_err(|_| BulkFailure::BrokenOff),
+            None => Err(BulkFailure::Late),
         }
     }
 }
 
 /// Why work has no outcome.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Unfinished {
+pub(super) enum BulkFailure {
     /// It broke off; the log says why.
     BrokenOff,
     /// Its time is over.
     Late,
 }
 
-impl From<Unfinished> for Reply {
-    fn from(unfinished: Unfinished) -> Self {
-        Self::of(refusal_body(&match unfinished {
-            Unfinished::BrokenOff => Refusal::Internal,
-            Unfinished::Late => Refusal::TimedOut,
+impl From<BulkFailure> for Reply {
+    fn from(failure: BulkFailure) -> Self {
+        Self::of(refusal_body(&match failure {
+            BulkFailure::BrokenOff => Refusal::Internal,
+            BulkFailure::Late => Refusal::TimedOut,
         }))
     }
 }

@@ -194,8 +194,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                     }
                     RequestHead::Http2 => {
                         let reason = "HTTP/2 cannot begin behind a request of HTTP/1.1";
-                        self.write_last(refused(StatusCode::BAD_REQUEST, reason)).await;
-                        return FastPathOutcome::Ended;
+                        return self.end_with(refused(StatusCode::BAD_REQUEST, reason)).await;
                     }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
                     RequestHead::Post(post) if known.is_none() => {
@@ -223,13 +222,11 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                     Ok(()) => {}
                     Err(Lost::Late) if known.is_some() => {
                         let late = "request body took too long";
-                        self.write_last(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
-                        return FastPathOutcome::Ended;
+                        return self.end_with(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
                     }
                     Err(Lost::Overloaded) => {
                         self.buffer = ReadBuffer::default();
-                        self.write_last(overloaded()).await;
-                        return FastPathOutcome::Ended;
+                        return self.end_with(overloaded()).await;
                     }
                     // What was sent before may still be on its way.
                     Err(Lost::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
@@ -384,7 +381,7 @@ impl<S: ByteStream> Connection<'_, S> {
     }
 
     /// Answers with a refusal of the transport, after which the connection ends.
-    async fn write_last(&mut self, answer: HttpAnswer) {
+    async fn end_with(mut self, answer: HttpAnswer) -> FastPathOutcome<S> {
         self.head.clear();
         let status = answer.status();
         let line = format!("HTTP/1.1 {status}\r\n");
@@ -396,6 +393,7 @@ impl<S: ByteStream> Connection<'_, S> {
         if self.write(&reply, true).await.is_ok() {
             self.linger().await;
         }
+        FastPathOutcome::Ended
     }
 
     /// Closes our side, and reads what the client still sends for a while: closing at once would take

@@ -159,7 +159,7 @@ impl Server {
             drop((packed, packed_lease));
             Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)
         });
-        replied.await.unwrap_or_else(|unfinished| Ok(Some(unfinished.into())))
+        replied.await.unwrap_or_else(|failure| Ok(Some(failure.into())))
     }
 
     fn undecoded(&self, refusal: DecodeRefusal) -> HttpAnswer {

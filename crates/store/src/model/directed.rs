@@ -1,8 +1,7 @@
 //! What random runs reach only by luck, and what they found: each told as a test of its own.
 
 use std::collections::BTreeSet;
-use std::mem::take;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use alloy_primitives::{B256, U256, keccak256};
 use chain::BlockNumber;
@@ -13,10 +12,9 @@ use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
 use segment::{TxIndex, Wanted};
 
+use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
-use crate::disk::{Disk as _, DiskError};
 use crate::error::StoreError;
-use crate::files::{FileSource, LocalFiles};
 use crate::genesis_file::read_recorded_genesis;
 use crate::head::HeadLimits;
 use crate::head::fixture::spec;
@@ -25,10 +23,9 @@ use crate::layout::{Held, plan_segments};
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
 use crate::names::GENESIS_NAME;
-use crate::read::{Inline, SegmentBytes, block_on};
+use crate::read::{Inline, block_on};
 use crate::reader::Reader;
 use crate::repair::{ChainFacts, ProvenSegment, Repair};
-use crate::stat::{PartBytesCache, Stat};
 use crate::writer::CommitFacts;
 
 const NAMES: Crash = Crash { may_tear_writes: false, may_keep_names: true };
@@ -579,46 +576,4 @@ fn files_that_cannot_be_read_are_passed_over_while_a_writer_goes_on() {
     shelf.store.look_at_faulty();
     assert!(shelf.store.faulty_files().is_empty());
     shelf.check();
-}
-
-/// Notes which files are opened.
-#[derive(Debug)]
-struct NotedFiles {
-    files: LocalFiles,
-    names: Mutex<Vec<String>>,
-}
-
-impl FileSource for NotedFiles {
-    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
-        self.names.lock().unwrap().push(file_name.to_owned());
-        self.files.open(file_name)
-    }
-}
-
-/// Seen: each look at `/stat.json` opened and decoded the tails of all segments.
-#[test]
-fn looks_at_a_folder_open_each_segment_once() {
-    let mut shelf = Shelf::new(range(0, 700));
-    let files = LocalFiles::new(Arc::new(shelf.disk.clone()), Arc::new(Inline));
-    let source = Arc::new(NotedFiles { files, names: Mutex::default() });
-    let mut kept = PartBytesCache::default();
-    let mut look = |shelf: &Shelf| {
-        let (view, mut none) = (shelf.view(), PartBytesCache::default());
-        let fresh = block_on(Stat::gather(&view, source.clone(), &mut none, 3, 4)).unwrap();
-        assert_eq!(
-            take(&mut *source.names.lock().unwrap()).len(),
-            view.manifest().segments().len()
-        );
-        let found = block_on(Stat::gather(&view, source.clone(), &mut kept, 3, 4)).unwrap();
-        assert_eq!(found, fresh);
-        take(&mut *source.names.lock().unwrap())
-    };
-    let name = |shelf: &Shelf, at: usize| shelf.view().manifest().segments()[at].file_name.clone();
-    shelf.bring(&[whole(0, 50), whole(600, 620)]).unwrap();
-    assert_eq!(look(&shelf), [name(&shelf, 0), name(&shelf, 1)]);
-    assert_eq!(look(&shelf), [""; 0]);
-    // The first is another file now.
-    shelf.bring(&[whole(51, 60)]).unwrap();
-    assert_eq!(look(&shelf), [name(&shelf, 0)]);
-    assert_eq!(look(&shelf), [""; 0]);
 }

@@ -27,7 +27,9 @@ impl MessageEnd {
             if self.payload_left > 0 {
                 let left = usize::try_from(self.payload_left).unwrap_or(usize::MAX);
                 let (payload, behind) = rest.split_at(left.min(rest.len()));
-                self.payload_left = self.payload_left.saturating_sub(payload.len() as u64);
+                self.payload_left = self
+                    .payload_left
+                    .saturating_sub(u64::try_from(payload.len()).unwrap_or(u64::MAX));
                 rest = behind;
             } else {
                 self.head.push(*first);
@@ -67,11 +69,11 @@ mod tests {
         if length < 126 {
             frame.push(0x80 | u8::try_from(length).unwrap());
         } else if let Ok(length) = u16::try_from(length) {
-            frame.push(0x80 | 126);
+            frame.push(0x80 | 0x7e);
             frame.extend(length.to_be_bytes());
         } else {
-            frame.push(0x80 | 127);
-            frame.extend((length as u64).to_be_bytes());
+            frame.push(0x80 | 0x7f);
+            frame.extend(u64::try_from(length).unwrap().to_be_bytes());
         }
         frame.extend(MASK);
         // As a frame with an end would begin.

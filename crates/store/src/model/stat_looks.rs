@@ -1,0 +1,52 @@
+//! What a look at a folder opens.
+
+use std::mem::take;
+use std::sync::{Arc, Mutex};
+
+use super::shelf::{Shelf, range, whole};
+use crate::disk::DiskError;
+use crate::files::{FileSource, LocalFiles};
+use crate::read::{Inline, SegmentBytes, block_on};
+use crate::stat::{PartBytesCache, Stat};
+
+/// Notes which files are opened.
+#[derive(Debug)]
+struct NotedFiles {
+    files: LocalFiles,
+    names: Mutex<Vec<String>>,
+}
+
+impl FileSource for NotedFiles {
+    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+        self.names.lock().unwrap().push(file_name.to_owned());
+        self.files.open(file_name)
+    }
+}
+
+/// Seen: each look at `/stat.json` opened and decoded the tails of all segments.
+#[test]
+fn looks_at_a_folder_open_each_segment_once() {
+    let mut shelf = Shelf::new(range(0, 700));
+    let files = LocalFiles::new(Arc::new(shelf.disk.clone()), Arc::new(Inline));
+    let source = Arc::new(NotedFiles { files, names: Mutex::default() });
+    let mut kept = PartBytesCache::default();
+    let mut look = |shelf: &Shelf| {
+        let (view, mut none) = (shelf.view(), PartBytesCache::default());
+        let fresh = block_on(Stat::gather(&view, source.clone(), &mut none, 3, 4)).unwrap();
+        assert_eq!(
+            take(&mut *source.names.lock().unwrap()).len(),
+            view.manifest().segments().len()
+        );
+        let found = block_on(Stat::gather(&view, source.clone(), &mut kept, 3, 4)).unwrap();
+        assert_eq!(found, fresh);
+        take(&mut *source.names.lock().unwrap())
+    };
+    let name = |shelf: &Shelf, at: usize| shelf.view().manifest().segments()[at].file_name.clone();
+    shelf.bring(&[whole(0, 50), whole(600, 620)]).unwrap();
+    assert_eq!(look(&shelf), [name(&shelf, 0), name(&shelf, 1)]);
+    assert_eq!(look(&shelf), [""; 0]);
+    // The first is another file now.
+    shelf.bring(&[whole(51, 60)]).unwrap();
+    assert_eq!(look(&shelf), [name(&shelf, 0)]);
+    assert_eq!(look(&shelf), [""; 0]);
+}
