@@ -23,7 +23,7 @@ use crate::layout::{Held, plan_segments};
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
 use crate::names::GENESIS_NAME;
-use crate::read::{Inline, block_on};
+use crate::read::block_on;
 use crate::reader::Reader;
 use crate::repair::{ChainFacts, ProvenSegment, Repair};
 use crate::writer::CommitFacts;

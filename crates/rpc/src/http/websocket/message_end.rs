@@ -14,7 +14,7 @@ pub(super) struct MessageEnd {
     /// What came of the head of the next frame.
     head: Vec<u8>,
     /// What has to come of the frame whose head came last.
-    payload_left: u64,
+    payload_left: usize,
     /// A message ends with that frame. Control frames are no messages.
     is_last: bool,
 }
@@ -25,11 +25,8 @@ impl MessageEnd {
         let mut rest = bytes;
         while let Some((first, behind)) = rest.split_first() {
             if self.payload_left > 0 {
-                let left = usize::try_from(self.payload_left).unwrap_or(usize::MAX);
-                let (payload, behind) = rest.split_at(left.min(rest.len()));
-                self.payload_left = self
-                    .payload_left
-                    .saturating_sub(u64::try_from(payload.len()).unwrap_or(u64::MAX));
+                let (payload, behind) = rest.split_at(self.payload_left.min(rest.len()));
+                self.payload_left = self.payload_left.saturating_sub(payload.len());
                 rest = behind;
             } else {
                 self.head.push(*first);
@@ -48,10 +45,12 @@ impl MessageEnd {
         (self.payload_left, self.is_last) = match FrameHeader::parse(&mut Cursor::new(&self.head)) {
             Ok(None) => return,
             Ok(Some((head, length))) => {
+                // Nobody takes more than that either.
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
                 (length, head.is_final && matches!(head.opcode, OpCode::Data(_)))
             }
             // The session ends with the same error when it reads this.
-            Err(_) => (u64::MAX, false),
+            Err(_) => (usize::MAX, false),
         };
         self.head.clear();
     }
@@ -69,10 +68,10 @@ mod tests {
         if length < 126 {
             frame.push(0x80 | u8::try_from(length).unwrap());
         } else if let Ok(length) = u16::try_from(length) {
-            frame.push(0x80 | 0x7e);
+            frame.push(0xfe);
             frame.extend(length.to_be_bytes());
         } else {
-            frame.push(0x80 | 0x7f);
+            frame.push(0xff);
             frame.extend(u64::try_from(length).unwrap().to_be_bytes());
         }
         frame.extend(MASK);
