@@ -67,7 +67,7 @@ fn status(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn a_long_body_before_many_short_requests_is_read_once_and_others_have_their_turns() {
+fn a_long_body_before_many_short_requests_is_read_once() {
     const COUNT: u64 = 52_000;
     let hosted =
         hosted(HttpSettings { threads: Some(1.try_into().unwrap()), ..HttpSettings::default() });
@@ -85,8 +85,6 @@ fn a_long_body_before_many_short_requests_is_read_once_and_others_have_their_tur
         let count = answers.matches("\"result\":\"0x3ff\"").count();
         assert_eq!(count, usize::try_from(COUNT).unwrap() + 1);
     });
-    let pauses = hosted.budget.pauses();
-    assert!(pauses >= COUNT / SLICE_REQUESTS_MAX, "{pauses} turns for others");
     // The body, what its buffer grew from, and one read behind it.
     let peak = hosted.budget.bytes_peak();
     assert!((4 * MIB..9 * MIB).contains(&peak), "{peak}");

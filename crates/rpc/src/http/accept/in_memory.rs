@@ -107,6 +107,22 @@ mod tests {
         }
     }
 
+    /// Requests that came together were answered without a pause.
+    #[tokio::test]
+    async fn requests_that_come_together_let_others_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = server(folder.path());
+        // All is there before it is read, so that only the server decides when it waits.
+        let (mut client, stream) = duplex(4 << 20);
+        client.write_all(PLAIN.repeat(3200).as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let serving = server.serve_in_memory(stream, FirstReader::FastPath);
+        timeout(Duration::from_mins(1), serving).await.expect("the client has closed");
+        // At most 32 requests are one slice.
+        let pauses = server.budget().pauses();
+        assert!(pauses >= 99, "{pauses} turns for others");
+    }
+
     /// They were read until the runtime's own count of reads ran out, a megabyte later, for which others
     /// waited tens of milliseconds.
     #[tokio::test]
