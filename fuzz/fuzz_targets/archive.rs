@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use chain::ChainSpec;
 use chain::trust::Anchors;
 use ingest::archive::Archive;
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, Prover, NoProgress};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     }
     assert!(archive.read_block(range.end()).is_err(), "a block past the end of the range");
     let (spec, anchors) = (ChainSpec::bare("fuzzed", None, None), Anchors::none());
-    let (threads, progress, points) = (NonZeroUsize::MIN, &Unwatched, NO_POINTS);
+    let (threads, progress, points) = (NonZeroUsize::MIN, &NoProgress, NO_POINTS);
     let prover = Prover { spec: &spec, anchors: &anchors, threads, progress, points };
     match prover.prove(&archive) {
         Ok(report) => assert_eq!(report.run.range, range),

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, TxOrdinal, Wanted};
+use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, TxOrdinal, RowParts};
 
 fuzz_target!(|data: &[u8]| {
     let Some(start) = data.len().checked_sub(FOOTER_BYTES) else { return };
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         let page = slice(data, &place.page.range);
         let room = &mut RowsRoom::default();
         // Receipts of every other row are passed over.
-        let wanted = if ordinal.get() % 2 == 0 { Wanted::Receipt } else { Wanted::Transaction };
+        let wanted = if ordinal.get() % 2 == 0 { RowParts::Receipt } else { RowParts::Transaction };
         let opened = segment.open_rows(inflater, &place.page, page, room, wanted);
         let Ok(rows) = opened else { continue };
         let _ = segment.position_of(&place, &rows);
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         if let Some(place) = segment.find_block(number) {
             let bytes = slice(data, &place.range);
             let hashes = segment.read_hashes(inflater, &place, bytes);
-            if let Ok(rows) = segment.read_block(inflater, &place, bytes, Wanted::Receipt) {
+            if let Ok(rows) = segment.read_block(inflater, &place, bytes, RowParts::Receipt) {
                 let _ = rows.blooms();
                 assert_eq!(hashes.expect("less is read for them"), rows.hashes());
             }

@@ -17,7 +17,7 @@ use alloy_primitives::{B256, keccak256};
 use chain::trust::Anchors;
 use chain::{Candidate, ChainSpec, Start, Verifier};
 use ingest::sample::generate;
-use ingest::upstream::{Fetched, WantedBlock};
+use ingest::upstream::{NodeBlock, WantedBlock};
 use libfuzzer_sys::fuzz_target;
 use rpc::ServiceSettings;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fuzz_target!(|data: &[u8]| {
 /// The candidate that these messages make, if it is verified too.
 fn accept(which: WantedBlock, messages: [Vec<u8>; 2]) -> Option<Candidate> {
     let told = serde_json::from_slice::<Value>(&messages[0]).ok();
-    let fetched = Fetched::from_messages(which, messages).ok()?;
+    let fetched = NodeBlock::from_messages(which, messages).ok()?;
     let (candidate, _) = fetched.rebuild(&SPEC).ok()?;
     let anchors = Anchors::none();
     let mut verifier = Verifier::new(&SPEC, &anchors, Start::At(which.number()));

@@ -9,7 +9,7 @@ use bench_store::figure::count;
 use bench_store::keys::Key;
 use bench_store::rows::plain_rows;
 use store::read::block_on;
-use store::{Reader, View, Wanted};
+use store::{Reader, View, RowParts};
 use zstd::bulk::{Compressor, Decompressor};
 
 /// The level at which our pages are compressed. Rivals get a dictionary too, trained on their very
@@ -38,7 +38,7 @@ impl Contents {
         let mut reader = Reader::new()?;
         for range in view.coverage() {
             for number in range.numbers() {
-                let block = block_on(view.read_block(&mut reader, number, Wanted::Receipt))?;
+                let block = block_on(view.read_block(&mut reader, number, RowParts::Receipt))?;
                 let block = block.with_context(|| format!("block {number} is not there"))?;
                 for row in plain_rows(&block) {
                     bytes.extend_from_slice(&row);

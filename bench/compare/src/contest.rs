@@ -19,7 +19,7 @@ use bench_store::keys::{Key, read_keys};
 use bench_store::questions::warm_reads::micros;
 use bench_store::random::Random;
 use store::read::block_on;
-use store::{Reader, View, Wanted};
+use store::{Reader, View, RowParts};
 
 use crate::contents::{Contents, transaction_of};
 use crate::rival::{Loaded, Rival, timed};
@@ -213,8 +213,8 @@ impl Bench {
                 let mut ask = |wanted| {
                     timed(thread_cpu, || ask_ours(&self.view, &mut reader, by, wanted, &picks))
                 };
-                note(by, 0, "ours", ask(Wanted::Receipt)?);
-                note(by, 1, "ours, without receipt", ask(Wanted::Transaction)?);
+                note(by, 0, "ours", ask(RowParts::Receipt)?);
+                note(by, 1, "ours, without receipt", ask(RowParts::Transaction)?);
                 for (place, rival) in (2..).zip(&mut *rivals) {
                     let store = &mut *rival.store;
                     let time = timed(thread_cpu, || ask_rival(store, by, &picks))?;
@@ -262,7 +262,7 @@ fn ask_ours(
     view: &View,
     reader: &mut Reader,
     by: By,
-    wanted: Wanted,
+    wanted: RowParts,
     picks: &[&(u64, Key)],
 ) -> Result<()> {
     for (_, key) in picks {

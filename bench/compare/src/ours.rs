@@ -14,7 +14,7 @@ use bench_store::figure::count;
 use bench_store::folder::BenchFolder;
 use chain::{Block, BlockRange, Verified};
 use store::disk::Folder;
-use store::layout::Held;
+use store::layout::HeldRange;
 use store::read::Inline;
 use store::{CommitFacts, Limits, Store, Writer};
 
@@ -39,7 +39,7 @@ fn write(file: &ArchiveFile, folder: &BenchFolder, blocks: &[Verified<Block>]) -
     let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?);
     let mut writer = Writer::open(store, file.spec.clone())?;
     let mut segments = Vec::new();
-    for held in writer.plan(&[Held { range, has_receipts: true }]) {
+    for held in writer.plan(&[HeldRange { range, has_receipts: true }]) {
         segments.push(writer.build(held, &block)?);
     }
     Ok(writer.commit(segments, CommitFacts::default())?)

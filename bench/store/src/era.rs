@@ -17,7 +17,7 @@ use chain::trust::Anchors;
 use chain::{Block, BlockRange, Verified};
 use ingest::archive::{Archive, ArchiveError};
 use ingest::pool::threads_default;
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use segment::{Census, Encoder, SegmentWriter, Tables, count_block, groups};
 
 use crate::anatomy::Anatomy;
@@ -103,7 +103,7 @@ fn write_segment(blocks: &[Verified<Block>], tables: Tables) -> Result<Anatomy> 
 /// All blocks of an archive, proven with all cores.
 pub fn read_proven(file: &ArchiveFile) -> Result<Vec<Verified<Block>>> {
     let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
-    let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
+    let (spec, progress, points) = (&file.spec, &NoProgress, NO_POINTS);
     let mut blocks = Vec::new();
     Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
         &Archive::open(&file.path)?,

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use chain::BlockRange;
 use chain::trust::Anchors;
 use ingest::import::{ImportSettings, Imported, Importer, Outcome};
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use store::disk::{Disk, Folder};
 use store::read::Inline;
 use store::{Limits, Store, View, Writer};
@@ -52,7 +52,7 @@ impl BenchFolder {
             blocks,
             threads,
         };
-        let (spec, anchors, progress) = (&file.spec, &anchors, &Unwatched);
+        let (spec, anchors, progress) = (&file.spec, &anchors, &NoProgress);
         let outcome = Importer { writer: &mut writer, spec, anchors, settings, progress }
             .import_file(&file.path)?;
         let Outcome::Imported(imported) = outcome else {

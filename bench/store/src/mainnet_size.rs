@@ -20,7 +20,7 @@ use segment::lookup::{
 };
 use segment::{FOOTER_BYTES, Footer};
 use store::disk::{Disk as _, Folder};
-use store::layout::{Held, slot_of, slot_range};
+use store::layout::{HeldRange, slot_of, slot_range};
 use store::manifest::{Edit, Manifest, RunEntry, SegmentEntry};
 use store::names::{run_name, segment_name};
 use store::{SLOT_BLOCKS, View};
@@ -113,7 +113,7 @@ pub fn grow(small: &BenchFolder, large: &Path, size: Size) -> Result<()> {
 fn sparse_segment(slot: u64, parent_hash: B256, transactions: u32) -> Result<SegmentEntry> {
     let range: BlockRange = slot_range(slot).context("a slot past the last block")?;
     let digest = B256::from(U256::from(slot));
-    let file_name = segment_name(Held { range, has_receipts: true }, digest);
+    let file_name = segment_name(HeldRange { range, has_receipts: true }, digest);
     Ok(SegmentEntry {
         range,
         file_name,

@@ -21,7 +21,8 @@ use crate::spec::ChainSpec;
 mod assess;
 
 pub use assess::{
-    Assessment, Claims, Epoch, Ground, Opponent, ProvenRun, TrustConflict, assess, meeting_points,
+    Assessment, Claims, Epoch, Opponent, ProvenRun, TrustConflict, TrustOrder, assess,
+    meeting_points,
 };
 
 /// A block hash that is trusted beforehand, written `NUMBER:HASH`.

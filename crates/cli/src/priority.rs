@@ -1,4 +1,4 @@
-//! Work that gives way: it takes what others leave.
+//! Thread priority of background work: nice, and `SCHED_IDLE`.
 //!
 //! Knows: how much less of a busy core it gets.
 //! Never knows: what the work is.
@@ -10,7 +10,7 @@ const STEPS: i32 = 10;
 
 /// Lowers the priority of this thread, and of those that it starts from here on. A server beside it
 /// then waits less for a core; an idle machine makes no difference.
-pub(crate) fn give_way() {
+pub(crate) fn lower_priority() {
     if let Err(cause) = rustix::process::nice(STEPS) {
         debug!(%cause, "cannot lower the priority");
     }
@@ -23,13 +23,13 @@ pub(crate) fn give_way() {
 /// Not for threads whose locks others wait for, nor for work that somebody waits for at the other end
 /// of a connection: on a machine without an idle core they hardly run at all. Whoever has chosen
 /// another priority for this process knows why, and is left alone.
-pub(crate) fn take_leftovers() {
+pub(crate) fn use_idle_scheduling() {
     if rustix::process::getpriority_process(None) != Ok(0) || !idle::is_usual() {
         return;
     }
     if let Err(cause) = idle::take() {
         debug!(%cause, "cannot leave the cores to others");
-        give_way();
+        lower_priority();
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     fn a_thread_and_those_it_starts_give_way_and_others_do_not() {
         let usual = priority();
         let lowered = std::thread::spawn(move || {
-            give_way();
+            lower_priority();
             std::thread::spawn(priority).join().unwrap()
         });
         assert_eq!(lowered.join().unwrap(), (usual + STEPS).min(19));
@@ -99,7 +99,7 @@ mod tests {
         }
         let before = scheduling();
         let taken = std::thread::spawn(|| {
-            take_leftovers();
+            use_idle_scheduling();
             std::thread::spawn(scheduling).join().unwrap()
         });
         // Somebody may have chosen for the tests, too.
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(scheduling(), before);
         let chosen = std::thread::spawn(|| {
             rustix::process::nice(3).unwrap();
-            take_leftovers();
+            use_idle_scheduling();
             scheduling()
         });
         assert_eq!(chosen.join().unwrap(), (before.0, (before.1 + 3).min(19)));

@@ -18,12 +18,12 @@ use chain::trust::Anchors;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Verified, keccak256_each};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::{
-    Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowPlace, Rows, RowsRoom, Segment,
-    SegmentWriter, Tables, TxOrdinal, Wanted, count_block, groups, is_counted,
+    Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowParts, RowPlace, Rows, RowsRoom,
+    Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
 };
 
 /// Long beside the steps in which CPU time is told.
@@ -64,7 +64,7 @@ fn make_sample(folder: &Path) -> PathBuf {
 fn measure(path: &Path) {
     let archive = Archive::open(path).expect("an archive");
     let (spec, anchors) = (ChainSpec::bare("bench", None, None), Anchors::none());
-    let (threads, progress, points) = (threads_default(), &Unwatched, NO_POINTS);
+    let (threads, progress, points) = (threads_default(), &NoProgress, NO_POINTS);
     let mut blocks: Vec<Verified<Block>> = Vec::new();
     Prover { spec: &spec, anchors: &anchors, threads, progress, points }
         .prove_each(
@@ -174,7 +174,7 @@ impl Stored {
         inflater: &mut Inflater,
         place: &PagePlace,
         room: &'a mut RowsRoom,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Rows<'a> {
         let bytes = slice(&self.bytes, &place.range);
         self.segment.open_rows(inflater, place, bytes, room, wanted).expect("a sound page")
@@ -218,7 +218,7 @@ fn report_reads(stored: &Stored, count: u64) {
     let by_position = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Transaction);
+            let rows = stored.rows(inflater, &place.page, &mut room, RowParts::Transaction);
             std::hint::black_box(stored.row(inflater, &place, &rows));
         }
     });
@@ -231,7 +231,7 @@ fn report_reads(stored: &Stored, count: u64) {
             let found = stored.run.probe(hash, bucket).expect("a sound bucket");
             let is_proven = found.into_iter().any(|position| {
                 let place = stored.place(position.ordinal.into());
-                let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Transaction);
+                let rows = stored.rows(inflater, &place.page, &mut room, RowParts::Transaction);
                 let row = stored.row(inflater, &place, &rows);
                 keccak256(row.view().encoded) == *hash
             });
@@ -242,7 +242,7 @@ fn report_reads(stored: &Stored, count: u64) {
     let with_bloom = cost(|| {
         for ordinal in ordinals() {
             let place = stored.place(ordinal);
-            let rows = stored.rows(inflater, &place.page, &mut room, Wanted::Receipt);
+            let rows = stored.rows(inflater, &place.page, &mut room, RowParts::Receipt);
             let row = stored.row(inflater, &place, &rows);
             std::hint::black_box(stored.segment.position_of(&place, &rows).expect("a row"));
             std::hint::black_box(row.view().receipt.expect("a receipt").bloom());
@@ -259,7 +259,7 @@ fn report_blocks(stored: &Stored, blocks: &[Verified<Block>]) {
     let mut read = |has_blooms: bool| {
         let place = stored.segment.find_block(BlockNumber(number)).expect("a block");
         let bytes = slice(&stored.bytes, &place.range);
-        let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
+        let wanted = if has_blooms { RowParts::Receipt } else { RowParts::Transaction };
         let rows = stored.segment.read_block(inflater, &place, bytes, wanted).expect("sound pages");
         if has_blooms {
             std::hint::black_box(rows.blooms());

@@ -22,7 +22,7 @@ use chain::ChainSpec;
 use chain::trust::Anchors;
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, FileBytes, Format, WriteError};
 use ingest::pool::{map_in_order, threads_default};
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 
 const ROUNDS: usize = 11;
@@ -110,7 +110,7 @@ fn measure(path: &Path) {
     let archive = Archive::open(path).expect("an archive");
     let spec = ChainSpec::bare("bench", None, None);
     let anchors = Anchors::none();
-    let (progress, points) = (&Unwatched, NO_POINTS);
+    let (progress, points) = (&NoProgress, NO_POINTS);
     let prover = |threads| Prover { spec: &spec, anchors: &anchors, threads, progress, points };
     let mut blocks: Vec<Transactions> = Vec::new();
     let report = prover(NonZeroUsize::MIN)

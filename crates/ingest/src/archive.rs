@@ -28,7 +28,7 @@ pub use layout::Format;
 use layout::{Layout, Misfit};
 pub use name::{ArchiveName, Content};
 pub use slim::{SlimError, decode_slim, encode_slim};
-pub use writer::{ArchiveWriter, EraCuts, WriteError, Written};
+pub use writer::{ArchiveWriter, EraCuts, WriteError, WrittenArchive};
 
 /// Blocks in a full archive.
 pub const ARCHIVE_BLOCKS_MAX: u64 = chain::accumulator::EPOCH_BLOCKS;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use chain::trust::{Anchors, ProvenRun, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
-use store::layout::Held;
+use store::layout::HeldRange;
 use store::read::block_on;
 use store::{Drafting, Reader, StoreError};
 use thiserror::Error;
@@ -147,7 +147,7 @@ impl Backfiller<'_> {
         let view = self.drafting.view();
         let name = format!("upstream blocks {part}");
         let trust = Trust::gather(&name, &view, part, self.anchors)?;
-        let targets = self.drafting.plan(&[Held { range: part, has_receipts: true }]);
+        let targets = self.drafting.plan(&[HeldRange { range: part, has_receipts: true }]);
         let below = hash_below(&view, part)?;
         let above = parent_above(&view, part)?;
         let is_linked = below.is_some() || above.is_some();

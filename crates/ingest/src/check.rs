@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::ChainSpec;
-use store::check::{Examined, Found, SegmentCheck, check_layout, check_run};
+use store::check::{CheckCounts, CheckedGroup, SegmentCheck, check_layout, check_run};
 use store::{StoreError, View};
 
 use crate::pool::map_in_order;
@@ -22,8 +22,8 @@ pub fn check_all(
     threads: NonZeroUsize,
     progress: &dyn Progress,
     mut refused: impl FnMut(StoreError),
-) -> Found {
-    let mut sum = Found::default();
+) -> CheckCounts {
+    let mut sum = CheckCounts::default();
     if let Err(error) = check_layout(view) {
         refused(error);
     }
@@ -55,9 +55,9 @@ fn check_segment(
     position: usize,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-) -> Result<Found, StoreError> {
+) -> Result<CheckCounts, StoreError> {
     let Some((check, mut rebuild)) = SegmentCheck::begin(view, spec, position)? else {
-        return Ok(Found::default());
+        return Ok(CheckCounts::default());
     };
     examine_segment(&check, threads, progress, |examined| rebuild.take(examined))?;
     rebuild.finish(&check)
@@ -68,7 +68,7 @@ pub(crate) fn examine_segment(
     check: &SegmentCheck<'_>,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-    mut take: impl FnMut(Examined) -> Result<(), StoreError>,
+    mut take: impl FnMut(CheckedGroup) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let bytes_each = check.bytes() / check.block_count().max(1);
     let outcome = map_in_order(

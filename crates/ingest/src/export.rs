@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, U256};
 use chain::{BlockNumber, BlockRange, Candidate, accumulator, decode_header};
-use store::layout::{Held, cut};
+use store::layout::{HeldRange, cut};
 use store::read::block_on;
-use store::{Reader, Store, StoreError, View, Wanted};
+use store::{Reader, RowParts, Store, StoreError, View};
 
 use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ArchiveWriter, EraCuts, Format, WriteError};
 use crate::pool::map_in_order;
@@ -84,7 +84,7 @@ pub struct ExportedFile {
 
 /// What was written, and what era1 has no place for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportReport {
     /// The files, lowest block first.
     pub files: Vec<ExportedFile>,
     /// Blocks past the merge, which era1 does not hold.
@@ -94,22 +94,22 @@ pub struct Exported {
 /// Blocks that follow each other, and total difficulty before the first if that matters.
 #[derive(Clone, Copy, Debug)]
 struct ExportRun {
-    held: Held,
+    held: HeldRange,
     difficulty_before: U256,
     /// What is held beyond it.
     cuts: EraCuts,
 }
 
 impl ExportRun {
-    fn new(held: Held, difficulty_before: U256) -> Self {
+    fn new(held: HeldRange, difficulty_before: U256) -> Self {
         Self { held, difficulty_before, cuts: EraCuts::default() }
     }
 }
 
 impl Exporter<'_> {
     /// Writes what the plan says. On an error, the files that were finished before it stay.
-    pub fn export(&self, plan: &Plan) -> Result<Exported, ExportError> {
-        let mut exported = Exported::default();
+    pub fn export(&self, plan: &Plan) -> Result<ExportReport, ExportError> {
+        let mut exported = ExportReport::default();
         let mut runs = Vec::new();
         for held in &plan.runs {
             match self.prepare(*held)? {
@@ -133,7 +133,7 @@ impl Exporter<'_> {
     }
 
     /// Refuses what the format cannot hold; `None` if it begins where era1 has ended.
-    fn prepare(&self, held: Held) -> Result<Option<ExportRun>, ExportError> {
+    fn prepare(&self, held: HeldRange) -> Result<Option<ExportRun>, ExportError> {
         let ExportFormat::Archive(format) = self.kind else {
             return Ok(Some(ExportRun::new(held, U256::ZERO)));
         };
@@ -165,7 +165,7 @@ impl Exporter<'_> {
         &self,
         format: Format,
         run: ExportRun,
-        exported: &mut Exported,
+        exported: &mut ExportReport,
     ) -> Result<(), ExportError> {
         let writer = ArchiveWriter::create(self.folder, self.network, format)?;
         let mut writer = writer.with_cuts(run.cuts);
@@ -269,7 +269,7 @@ impl Exporter<'_> {
         Ok(name.to_string())
     }
 
-    fn write_lines(&self, held: Held, exported: &mut Exported) -> Result<(), ExportError> {
+    fn write_lines(&self, held: HeldRange, exported: &mut ExportReport) -> Result<(), ExportError> {
         for part in cut(held.range, ARCHIVE_BLOCKS_MAX) {
             let name = ndjson::file_name(self.network, part);
             let path = self.refuse_existing(&name)?;
@@ -278,7 +278,7 @@ impl Exporter<'_> {
                 part,
                 |reader, number| {
                     let read = |view: &View| {
-                        block_on(view.read_block(reader, BlockNumber(number), Wanted::Receipt))
+                        block_on(view.read_block(reader, BlockNumber(number), RowParts::Receipt))
                     };
                     let block = self.read(read)?;
                     let block = block.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use alloy_primitives::U256;
 use chain::trust::{Anchors, ProvenRun};
 use chain::{BlockNumber, BlockRange, ChainSpec, decode_header};
-use store::layout::{Held, overlap, subtract};
+use store::layout::{HeldRange, overlap, subtract};
 use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
 use tokio::sync::watch;
@@ -136,7 +136,7 @@ impl Importer<'_> {
             return self.confirm(&stoppable, part, &view);
         }
         let trust = Trust::gather(archive.file(), &view, part, self.anchors)?;
-        let targets = self.writer.plan(&[Held { range: part, has_receipts }]);
+        let targets = self.writer.plan(&[HeldRange { range: part, has_receipts }]);
         let (report, segments) = self.build_all(&stoppable, part, &targets, &trust.points)?;
         if part == archive.range() {
             check_name(&archive, &report)?;
@@ -242,7 +242,7 @@ impl Importer<'_> {
         &self,
         stoppable: &StoppableArchive<'_, S>,
         part: BlockRange,
-        targets: &[Held],
+        targets: &[HeldRange],
         points: &BTreeSet<u64>,
     ) -> Result<(ProofReport, Vec<NewSegment>), ImportError> {
         let prover = Prover {

@@ -33,7 +33,7 @@ where
         }
         return ControlFlow::Continue(());
     }
-    let desk = Desk {
+    let desk = WorkQueue {
         state: Mutex::new(PoolState {
             items: items.fuse(),
             begun: 0,
@@ -71,7 +71,7 @@ pub fn threads_default() -> NonZeroUsize {
 }
 
 /// Where workers fetch items and leave results.
-struct Desk<T, O> {
+struct WorkQueue<T, O> {
     state: Mutex<PoolState<T, O>>,
     changed: Condvar,
     window: usize,
@@ -88,7 +88,7 @@ struct PoolState<T, O> {
     has_panicked: bool,
 }
 
-impl<T: Iterator, O> Desk<T, O> {
+impl<T: Iterator, O> WorkQueue<T, O> {
     fn begin(&self) -> Option<(usize, T::Item)> {
         let mut state = self.lock();
         while !state.is_stopped && state.begun - state.consumed >= self.window {
@@ -104,7 +104,7 @@ impl<T: Iterator, O> Desk<T, O> {
     }
 }
 
-impl<T, O> Desk<T, O> {
+impl<T, O> WorkQueue<T, O> {
     fn deliver(&self, number: usize, result: O) {
         self.lock().results.insert(number, result);
         self.changed.notify_all();
@@ -134,7 +134,7 @@ impl<T, O> Desk<T, O> {
 
 /// Ends the work of all when its holder ends: a worker that finds no more items, or a thread that
 /// unwinds.
-struct StopOnDrop<'a, T, O>(&'a Desk<T, O>);
+struct StopOnDrop<'a, T, O>(&'a WorkQueue<T, O>);
 
 impl<T, O> Drop for StopOnDrop<'_, T, O> {
     fn drop(&mut self) {

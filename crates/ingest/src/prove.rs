@@ -46,9 +46,9 @@ pub struct BlockDone {
 
 /// Progress that nobody watches.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NoProgress;
 
-impl Progress for Unwatched {
+impl Progress for NoProgress {
     fn advance(&self, _block: BlockDone) {}
 }
 

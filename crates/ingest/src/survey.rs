@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use chain::trust::{
-    Anchors, Claims, Ground, Opponent, TrustConflict, TrustStatus, assess, meeting_points,
+    Anchors, Claims, Opponent, TrustConflict, TrustOrder, TrustStatus, assess, meeting_points,
 };
 use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
@@ -70,12 +70,12 @@ pub struct Finding {
     /// The file.
     pub path: PathBuf,
     /// Proven, or why not.
-    pub outcome: Result<Proven, ArchiveError>,
+    pub outcome: Result<ProvenArchive, ArchiveError>,
 }
 
 /// A proven file and how far it can be trusted to be canonical.
 #[derive(Debug)]
-pub struct Proven {
+pub struct ProvenArchive {
     /// What the proof showed.
     pub report: ProofReport,
     /// The status of every block, as ranges.
@@ -166,7 +166,7 @@ pub fn survey(
     findings
         .map(|((job, outcome), statuses)| Finding {
             path: job.path,
-            outcome: outcome.map(|report| Proven { report, statuses }),
+            outcome: outcome.map(|report| ProvenArchive { report, statuses }),
         })
         .collect()
 }
@@ -315,7 +315,7 @@ fn judge(
 
 fn describe(conflict: &TrustConflict, other: Option<&Path>) -> String {
     let (by, verdict) = match (other.map(shown), conflict.with) {
-        (Some(other), Opponent::Run(_, Ground::Firmer)) => {
+        (Some(other), Opponent::Run(_, TrustOrder::Firmer)) => {
             (other, ", which stands on firmer ground")
         }
         (Some(other), _) => (other, "; nothing tells which of the two is false"),

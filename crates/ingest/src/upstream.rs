@@ -36,7 +36,7 @@ pub use ask_limits::AskLimits;
 pub use client::Upstream;
 pub use endpoint::Endpoint;
 pub use error::{AbsentPart, AskError, FetchError};
-pub use fetch::{BlockTag, Fetched, HeaderClaim};
+pub use fetch::{BlockTag, HeaderClaim, NodeBlock};
 pub(crate) use http::{HttpClient, build_client, innermost, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use rebuild::{FalseSender, RebuildFault, ToldSenders};

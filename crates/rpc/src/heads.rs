@@ -22,7 +22,7 @@ pub(crate) struct Seen {
 
 /// Blocks to tell a subscriber of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct PendingHeads {
     /// Their numbers, ascending.
     pub(crate) numbers: RangeInclusive<u64>,
     /// Whether the last of them is the tip.
@@ -47,7 +47,7 @@ impl Seen {
         &self,
         reader: &mut Reader,
         now: &View,
-    ) -> Result<Option<Due>, StoreError> {
+    ) -> Result<Option<PendingHeads>, StoreError> {
         let (Some(run), seen) = (now.coverage().last().copied(), self.number.map(BlockNumber::get))
         else {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Seen {
             (_, None) => tip,
         };
         let last = first.saturating_add(HEADS_MAX.saturating_sub(1)).min(tip);
-        Ok(Some(Due { numbers: first..=last, is_all: last == tip }))
+        Ok(Some(PendingHeads { numbers: first..=last, is_all: last == tip }))
     }
 
     /// The highest block that was seen and is in `now`, not below `first`.

@@ -278,7 +278,7 @@ impl Service {
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
                 match self.put_item(&asked, &item, &mut out).await {
-                    Appended::Nothing => return self.told(log, 1, None),
+                    Appended::Nothing => return self.record_traffic(log, 1, None),
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
                 }
@@ -288,15 +288,20 @@ impl Service {
                     Ok(made) => made.map(|made| Reply::leased(made.out, made.lease)),
                     Err(OutOfBudget) => Some(overloaded_batch(limits.budget, batch).await),
                 };
-                return self.told(log, batch.count(), reply);
+                return self.record_traffic(log, batch.count(), reply);
             }
         };
         let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id));
-        self.told(log, 1, Some(reply))
+        self.record_traffic(log, 1, Some(reply))
     }
 
     /// Counts a request of so many calls, and tells the log of it.
-    fn told(&self, log: Option<RequestLog>, calls: usize, reply: Option<Reply>) -> Option<Reply> {
+    fn record_traffic(
+        &self,
+        log: Option<RequestLog>,
+        calls: usize,
+        reply: Option<Reply>,
+    ) -> Option<Reply> {
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         self.traffic.count(calls, answer_bytes);
         if let Some(log) = log {

@@ -49,7 +49,7 @@ pub use file::shape::{
 pub use file::write::SegmentWriter;
 pub use file::write_fault::WriteFault;
 pub use page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
-pub use row::Wanted;
+pub use row::RowParts;
 pub use row_set::{LogView, ReceiptView, Row, RowIter, RowSet, RowView};
 pub use tables::{Census, Tables};
 pub use tx_position::{TxIndex, TxOrdinal};

@@ -15,7 +15,7 @@ use zstd::zstd_safe::{CParameter, DParameter, FrameFormat, ParamSwitch};
 
 use crate::bytes::{Cursor, put_length, put_marked, put_varint, read_marked, wide};
 use crate::corrupt::{PageFault, RowFault};
-use crate::row::{ReceiptHead, RowContext, Senders, Wanted, decode_row};
+use crate::row::{ReceiptHead, RowContext, RowParts, Senders, decode_row};
 use crate::row_set::RowSlot;
 use crate::tables::Tables;
 use crate::tx_position::TxOrdinal;
@@ -319,7 +319,7 @@ impl<'a> Rows<'a> {
         room: &'a mut RowsRoom,
         ordinals: Range<TxOrdinal>,
         has_receipts: bool,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Self, PageFault> {
         let RowsRoom { plain, ends, receipts } = room;
         let (plain, beside) = inflater.open_into(page, plain)?;
@@ -340,15 +340,15 @@ impl<'a> Rows<'a> {
         }
         read_ends(&mut cursor, row_count, ends)?;
         let receipts = match wanted {
-            Wanted::Receipt if has_receipts => {
+            RowParts::Receipt if has_receipts => {
                 read_receipt_heads(&mut cursor, row_count, receipts)?;
                 Some(receipts.as_slice())
             }
-            Wanted::Transaction if has_receipts => {
+            RowParts::Transaction if has_receipts => {
                 cursor.skip_varints(row_count.saturating_mul(2), "receipts")?;
                 None
             }
-            Wanted::Receipt | Wanted::Transaction => None,
+            RowParts::Receipt | RowParts::Transaction => None,
         };
         let token_bytes = ends.last().map_or(0, |end| end.tokens);
         let tokens = cursor.take(token_bytes, "rows")?;
@@ -576,16 +576,16 @@ mod tests {
             let [first, second, third] = &mut opened;
             let mut open =
                 |room, ordinals, wanted| Rows::open(inflater, &bytes, room, ordinals, true, wanted);
-            let rows = open(first, TxOrdinal(7)..TxOrdinal(8), Wanted::Receipt).unwrap();
+            let rows = open(first, TxOrdinal(7)..TxOrdinal(8), RowParts::Receipt).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, Some(before)));
             assert_eq!(rows.ordinals(), &(TxOrdinal(7)..TxOrdinal(8)));
             let receipt = ReceiptHead { gas_used: u64::MAX, log_count: 5 };
             assert_eq!(rows.receipts, Some(&[receipt][..]));
             assert_eq!(rows.payloads_of(0), 0..2);
-            let rows = open(second, TxOrdinal(7)..TxOrdinal(8), Wanted::Transaction).unwrap();
+            let rows = open(second, TxOrdinal(7)..TxOrdinal(8), RowParts::Transaction).unwrap();
             assert_eq!((rows.chain_id, rows.before(0, 0)), (chain_id, None));
             assert_eq!((rows.tokens, rows.payloads_of(0)), (&[0][..], 0..2));
-            let fault = open(third, TxOrdinal(7)..TxOrdinal(7), Wanted::Receipt).unwrap_err();
+            let fault = open(third, TxOrdinal(7)..TxOrdinal(7), RowParts::Receipt).unwrap_err();
             assert!(matches!(fault, PageFault::Field(RowFault::RowCount { found: 1, .. })));
         }
     }

@@ -40,7 +40,7 @@ const BYTES_KINDS: u64 = 3;
 
 /// How much of a row is read: receipts come last and take as long as all the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RowParts {
     /// The transaction and its sender alone.
     Transaction,
     /// Its receipt too, where there is one.

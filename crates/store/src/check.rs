@@ -18,7 +18,7 @@ use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
 use segment::lookup::{Position, Run, Subject};
 use segment::{
-    Census, EncodedGroup, Encoder, SLOT_BLOCKS, SegmentWriter, Wanted, count_block, groups,
+    Census, EncodedGroup, Encoder, RowParts, SLOT_BLOCKS, SegmentWriter, count_block, groups,
     is_counted,
 };
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ const DIGEST_STEP_BYTES: u64 = 1 << 20;
 pub fn check_layout(view: &View) -> Result<(), StoreError> {
     let manifest = view.manifest();
     let held: Vec<_> = manifest.segments().iter().map(SegmentEntry::held).collect();
-    let texts = |held: &[crate::layout::Held]| {
+    let texts = |held: &[crate::layout::HeldRange]| {
         held.iter().map(|it| it.range.to_string()).collect::<Vec<_>>().join(" ")
     };
     let wanted = plan_unmerged(&held, &held);
@@ -78,12 +78,12 @@ pub struct Rebuild {
     range: BlockRange,
     writer: SegmentWriter,
     census: Census,
-    found: Found,
+    found: CheckCounts,
 }
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckCounts {
     /// Blocks.
     pub block_count: u64,
     /// Transactions.
@@ -94,12 +94,12 @@ pub struct Found {
 
 /// A group whose blocks are proven and whose hashes were found.
 #[derive(Debug)]
-pub struct Examined {
+pub struct CheckedGroup {
     blocks: Vec<Verified<Block>>,
     encoded: EncodedGroup,
 }
 
-impl Examined {
+impl CheckedGroup {
     pub(crate) fn blocks(&self) -> &[Verified<Block>] {
         &self.blocks
     }
@@ -110,7 +110,7 @@ impl Examined {
     }
 }
 
-impl Found {
+impl CheckCounts {
     /// Adds what was checked elsewhere.
     pub fn add(&mut self, other: Self) {
         for (sum, more) in [
@@ -144,7 +144,7 @@ impl<'a> SegmentCheck<'a> {
             range,
             writer: SegmentWriter::new(range, &encoder).map_err(refused)?,
             census: Census::default(),
-            found: Found { bytes: entry.bytes, ..Found::default() },
+            found: CheckCounts { bytes: entry.bytes, ..CheckCounts::default() },
         };
         let check = Self {
             view,
@@ -188,7 +188,7 @@ impl<'a> SegmentCheck<'a> {
     }
 
     /// Proves the blocks of a group and finds all their hashes.
-    pub fn examine(&self, group: BlockRange) -> Result<Examined, StoreError> {
+    pub fn examine(&self, group: BlockRange) -> Result<CheckedGroup, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let before = BlockNumber(group.first()).parent();
         let hash = match before {
@@ -209,7 +209,7 @@ impl<'a> SegmentCheck<'a> {
             .encoder
             .encode_group(&blocks)
             .map_err(|cause| StoreError::Write { range: self.file.entry.range, cause })?;
-        Ok(Examined { blocks, encoded })
+        Ok(CheckedGroup { blocks, encoded })
     }
 
     fn prove(
@@ -218,7 +218,7 @@ impl<'a> SegmentCheck<'a> {
         verifier: &mut Verifier<'_>,
         number: BlockNumber,
     ) -> Result<Verified<Block>, StoreError> {
-        let stored = block_on(self.view.read_block(reader, number, Wanted::Receipt))?;
+        let stored = block_on(self.view.read_block(reader, number, RowParts::Receipt))?;
         let stored = stored.ok_or(StoreError::NotHeld { number })?;
         let senders: Vec<_> = stored.rows.iter().map(|row| row.sender).collect();
         let block = verifier.verify(stored.into_candidate(self.file.entry.has_receipts)).map_err(
@@ -268,21 +268,21 @@ impl<'a> SegmentCheck<'a> {
 
 impl Rebuild {
     /// Takes the next group.
-    pub fn take(&mut self, examined: Examined) -> Result<(), StoreError> {
+    pub fn take(&mut self, examined: CheckedGroup) -> Result<(), StoreError> {
         let range = self.range;
         for (block, transaction_count) in examined.blocks.iter().zip(examined.transaction_counts())
         {
             if is_counted(range, BlockNumber(block.header.number)) {
                 count_block(&mut self.census, block);
             }
-            self.found.add(Found { block_count: 1, transaction_count, bytes: 0 });
+            self.found.add(CheckCounts { block_count: 1, transaction_count, bytes: 0 });
         }
         let pushed = self.writer.push(examined.encoded);
         pushed.map(drop).map_err(|cause| StoreError::Write { range, cause })
     }
 
     /// Holds the file against what its blocks give.
-    pub fn finish(self, check: &SegmentCheck<'_>) -> Result<Found, StoreError> {
+    pub fn finish(self, check: &SegmentCheck<'_>) -> Result<CheckCounts, StoreError> {
         let (range, entry) = (self.range, &check.file.entry);
         let name = entry.file_name.as_str();
         if *check.open.segment.tables() != self.census.into_tables() {
@@ -307,7 +307,7 @@ impl Rebuild {
 }
 
 /// Checks a lookup run by itself: digest, every bucket, and how many hashes it has.
-pub fn check_run(view: &View, position: usize) -> Result<Option<Found>, StoreError> {
+pub fn check_run(view: &View, position: usize) -> Result<Option<CheckCounts>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
     let name = file.entry.file_name.as_str();
     let open = block_on(file.opened(view.files()))?;
@@ -321,7 +321,7 @@ pub fn check_run(view: &View, position: usize) -> Result<Option<Found>, StoreErr
         Subject::Blocks => covered.map(|it| it.range.count()).sum(),
     };
     expect_equal(name, "number of hashes", &entry_count, &expected)?;
-    Ok(Some(Found { bytes: file.entry.bytes, ..Found::default() }))
+    Ok(Some(CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() }))
 }
 
 fn count_entries(

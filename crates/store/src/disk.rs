@@ -21,7 +21,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use thiserror::Error;
 
-pub use file::{DataFile, Now};
+pub use file::{CachedRead, DataFile};
 pub use folder::Folder;
 
 /// What the name of a file ends with while [`replace_file`] writes it; what a crash leaves there means

@@ -11,16 +11,16 @@ use segment::lookup::HashPrefix;
 use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
 
 use crate::error::StoreError;
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::lookups::SegmentKeys;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
-use crate::part::{Part, Workshop};
+use crate::part::{StagedFile, StagingArea};
 
 /// Encodes groups of a segment, on as many threads as there are.
 #[derive(Clone, Debug)]
 pub struct GroupEncoder {
-    held: Held,
+    held: HeldRange,
     encoder: Arc<Encoder>,
 }
 
@@ -61,11 +61,11 @@ impl GroupEncoder {
 /// A segment that is being written. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
-    held: Held,
+    held: HeldRange,
     difficulty: U256,
     encoder: GroupEncoder,
     writer: SegmentWriter,
-    part: Part,
+    part: StagedFile,
     keys: SegmentKeys,
     chain_id: Option<u64>,
 }
@@ -77,7 +77,7 @@ pub struct NewSegment {
     pub(crate) entry: SegmentEntry,
     pub(crate) keys: SegmentKeys,
     pub(crate) chain_id: Option<u64>,
-    pub(crate) part: Part,
+    pub(crate) part: StagedFile,
 }
 
 impl NewSegment {
@@ -90,8 +90,8 @@ impl NewSegment {
 
 impl Draft {
     pub(crate) fn begin(
-        workshop: &Workshop,
-        held: Held,
+        workshop: &StagingArea,
+        held: HeldRange,
         tables: Tables,
     ) -> Result<Self, StoreError> {
         let refused = |cause| StoreError::Write { range: held.range, cause };

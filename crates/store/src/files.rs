@@ -26,7 +26,7 @@ mod resident;
 
 pub(crate) use claims::{Claim, FileClaims, Removal};
 pub(crate) use faults::{FaultKind, Faults};
-use resident::{Room, reside};
+use resident::{MemoryBudget, reside};
 
 /// Where the files of a store are opened.
 pub trait FileSource: fmt::Debug + Send + Sync {
@@ -67,7 +67,7 @@ pub(crate) struct Files {
     tail_bytes_max: u64,
     open_segments_max: usize,
     /// For runs as a whole.
-    run_room: Arc<Room>,
+    run_room: Arc<MemoryBudget>,
     /// Every file that a view lists: views share them.
     listed: Mutex<Listed>,
     /// Every segment that was opened; asked only when another one is.
@@ -201,7 +201,7 @@ impl Files {
     pub(crate) fn new(source: Arc<dyn FileSource>, limits: Limits) -> Self {
         let (listed, opened) = (Mutex::default(), Mutex::default());
         let Limits { tail_bytes_max, open_segments_max, run_bytes_max } = limits;
-        let run_room = Arc::new(Room::new(run_bytes_max));
+        let run_room = Arc::new(MemoryBudget::new(run_bytes_max));
         let (claims, faults) = (Arc::default(), Arc::default());
         Self { source, claims, faults, tail_bytes_max, open_segments_max, run_room, listed, opened }
     }

@@ -8,7 +8,7 @@ use segment::{FOOTER_BYTES, Footer};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
 
@@ -21,7 +21,7 @@ pub(crate) fn read_entry(disk: &dyn Disk, name: &str) -> Result<SegmentEntry, St
         .map_err(|cause| StoreError::Segment { file: name.to_owned(), cause })?;
     let facts = footer.facts;
     let (digest, has_receipts) = (B256::from(footer.digest), facts.has_receipts);
-    let expected = segment_name(Held { range: facts.range, has_receipts }, digest);
+    let expected = segment_name(HeldRange { range: facts.range, has_receipts }, digest);
     if expected != name {
         let (file, what, found) = (name.to_owned(), "name".to_owned(), name.to_owned());
         return Err(StoreError::Differs { file, what, found, expected });

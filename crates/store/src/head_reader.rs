@@ -12,7 +12,7 @@ use crate::block_id::BlockId;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::head::{Head, HeadError, HeadLimits, HeadView, LogTail, Recovery, Superseded};
+use crate::head::{Head, HeadError, HeadLimits, HeadView, LogTail, Recovery, SupersededBlock};
 use crate::manifest::{HeadRecord, Manifest};
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -26,7 +26,7 @@ pub(crate) enum Seam {
     /// Its blocks up to this one are sealed; it may be that all of them are.
     Passed(BlockId),
     /// Another chain was sealed in its place, up to this block.
-    Superseded(Superseded, BlockId),
+    Superseded(SupersededBlock, BlockId),
 }
 
 /// Finds where a head meets the segments that a view lists, whatever head the view has.
@@ -46,7 +46,7 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
         for (number, found) in base.into_iter().chain(own.filter(|_| range.contains(meeting))) {
             let sealed = read(number)?.ok_or(StoreError::NotHeld { number })?;
             if sealed != found {
-                let superseded = Superseded { number, found, sealed };
+                let superseded = SupersededBlock { number, found, sealed };
                 let number = BlockNumber(range.last());
                 let hash = read(number)?.ok_or(StoreError::NotHeld { number })?;
                 return Ok(Seam::Superseded(superseded, BlockId { number, hash }));
@@ -164,7 +164,7 @@ fn lost_with_head(manifest: &Manifest) -> Option<BlockRange> {
 #[derive(Debug)]
 pub(crate) struct HeadReader {
     tail: LogTail,
-    superseded: Option<Superseded>,
+    superseded: Option<SupersededBlock>,
     /// Whether a view shows what was read.
     is_shown: bool,
 }

@@ -19,7 +19,7 @@ use segment::{SLOT_BLOCKS, YOUNG_SLOT_BLOCKS};
 
 /// Blocks that are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Held {
+pub struct HeldRange {
     /// Which blocks.
     pub range: BlockRange,
     /// Whether their receipts are there.
@@ -28,7 +28,7 @@ pub struct Held {
 
 /// The segments for what is held, lowest first. Where ranges overlap, receipts win.
 #[must_use]
-pub fn plan_segments(held: &[Held]) -> Vec<Held> {
+pub fn plan_segments(held: &[HeldRange]) -> Vec<HeldRange> {
     let of_kind = |has_receipts: bool| {
         join_ranges(held.iter().filter(|held| held.has_receipts == has_receipts).map(|it| it.range))
     };
@@ -40,7 +40,7 @@ pub fn plan_segments(held: &[Held]) -> Vec<Held> {
         for part in slots {
             let is_complete = part.count() == SLOT_BLOCKS;
             let pieces = cut(part, if is_complete { SLOT_BLOCKS } else { YOUNG_SLOT_BLOCKS });
-            segments.extend(pieces.into_iter().map(|range| Held { range, has_receipts }));
+            segments.extend(pieces.into_iter().map(|range| HeldRange { range, has_receipts }));
         }
     }
     segments.sort_unstable();
@@ -51,8 +51,8 @@ pub fn plan_segments(held: &[Held]) -> Vec<Held> {
 /// [`plan_segments`] has them, but a slot that becomes complete stays in its pieces, unless it comes
 /// as one.
 #[must_use]
-pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
-    let whole: HashSet<&Held> = held.iter().collect();
+pub fn plan_unmerged(listed: &[HeldRange], held: &[HeldRange]) -> Vec<HeldRange> {
+    let whole: HashSet<&HeldRange> = held.iter().collect();
     let mut segments = Vec::new();
     for wanted in plan_segments(held) {
         let is_slot = wanted.range.count() == SLOT_BLOCKS;
@@ -60,7 +60,7 @@ pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
             segments.push(wanted);
         } else {
             let pieces = cut(wanted.range, YOUNG_SLOT_BLOCKS).into_iter();
-            segments.extend(pieces.map(|range| Held { range, ..wanted }));
+            segments.extend(pieces.map(|range| HeldRange { range, ..wanted }));
         }
     }
     segments
@@ -68,17 +68,18 @@ pub fn plan_unmerged(listed: &[Held], held: &[Held]) -> Vec<Held> {
 
 /// The slots that are held whole and still in pieces, as the segments that are to be made of them.
 #[must_use]
-pub fn pending_merges(listed: &[Held]) -> Vec<Held> {
-    let whole: HashSet<&Held> = listed.iter().collect();
-    let is_pending = |wanted: &Held| wanted.range.count() == SLOT_BLOCKS && !whole.contains(wanted);
+pub fn pending_merges(listed: &[HeldRange]) -> Vec<HeldRange> {
+    let whole: HashSet<&HeldRange> = listed.iter().collect();
+    let is_pending =
+        |wanted: &HeldRange| wanted.range.count() == SLOT_BLOCKS && !whole.contains(wanted);
     plan_segments(listed).into_iter().filter(is_pending).collect()
 }
 
 /// Whether the lookups of a slot are gathered with those of others: all of it is held, and no merge
 /// is pending. A run cannot be taken apart, so a slot that is gathered stays so.
-fn is_gathered(listed: &[Held], slot: BlockRange) -> bool {
+fn is_gathered(listed: &[HeldRange], slot: BlockRange) -> bool {
     let own = listed.iter().filter(|it| overlap(it.range, slot).is_some());
-    let own: Vec<Held> = own.copied().collect();
+    let own: Vec<HeldRange> = own.copied().collect();
     let covered = join_ranges(own.iter().filter_map(|it| overlap(it.range, slot)));
     covered == [slot] && pending_merges(&own).is_empty()
 }
@@ -87,7 +88,7 @@ fn is_gathered(listed: &[Held], slot: BlockRange) -> bool {
 /// into large runs; any other slot, and one whose merge is pending, has a run of its own, so that
 /// young blocks change small files only.
 #[must_use]
-pub fn plan_lookups(listed: &[Held]) -> Vec<RunSpan> {
+pub fn plan_lookups(listed: &[HeldRange]) -> Vec<RunSpan> {
     let coverage = join_ranges(listed.iter().map(|it| it.range));
     let pending: Vec<BlockRange> = pending_merges(listed).iter().map(|it| it.range).collect();
     let slots = coverage.iter().flat_map(|range| cut(*range, SLOT_BLOCKS));
@@ -178,26 +179,26 @@ mod tests {
         BlockRange::from_ends(first, last).unwrap()
     }
 
-    fn held(first: u64, last: u64, has_receipts: bool) -> Held {
-        Held { range: range(first, last), has_receipts }
+    fn held(first: u64, last: u64, has_receipts: bool) -> HeldRange {
+        HeldRange { range: range(first, last), has_receipts }
     }
 
     /// A slot in its 32 pieces.
-    fn pieces(slot: u64) -> Vec<Held> {
+    fn pieces(slot: u64) -> Vec<HeldRange> {
         let pieces = cut(slot_range(slot).unwrap(), YOUNG_SLOT_BLOCKS).into_iter();
-        pieces.map(|range| Held { range, has_receipts: true }).collect()
+        pieces.map(|range| HeldRange { range, has_receipts: true }).collect()
     }
 
     fn check(blocks: &[(u64, u64, bool)], expected: &str) {
-        let held: Vec<Held> = blocks.iter().map(|it| held(it.0, it.1, it.2)).collect();
-        let show = |segment: &Held| {
+        let held: Vec<HeldRange> = blocks.iter().map(|it| held(it.0, it.1, it.2)).collect();
+        let show = |segment: &HeldRange| {
             format!("{}{}", segment.range, if segment.has_receipts { "" } else { " bare" })
         };
         let planned = plan_segments(&held);
         assert_eq!(planned.iter().map(show).collect::<Vec<_>>().join(", "), expected);
         // Segments that are held already are left as they are.
         assert_eq!(plan_segments(&planned), planned);
-        let reversed: Vec<Held> = held.into_iter().rev().collect();
+        let reversed: Vec<HeldRange> = held.into_iter().rev().collect();
         assert_eq!(plan_segments(&reversed), planned);
     }
 
@@ -246,10 +247,10 @@ mod tests {
         assert_eq!(plan_unmerged(listed, &all), all);
         assert_eq!(pending_merges(&all), [held(8192, 16_383, true)]);
         // It has a run of its own until then, and stays as it is whatever else comes.
-        let spans = |held: &[Held]| {
+        let spans = |held: &[HeldRange]| {
             plan_lookups(held).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
-        let with = |first: &[Held], more: &[Held]| [first, more].concat();
+        let with = |first: &[HeldRange], more: &[HeldRange]| [first, more].concat();
         let below = [held(0, 8191, true)];
         assert_eq!(spans(&with(&below, &all)), "slots 0..0, slots 1..1");
         let next = [held(16_384, 16_639, true)];

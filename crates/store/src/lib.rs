@@ -59,7 +59,7 @@ pub use segment::{
 };
 // What reads ask for and give back.
 pub use segment::{
-    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowSet, RowView, TxIndex, Wanted,
+    BlockExtras, GasAndLogsBefore, LogView, ReceiptView, Row, RowParts, RowSet, RowView, TxIndex,
 };
 
 pub use block_id::BlockId;

@@ -21,7 +21,7 @@ use crate::files::{Claim, open_run_on};
 use crate::layout::{join_ranges, overlap, plan_lookups, slot_of, slot_range};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::names::run_name;
-use crate::part::Workshop;
+use crate::part::StagingArea;
 
 /// The longest run of a single slot that is read whole: a slot of 2^24 transactions.
 const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
@@ -57,7 +57,7 @@ pub(crate) struct RunChange {
 /// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
 /// every segment that was not there before, by file name; `prepared` are runs that were built already.
 pub(crate) fn build_runs(
-    workshop: &Workshop,
+    workshop: &StagingArea,
     before: &Manifest,
     segments: &[SegmentEntry],
     keys: &BTreeMap<String, SegmentKeys>,
@@ -73,7 +73,7 @@ pub(crate) fn build_runs(
 /// [`build_runs`] can be given. Slots that are not complete may change until then. Ends with an error soon
 /// after `is_stopped` says so.
 pub(crate) fn prepare_runs(
-    workshop: &Workshop,
+    workshop: &StagingArea,
     before: &Manifest,
     segments: &[SegmentEntry],
     keys: &BTreeMap<String, SegmentKeys>,
@@ -87,7 +87,7 @@ pub(crate) fn prepare_runs(
 
 /// The runs of one subject.
 struct Task<'a> {
-    workshop: &'a Workshop,
+    workshop: &'a StagingArea,
     before: &'a Manifest,
     segments: &'a [SegmentEntry],
     keys: &'a BTreeMap<String, SegmentKeys>,
@@ -100,7 +100,7 @@ struct Task<'a> {
 
 impl<'a> Task<'a> {
     fn new(
-        workshop: &'a Workshop,
+        workshop: &'a StagingArea,
         before: &'a Manifest,
         segments: &'a [SegmentEntry],
         keys: &'a BTreeMap<String, SegmentKeys>,
@@ -288,7 +288,7 @@ impl<'a> Task<'a> {
     fn finish(
         &mut self,
         span: RunSpan,
-        mut part: crate::part::Part,
+        mut part: crate::part::StagedFile,
     ) -> Result<RunEntry, StoreError> {
         let subject = self.subject;
         let finished = part.close()?;

@@ -21,7 +21,7 @@ use segment::lookup::{RunSpan, Subject};
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
-use crate::layout::{Held, join_ranges, pending_merges, subtract};
+use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 
@@ -72,8 +72,8 @@ pub struct SegmentEntry {
 impl SegmentEntry {
     /// Its blocks, and whether receipts are with them.
     #[must_use]
-    pub fn held(&self) -> Held {
-        Held { range: self.range, has_receipts: self.has_receipts }
+    pub fn held(&self) -> HeldRange {
+        HeldRange { range: self.range, has_receipts: self.has_receipts }
     }
 }
 
@@ -314,12 +314,12 @@ impl Manifest {
 
     /// The slots that are held whole and still in pieces, as the segments that are to be made of them.
     #[must_use]
-    pub fn pending_merges(&self) -> Vec<Held> {
+    pub fn pending_merges(&self) -> Vec<HeldRange> {
         pending_merges(&self.held())
     }
 
     /// What the segments hold, lowest block first.
-    pub(crate) fn held(&self) -> Vec<Held> {
+    pub(crate) fn held(&self) -> Vec<HeldRange> {
         self.segments.iter().map(SegmentEntry::held).collect()
     }
 

@@ -7,7 +7,7 @@ use alloy_primitives::{B256, hex};
 use chain::BlockRange;
 use segment::lookup::{RunSpan, Subject};
 
-use crate::layout::{Held, slot_of};
+use crate::layout::{HeldRange, slot_of};
 
 /// The genesis.json that a folder keeps.
 pub const GENESIS_NAME: &str = "genesis.json";
@@ -31,8 +31,8 @@ const DIGEST_BYTES: usize = 8;
 /// A segment's file: first and last block, the beginning of its digest, and whether it lacks
 /// receipts: the digest does not tell that of blocks without transactions, which have none to lack.
 #[must_use]
-pub fn segment_name(held: Held, digest: B256) -> String {
-    let Held { range, has_receipts } = held;
+pub fn segment_name(held: HeldRange, digest: B256) -> String {
+    let HeldRange { range, has_receipts } = held;
     let bare = if has_receipts { "" } else { BARE };
     let (first, last) = (range.first(), range.last());
     format!("{SEGMENT_BEGIN}{first:010}-{last:010}-{}{bare}{SEGMENT_END}", short(digest))
@@ -107,7 +107,7 @@ mod tests {
     fn only_our_own_names_are_ours() {
         let range = BlockRange::from_ends(8192, 16_383).unwrap();
         let named =
-            |has_receipts| segment_name(Held { range, has_receipts }, B256::repeat_byte(0xab));
+            |has_receipts| segment_name(HeldRange { range, has_receipts }, B256::repeat_byte(0xab));
         assert_eq!(named(true), "blocks-0000008192-0000016383-abababababababab.segment");
         assert_eq!(named(false), "blocks-0000008192-0000016383-abababababababab-bare.segment");
         let run = run_name(Subject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);

@@ -18,13 +18,13 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// Gives every unfinished file of a store a name of its own.
 #[derive(Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct StagingArea {
     disk: Arc<dyn Disk>,
     claims: Arc<FileClaims>,
     next: AtomicU64,
 }
 
-impl Workshop {
+impl StagingArea {
     pub(crate) fn new(disk: Arc<dyn Disk>, claims: Arc<FileClaims>) -> Self {
         Self { disk, claims, next: AtomicU64::new(0) }
     }
@@ -34,9 +34,9 @@ impl Workshop {
     }
 
     /// Begins a file.
-    pub(crate) fn begin(&self) -> Part {
+    pub(crate) fn begin(&self) -> StagedFile {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Part {
+        StagedFile {
             disk: Arc::clone(&self.disk),
             claims: Arc::clone(&self.claims),
             name: part_name(number),
@@ -51,7 +51,7 @@ impl Workshop {
 
 /// An unfinished file. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct StagedFile {
     disk: Arc<dyn Disk>,
     claims: Arc<FileClaims>,
     name: String,
@@ -64,14 +64,14 @@ pub(crate) struct Part {
 
 /// A finished file.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FileDigest {
     /// Its length.
     pub(crate) bytes: u64,
     /// SHA-256 of all of it.
     pub(crate) digest: B256,
 }
 
-impl Part {
+impl StagedFile {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.hasher.update(bytes);
         self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -80,11 +80,11 @@ impl Part {
     }
 
     /// Makes the bytes durable; nothing is added after this.
-    pub(crate) fn close(&mut self) -> Result<Finished, DiskError> {
+    pub(crate) fn close(&mut self) -> Result<FileDigest, DiskError> {
         self.flush()?;
         self.disk.fsync_file(&self.name)?;
         let digest = B256::from_slice(&std::mem::take(&mut self.hasher).finalize());
-        Ok(Finished { bytes: self.bytes, digest })
+        Ok(FileDigest { bytes: self.bytes, digest })
     }
 
     /// Gives a closed file its name, which is durable after the folder's next fsync. The file goes with
@@ -109,7 +109,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.is_begun && !self.is_named {
             // Whoever opens the folder to write removes what cannot be removed now.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::disk::{DataFile, DiskError, Now};
+use crate::disk::{CachedRead, DataFile, DiskError};
 
 mod pool;
 #[cfg(test)]
@@ -32,7 +32,7 @@ pub trait SegmentBytes: fmt::Debug + Send + Sync {
     fn file_bytes(&self) -> u64;
 
     /// Fills the buffer with exactly the range if that takes no waiting, or leaves it empty.
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError>;
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError>;
 
     /// The range where it lies, if that is in memory.
     fn resident(&self, _range: &Range<u64>) -> Option<&[u8]> {
@@ -79,7 +79,7 @@ impl SegmentBytes for LocalBytes {
         self.file.file_bytes()
     }
 
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         self.file.read_now(range, buffer)
     }
 
@@ -95,8 +95,8 @@ pub async fn fetch(
     buffer: &mut Vec<u8>,
 ) -> Result<(), DiskError> {
     match bytes.read_now(range.clone(), buffer)? {
-        Now::Ready => {}
-        Now::WouldBlock => *buffer = bytes.read(range).await?,
+        CachedRead::Ready => {}
+        CachedRead::WouldBlock => *buffer = bytes.read(range).await?,
     }
     Ok(())
 }

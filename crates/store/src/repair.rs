@@ -21,7 +21,7 @@ use chain::trust::{Anchor, Epoch, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use segment::lookup::HashPrefix;
 
-use crate::check::{Examined, Rebuild, SegmentCheck};
+use crate::check::{CheckedGroup, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
 use crate::error::StoreError;
 use crate::files::{Claim, FileClaims, Files, LocalFiles};
@@ -40,7 +40,7 @@ use crate::manifest::{
     SegmentEntry, TextFault,
 };
 use crate::names::{GENESIS_NAME, is_lasting_name, is_segment_name, segment_range};
-use crate::part::Workshop;
+use crate::part::StagingArea;
 use crate::read::{Inline, block_on};
 use crate::reader::Reader;
 use crate::view::View;
@@ -61,7 +61,7 @@ pub struct Repair {
     before: Option<Manifest>,
     /// Every segment file that may be listed, by name.
     candidates: BTreeMap<String, FoundSegment>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<UnlistedFile>,
     /// Blocks that something says were held: the manifest, the journal, the names of files.
     claimed: Vec<BlockRange>,
     /// What is chosen now, without lookups.
@@ -81,7 +81,7 @@ struct FoundSegment {
 
 /// A file that is not listed, and stays where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct UnlistedFile {
     /// The file.
     pub file_name: String,
     /// Why.
@@ -159,7 +159,7 @@ impl Repair {
                 // What a name says and its footer denies was never held.
                 Err(error @ StoreError::Differs { .. }) => {
                     let (file_name, reason) = (name.clone(), error.to_string());
-                    repair.left_out.push(LeftOut { file_name, reason, is_superseded: false });
+                    repair.left_out.push(UnlistedFile { file_name, reason, is_superseded: false });
                 }
                 Err(error) => repair.leave_out(name, &error, false),
             }
@@ -179,7 +179,7 @@ impl Repair {
 
     /// The files that are not listed, and why.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[UnlistedFile] {
         &self.left_out
     }
 
@@ -235,7 +235,11 @@ impl Repair {
                     let reason = format!("its chain id is {found}, that of the others is {known}");
                     self.candidates.remove(&name);
                     // Blocks of another chain are none that this folder has lost.
-                    self.left_out.push(LeftOut { file_name: name, reason, is_superseded: false });
+                    self.left_out.push(UnlistedFile {
+                        file_name: name,
+                        reason,
+                        is_superseded: false,
+                    });
                     return self.choose();
                 }
                 self.network.chain_id = known.or(proven.chain_id);
@@ -258,7 +262,7 @@ impl Repair {
     fn leave_out(&mut self, name: &str, reason: &dyn ToString, is_superseded: bool) {
         self.claimed.extend(segment_range(name));
         let (file_name, reason) = (name.to_owned(), reason.to_string());
-        self.left_out.push(LeftOut { file_name, reason, is_superseded });
+        self.left_out.push(UnlistedFile { file_name, reason, is_superseded });
     }
 
     /// Chooses among the candidates.
@@ -273,7 +277,11 @@ impl Repair {
 
     /// Builds the lookups and writes the manifest, when every chosen segment is proven. Tells what the
     /// folder holds then. The spec proves the blocks of the head.
-    pub fn finish(mut self, spec: &ChainSpec, facts: &ChainFacts) -> Result<Repaired, StoreError> {
+    pub fn finish(
+        mut self,
+        spec: &ChainSpec,
+        facts: &ChainFacts,
+    ) -> Result<RepairReport, StoreError> {
         let entries: Vec<&SegmentEntry> = self.candidates.values().map(|it| &it.entry).collect();
         let choice = choose(&entries)?;
         let chosen: Vec<SegmentEntry> = choice.chosen.into_iter().cloned().collect();
@@ -311,7 +319,7 @@ impl Repair {
         forget_journal(&*self.disk)?;
         let (head_loss, head) = (found.missing, found.recovery);
         let is_manifest_lost = self.before.is_none();
-        Ok(Repaired { manifest, left_out: self.left_out, head_loss, head, is_manifest_lost })
+        Ok(RepairReport { manifest, left_out: self.left_out, head_loss, head, is_manifest_lost })
     }
 
     /// Everything but files that is known of the chosen segments: what is told now, and what the
@@ -343,7 +351,7 @@ impl Repair {
     /// Compares a file that is not listed with those that are, where they share blocks; gives the
     /// reason why it is not listed. One hash stands for all blocks below it. Files that contradict each
     /// other are refused: nobody here can tell which is right.
-    fn compare_with_chosen(&self, passed: &LeftOut) -> Result<String, StoreError> {
+    fn compare_with_chosen(&self, passed: &UnlistedFile) -> Result<String, StoreError> {
         let Some(candidate) = self.candidates.get(&passed.file_name) else {
             return Ok(passed.reason.clone());
         };
@@ -418,7 +426,7 @@ impl Repair {
     fn build_lookups(&self, chosen: &[SegmentEntry]) -> Result<Manifest, StoreError> {
         let claims = Arc::<FileClaims>::default();
         let _removal = claims.begin_removal(Arc::clone(&self.disk));
-        let workshop = Workshop::new(Arc::clone(&self.disk), claims);
+        let workshop = StagingArea::new(Arc::clone(&self.disk), claims);
         let mut files: Vec<Claim> = Vec::new();
         let mut manifest = Manifest::new(Network::default());
         let is_same_slot = |one: &SegmentEntry, next: &SegmentEntry| {
@@ -474,11 +482,11 @@ impl Repair {
 
 /// A folder whose manifest is there again.
 #[derive(Debug)]
-pub struct Repaired {
+pub struct RepairReport {
     /// What it lists.
     pub manifest: Manifest,
     /// What it does not list.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnlistedFile>,
     /// What the head's log lacks of what the manifest recorded: nothing is asked of it any more.
     pub head_loss: Option<StoreError>,
     /// What of the head's log was not taken.
@@ -525,7 +533,7 @@ impl SegmentProof {
     }
 
     /// Takes the next group.
-    pub fn take(&mut self, examined: Examined) -> Result<(), StoreError> {
+    pub fn take(&mut self, examined: CheckedGroup) -> Result<(), StoreError> {
         for block in examined.blocks() {
             let ProvenSegment { difficulty, chain_id } = &mut self.proven;
             *difficulty = difficulty.saturating_add(block.header.difficulty);

@@ -24,7 +24,7 @@ use crate::head::{HeadView, Recovery, has_log};
 use crate::head_reader::HeadReader;
 use crate::limits::Limits;
 use crate::manifest::Manifest;
-use crate::part::Workshop;
+use crate::part::StagingArea;
 use crate::presence::Presence;
 use crate::read::Blocking;
 use crate::view::View;
@@ -50,7 +50,7 @@ pub struct Store {
     view: ArcSwap<View>,
     /// For whoever writes: all writers of this store one after the other have the same, so that none
     /// gives an unfinished file the name of another's.
-    workshop: Workshop,
+    workshop: StagingArea,
     /// Reads the head that another process writes; `None` if nobody asked for it, or a writer has it.
     head_reader: Mutex<Option<HeadReader>>,
     watchers: Mutex<Vec<Arc<dyn Watcher>>>,
@@ -72,7 +72,7 @@ impl Store {
         let unlike = look_at_segments(&*disk, &manifest)?;
         let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
         let files = Arc::new(Files::new(source, limits));
-        let workshop = Workshop::new(Arc::clone(&disk), Arc::clone(files.claims()));
+        let workshop = StagingArea::new(Arc::clone(&disk), Arc::clone(files.claims()));
         let view = View::new(files, manifest, Arc::new(HeadView::default()));
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
         let (watchers, unlike) = (Mutex::default(), Mutex::new(unlike));
@@ -224,7 +224,7 @@ impl Store {
         self.presence.begin(&*self.disk)
     }
 
-    pub(crate) fn workshop(&self) -> &Workshop {
+    pub(crate) fn workshop(&self) -> &StagingArea {
         &self.workshop
     }
 

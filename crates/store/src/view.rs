@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{B256, U256};
 use chain::trust::{ProvenRun, TrustStatus};
 use chain::{BlockNumber, BlockRange, Candidate, decode_header};
-use segment::{BlockExtras, BlockPlace, TxIndex, TxOrdinal, Wanted};
+use segment::{BlockExtras, BlockPlace, RowParts, TxIndex, TxOrdinal};
 
 use crate::block_id::BlockId;
 use crate::disk::DiskError;
@@ -334,7 +334,7 @@ impl View {
         &self,
         reader: &mut Reader,
         number: BlockNumber,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Option<StoredBlock>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(StoredBlock::of_head(block)));
@@ -418,7 +418,7 @@ impl View {
         if let Some(block) = self.head_block(number) {
             return Ok(Some(block.block().to_candidate()));
         }
-        let block = self.read_block(reader, number, Wanted::Receipt).await?;
+        let block = self.read_block(reader, number, RowParts::Receipt).await?;
         let Some(block) = block else { return Ok(None) };
         let has_receipts =
             self.manifest.find_segment(number).is_some_and(|(_, entry)| entry.has_receipts);
@@ -431,7 +431,7 @@ impl View {
         reader: &mut Reader,
         number: BlockNumber,
         index: TxIndex,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(block) = self.head_block(number) {
             return Ok(StoredTransaction::of_head(block, index));
@@ -525,7 +525,7 @@ impl View {
         file: &SegmentFile,
         open: &OpenSegment,
         ordinal: TxOrdinal,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };

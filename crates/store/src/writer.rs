@@ -24,12 +24,12 @@ use crate::footer::look_at_segment;
 use crate::genesis_file::{forget_genesis, genesis_digest, keep_genesis, read_genesis};
 use crate::head::Head;
 use crate::journal::Journal;
-use crate::layout::{Held, overlap, plan_unmerged};
+use crate::layout::{HeldRange, overlap, plan_unmerged};
 use crate::lock::WriterLock;
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::{is_data_name, is_segment_name};
-use crate::part::Part;
+use crate::part::StagedFile;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::store::Store;
@@ -175,7 +175,7 @@ impl Writer {
 
     /// The segments to build when these blocks arrive: some may hold blocks that are here already.
     #[must_use]
-    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
+    pub fn plan(&self, arriving: &[HeldRange]) -> Vec<HeldRange> {
         self.drafting.plan(arriving)
     }
 
@@ -184,7 +184,7 @@ impl Writer {
     /// folder has them.
     pub fn build(
         &self,
-        held: Held,
+        held: HeldRange,
         block: &dyn Fn(BlockNumber) -> Option<Verified<Block>>,
     ) -> Result<NewSegment, StoreError> {
         let view = self.view();
@@ -256,18 +256,18 @@ impl Writer {
     ) -> Result<(), StoreError> {
         let view = self.view();
         let before = view.manifest();
-        let arriving: Vec<Held> = new.iter().map(|segment| segment.entry.held()).collect();
+        let arriving: Vec<HeldRange> = new.iter().map(|segment| segment.entry.held()).collect();
         let held = held(&view);
         let kept = held.iter().filter_map(|it| cut.map_or(Some(*it), |cut| cut_above(*it, cut)));
-        let all: Vec<Held> = kept.chain(arriving.iter().copied()).collect();
+        let all: Vec<HeldRange> = kept.chain(arriving.iter().copied()).collect();
         let wanted = plan_unmerged(&held, &all);
         // They may have been planned before others became live.
-        let there: HashSet<&Held> = held.iter().chain(&arriving).collect();
-        let is_missing = |wanted: &&Held| !there.contains(wanted);
+        let there: HashSet<&HeldRange> = held.iter().chain(&arriving).collect();
+        let is_missing = |wanted: &&HeldRange| !there.contains(wanted);
         if let Some(missing) = wanted.iter().find(is_missing) {
             return Err(StoreError::Outdated { range: missing.range });
         }
-        let wanted: HashSet<Held> = wanted.into_iter().collect();
+        let wanted: HashSet<HeldRange> = wanted.into_iter().collect();
         let (stay, gone): (Vec<SegmentEntry>, Vec<SegmentEntry>) =
             before.segments().iter().cloned().partition(|entry| wanted.contains(&entry.held()));
         let mut gone: BTreeSet<String> = gone.into_iter().map(|entry| entry.file_name).collect();
@@ -328,7 +328,7 @@ impl Writer {
     /// damaged: what is proven takes its place, and if the commit fails it stays.
     fn name_segments(
         &mut self,
-        parts: Vec<(String, Part)>,
+        parts: Vec<(String, StagedFile)>,
         retired: BTreeSet<String>,
         manifests: [&Manifest; 2],
     ) -> Result<Vec<Claim>, StoreError> {
@@ -394,7 +394,7 @@ impl Drop for Writer {
     }
 }
 
-fn held(view: &View) -> Vec<Held> {
+fn held(view: &View) -> Vec<HeldRange> {
     view.manifest().held()
 }
 

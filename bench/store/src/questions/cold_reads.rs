@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
-use store::disk::{DataFile, Disk, DiskError, FileVersion, Folder, LockGuard, Now};
+use store::disk::{CachedRead, DataFile, Disk, DiskError, FileVersion, Folder, LockGuard};
 use store::read::block_on;
-use store::{Limits, Reader, Wanted};
+use store::{Limits, Reader, RowParts};
 
 use crate::figure::{Figure, FigureUnit, Goal, count, ratio};
 use crate::folder::BenchFolder;
@@ -34,7 +34,7 @@ pub fn reads_per_answer(of: &str, folder: &BenchFolder, keys: &[Key]) -> Result<
     for segment in view.manifest().segments() {
         let inside = |key: &&Key| segment.range.contains(key.number);
         if let Some(key) = keys.iter().find(inside) {
-            block_on(view.find_transaction(&mut reader, key.hash, Wanted::Receipt))?
+            block_on(view.find_transaction(&mut reader, key.hash, RowParts::Receipt))?
                 .context("not found")?;
         }
     }
@@ -43,11 +43,11 @@ pub fn reads_per_answer(of: &str, folder: &BenchFolder, keys: &[Key]) -> Result<
     let mut by_place = ReadTally::default();
     for key in picks {
         counts.reset();
-        block_on(view.find_transaction(&mut reader, key.hash, Wanted::Receipt))?
+        block_on(view.find_transaction(&mut reader, key.hash, RowParts::Receipt))?
             .context("not found")?;
         by_hash.add(&counts);
         counts.reset();
-        let read = view.read_transaction(&mut reader, key.number, key.index, Wanted::Receipt);
+        let read = view.read_transaction(&mut reader, key.number, key.index, RowParts::Receipt);
         block_on(read)?.context("not there")?;
         by_place.add(&counts);
     }
@@ -156,9 +156,9 @@ impl DataFile for ColdFile {
         self.file.read_at(range, buffer)
     }
 
-    fn read_now(&self, _range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+    fn read_now(&self, _range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         buffer.clear();
-        Ok(Now::WouldBlock)
+        Ok(CachedRead::WouldBlock)
     }
 }
 

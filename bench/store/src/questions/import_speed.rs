@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use chain::trust::Anchors;
 use ingest::archive::{Archive, ArchiveError};
 use ingest::pool::{map_in_order, threads_default};
-use ingest::prove::{NO_POINTS, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, NoProgress, Prover};
 
 use crate::archives::ArchiveFile;
 use crate::clock::{median, process_cpu};
@@ -105,7 +105,7 @@ fn recover(blocks: &ArchiveBlocks, threads: NonZeroUsize) -> Result<()> {
 
 fn read_transactions(file: &ArchiveFile) -> Result<ArchiveBlocks> {
     let (anchors, threads) = (Anchors::of(&file.spec), threads_default());
-    let (spec, progress, points) = (&file.spec, &Unwatched, NO_POINTS);
+    let (spec, progress, points) = (&file.spec, &NoProgress, NO_POINTS);
     let mut blocks = Vec::new();
     Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
         &Archive::open(&file.path)?,

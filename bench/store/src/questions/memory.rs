@@ -13,7 +13,7 @@ use chain::{BlockNumber, BlockRange, SplitMix64};
 use ingest::pool::threads_default;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Limits, Reader, TxIndex, Wanted};
+use store::{Limits, Reader, RowParts, TxIndex};
 
 use crate::archives::{ArchiveFile, sample_file};
 use crate::figure::{Figure, FigureUnit, Goal, ratio};
@@ -154,10 +154,10 @@ fn hold(folder: &Path) -> Result<Value> {
     for range in view.coverage() {
         for number in range.first()..range.end() {
             let block =
-                block_on(view.read_block(&mut reader, BlockNumber(number), Wanted::Receipt))?
+                block_on(view.read_block(&mut reader, BlockNumber(number), RowParts::Receipt))?
                     .context("a block")?;
             for hash in block.rows.hashes() {
-                let found = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt))?;
+                let found = block_on(view.find_transaction(&mut reader, hash, RowParts::Receipt))?;
                 let found = found.with_context(|| format!("{hash} is not found"))?;
                 ensure!(found.block.number == BlockNumber(number), "{hash} is elsewhere");
                 transaction_count += 1;
@@ -185,7 +185,8 @@ fn visit(folder: &Path) -> Result<Value> {
         let entry = segments.get(pick.context("no segment")?).context("a segment")?;
         // The first block of a chain has no transactions.
         for number in (entry.range.first()..).map(BlockNumber) {
-            let found = view.read_transaction(&mut reader, number, TxIndex(0), Wanted::Transaction);
+            let found =
+                view.read_transaction(&mut reader, number, TxIndex(0), RowParts::Transaction);
             if block_on(found).with_context(|| format!("block {number}"))?.is_some() {
                 break;
             }

@@ -26,10 +26,10 @@ use rpc::Service;
 use segment::lookup::{Run, RunFooter, Subject, VerifiedBuckets};
 use serde_json::json;
 use store::disk::Folder;
-use store::layout::Held;
+use store::layout::HeldRange;
 use store::read::{Inline, block_on};
 use store::{
-    CommitFacts, Limits, Reader, SLOT_BLOCKS, Store, View, Wanted, Writer, YOUNG_SLOT_BLOCKS,
+    CommitFacts, Limits, Reader, RowParts, SLOT_BLOCKS, Store, View, Writer, YOUNG_SLOT_BLOCKS,
 };
 use tokio::runtime::Runtime;
 
@@ -219,7 +219,7 @@ fn reads(stores: &[AskedStore; 2], keys: &[Key]) -> Result<Vec<Figure>> {
     let mut reader = Reader::new()?;
     let [_, large] = stores;
     let mut has_no_false_candidate = |hash: B256| {
-        let found = large.view.find_transaction(&mut reader, hash, Wanted::Transaction);
+        let found = large.view.find_transaction(&mut reader, hash, RowParts::Transaction);
         block_on(found).is_ok()
     };
     let reads = usize::try_from(READS)?;
@@ -387,7 +387,7 @@ fn commits(folders: &[&BenchFolder; 2], file: &ArchiveFile, first: u64) -> Resul
     for (index, folder) in folders.iter().enumerate() {
         let reader = open(folder)?;
         let mut writer = Writer::open(open(folder)?, file.spec.clone())?;
-        let segment = writer.build(Held { range, has_receipts: true }, &find)?;
+        let segment = writer.build(HeldRange { range, has_receipts: true }, &find)?;
         let begun = Instant::now();
         writer.commit(vec![segment], CommitFacts::default())?;
         let committed = begun.elapsed();

@@ -8,7 +8,7 @@ use alloy_primitives::{Bloom, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockNumber;
 use store::read::block_on;
-use store::{Reader, StoredBlock, StoredTransaction, View, Wanted};
+use store::{Reader, RowParts, StoredBlock, StoredTransaction, View};
 
 use crate::clock::least_cpu;
 use crate::figure::{Figure, FigureUnit, Goal, count};
@@ -46,14 +46,14 @@ impl<'a> WarmReads<'a> {
     /// Asks every question.
     pub fn ask(&mut self) -> Result<Vec<Figure>> {
         self.check_receipts()?;
-        let bare = Wanted::Transaction;
+        let bare = RowParts::Transaction;
         let by_hash = self.each_pick(|this, key| this.find(key, bare), |_| Ok(()))?;
         let by_position = self.each_pick(|this, key| this.read(key, bare), |_| Ok(()))?;
         let bloom = |found: &StoredTransaction| {
             black_box(receipt_bloom(found)?);
             Ok(())
         };
-        let both = Wanted::Receipt;
+        let both = RowParts::Receipt;
         let receipt_by_hash = self.each_pick(|this, key| this.find(key, both), bloom)?;
         let receipt_by_position = self.each_pick(|this, key| this.read(key, both), bloom)?;
         let goal = Goal::at_most(10.0, 5.0);
@@ -111,17 +111,17 @@ impl<'a> WarmReads<'a> {
         time
     }
 
-    fn find(&mut self, key: &Key, wanted: Wanted) -> Result<StoredTransaction> {
+    fn find(&mut self, key: &Key, wanted: RowParts) -> Result<StoredTransaction> {
         let found = block_on(self.view.find_transaction(&mut self.reader, key.hash, wanted))?;
         found.with_context(|| format!("{} is not found", key.hash))
     }
 
-    fn read(&mut self, key: &Key, wanted: Wanted) -> Result<StoredTransaction> {
+    fn read(&mut self, key: &Key, wanted: RowParts) -> Result<StoredTransaction> {
         let read = self.view.read_transaction(&mut self.reader, key.number, key.index, wanted);
         block_on(read)?.with_context(|| format!("{} is not there", key.hash))
     }
 
-    fn read_block(&mut self, number: u64, wanted: Wanted) -> Result<StoredBlock> {
+    fn read_block(&mut self, number: u64, wanted: RowParts) -> Result<StoredBlock> {
         let block = block_on(self.view.read_block(&mut self.reader, BlockNumber(number), wanted))?;
         block.with_context(|| format!("block {number} is not there"))
     }
@@ -131,14 +131,14 @@ impl<'a> WarmReads<'a> {
     fn check_receipts(&mut self) -> Result<()> {
         for keys in nearest_blocks(self.keys, BLOCK_TRANSACTIONS, BLOCKS_MAX) {
             let Some(first) = keys.first() else { continue };
-            let block = self.read_block(first.number.get(), Wanted::Receipt)?;
+            let block = self.read_block(first.number.get(), RowParts::Receipt)?;
             let hashes = block.rows.hashes();
             ensure!(hashes.iter().eq(keys.iter().map(|key| &key.hash)), "other hashes");
             let sum = receipt_blooms(&block)?.into_iter().fold(Bloom::ZERO, |sum, one| sum | one);
             ensure!(sum == header_bloom(&block)?, "block {}: other blooms", first.number);
             for (key, row) in keys.iter().zip(&block.rows) {
-                let single = self.read(key, Wanted::Receipt)?.row;
-                let found = self.find(key, Wanted::Receipt)?.row;
+                let single = self.read(key, RowParts::Receipt)?.row;
+                let found = self.find(key, RowParts::Receipt)?.row;
                 ensure!(single.view() == row && found.view() == row, "other rows");
             }
         }
@@ -154,7 +154,7 @@ impl<'a> WarmReads<'a> {
         let mut timed = |has_blooms: bool| {
             let time = least_cpu(ROUNDS, || -> Result<()> {
                 for number in (0..turns).flat_map(|_| &numbers) {
-                    let wanted = if has_blooms { Wanted::Receipt } else { Wanted::Transaction };
+                    let wanted = if has_blooms { RowParts::Receipt } else { RowParts::Transaction };
                     let block = self.read_block((*number).get(), wanted)?;
                     ensure!(black_box(block.rows.hashes()).len() == size, "other rows");
                     if has_blooms {

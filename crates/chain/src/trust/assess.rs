@@ -71,12 +71,12 @@ pub enum Opponent {
     Anchor,
     /// The run at this position; whether it stands on firmer ground, or both are refused because
     /// nothing tells which one is false.
-    Run(usize, Ground),
+    Run(usize, TrustOrder),
 }
 
 /// How firmly one run stands against another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum TrustOrder {
     /// Firmer.
     Firmer,
     /// Equally firm.
@@ -182,7 +182,7 @@ fn contradicts_anchor(run: &ProvenRun, anchors: &Anchors) -> Option<TrustConflic
 
 /// A block of which two runs say something.
 #[derive(Clone, Copy, Debug)]
-struct Meeting {
+struct RunOverlap {
     number: u64,
     /// Positions of the runs; the first one begins no later.
     lower: usize,
@@ -190,7 +190,7 @@ struct Meeting {
     claims: Claims,
 }
 
-impl Meeting {
+impl RunOverlap {
     fn is_agreement(&self) -> bool {
         match self.claims {
             Claims::Hash(lower, upper) => lower == upper,
@@ -200,7 +200,7 @@ impl Meeting {
 }
 
 /// Where runs that overlap or follow each other meet: at the highest block that both know.
-fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<Meeting> {
+fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<RunOverlap> {
     let mut ordered: Vec<(usize, &ProvenRun)> =
         standing.iter().filter_map(|position| Some((*position, runs.get(*position)?))).collect();
     ordered.sort_by_key(|(position, run)| (run.range.first(), *position));
@@ -212,13 +212,13 @@ fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<Meeting> {
             let (lower, upper) = (*lower, *upper);
             if let (Some(here), Some(there)) = (below.hash_at(number), above.hash_at(number)) {
                 let claims = Claims::Hash(here, there);
-                meetings.push(Meeting { number, lower, upper, claims });
+                meetings.push(RunOverlap { number, lower, upper, claims });
             }
             if let (Some((_, after)), Some((before, _))) = (below.difficulty, above.difficulty)
                 && above.range.first() == below.range.end()
             {
                 let claims = Claims::TotalDifficulty(after, before);
-                meetings.push(Meeting { number, lower, upper, claims });
+                meetings.push(RunOverlap { number, lower, upper, claims });
             }
         }
     }
@@ -227,19 +227,19 @@ fn meetings(runs: &[ProvenRun], standing: &[usize]) -> Vec<Meeting> {
 
 /// What a run stands on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Footing {
+struct RunTrust {
     /// Up to this block it is anchored, by itself or by runs that agree with it.
     proven_to: Option<u64>,
     /// It descends from a trusted block, by itself or through runs that agree with it.
     is_rooted: bool,
 }
 
-fn grounds(runs: &[ProvenRun], meetings: &[Meeting], anchors: &Anchors) -> Vec<Footing> {
-    let own = |run: &ProvenRun| Footing {
+fn grounds(runs: &[ProvenRun], meetings: &[RunOverlap], anchors: &Anchors) -> Vec<RunTrust> {
+    let own = |run: &ProvenRun| RunTrust {
         proven_to: run.proven_to(anchors),
         is_rooted: run.is_rooted(anchors),
     };
-    let mut footings: Vec<Footing> = runs.iter().map(own).collect();
+    let mut footings: Vec<RunTrust> = runs.iter().map(own).collect();
     let agreements = || {
         meetings
             .iter()
@@ -248,7 +248,7 @@ fn grounds(runs: &[ProvenRun], meetings: &[Meeting], anchors: &Anchors) -> Vec<F
     let mut is_settled = false;
     while !is_settled {
         is_settled = true;
-        for Meeting { number, lower, upper, .. } in agreements() {
+        for RunOverlap { number, lower, upper, .. } in agreements() {
             for (from, to) in [(*upper, *lower), (*lower, *upper)] {
                 let Some(given) = footings.get(from).copied() else { continue };
                 let Some(taken) = footings.get_mut(to) else { continue };
@@ -273,11 +273,11 @@ fn grounds(runs: &[ProvenRun], meetings: &[Meeting], anchors: &Anchors) -> Vec<F
 /// Refuses of every two runs that contradict each other the one on less firm ground, or both.
 fn judge(
     runs: &[ProvenRun],
-    meetings: &[Meeting],
-    footings: &[Footing],
+    meetings: &[RunOverlap],
+    footings: &[RunTrust],
 ) -> Vec<(usize, TrustConflict)> {
     // A contradiction with firmer ground settles a run; only then do equals settle each other.
-    for ground in [Ground::Firmer, Ground::Equal] {
+    for ground in [TrustOrder::Firmer, TrustOrder::Equal] {
         let mut refused = Vec::new();
         for meeting in meetings.iter().filter(|meeting| !meeting.is_agreement()) {
             let rank = |position: usize| rank(runs, footings, position, meeting);
@@ -291,8 +291,8 @@ fn judge(
             }];
             for (position, other, own_rank, other_rank, claims) in sides {
                 let is_refused = match ground {
-                    Ground::Firmer => own_rank < other_rank,
-                    Ground::Equal => own_rank == other_rank,
+                    TrustOrder::Firmer => own_rank < other_rank,
+                    TrustOrder::Equal => own_rank == other_rank,
                 };
                 if is_refused {
                     let with = Opponent::Run(other, ground);
@@ -310,16 +310,16 @@ fn judge(
 
 /// How firmly a run stands at a meeting: anchored there, rooted, or neither. Of total
 /// difficulties only a sum from genesis and a trusted epoch are proven.
-fn rank(runs: &[ProvenRun], footings: &[Footing], position: usize, meeting: &Meeting) -> u8 {
+fn rank(runs: &[ProvenRun], footings: &[RunTrust], position: usize, meeting: &RunOverlap) -> u8 {
     let Some((run, footing)) = runs.get(position).zip(footings.get(position)) else { return 0 };
     match meeting.claims {
         Claims::Hash(..) => {
             // The upper one of two that follow each other is proven there from its first block on.
             let needed = meeting.number.max(run.range.first());
             match footing {
-                Footing { proven_to: Some(proven), .. } if *proven >= needed => 2,
-                Footing { is_rooted: true, .. } => 1,
-                Footing { .. } => 0,
+                RunTrust { proven_to: Some(proven), .. } if *proven >= needed => 2,
+                RunTrust { is_rooted: true, .. } => 1,
+                RunTrust { .. } => 0,
             }
         }
         Claims::TotalDifficulty(..) => {

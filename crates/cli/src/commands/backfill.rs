@@ -23,7 +23,7 @@ use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, print_lines, rate};
-use crate::priority::give_way;
+use crate::priority::lower_priority;
 use crate::progress::{ByBlock, Watch};
 use crate::trust_text::verdict;
 use crate::upstream_args::PATIENCE;
@@ -31,7 +31,7 @@ use crate::upstream_args::PATIENCE;
 pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
     begin_logs(false, "warn")?;
     on_interrupt("what was taken stays; the same command again takes up after it", || ())?;
-    give_way();
+    lower_priority();
     let path = locate(&args.data)?;
     let runtime = runtime()?;
     let found = DataFolder::find(&path)?;

@@ -15,7 +15,7 @@ use ingest::pool::threads_default;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
 use store::read::block_on;
-use store::{Reader, RowView, StoreError, View, Wanted};
+use store::{Reader, RowParts, RowView, StoreError, View};
 use tempfile::TempDir;
 
 use crate::Failure;
@@ -114,7 +114,7 @@ async fn find_transaction(view: &View) -> Result<Option<B256>, StoreError> {
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
     let tip = view.tip().unwrap_or_default();
     for number in (0..=tip.get()).rev().map(BlockNumber) {
-        let Some(block) = view.read_block(&mut reader, number, Wanted::Receipt).await? else {
+        let Some(block) = view.read_block(&mut reader, number, RowParts::Receipt).await? else {
             continue;
         };
         let has_logs = |row: &RowView<'_>| row.receipt.is_some_and(|it| it.log_count() > 0);

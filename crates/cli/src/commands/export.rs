@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use chain::{BlockNumber, BlockRange};
 use ingest::archive::shown;
-use ingest::export::{ExportError, Exported, ExportedFile, Exporter, held_by, plan};
+use ingest::export::{ExportError, ExportReport, ExportedFile, Exporter, held_by, plan};
 use ingest::pool::threads_default;
 use ingest::unfinished::remove_own;
 use store::manifest::Network;
@@ -86,7 +86,7 @@ fn line(file: &ExportedFile) -> String {
 }
 
 /// What was not written.
-fn notes(exported: &Exported, missing: &[BlockRange]) -> Vec<String> {
+fn notes(exported: &ExportReport, missing: &[BlockRange]) -> Vec<String> {
     let missing = missing.iter().map(|range| format!("blocks {range} are not held"));
     let past = exported.past_merge.iter().map(|range| {
         format!("blocks {range} are past the merge, where era1 ends; --format ere holds all blocks")

@@ -30,7 +30,7 @@ use crate::commands::import::{OpenedImport, open_import, resume_merges, settings
 use crate::commands::serve;
 use crate::data_folder::locate;
 use crate::output::{counted, grouped, print_lines};
-use crate::priority::take_leftovers;
+use crate::priority::use_idle_scheduling;
 
 use progress::FetchProgress;
 use stop::FetchStopSignal;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     let runtime = runtime()?;
     let stop = FetchStopSignal::listen(&runtime)?;
     let work = || {
-        take_leftovers();
+        use_idle_scheduling();
         fetch.run(&runtime, &stop)
     };
     let done = thread::scope(|scope| {

@@ -13,7 +13,7 @@ use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::folder_chain::FolderChain;
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome, merge_pending, order_files};
 use ingest::pool::threads_default;
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use ingest::survey::{find_archives, refuse_unreadable};
 use store::read::block_on;
 use store::{Reader, StoreError, View, Writer};
@@ -27,14 +27,14 @@ use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
 use crate::interrupt::on_interrupt;
 use crate::output::print_lines;
-use crate::priority::take_leftovers;
+use crate::priority::use_idle_scheduling;
 use crate::progress::Watch;
 
 use report::Tally;
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     on_interrupt("files that were taken stay; the same command again takes up after them", || ())?;
-    take_leftovers();
+    use_idle_scheduling();
     let settings = settings(&args.selection, &args.work);
     import(&locate(&args.data)?, &args.paths, &args.chain, settings).map(drop)
 }
@@ -116,7 +116,7 @@ pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer
 /// stays as it is, and is told.
 pub(crate) fn resume_merges(writer: &mut Writer, spec: &ChainSpec, threads: NonZeroUsize) {
     let begins = |blocks: BlockRange| eprintln!("merging blocks {blocks} into one segment");
-    if let Err(error) = merge_pending(writer, spec, threads, &Unwatched, &begins) {
+    if let Err(error) = merge_pending(writer, spec, threads, &NoProgress, &begins) {
         eprintln!("warning: not merged: {error}\n  hint: `quipu check` tells more");
     }
 }

@@ -14,7 +14,7 @@ use store::disk::{Disk, Folder};
 use store::manifest::{Manifest, Network};
 use store::names::GENESIS_NAME;
 use store::read::block_on;
-use store::repair::{ChainFacts, LeftOut, Repair, Repaired, is_data_folder};
+use store::repair::{ChainFacts, Repair, RepairReport, UnlistedFile, is_data_folder};
 use store::{Reader, StoreError};
 
 use crate::Failure;
@@ -197,10 +197,11 @@ fn refuse_false_name(name: Option<&str>, spec: Option<&ChainSpec>) -> Result<(),
 }
 
 /// What was found, what was left out, and what cannot be known any more.
-fn page(place: &str, repaired: &Repaired) -> Vec<String> {
-    let Repaired { manifest, left_out, head_loss: loss, head, is_manifest_lost } = repaired;
-    let text =
-        |LeftOut { file_name, reason, .. }: &LeftOut| format!("left out {file_name}: {reason}");
+fn page(place: &str, repaired: &RepairReport) -> Vec<String> {
+    let RepairReport { manifest, left_out, head_loss: loss, head, is_manifest_lost } = repaired;
+    let text = |UnlistedFile { file_name, reason, .. }: &UnlistedFile| {
+        format!("left out {file_name}: {reason}")
+    };
     let mut lines: Vec<String> = left_out.iter().map(text).collect();
     if !left_out.is_empty() {
         lines.push(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError, Written, shown};
+use ingest::archive::{ArchiveName, ArchiveWriter, Format, WriteError, WrittenArchive, shown};
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, SampleSettings};
 use ingest::unfinished::remove_own;
@@ -48,15 +48,15 @@ fn refuse_other_files(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-fn written_line(written: &Written) -> String {
-    let Written { path, range, bytes_count, .. } = written;
+fn written_line(written: &WrittenArchive) -> String {
+    let WrittenArchive { path, range, bytes_count, .. } = written;
     format!("{}  blocks {range}  {bytes_count} bytes", shown(path))
 }
 
 /// A sample chain on disk.
 #[derive(Debug)]
 pub(crate) struct MadeSample {
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenArchive>,
     pub(crate) genesis_path: PathBuf,
     pub(crate) summary: String,
     /// The block at which era1 had to end before the chain did.

@@ -33,7 +33,7 @@ use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
 
 use follow::{FollowPlan, Following, ServerParts};
-use health::{FollowHealth, tell_how_it_goes};
+use health::{FollowHealth, log_heartbeat};
 use live_stat::LiveStat;
 use watch::{ToldFaults, warn_of_head, watch_folder};
 
@@ -233,7 +233,7 @@ impl Bound {
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
             let runtime = self.runtime.handle().clone();
-            runtime.spawn(tell_how_it_goes(Arc::clone(&health), plan.args.heartbeat_every));
+            runtime.spawn(log_heartbeat(Arc::clone(&health), plan.args.heartbeat_every));
             let parts = ServerParts { store, service, health, node: wiring.node.clone(), runtime };
             let Some(opened) = self.prepare(Following::opening(plan, &parts))? else {
                 return Ok(());

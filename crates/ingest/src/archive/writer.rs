@@ -48,7 +48,7 @@ impl EraCuts {
 
 /// A file that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenArchive {
     /// Where it is.
     pub path: PathBuf,
     /// The blocks in it.
@@ -121,7 +121,7 @@ pub struct ArchiveWriter {
     last: Option<u64>,
     /// What the first and the last file leave out of their eras.
     cuts: EraCuts,
-    written: Vec<Written>,
+    written: Vec<WrittenArchive>,
 }
 
 /// What a block is beside its bytes.
@@ -217,7 +217,7 @@ impl ArchiveWriter {
     }
 
     /// Closes the last file, writes the checksum lists and tells what was written.
-    pub fn finish(mut self) -> Result<Vec<Written>, WriteError> {
+    pub fn finish(mut self) -> Result<Vec<WrittenArchive>, WriteError> {
         self.close()?;
         self.write_checksums()?;
         Ok(self.written)
@@ -251,7 +251,7 @@ impl ArchiveWriter {
         };
         let path = self.folder.join(name.to_string());
         let (bytes_count, sha256) = finished.keep_as(&path).map_err(at(&path))?;
-        self.written.push(Written { path, range, bytes_count, sha256 });
+        self.written.push(WrittenArchive { path, range, bytes_count, sha256 });
         Ok(())
     }
 

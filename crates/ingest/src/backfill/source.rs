@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::Backfiller;
 use crate::prove::Blocks;
 use crate::stop::{is_stopped, until_stopped};
-use crate::upstream::{Fetched, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
+use crate::upstream::{NodeBlock, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
 
 /// Blocks that are asked for in one message, each with its receipts.
 const BLOCKS_PER_MESSAGE: usize = 8;
@@ -57,7 +57,7 @@ pub(super) struct UpstreamBlocks<'a> {
 #[derive(Default)]
 struct SourceState {
     /// Blocks that wait for their readers.
-    ready: BTreeMap<u64, (usize, Fetched)>,
+    ready: BTreeMap<u64, (usize, NodeBlock)>,
     bytes: u64,
     /// Who told which block.
     members: BTreeMap<u64, usize>,
@@ -141,7 +141,7 @@ impl UpstreamBlocks<'_> {
         }
     }
 
-    async fn fetch(&self, numbers: &[u64]) -> Result<(usize, Vec<Fetched>), UpstreamsError> {
+    async fn fetch(&self, numbers: &[u64]) -> Result<(usize, Vec<NodeBlock>), UpstreamsError> {
         let wanted: Vec<WantedBlock> =
             numbers.iter().map(|number| WantedBlock::Number(*number)).collect();
         let Backfiller { upstreams, settings, .. } = self.backfiller;
@@ -149,7 +149,7 @@ impl UpstreamBlocks<'_> {
     }
 
     /// Hands blocks to their readers; tells how many bytes they have.
-    fn deliver(&self, fetched: Result<(usize, Vec<Fetched>), UpstreamsError>) -> u64 {
+    fn deliver(&self, fetched: Result<(usize, Vec<NodeBlock>), UpstreamsError>) -> u64 {
         let mut state = self.lock();
         let mut bytes = 0_u64;
         match fetched {
@@ -171,7 +171,7 @@ impl UpstreamBlocks<'_> {
     }
 
     /// Waits for a block.
-    fn take(&self, number: u64) -> Result<(usize, Fetched), SourceFault> {
+    fn take(&self, number: u64) -> Result<(usize, NodeBlock), SourceFault> {
         let mut state = self.lock();
         loop {
             if let Some((member_index, block)) = state.ready.remove(&number) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange};
-use store::layout::{Held, cut, overlap, subtract};
+use store::layout::{HeldRange, cut, overlap, subtract};
 use store::{SLOT_BLOCKS, counted_blocks};
 
 /// Blocks that are taken and committed together: all that is missing of a slot, without a gap.
@@ -42,7 +42,7 @@ pub fn plan_units(wanted: BlockRange, held: &[BlockRange], anchors: &Anchors) ->
 
 /// The order in which the blocks of a part are read when these segments are built of them: of each
 /// the counted ones come first.
-pub(super) fn reading_order(part: BlockRange, targets: &[Held]) -> Vec<u64> {
+pub(super) fn reading_order(part: BlockRange, targets: &[HeldRange]) -> Vec<u64> {
     let mut order = Vec::new();
     for target in targets {
         let Some(own) = overlap(target.range, part) else { continue };
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn every_block_is_read_once_and_counted_ones_first() {
         let part = range(100, 8191);
-        let target = Held { range: range(0, 8191), has_receipts: true };
+        let target = HeldRange { range: range(0, 8191), has_receipts: true };
         let order = reading_order(part, &[target]);
         assert!(order.first().is_some_and(|first| *first == 128));
         let mut sorted = order.clone();

@@ -2,14 +2,14 @@
 
 use chain::{BlockNumber, BlockRange};
 use store::View;
-use store::layout::{Held, join_ranges, overlap, subtract};
+use store::layout::{HeldRange, join_ranges, overlap, subtract};
 use store::manifest::SegmentEntry;
 
 /// What to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Blocks without a gap, all with or all without receipts, lowest first.
-    pub runs: Vec<Held>,
+    pub runs: Vec<HeldRange>,
     /// Of the blocks that were asked for, or between those that are held: what is missing.
     pub missing: Vec<BlockRange>,
     /// The first block that was asked for, if the one before it is held too.
@@ -28,26 +28,26 @@ impl Plan {
 
 /// What a view holds: all that is sealed, and of the head the blocks up to a number, if any.
 #[must_use]
-pub fn held_by(view: &View, head_last: Option<BlockNumber>) -> Vec<Held> {
+pub fn held_by(view: &View, head_last: Option<BlockNumber>) -> Vec<HeldRange> {
     let head = view.head().blocks().iter();
     let head = head.take_while(|it| head_last.is_some_and(|last| it.number() <= last));
     let head = head.filter_map(|it| {
         let range = BlockRange::from_count(it.number(), 1)?;
-        Some(Held { range, has_receipts: it.block().receipts.is_some() })
+        Some(HeldRange { range, has_receipts: it.block().receipts.is_some() })
     });
     view.manifest().segments().iter().map(SegmentEntry::held).chain(head).collect()
 }
 
 /// What to write of `held`, whose ranges do not overlap: what is asked for, or all of it.
 #[must_use]
-pub fn plan(held: &[Held], asked: Option<BlockRange>) -> Plan {
+pub fn plan(held: &[HeldRange], asked: Option<BlockRange>) -> Plan {
     let wanted = |range: BlockRange| asked.map_or(Some(range), |asked| overlap(range, asked));
     let of_kind = |has_receipts: bool| {
         let kind = held.iter().filter(move |held| held.has_receipts == has_receipts);
         let ranges = join_ranges(kind.filter_map(|held| wanted(held.range)));
-        ranges.into_iter().map(move |range| Held { range, has_receipts })
+        ranges.into_iter().map(move |range| HeldRange { range, has_receipts })
     };
-    let mut runs: Vec<Held> = of_kind(true).chain(of_kind(false)).collect();
+    let mut runs: Vec<HeldRange> = of_kind(true).chain(of_kind(false)).collect();
     runs.sort_unstable();
     let covered = join_ranges(runs.iter().map(|run| run.range));
     let ends = || BlockRange::from_ends(covered.first()?.first(), covered.last()?.last());
@@ -69,16 +69,17 @@ mod tests {
     }
 
     fn check(held: &[(u64, u64, bool)], asked: Option<(u64, u64)>, expected: &str) {
-        let held: Vec<Held> = held
+        let held: Vec<HeldRange> = held
             .iter()
-            .map(|(first, last, has_receipts)| Held {
+            .map(|(first, last, has_receipts)| HeldRange {
                 range: range((*first, *last)),
                 has_receipts: *has_receipts,
             })
             .collect();
         let plan = plan(&held, asked.map(range));
-        let run =
-            |run: &Held| format!("{}{}", run.range, if run.has_receipts { "" } else { " bare" });
+        let run = |run: &HeldRange| {
+            format!("{}{}", run.range, if run.has_receipts { "" } else { " bare" })
+        };
         let mut parts: Vec<String> = plan.runs.iter().map(run).collect();
         parts.extend(plan.missing.iter().map(|range| format!("not {range}")));
         assert_eq!(parts.join(", "), expected);

@@ -21,7 +21,7 @@ const RESUME_FAULTS_MAX: u32 = 6;
 /// How one mirror stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MirrorState {
-    pub(super) standing: Standing,
+    pub(super) standing: MirrorRank,
     /// Failures since the last success.
     fault_count: u32,
     rests_until: Option<Instant>,
@@ -35,7 +35,7 @@ pub(super) struct MirrorState {
 
 /// Whether a mirror is asked like the others, from the best on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(super) enum MirrorRank {
     #[default]
     Good,
     /// Asked when no good one can be.
@@ -121,9 +121,9 @@ pub(super) fn choose(
         return MirrorChoice::Nobody;
     };
     // Who lied is not asked because others rest.
-    let is_last_resort = best == Standing::False;
+    let is_last_resort = best == MirrorRank::False;
     let asked =
-        || open().filter(|(_, state, _)| state.standing < Standing::False || is_last_resort);
+        || open().filter(|(_, state, _)| state.standing < MirrorRank::False || is_last_resort);
     let ready = asked().filter(|(_, state, _)| !state.is_resting(now));
     let starts_anew = |state: &MirrorState, sum: Option<B256>| {
         begun.bytes > 0 && (state.ignores_ranges || sum != begun.sha256)
@@ -162,7 +162,7 @@ pub(super) fn find_better(
     let others = task.open_sources().filter(|(other, _, found)| *other != source && *found == sum);
     let others = others.filter_map(|(other, mirror, _)| Some((other, states.get(mirror)?)));
     let others: Vec<(usize, &MirrorState)> = others
-        .filter(|(_, state)| state.standing == Standing::Good && !state.ignores_ranges)
+        .filter(|(_, state)| state.standing == MirrorRank::Good && !state.ignores_ranges)
         .filter(|(_, state)| !state.is_resting(now))
         .collect();
     let unmeasured = others.iter().find(|(_, state)| state.rate.is_none());
@@ -176,7 +176,7 @@ pub(super) fn find_better(
 /// The positions of mirrors that are far slower than the fastest, and the rate of that one. Only rates
 /// over a whole window count: a short answer may have been in some cache.
 pub(super) fn find_slow(states: &[MirrorState]) -> (Vec<usize>, u64) {
-    let good = || states.iter().enumerate().filter(|(_, it)| it.standing == Standing::Good);
+    let good = || states.iter().enumerate().filter(|(_, it)| it.standing == MirrorRank::Good);
     let sure = || {
         let sure = good().filter(|(_, state)| state.is_rate_sure);
         sure.filter_map(|(mirror, state)| Some((mirror, state.rate?)))
@@ -201,7 +201,7 @@ pub(super) fn can_others_resume(
     task.open_sources().any(|(other, mirror, found)| {
         let state = states.get(mirror);
         let is_well = state.is_some_and(|it| {
-            it.standing == Standing::Good && !it.ignores_ranges && !it.is_resting(now)
+            it.standing == MirrorRank::Good && !it.ignores_ranges && !it.is_resting(now)
         });
         other != source && found == sum && is_well
     })
@@ -265,8 +265,8 @@ mod tests {
     async fn who_is_slow_is_asked_when_others_rest_and_who_lied_when_there_are_no_others() {
         let (limits, now) = (FetchLimits::default(), Instant::now());
         let mut states = vec![MirrorState::default(); 3];
-        states[0].standing = Standing::False;
-        states[1].standing = Standing::Slow;
+        states[0].standing = MirrorRank::False;
+        states[1].standing = MirrorRank::Slow;
         let mut task = task(3);
         assert_eq!(choose(&states, &task, NONE, now), MirrorChoice::Ask(2));
         states[2].rest(&limits, None, now);

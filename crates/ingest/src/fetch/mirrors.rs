@@ -16,7 +16,7 @@ use super::http::MirrorClient;
 use super::limits::FetchLimits;
 use super::list::{MirrorList, of_archive, parse_sums, parse_urls};
 use super::mirror_state::{
-    MirrorChoice, MirrorMove, MirrorState, PartOnDisk, Standing, can_others_resume, choose,
+    MirrorChoice, MirrorMove, MirrorRank, MirrorState, PartOnDisk, can_others_resume, choose,
     find_better, find_slow,
 };
 use super::mirror_url::{MirrorUrl, NamedPart, SUMS_NAME, URLS_NAME};
@@ -176,7 +176,7 @@ impl Mirrors {
             let rate = self.lock().get(mirror).and_then(|state| state.rate).unwrap_or(0);
             let [rate, fastest] = [rate, fastest].map(|rate| rate / 1000);
             let why = format!("slow: {rate} kB/s, another mirror has {fastest} kB/s");
-            self.set_aside(mirror, Standing::Slow, why);
+            self.set_aside(mirror, MirrorRank::Slow, why);
         }
     }
 
@@ -211,7 +211,7 @@ impl Mirrors {
             MirrorFaultKind::False => {
                 let why = format!("{}: {fault}", task.file.name);
                 if let Some(source) = task.file.sources.get(source) {
-                    self.set_aside(source.mirror, Standing::False, why);
+                    self.set_aside(source.mirror, MirrorRank::False, why);
                 }
             }
         }
@@ -219,7 +219,7 @@ impl Mirrors {
 
     /// Whether a mirror sent something false.
     pub(super) fn has_lied(&self, mirror: usize) -> bool {
-        self.lock().get(mirror).is_some_and(|state| state.standing == Standing::False)
+        self.lock().get(mirror).is_some_and(|state| state.standing == MirrorRank::False)
     }
 
     /// What became of each mirror of a file.
@@ -230,7 +230,7 @@ impl Mirrors {
     }
 
     /// A mirror is asked after the others from now on, which is told once.
-    fn set_aside(&self, mirror: usize, standing: Standing, why: String) {
+    fn set_aside(&self, mirror: usize, standing: MirrorRank, why: String) {
         let is_new = self.lock().get_mut(mirror).is_some_and(|state| {
             let is_new = state.standing < standing;
             state.standing = state.standing.max(standing);

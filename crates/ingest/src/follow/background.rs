@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{BlockRange, ChainSpec};
-use store::layout::{Held, join_ranges};
+use store::layout::{HeldRange, join_ranges};
 use store::{CommitFacts, Drafting, NewSegment, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,7 +23,7 @@ use tracing::{error, info, warn};
 use super::{CommitRequest, StatusBoard};
 use crate::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
 use crate::import::Merger;
-use crate::prove::Unwatched;
+use crate::prove::NoProgress;
 use crate::stop::is_stopped;
 use crate::upstream::Upstreams;
 
@@ -122,10 +122,10 @@ impl Background {
     }
 
     /// The lowest slot to merge.
-    fn next_merge(&mut self) -> Option<Held> {
+    fn next_merge(&mut self) -> Option<HeldRange> {
         let pending = self.drafting.view().manifest().pending_merges();
         self.unmerged.retain(|range, _| pending.iter().any(|target| target.range == *range));
-        let is_due = |target: &Held| {
+        let is_due = |target: &HeldRange| {
             let retry = self.unmerged.get(&target.range);
             retry.is_none_or(Retry::is_due)
         };
@@ -133,12 +133,12 @@ impl Background {
     }
 
     /// Makes one segment of a slot. Until it is live its pieces are.
-    fn merge(&mut self, target: Held, stop: &watch::Receiver<bool>) {
+    fn merge(&mut self, target: HeldRange, stop: &watch::Receiver<bool>) {
         let merger = Merger {
             drafting: &self.drafting,
             spec: &self.spec,
             threads: self.merge_threads(),
-            progress: &Unwatched,
+            progress: &NoProgress,
             stop: Some(stop.clone()),
         };
         let built = merger.build(target);
@@ -193,7 +193,7 @@ impl Background {
                 threads: self.threads,
                 patience: PATIENCE,
             },
-            progress: &Unwatched,
+            progress: &NoProgress,
             stop: Some(stop.clone()),
         };
         backfiller.take(unit, &mut |segments, facts| self.commit(segments, facts, stop)).map(drop)

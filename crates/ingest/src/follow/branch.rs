@@ -13,7 +13,7 @@ use super::error::FinalityConflict;
 use super::{BlockNumberAndHash, FollowError, Follower};
 use crate::pool::map_in_order;
 use crate::stop::is_stopped;
-use crate::upstream::{BlockTag, Fetched, HeaderClaim, UpstreamsError, WantedBlock};
+use crate::upstream::{BlockTag, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock};
 
 /// Headers that are asked for at once on the way down.
 const CLAIMS_PER_STEP: u64 = 32;
@@ -245,8 +245,8 @@ impl Follower {
                         return Err(error.into());
                     }
                 };
-            self.block_bytes = blocks.iter().map(Fetched::bytes).max();
-            bytes = blocks.iter().map(Fetched::bytes).fold(bytes, u64::saturating_add);
+            self.block_bytes = blocks.iter().map(NodeBlock::bytes).max();
+            bytes = blocks.iter().map(NodeBlock::bytes).fold(bytes, u64::saturating_add);
             claim_count = claim_count.saturating_add(asked.len());
             fetched
                 .extend(blocks.into_iter().zip(asked).map(|(block, it)| (member_index, block, it)));
@@ -266,10 +266,10 @@ impl Follower {
     /// Proves blocks whose hashes and parents are known beforehand, over all cores.
     pub(super) fn prove(
         &self,
-        fetched: Vec<(usize, Fetched, HeaderClaim)>,
+        fetched: Vec<(usize, NodeBlock, HeaderClaim)>,
     ) -> Result<Vec<Verified<Block>>, FollowError> {
         let mut proven = Vec::with_capacity(fetched.len());
-        let prove_one = |(member_index, block, claim): (usize, Fetched, HeaderClaim)| {
+        let prove_one = |(member_index, block, claim): (usize, NodeBlock, HeaderClaim)| {
             let name = || self.upstreams.name(member_index).to_owned();
             let refused = |error: FollowError| (member_index, Box::new(error));
             let (candidate, senders) = block

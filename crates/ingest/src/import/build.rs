@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::{Block, BlockNumber, BlockRange, Verified};
-use store::layout::Held;
+use store::layout::HeldRange;
 use store::{Census, Draft, Drafting, NewSegment, count_block, counted_blocks, groups};
 
 use super::blocks::Joined;
@@ -23,7 +23,7 @@ pub(super) struct Builder<'a, B> {
     pub(super) drafting: &'a Drafting,
     pub(super) prover: Prover<'a>,
     pub(super) source: &'a Joined<'a, B>,
-    pub(super) target: Held,
+    pub(super) target: HeldRange,
 }
 
 impl<B: Blocks> Builder<'_, B>

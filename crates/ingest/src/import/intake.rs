@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use chain::{BlockRange, ChainSpec};
-use store::layout::{Held, join_ranges, subtract};
+use store::layout::{HeldRange, join_ranges, subtract};
 use store::manifest::Network;
 use store::{Drafting, NewSegment};
 
@@ -32,7 +32,7 @@ where
     /// every block in order.
     pub(crate) fn build_all(
         &self,
-        targets: &[Held],
+        targets: &[HeldRange],
         add: &mut impl FnMut(Facts) -> Result<(), ImportError>,
     ) -> Result<Vec<NewSegment>, ImportError> {
         let Self { drafting, prover, part, .. } = *self;
@@ -40,7 +40,7 @@ where
         let built = join_ranges(targets.iter().map(|target| target.range));
         let proven_only = subtract(&[part], &built).into_iter().map(|range| (range, None));
         let built = targets.iter().map(|target| (target.range, Some(*target)));
-        let mut spans: Vec<(BlockRange, Option<Held>)> = built.chain(proven_only).collect();
+        let mut spans: Vec<(BlockRange, Option<HeldRange>)> = built.chain(proven_only).collect();
         spans.sort_unstable();
         let mut segments = Vec::new();
         for (range, target) in spans {

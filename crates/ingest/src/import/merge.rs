@@ -10,7 +10,7 @@ use std::sync::Arc;
 use alloy_primitives::Bytes;
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, Candidate, ChainSpec, Mismatch};
-use store::layout::Held;
+use store::layout::HeldRange;
 use store::read::block_on;
 use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError, View, Writer};
 use tokio::sync::watch;
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Merger<'_> {
 
 impl Merger<'_> {
     /// Builds the segment of a slot.
-    pub fn build(&self, target: Held) -> Result<NewSegment, ImportError> {
+    pub fn build(&self, target: HeldRange) -> Result<NewSegment, ImportError> {
         let view = self.drafting.view();
         let pieces = Pieces { view: Arc::clone(&view), stop: self.stop.clone() };
         let anchors = Anchors::none();

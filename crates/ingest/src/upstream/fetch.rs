@@ -69,7 +69,7 @@ pub struct HeaderClaim {
 
 /// A block as a node told it, not taken apart yet.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct NodeBlock {
     which: WantedBlock,
     header: HashedHeader,
     block: Bytes,
@@ -77,7 +77,7 @@ pub struct Fetched {
     ommers: Vec<Bytes>,
 }
 
-impl Fetched {
+impl NodeBlock {
     /// The block that a node's messages tell, for fuzzers: the answers to [`WantedBlock`]'s questions
     /// for a block and its receipts, and the answers for its ommers, if it has any. Nothing more is
     /// asked, as where a node gives neither raw headers nor receipts one by one.
@@ -279,7 +279,7 @@ impl Upstream {
     }
 
     /// What is needed to rebuild some blocks, in their order.
-    pub async fn fetch_blocks(&self, wanted: &[WantedBlock]) -> Result<Vec<Fetched>, FetchError> {
+    pub async fn fetch_blocks(&self, wanted: &[WantedBlock]) -> Result<Vec<NodeBlock>, FetchError> {
         let has_block_receipts = !self.lacks_block_receipts.load(Ordering::Relaxed);
         let mut calls: Vec<NodeCall> = wanted.iter().map(WantedBlock::block_call).collect();
         if has_block_receipts {
@@ -300,7 +300,7 @@ impl Upstream {
             let receipts = self.receipts(number, &block, receipts.next(), &mut budget).await?;
             receipts.check_block(number, header.hash)?;
             let ommers = self.fetch_ommers(number, &header, &mut budget).await?;
-            fetched.push(Fetched { which, header, block, receipts, ommers });
+            fetched.push(NodeBlock { which, header, block, receipts, ommers });
         }
         Ok(fetched)
     }

@@ -26,7 +26,7 @@ use super::address::UpstreamUrl;
 use super::ask_limits::AskLimits;
 use super::client::Upstream;
 use super::error::{AskError, FetchError};
-use super::fetch::Fetched;
+use super::fetch::NodeBlock;
 use super::identity::Identity;
 use super::wanted_block::WantedBlock;
 
@@ -459,7 +459,7 @@ impl Upstreams {
         &self,
         wanted: &[WantedBlock],
         patience: Duration,
-    ) -> Result<(MemberIndex, Vec<Fetched>), UpstreamsError> {
+    ) -> Result<(MemberIndex, Vec<NodeBlock>), UpstreamsError> {
         let ask = async |upstream: &Upstream| upstream.fetch_blocks(wanted).await;
         self.ask_any(wanted, patience, QuestionSubject::Blocks, ask).await
     }
@@ -469,7 +469,7 @@ impl Upstreams {
         &self,
         member_index: MemberIndex,
         wanted: &[WantedBlock],
-    ) -> Result<Vec<Fetched>, UpstreamsError> {
+    ) -> Result<Vec<NodeBlock>, UpstreamsError> {
         let member = self.members.get(member_index).ok_or_else(|| self.none_left())?;
         let fetched = member.upstream.fetch_blocks(wanted).await;
         fetched.map_err(|cause| UpstreamsError::NoneLeft(cause.to_string()))

@@ -8,10 +8,10 @@ use alloy_primitives::keccak256;
 use chain::trust::Anchors;
 use chain::{Block, BlockNumber, ChainSpec, Verified};
 use ingest::import::{ImportError, ImportSettings, Importer, Outcome};
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use store::disk::Folder;
 use store::read::{Inline, block_on};
-use store::{GasAndLogsBefore, Limits, Reader, Store, TxIndex, View, Wanted, Writer};
+use store::{GasAndLogsBefore, Limits, Reader, RowParts, Store, TxIndex, View, Writer};
 use tempfile::TempDir;
 
 use crate::harness::made::threads;
@@ -52,7 +52,7 @@ impl DataFolder {
         let store = self.store();
         store.read_head(self.spec.clone()).unwrap();
         let mut writer = Writer::open(store, self.spec.clone()).unwrap();
-        let (spec, anchors, progress) = (&self.spec, &self.anchors, &Unwatched);
+        let (spec, anchors, progress) = (&self.spec, &self.anchors, &NoProgress);
         Importer { writer: &mut writer, spec, anchors, settings, progress }.import_file(file)
     }
 
@@ -97,8 +97,9 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
     let (mut gas_before, mut logs_before) = (0, 0);
     for (index, transaction) in (0..).zip(&block.transactions) {
         let at = (BlockNumber(number), TxIndex(index));
-        let read =
-            block_on(view.read_transaction(reader, at.0, at.1, Wanted::Receipt)).unwrap().unwrap();
+        let read = block_on(view.read_transaction(reader, at.0, at.1, RowParts::Receipt))
+            .unwrap()
+            .unwrap();
         let row = read.row.view();
         assert_eq!(*row.encoded, *transaction.encoded, "block {number}, transaction {index}");
         assert_eq!(row.sender, transaction.sender);
@@ -108,7 +109,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
         assert_eq!(read.block.base_fee, block.header.base_fee_per_gas);
         assert_eq!(read.block.excess_blob_gas, block.header.excess_blob_gas);
         let hash = keccak256(&transaction.encoded);
-        let found = block_on(view.find_transaction(reader, hash, Wanted::Receipt)).unwrap();
+        let found = block_on(view.find_transaction(reader, hash, RowParts::Receipt)).unwrap();
         assert!(found.as_ref() == Some(&read), "block {number}, transaction {index}");
         if let Some(receipts) = &block.receipts {
             assert_eq!(read.before, Some(GasAndLogsBefore { gas: gas_before, logs: logs_before }));
@@ -120,7 +121,7 @@ fn check_block(view: &View, reader: &mut Reader, block: &Block) {
     }
     let past = TxIndex::from_usize(block.transactions.len());
     assert_eq!(
-        block_on(view.read_transaction(reader, BlockNumber(number), past, Wanted::Receipt))
+        block_on(view.read_transaction(reader, BlockNumber(number), past, RowParts::Receipt))
             .unwrap(),
         None
     );

@@ -8,7 +8,7 @@ use alloy_consensus::Header;
 use chain::trust::Anchors;
 use chain::{Block, Candidate, ChainSpec, Verified, decode_header, hash_header};
 use ingest::archive::{Archive, ArchiveError, ArchiveWriter, Format, ReadAt};
-use ingest::prove::{NO_POINTS, ProofReport, Prover, Unwatched};
+use ingest::prove::{NO_POINTS, NoProgress, ProofReport, Prover};
 use ingest::sample::{NETWORK_NAME, SampleSettings, generate, genesis};
 
 pub(crate) fn threads(count: usize) -> NonZeroUsize {
@@ -66,7 +66,7 @@ pub(crate) fn prove<S: ReadAt>(
     let anchors = Anchors::of(&spec);
     let threads = threads(thread_count);
     let points = NO_POINTS;
-    Prover { spec: &spec, anchors: &anchors, threads, progress: &Unwatched, points }.prove(archive)
+    Prover { spec: &spec, anchors: &anchors, threads, progress: &NoProgress, points }.prove(archive)
 }
 
 /// Every block of an archive, proven against what is known of its chain.
@@ -76,7 +76,7 @@ pub(crate) fn proven_blocks<S: ReadAt>(
 ) -> Vec<Verified<Block>> {
     let anchors = Anchors::of(spec);
     let mut blocks = Vec::new();
-    let (threads, progress, points) = (threads(2), &Unwatched, NO_POINTS);
+    let (threads, progress, points) = (threads(2), &NoProgress, NO_POINTS);
     let report = Prover { spec, anchors: &anchors, threads, progress, points }.prove_each(
         archive,
         |block| block,

@@ -5,9 +5,9 @@ use ingest::archive::{Archive, Format};
 use ingest::check::check_all;
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use ingest::sample::{Payload, SampleSettings};
-use store::check::Found;
+use store::check::CheckCounts;
 use store::read::block_on;
 use store::{Reader, StoreError};
 
@@ -34,10 +34,10 @@ fn imported(block_count: u64) -> DataFolder {
 }
 
 /// What the check says of a folder.
-pub(crate) fn check(data: &DataFolder) -> (Found, Vec<StoreError>) {
+pub(crate) fn check(data: &DataFolder) -> (CheckCounts, Vec<StoreError>) {
     let mut refused = Vec::new();
     let view = data.store().view();
-    let found = check_all(&view, &data.spec, threads(2), &Unwatched, |error| refused.push(error));
+    let found = check_all(&view, &data.spec, threads(2), &NoProgress, |error| refused.push(error));
     (found, refused)
 }
 
@@ -123,7 +123,7 @@ fn an_export_goes_on_when_a_writer_retires_the_files_of_its_view() {
         kind: ExportFormat::Archive(Format::Ere),
         folder: to.path(),
         threads: threads(2),
-        progress: &Unwatched,
+        progress: &NoProgress,
     };
     let written = exporter.export(&plan(&held_by(&view, None), None)).unwrap();
     let archive = Archive::open(&written.files[0].path).unwrap();

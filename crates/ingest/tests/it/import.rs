@@ -7,7 +7,7 @@ use ingest::archive::{Archive, Format};
 use ingest::import::{ImportError, Outcome};
 use ingest::sample::{Payload, SampleSettings};
 use store::read::block_on;
-use store::{Reader, Wanted};
+use store::{Reader, RowParts};
 
 use crate::check::check;
 use crate::harness::folder::{DataFolder, settings};
@@ -49,13 +49,13 @@ fn what_is_imported_comes_back_by_number_hash_and_position() {
     let view = data.store().view();
     let mut reader = Reader::new().unwrap();
     assert_eq!(
-        block_on(view.read_block(&mut reader, BlockNumber(300), Wanted::Receipt)).unwrap(),
+        block_on(view.read_block(&mut reader, BlockNumber(300), RowParts::Receipt)).unwrap(),
         None
     );
     let absent = alloy_primitives::B256::repeat_byte(1);
     assert_eq!(block_on(view.find_block(&mut reader, absent)).unwrap(), None);
     assert_eq!(
-        block_on(view.find_transaction(&mut reader, absent, Wanted::Receipt)).unwrap(),
+        block_on(view.find_transaction(&mut reader, absent, RowParts::Receipt)).unwrap(),
         None
     );
 }

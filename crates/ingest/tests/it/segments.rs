@@ -8,8 +8,8 @@ use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier
 use ingest::archive::Archive;
 use ingest::sample::{Payload, SampleSettings};
 use segment::{
-    Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, SegmentWriter,
-    Tables, TxIndex, TxOrdinal, Wanted, WriteFault, count_block, groups, is_counted,
+    Census, Corrupt, Encoder, FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment,
+    SegmentWriter, Tables, TxIndex, TxOrdinal, WriteFault, count_block, groups, is_counted,
 };
 
 use crate::harness::made::{blocks, proven_blocks, spec};
@@ -86,13 +86,13 @@ fn read_block(
     assert_eq!(header.transaction_count, ordinals.end.checked_sub(ordinals.start).unwrap());
     let place = segment.find_block(number).unwrap();
     let whole =
-        segment.read_block(inflater, &place, slice(bytes, &place.range), Wanted::Receipt)?;
+        segment.read_block(inflater, &place, slice(bytes, &place.range), RowParts::Receipt)?;
     assert_eq!(whole.len() as u64, header.transaction_count);
     let mut logs_before = 0;
     for (index, ordinal) in (ordinals.start.get()..ordinals.end.get()).map(TxOrdinal).enumerate() {
         let place = segment.find_row(ordinal).unwrap();
         let (page, room) = (slice(bytes, &place.page.range), &mut RowsRoom::default());
-        let rows = segment.open_rows(inflater, &place.page, page, room, Wanted::Receipt)?;
+        let rows = segment.open_rows(inflater, &place.page, page, room, RowParts::Receipt)?;
         let payloads = slice(bytes, &segment.find_payloads(&place, &rows));
         let row = segment.read_row(inflater, &place, &rows, payloads)?;
         let row = row.view();

@@ -13,7 +13,7 @@ use chain::{
     decode_receipts,
 };
 use ingest::archive::{Archive, ArchiveName, encode_slim};
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use ingest::survey::{Finding, Job, find_archives, survey};
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn survey_folder(folder: &Path, roots: Option<&EpochRoots>) -> Vec<Finding> {
         };
         Job { path, network: Some(network), spec, anchors }
     });
-    survey(jobs.collect(), threads(2), &Unwatched, |_, _| {})
+    survey(jobs.collect(), threads(2), &NoProgress, |_, _| {})
 }
 
 #[test]

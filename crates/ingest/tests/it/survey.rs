@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chain::trust::{Anchor, Anchors};
 use ingest::archive::{Format, Remedy};
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use ingest::sample::{Payload, SampleSettings};
 use ingest::survey::{Finding, Job, find_archives, survey};
 
@@ -31,7 +31,7 @@ fn survey_paths(settings: &SampleSettings, paths: &[PathBuf], anchors: &[Anchor]
         spec: spec.clone(),
         anchors: trusted.clone(),
     });
-    survey(jobs.collect(), threads(2), &Unwatched, |_, _| {})
+    survey(jobs.collect(), threads(2), &NoProgress, |_, _| {})
 }
 
 /// One line for each file: its range and verdict, or its refusal.

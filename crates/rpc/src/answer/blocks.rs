@@ -3,7 +3,7 @@
 //! Knows: which parts of a block each method reads.
 //! Never knows: how a block is found; that is the parent's.
 
-use store::{BlockExtras, StoredHeader, Wanted};
+use store::{BlockExtras, RowParts, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -33,7 +33,7 @@ impl Context<'_> {
         }
         let begin = out.len();
         if is_full {
-            let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+            let block = self.view.read_block(reader, number, RowParts::Transaction).await?;
             put_or_null(out, block, |out, block| Ok(put_full_block(out, &block)?))?;
         } else {
             let block = self.view.read_hashes(reader, number).await?;
@@ -48,7 +48,7 @@ impl Context<'_> {
     pub(super) async fn raw_block(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
         let Answering { reader, out, .. } = on;
         let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
-        let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+        let block = self.view.read_block(reader, number, RowParts::Transaction).await?;
         put_or_null(out, block, |out, block| {
             put_data(out, &raw::block(&block));
             Ok(())

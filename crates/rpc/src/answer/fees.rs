@@ -9,7 +9,7 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use chain::{
     BlockNumber, BlockRange, ChainSpec, ForkConfig, TxFields, base_fee_after, decode_header,
 };
-use store::{Reader, RowView, StoredBlock, StoredHeader, Wanted};
+use store::{Reader, RowParts, RowView, StoredBlock, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, RequestedBlock, null};
 use crate::json::{Object, put_data, put_list, put_quantity, put_quantity_u128};
@@ -252,7 +252,7 @@ impl Context<'_> {
         if !self.view.coverage_receipts().iter().any(|range| range.contains(number)) {
             return Err(self.receipts_not_held(number));
         }
-        let block = self.view.read_block(reader, number, Wanted::Receipt).await?;
+        let block = self.view.read_block(reader, number, RowParts::Receipt).await?;
         let block = block.ok_or(CallFailure::NotABlock)?;
         let mut paid = tips(&block, header.base_fee_per_gas, |tip, row| {
             row.receipt.map(|receipt| (tip, receipt.gas_used))
@@ -279,7 +279,7 @@ impl Context<'_> {
                 break;
             }
             let (_, header) = self.header_of(reader, number).await?;
-            let block = self.view.read_block(reader, number, Wanted::Transaction).await?;
+            let block = self.view.read_block(reader, number, RowParts::Transaction).await?;
             let block = block.ok_or(CallFailure::NotABlock)?;
             // What a producer pays itself is no price.
             let mut paid = tips(&block, header.base_fee_per_gas, |tip, row| {

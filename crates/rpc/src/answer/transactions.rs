@@ -5,7 +5,7 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::decode_header;
-use store::{GasAndLogsBefore, Reader, StoredBlock, StoredTransaction, TxIndex, Wanted};
+use store::{GasAndLogsBefore, Reader, RowParts, StoredBlock, StoredTransaction, TxIndex};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -19,11 +19,11 @@ use crate::reply::CachedResult;
 
 impl Context<'_> {
     pub(super) async fn transaction(&self, on: &mut Answering<'_>, hash: B256) -> CallResult {
-        self.by_hash(on, hash, Wanted::Transaction, CacheSubject::Transaction).await
+        self.by_hash(on, hash, RowParts::Transaction, CacheSubject::Transaction).await
     }
 
     pub(super) async fn receipt(&self, on: &mut Answering<'_>, hash: B256) -> CallResult {
-        self.by_hash(on, hash, Wanted::Receipt, CacheSubject::Receipt).await
+        self.by_hash(on, hash, RowParts::Receipt, CacheSubject::Receipt).await
     }
 
     /// A transaction or its receipt, by the transaction's hash.
@@ -31,7 +31,7 @@ impl Context<'_> {
         &self,
         on: &mut Answering<'_>,
         hash: B256,
-        wanted: Wanted,
+        wanted: RowParts,
         subject: CacheSubject,
     ) -> CallResult {
         let Answering { reader, out, .. } = on;
@@ -44,8 +44,8 @@ impl Context<'_> {
             return null(out);
         };
         match wanted {
-            Wanted::Receipt => self.put_own_receipt(out, hash, &found)?,
-            Wanted::Transaction => put_found(out, hash, &found)?,
+            RowParts::Receipt => self.put_own_receipt(out, hash, &found)?,
+            RowParts::Transaction => put_found(out, hash, &found)?,
         }
         let (block, result) = (&found.block, out.get(begin..).unwrap_or_default());
         self.cache.offer(key, block.number, block.hash, result);
@@ -68,7 +68,7 @@ impl Context<'_> {
     ) -> CallResult {
         let Answering { reader, out, .. } = on;
         let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
-        let wanted = Wanted::Transaction;
+        let wanted = RowParts::Transaction;
         let found = self.view.read_transaction(reader, number, TxIndex(index), wanted).await?;
         put_or_null(out, found, |out, found| {
             put_found(out, keccak256(found.row.view().encoded), &found)
@@ -76,7 +76,7 @@ impl Context<'_> {
     }
 
     pub(super) async fn raw_transaction(&self, on: &mut Answering<'_>, hash: B256) -> CallResult {
-        let found = self.find_transaction(hash, on.reader, Wanted::Transaction).await?;
+        let found = self.find_transaction(hash, on.reader, RowParts::Transaction).await?;
         put_or_null(on.out, found, |out, found| {
             put_data(out, found.row.view().encoded);
             Ok(())
@@ -122,14 +122,14 @@ impl Context<'_> {
         if !has_receipts {
             return Err(self.receipts_not_held(number));
         }
-        Ok(self.view.read_block(on.reader, number, Wanted::Receipt).await?)
+        Ok(self.view.read_block(on.reader, number, RowParts::Receipt).await?)
     }
 
     async fn find_transaction(
         &self,
         hash: B256,
         reader: &mut Reader,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Option<StoredTransaction>, CallFailure> {
         match self.view.find_transaction(reader, hash, wanted).await? {
             Some(found) => Ok(Some(found)),

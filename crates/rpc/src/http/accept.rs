@@ -44,10 +44,10 @@ use crate::reply::refusal_body;
 use crate::work_slice::TimeSlice;
 
 use answer_body::AnswerBody;
-use connection_limiter::{ConnectionLimiter, ConnectionPermit, Full};
+use connection_limiter::{ConnectionLimit, ConnectionLimiter, ConnectionPermit};
 use idle_timer::{IdleLimits, IdleTimer};
 use timed_stream::TimedStream;
-use workers::{Seat, Workers};
+use workers::{WorkerAssignment, Workers};
 
 pub use in_memory::FirstReader;
 
@@ -209,7 +209,7 @@ impl AcceptedConnection {
     async fn serve(
         self,
         stream: std::net::TcpStream,
-        _seat: Seat,
+        _seat: WorkerAssignment,
         mut stopping: watch::Receiver<bool>,
     ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -325,11 +325,13 @@ impl AcceptedConnection {
 }
 
 /// Tells a client that there is no room, in plain HTTP/1.1, and closes.
-async fn turn_away(stream: std::net::TcpStream, client: IpAddr, full: Full) {
+async fn turn_away(stream: std::net::TcpStream, client: IpAddr, full: ConnectionLimit) {
     let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let (status, reason) = match full {
-        Full::Server => (StatusCode::SERVICE_UNAVAILABLE, "too many connections"),
-        Full::Client => (StatusCode::TOO_MANY_REQUESTS, "too many connections from this address"),
+        ConnectionLimit::Server => (StatusCode::SERVICE_UNAVAILABLE, "too many connections"),
+        ConnectionLimit::Client => {
+            (StatusCode::TOO_MANY_REQUESTS, "too many connections from this address")
+        }
     };
     debug!(%client, reason, "turned a client away");
     let body = refusal_body(&Refusal::Transport { reason: reason.to_owned() });

@@ -82,7 +82,7 @@ struct Post {
 }
 
 /// Why nothing more is read.
-enum Lost {
+enum ReadEnd {
     /// The client or the network ended it.
     Ended,
     /// The server stops.
@@ -220,17 +220,17 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                 match self.read_more(timer.as_mut(), wait, &mut deadline, &mut stopped).await {
                     Ok(()) if was_empty => since = None,
                     Ok(()) => {}
-                    Err(Lost::Late) if known.is_some() => {
+                    Err(ReadEnd::Late) if known.is_some() => {
                         let late = "request body took too long";
                         return self.end_with(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
                     }
-                    Err(Lost::Overloaded) => {
+                    Err(ReadEnd::Overloaded) => {
                         self.buffer = ReadBuffer::default();
                         return self.end_with(overloaded()).await;
                     }
                     // What was sent before may still be on its way.
-                    Err(Lost::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
-                    Err(Lost::Ended | Lost::Stopping | Lost::Late) => {
+                    Err(ReadEnd::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
+                    Err(ReadEnd::Ended | ReadEnd::Stopping | ReadEnd::Late) => {
                         return FastPathOutcome::Ended;
                     }
                 }
@@ -276,7 +276,7 @@ impl<S: ByteStream> Connection<'_, S> {
         wait: ReadWait<'_>,
         deadline: &mut impl FnMut() -> Option<Instant>,
         stopped: &mut impl FnMut(&mut Context<'_>) -> bool,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ReadEnd> {
         poll_fn(|context| {
             if let Poll::Ready(read) = self.poll_read(context, wait.wanted) {
                 return Poll::Ready(read);
@@ -290,7 +290,7 @@ impl<S: ByteStream> Connection<'_, S> {
                 return Poll::Pending;
             }
             if stopped(context) {
-                return Poll::Ready(Err(Lost::Stopping));
+                return Poll::Ready(Err(ReadEnd::Stopping));
             }
             // A time past the end of all clocks never comes.
             let Some(deadline) = deadline() else { return Poll::Pending };
@@ -300,7 +300,7 @@ impl<S: ByteStream> Connection<'_, S> {
             }
             while timer.as_mut().poll(context).is_ready() {
                 if Instant::now() >= deadline {
-                    return Poll::Ready(Err(Lost::Late));
+                    return Poll::Ready(Err(ReadEnd::Late));
                 }
                 timer.as_mut().reset(deadline);
             }
@@ -317,25 +317,25 @@ impl<S: ByteStream> Connection<'_, S> {
     }
 
     /// Reads what is there, with room taken only then.
-    fn poll_read(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<(), Lost>> {
+    fn poll_read(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<(), ReadEnd>> {
         let Self { stream, buffer, .. } = self;
         if ready!(stream.poll_readable(context)).is_err() {
-            return Poll::Ready(Err(Lost::Ended));
+            return Poll::Ready(Err(ReadEnd::Ended));
         }
         let Ok(room) = buffer.make_room(&self.server.budget, wanted) else {
-            return Poll::Ready(Err(Lost::Overloaded));
+            return Poll::Ready(Err(ReadEnd::Overloaded));
         };
         let mut source = stream.take(u64::try_from(room).unwrap_or_default());
         let read = pin!(source.read_buf(buffer.end_mut())).poll(context);
         buffer.give_back_if_empty();
         read.map(|read| match read {
-            Ok(0) | Err(_) => Err(Lost::Ended),
+            Ok(0) | Err(_) => Err(ReadEnd::Ended),
             Ok(_) => Ok(()),
         })
     }
 
     /// Answers the first request of what was read, and drops it.
-    async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), Lost> {
+    async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), ReadEnd> {
         let server = self.server;
         self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, .. } = self;
@@ -414,7 +414,7 @@ impl<S: ByteStream> Connection<'_, S> {
     }
 
     /// Ends the head and writes the answer, without copying what it is made of.
-    async fn write(&mut self, reply: &Reply, is_last: bool) -> Result<(), Lost> {
+    async fn write(&mut self, reply: &Reply, is_last: bool) -> Result<(), ReadEnd> {
         let mut digits = itoa::Buffer::new();
         put_header(&mut self.head, "content-length", digits.format(reply.len()));
         if is_last {
@@ -431,7 +431,7 @@ impl<S: ByteStream> Connection<'_, S> {
         loop {
             let writing = poll_fn(|context| stream.poll_write_parts(context, left));
             let count = match in_time(writing, || progress.deadline()).await {
-                Some(Ok(0) | Err(_)) | None => return Err(Lost::Ended),
+                Some(Ok(0) | Err(_)) | None => return Err(ReadEnd::Ended),
                 Some(Ok(count)) => count,
             };
             IoSlice::advance_slices(&mut left, count);
@@ -450,11 +450,11 @@ impl<S: ByteStream> Connection<'_, S> {
 async fn unless_reset<T>(
     stream: &impl ByteStream,
     work: impl Future<Output = T>,
-) -> Result<T, Lost> {
+) -> Result<T, ReadEnd> {
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Ok(done)),
-        Poll::Pending if stream.is_reset(context) => Poll::Ready(Err(Lost::Ended)),
+        Poll::Pending if stream.is_reset(context) => Poll::Ready(Err(ReadEnd::Ended)),
         Poll::Pending => Poll::Pending,
     })
     .await

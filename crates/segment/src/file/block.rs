@@ -13,7 +13,7 @@ use super::read::{RowPlace, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::page::{Inflater, RowsRoom};
-use crate::row::{Senders, Wanted};
+use crate::row::{RowParts, Senders};
 use crate::row_set::RowSet;
 use crate::tx_position::TxOrdinal;
 
@@ -58,7 +58,7 @@ impl Segment {
         inflater: &mut Inflater,
         place: &BlockPlace,
         bytes: &[u8],
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<RowSet, Corrupt> {
         self.read_rows(inflater, place, bytes, wanted, Senders::Told)
     }
@@ -70,7 +70,7 @@ impl Segment {
         place: &BlockPlace,
         bytes: &[u8],
     ) -> Result<Vec<B256>, Corrupt> {
-        let wanted = Wanted::Transaction;
+        let wanted = RowParts::Transaction;
         let rows = self.read_rows(inflater, place, bytes, wanted, Senders::LeftOut)?;
         Ok(rows.hashes())
     }
@@ -80,7 +80,7 @@ impl Segment {
         inflater: &mut Inflater,
         place: &BlockPlace,
         bytes: &[u8],
-        wanted: Wanted,
+        wanted: RowParts,
         senders: Senders,
     ) -> Result<RowSet, Corrupt> {
         let offset = place.range.start;

@@ -16,7 +16,7 @@ use super::{BlockEntry, PageEntry, PageKind, SegmentTail};
 use crate::bytes::{Cursor, allocated, wide};
 use crate::corrupt::{Corrupt, PageFault, RowFault};
 use crate::page::{GasAndLogsBefore, Inflater, Rows, RowsRoom};
-use crate::row::Wanted;
+use crate::row::RowParts;
 use crate::row_set::{Row, RowSlot};
 use crate::tables::Tables;
 use crate::tx_position::{TxIndex, TxOrdinal};
@@ -334,7 +334,7 @@ impl Segment {
         place: &PagePlace,
         bytes: &'a [u8],
         room: &'a mut RowsRoom,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Rows<'a>, Corrupt> {
         let ordinals = place.row_page.and_then(|number| {
             let first = self.row_pages.get(number)?.first_ordinal;

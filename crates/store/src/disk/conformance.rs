@@ -67,8 +67,8 @@ fn an_open_file_gives_a_range_whole_or_refuses_it() {
             assert_eq!(buffer, expected.as_bytes());
             // It was read a moment ago; a file system that knows no such read says so.
             let expected = match file.read_now(range, &mut buffer).unwrap() {
-                Now::Ready => expected,
-                Now::WouldBlock => "",
+                CachedRead::Ready => expected,
+                CachedRead::WouldBlock => "",
             };
             assert_eq!(buffer, expected.as_bytes());
         }
@@ -122,7 +122,7 @@ fn an_open_file_that_lost_its_end_is_an_error_that_names_it() {
         let place = disk.place();
         let text = "read: the file has 3 bytes, it had 10 when it was opened";
         assert_eq!(error, format!("{place}/a: {text}"));
-        assert!(!matches!(file.read_now(2..8, &mut buffer), Ok(Now::Ready)));
+        assert!(!matches!(file.read_now(2..8, &mut buffer), Ok(CachedRead::Ready)));
         assert!(buffer.is_empty());
         file.read_at(0..3, &mut buffer).unwrap();
         assert_eq!(buffer, b"xyz");
@@ -393,7 +393,7 @@ fn a_read_that_may_not_wait_is_refused_at_chance_when_asked_to() {
     let refused = |disk: &FaultyDisk, may_block| {
         disk.set_may_block(may_block);
         let answers = (0..100).map(|_| file.read_now(0..1, &mut Vec::new()).unwrap());
-        answers.filter(|now| *now == Now::WouldBlock).count()
+        answers.filter(|now| *now == CachedRead::WouldBlock).count()
     };
     assert_eq!(refused(&disk, false), 0);
     assert!((20..80).contains(&refused(&disk, true)));

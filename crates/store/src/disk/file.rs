@@ -15,7 +15,7 @@ use super::{DiskError, Operation, range_bytes};
 /// What [`DataFile::read_now`] could do without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Now {
+pub enum CachedRead {
     /// The buffer holds the whole range.
     Ready,
     /// The bytes are not in memory; the buffer is empty.
@@ -35,7 +35,7 @@ pub trait DataFile: fmt::Debug + Send + Sync {
     fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError>;
 
     /// Reads the range if that takes no waiting.
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError>;
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError>;
 }
 
 /// A file of a real folder.
@@ -77,7 +77,7 @@ impl OpenFile {
 
     /// Reads all of `buffer` from `offset` on, if it is in memory.
     #[cfg(target_os = "linux")]
-    fn try_read_all(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<Now> {
+    fn try_read_all(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<CachedRead> {
         use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
         while !buffer.is_empty() {
@@ -85,7 +85,7 @@ impl OpenFile {
             match preadv2(&self.file, slices, offset, ReadWriteFlags::NOWAIT) {
                 // The file's end, and on Linux 5.9 and 5.10 also what is not in memory: only a read
                 // that waits tells them apart.
-                Ok(0) | Err(Errno::AGAIN) => return Ok(Now::WouldBlock),
+                Ok(0) | Err(Errno::AGAIN) => return Ok(CachedRead::WouldBlock),
                 Ok(count) => {
                     buffer = buffer.get_mut(count..).unwrap_or_default();
                     offset = offset.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
@@ -94,17 +94,17 @@ impl OpenFile {
                 // The file system or the kernel knows no such read (before 4.14 the flag is invalid).
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                     self.can_read_now.store(false, Ordering::Relaxed);
-                    return Ok(Now::WouldBlock);
+                    return Ok(CachedRead::WouldBlock);
                 }
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Ok(Now::Ready)
+        Ok(CachedRead::Ready)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn try_read_all(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<Now> {
-        Ok(Now::WouldBlock)
+    fn try_read_all(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<CachedRead> {
+        Ok(CachedRead::WouldBlock)
     }
 
     fn failed(&self, cause: io::Error) -> DiskError {
@@ -135,14 +135,14 @@ impl DataFile for OpenFile {
         }
     }
 
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         self.size(&range, buffer)?;
         let outcome = if self.can_read_now.load(Ordering::Relaxed) || buffer.is_empty() {
             self.try_read_all(buffer, range.start).map_err(|cause| self.failed(cause))
         } else {
-            Ok(Now::WouldBlock)
+            Ok(CachedRead::WouldBlock)
         };
-        if !matches!(outcome, Ok(Now::Ready)) {
+        if !matches!(outcome, Ok(CachedRead::Ready)) {
             buffer.clear();
         }
         outcome
@@ -175,12 +175,12 @@ mod tests {
         let mut buffer = vec![7; 10];
         // Advice is not an order, and a file system may know no read that does not wait.
         match file.read_now(1000..900_000, &mut buffer).unwrap() {
-            Now::Ready => assert_eq!(buffer, content[1000..900_000]),
-            Now::WouldBlock => assert!(buffer.is_empty()),
+            CachedRead::Ready => assert_eq!(buffer, content[1000..900_000]),
+            CachedRead::WouldBlock => assert!(buffer.is_empty()),
         }
         file.read_at(1000..900_000, &mut buffer).unwrap();
         assert_eq!(buffer, content[1000..900_000]);
-        let is_answered = file.read_now(1000..900_000, &mut buffer).unwrap() == Now::Ready;
+        let is_answered = file.read_now(1000..900_000, &mut buffer).unwrap() == CachedRead::Ready;
         let probe = preadv2_is_known(&evicted);
         assert_eq!(is_answered, probe, "what was just read is in memory");
         assert!(!is_answered || buffer == content[1000..900_000]);
@@ -201,7 +201,7 @@ mod tests {
         assert!(file.can_read_now.load(Ordering::Relaxed));
         let mut buffer = Vec::new();
         for _ in 0..2 {
-            assert_eq!(file.read_now(0..5, &mut buffer).unwrap(), Now::WouldBlock);
+            assert_eq!(file.read_now(0..5, &mut buffer).unwrap(), CachedRead::WouldBlock);
             assert!(!file.can_read_now.load(Ordering::Relaxed));
         }
         file.read_at(0..5, &mut buffer).unwrap();

@@ -10,35 +10,35 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk::{DiskError, Now};
+use crate::disk::{CachedRead, DiskError};
 use crate::read::{Reading, SegmentBytes, fetch};
 
 /// Room for files in memory.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     bytes_left: AtomicU64,
 }
 
 /// A part of the room, given back when it is dropped.
 #[derive(Debug)]
-struct Taken {
-    room: Arc<Room>,
+struct MemoryLease {
+    room: Arc<MemoryBudget>,
     bytes: u64,
 }
 
-impl Room {
+impl MemoryBudget {
     pub(super) fn new(bytes_max: u64) -> Self {
         Self { bytes_left: AtomicU64::new(bytes_max) }
     }
 
-    fn take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
+    fn take(self: &Arc<Self>, bytes: u64) -> Option<MemoryLease> {
         let less = |left: u64| left.checked_sub(bytes);
         self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok()?;
-        Some(Taken { room: Arc::clone(self), bytes })
+        Some(MemoryLease { room: Arc::clone(self), bytes })
     }
 }
 
-impl Drop for Taken {
+impl Drop for MemoryLease {
     fn drop(&mut self) {
         self.room.bytes_left.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -49,12 +49,12 @@ impl Drop for Taken {
 struct Resident {
     file: Arc<dyn SegmentBytes>,
     bytes: Vec<u8>,
-    _taken: Taken,
+    _taken: MemoryLease,
 }
 
 /// The file with its bytes in memory, if there is room for them; the file itself if not.
 pub(super) async fn reside(
-    room: &Arc<Room>,
+    room: &Arc<MemoryBudget>,
     file: Arc<dyn SegmentBytes>,
 ) -> Result<Arc<dyn SegmentBytes>, DiskError> {
     let Some(taken) = room.take(file.file_bytes()) else { return Ok(file) };
@@ -68,14 +68,14 @@ impl SegmentBytes for Resident {
         self.file.file_bytes()
     }
 
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         let Some(bytes) = self.resident(&range) else {
             // Not in the file: it says so as any file does.
             return self.file.read_now(range, buffer);
         };
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        Ok(Now::Ready)
+        Ok(CachedRead::Ready)
     }
 
     fn resident(&self, range: &Range<u64>) -> Option<&[u8]> {
@@ -103,7 +103,7 @@ mod tests {
     fn a_file_resides_while_there_is_room_and_gives_it_back() {
         let disk = FaultyDisk::new(1);
         disk.write("a", b"0123456789").unwrap();
-        let room = Arc::new(Room::new(15));
+        let room = Arc::new(MemoryBudget::new(15));
         let first = block_on(reside(&room, file(&disk))).unwrap();
         assert_eq!(room.bytes_left.load(Ordering::Relaxed), 5);
         let second = block_on(reside(&room, file(&disk))).unwrap();

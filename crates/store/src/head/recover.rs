@@ -37,12 +37,12 @@ pub struct Recovery {
     /// Whole blocks that did not prove, and those above them.
     pub refused: Vec<Refused>,
     /// A block of which another was sealed: then no block of the log was taken.
-    pub superseded: Option<Superseded>,
+    pub superseded: Option<SupersededBlock>,
 }
 
 /// A block of the log in whose place another one was sealed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Superseded {
+pub struct SupersededBlock {
     /// Its number.
     pub number: BlockNumber,
     /// Its hash.

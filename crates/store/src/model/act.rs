@@ -13,7 +13,7 @@ use super::state::{HeadState, Sealed};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::manifest::Network;
 use crate::writer::{CommitFacts, Writer};
 
@@ -48,7 +48,7 @@ pub(super) enum Act {
     },
     /// Ranges of final blocks arrive, as an import brings them.
     Import {
-        held: Vec<Held>,
+        held: Vec<HeldRange>,
         told: Learned,
     },
 }
@@ -143,7 +143,7 @@ impl Act {
                 }
             }
             Self::Import { held, told } => {
-                for Held { range, has_receipts } in held {
+                for HeldRange { range, has_receipts } in held {
                     for number in range.first()..range.end() {
                         sealed.take(number, truth[&number], *has_receipts);
                     }
@@ -173,7 +173,7 @@ impl Learned {
 /// Brings final blocks as an import does: past the head, into segments at once.
 pub(super) fn import(
     writer: &mut Writer,
-    held: &[Held],
+    held: &[HeldRange],
     truth: &Truth,
     facts: CommitFacts,
 ) -> Result<(), StoreError> {
@@ -331,7 +331,7 @@ impl Situation<'_> {
             1 | 2 => 2,
             _ => 1,
         };
-        let mut held: Vec<Held> = Vec::new();
+        let mut held: Vec<HeldRange> = Vec::new();
         for _ in 0..count {
             let begin = self.edge(dice).unwrap_or_else(|| dice.between(first, last));
             let end = match self.edge(dice) {
@@ -340,7 +340,7 @@ impl Situation<'_> {
                 _ => begin + dice.below(60),
             };
             let range = BlockRange::from_ends(begin.clamp(first, last), end.clamp(first, last));
-            held.push(Held { range: range.unwrap(), has_receipts: !dice.one_in(3) });
+            held.push(HeldRange { range: range.unwrap(), has_receipts: !dice.one_in(3) });
         }
         let mut numbers: Vec<u64> = self.sealed.blocks.keys().copied().collect();
         numbers.extend(held.iter().flat_map(|held| [held.range.first(), held.range.last()]));
@@ -385,7 +385,7 @@ impl fmt::Display for Act {
             Self::Seal { finalized, told } => write!(f, "seal to {finalized}{told}"),
             Self::Import { held, told } => {
                 f.write_str("import")?;
-                for Held { range, has_receipts } in held {
+                for HeldRange { range, has_receipts } in held {
                     write!(f, " {range}{}", receipts(*has_receipts))?;
                 }
                 write!(f, "{told}")

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, keccak256};
 use anyhow::{Context as _, Result, ensure};
 use chain::trust::TrustStatus;
 use chain::{Block, BlockNumber, BlockRange, Verified};
-use segment::{BlockExtras, GasAndLogsBefore, Row, RowSet, TxIndex, Wanted};
+use segment::{BlockExtras, GasAndLogsBefore, Row, RowParts, RowSet, TxIndex};
 
 use super::blocks::get;
 use super::state::{HeadState, Sealed};
@@ -138,7 +138,7 @@ fn compare_number(
     number: u64,
     expected: Option<&Verified<Block>>,
 ) -> Result<()> {
-    let stored = block_on(view.read_block(reader, BlockNumber(number), Wanted::Receipt))?;
+    let stored = block_on(view.read_block(reader, BlockNumber(number), RowParts::Receipt))?;
     ensure!(
         block_on(view.read_hash(reader, BlockNumber(number)))? == expected.map(|it| it.hash),
         "hash"
@@ -154,7 +154,7 @@ fn compare_number(
                 reader,
                 BlockNumber(number),
                 TxIndex(0),
-                Wanted::Receipt
+                RowParts::Receipt
             ))?
             .is_none(),
             "has a row"
@@ -184,18 +184,18 @@ fn compare_number(
     for index in (0..block.transactions.len()).map(TxIndex::from_usize) {
         let expected = stored_transaction(block, index);
         let by_place =
-            block_on(view.read_transaction(reader, BlockNumber(number), index, Wanted::Receipt))?;
+            block_on(view.read_transaction(reader, BlockNumber(number), index, RowParts::Receipt))?;
         ensure!(
             by_place.as_ref() == Some(&expected),
             "transaction {index} is {by_place:?}, expected {expected:?}"
         );
         let hash = keccak256(expected.row.view().encoded);
-        let by_hash = block_on(view.find_transaction(reader, hash, Wanted::Receipt))?;
+        let by_hash = block_on(view.find_transaction(reader, hash, RowParts::Receipt))?;
         ensure!(by_hash == by_place, "transaction {index} by its hash is {by_hash:?}");
     }
     let past = TxIndex::from_usize(block.transactions.len());
     ensure!(
-        block_on(view.read_transaction(reader, BlockNumber(number), past, Wanted::Receipt))?
+        block_on(view.read_transaction(reader, BlockNumber(number), past, RowParts::Receipt))?
             .is_none(),
         "has more rows"
     );
@@ -226,7 +226,7 @@ fn compare_absent(
     }
     for hash in left_transactions.difference(&held_transactions).chain([&nobody]) {
         judge(
-            block_on(view.find_transaction(reader, *hash, Wanted::Receipt))
+            block_on(view.find_transaction(reader, *hash, RowParts::Receipt))
                 .map_err(Into::into)
                 .and_then(|it| {
                     let found = it.map(|it| (it.block.number, it.index));

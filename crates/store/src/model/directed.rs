@@ -10,7 +10,7 @@ use chain::trust::Anchors;
 use super::blocks::{Place, branch, get};
 use super::shelf::{Shelf, bare, open_store, range, truth, whole};
 use super::world::is_part;
-use segment::{TxIndex, Wanted};
+use segment::{RowParts, TxIndex};
 
 use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
@@ -19,7 +19,7 @@ use crate::genesis_file::read_recorded_genesis;
 use crate::head::HeadLimits;
 use crate::head::fixture::spec;
 use crate::journal::unlisted_segments;
-use crate::layout::{Held, plan_segments};
+use crate::layout::{HeldRange, plan_segments};
 use crate::limits::Limits;
 use crate::manifest::{MANIFEST_NAME, Manifest, SegmentEntry};
 use crate::names::GENESIS_NAME;
@@ -194,7 +194,7 @@ fn another_process_sees_files_gone_and_then_the_new_ones() {
     let mut buffers = Reader::new().unwrap();
     let hash = shelf.truth[&20];
     for outcome in [
-        block_on(before.0.read_block(&mut buffers, BlockNumber(20), Wanted::Receipt)).map(|_| ()),
+        block_on(before.0.read_block(&mut buffers, BlockNumber(20), RowParts::Receipt)).map(|_| ()),
         block_on(before.0.find_block(&mut buffers, hash)).map(|_| ()),
     ] {
         assert!(matches!(outcome, Err(StoreError::Disk(error)) if error.is_missing()));
@@ -435,13 +435,14 @@ fn receipts_of_a_segment_are_read_where_the_head_has_none() {
             &mut reader,
             BlockNumber(number),
             TxIndex(0),
-            Wanted::Receipt,
+            RowParts::Receipt,
         ))
         .unwrap()
         .unwrap();
         assert_eq!(found.row.view().receipt.is_some(), has_receipts, "block {number}");
         let hash = keccak256(found.row.view().encoded);
-        let by_hash = block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap();
+        let by_hash =
+            block_on(view.find_transaction(&mut reader, hash, RowParts::Receipt)).unwrap();
         assert_eq!(by_hash, Some(found));
         let candidate =
             block_on(view.read_candidate(&mut reader, BlockNumber(number))).unwrap().unwrap();
@@ -499,7 +500,7 @@ fn a_reorg_that_failed_cannot_come_back_against_what_was_sealed_after_it() {
 fn a_plan_of_everything_that_is_held_builds_nothing() {
     let mut shelf = Shelf::new(range(0, 300));
     shelf.bring(&[whole(0, 100), bare(101, 300)]).unwrap();
-    let held: Vec<Held> =
+    let held: Vec<HeldRange> =
         shelf.view().manifest().segments().iter().map(SegmentEntry::held).collect();
     assert_eq!(plan_segments(&held), held);
     assert_eq!(shelf.writer.plan(&held), []);

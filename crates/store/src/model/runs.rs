@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::files::{Claim, FileClaims};
 use crate::lookups::{SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
-use crate::part::Workshop;
+use crate::part::StagingArea;
 
 /// A segment of a slot that is complete, as far as lookups are concerned.
 fn slot_segment(slot: u64) -> (SegmentEntry, SegmentKeys) {
@@ -45,7 +45,7 @@ fn runs_of(order: &[u64]) -> (Vec<RunEntry>, usize) {
     let disk = FaultyDisk::new(1);
     let claims = Arc::<FileClaims>::default();
     let _removal = claims.begin_removal(Arc::new(disk.clone()));
-    let workshop = Workshop::new(Arc::new(disk.clone()), claims);
+    let workshop = StagingArea::new(Arc::new(disk.clone()), claims);
     let mut files: Vec<Claim> = Vec::new();
     let mut manifest = Manifest::new(Network::default());
     for slot in order {
@@ -81,7 +81,7 @@ fn runs_of_complete_slots_are_merged_in_whatever_order_they_come() {
 #[test]
 fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
     let disk = FaultyDisk::new(1);
-    let workshop = Workshop::new(Arc::new(disk.clone()), Arc::default());
+    let workshop = StagingArea::new(Arc::new(disk.clone()), Arc::default());
     let empty = Manifest::new(Network::default());
     let (first, keys) = slot_segment(0);
     let keys = BTreeMap::from([(first.file_name.clone(), keys)]);

@@ -8,7 +8,7 @@ use super::act::{Act, Learned};
 use super::blocks::{Place, branch, first_place};
 use super::world::{Scene, Trouble, World};
 use crate::disk::faulty::{Crash, DiskFailure};
-use crate::layout::Held;
+use crate::layout::HeldRange;
 
 const FIRST: u64 = 8192 - 20;
 const EVERYTHING: Crash = Crash { may_tear_writes: true, may_keep_names: true };
@@ -21,7 +21,7 @@ fn script() -> Vec<Act> {
     let below = branch(first_place(FIRST), b'a', 12);
     let main = branch(Place::above(FIRST + 11, below[11]), b'a', 12);
     let other = branch(Place::above(FIRST + 17, main[5]), b'b', 8);
-    let held = |first: u64, count, has_receipts| Held {
+    let held = |first: u64, count, has_receipts| HeldRange {
         range: BlockRange::from_count(FIRST + first, count).unwrap(),
         has_receipts,
     };

@@ -15,7 +15,7 @@ use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, FaultyDisk};
 use crate::error::StoreError;
 use crate::head::fixture::spec;
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::limits::Limits;
 use crate::names::is_data_name;
 use crate::read::Inline;
@@ -41,13 +41,13 @@ pub(super) fn range(first: u64, last: u64) -> BlockRange {
 }
 
 /// Blocks with receipts.
-pub(super) fn whole(first: u64, last: u64) -> Held {
-    Held { range: range(first, last), has_receipts: true }
+pub(super) fn whole(first: u64, last: u64) -> HeldRange {
+    HeldRange { range: range(first, last), has_receipts: true }
 }
 
 /// Blocks without.
-pub(super) fn bare(first: u64, last: u64) -> Held {
-    Held { range: range(first, last), has_receipts: false }
+pub(super) fn bare(first: u64, last: u64) -> HeldRange {
+    HeldRange { range: range(first, last), has_receipts: false }
 }
 
 /// A chain of final blocks.
@@ -86,9 +86,9 @@ impl Shelf {
     }
 
     /// Brings blocks as an import does.
-    pub(super) fn bring(&mut self, held: &[Held]) -> Result<(), StoreError> {
+    pub(super) fn bring(&mut self, held: &[HeldRange]) -> Result<(), StoreError> {
         import(&mut self.writer, held, &self.truth, CommitFacts::default())?;
-        for Held { range, has_receipts } in held {
+        for HeldRange { range, has_receipts } in held {
             for number in range.first()..range.end() {
                 self.sealed.take(number, self.truth[&number], *has_receipts);
             }

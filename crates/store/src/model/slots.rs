@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use chain::BlockNumber;
 use chain::trust::Anchors;
-use segment::{SLOT_BLOCKS, TxIndex, Wanted, YOUNG_SLOT_BLOCKS};
+use segment::{RowParts, SLOT_BLOCKS, TxIndex, YOUNG_SLOT_BLOCKS};
 
 use super::act::Truth;
 use super::blocks::get;
@@ -19,7 +19,7 @@ use crate::disk::faulty::{Crash, DiskFailure, FaultyDisk};
 use crate::draft::NewSegment;
 use crate::head::HeadLimits;
 use crate::head::fixture::SPARSE;
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::limits::Limits;
 use crate::manifest::MANIFEST_NAME;
 use crate::read::block_on;
@@ -97,7 +97,7 @@ fn check_complete(shelf: &Shelf) {
         let block = get(prepared().truth[&number], true);
         let hash = alloy_primitives::keccak256(&block.transactions[0].encoded);
         let found =
-            block_on(view.find_transaction(&mut reader, hash, Wanted::Receipt)).unwrap().unwrap();
+            block_on(view.find_transaction(&mut reader, hash, RowParts::Receipt)).unwrap().unwrap();
         assert_eq!((found.block.number, found.index), (BlockNumber(number), TxIndex(0)));
     }
 }
@@ -111,7 +111,7 @@ fn play(seed: u64) {
     let mut first = LAST_FIRST;
     while first < through_head {
         let last = (first + dice.below(150)).min(through_head - 1);
-        pieces.push(Held { range: range(first, last), has_receipts: !dice.one_in(4) });
+        pieces.push(HeldRange { range: range(first, last), has_receipts: !dice.one_in(4) });
         pieces.push(whole(first, last));
         first = last + 1;
     }

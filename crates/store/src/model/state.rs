@@ -8,7 +8,7 @@ use segment::YOUNG_SLOT_BLOCKS;
 
 use super::blocks::Place;
 use crate::block_id::BlockId;
-use crate::layout::{Held, join_ranges};
+use crate::layout::{HeldRange, join_ranges};
 
 /// What segments hold, and what is known of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,10 @@ impl Sealed {
     }
 
     /// Everything, as if it arrived at once.
-    pub(super) fn held(&self) -> Vec<Held> {
-        let all = self.coverage().into_iter().map(|range| Held { range, has_receipts: false });
+    pub(super) fn held(&self) -> Vec<HeldRange> {
+        let all = self.coverage().into_iter().map(|range| HeldRange { range, has_receipts: false });
         let with_receipts = self.coverage_receipts().into_iter();
-        all.chain(with_receipts.map(|range| Held { range, has_receipts: true })).collect()
+        all.chain(with_receipts.map(|range| HeldRange { range, has_receipts: true })).collect()
     }
 
     /// How far a block can be trusted: a letter for anchored, linked and unanchored.

@@ -195,8 +195,8 @@ impl DataFile for Broken {
         panic!("a mistake in this program");
     }
 
-    fn read_now(&self, _: Range<u64>, _: &mut Vec<u8>) -> Result<Now, DiskError> {
-        Ok(Now::WouldBlock)
+    fn read_now(&self, _: Range<u64>, _: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
+        Ok(CachedRead::WouldBlock)
     }
 }
 

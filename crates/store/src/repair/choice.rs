@@ -6,7 +6,7 @@
 
 use chain::BlockRange;
 
-use super::LeftOut;
+use super::UnlistedFile;
 use crate::error::StoreError;
 use crate::layout::{join_ranges, overlap, subtract};
 use crate::manifest::{ManifestConflict, SegmentEntry};
@@ -15,7 +15,7 @@ use crate::manifest::{ManifestConflict, SegmentEntry};
 #[derive(Debug)]
 pub(super) struct Choice<'a> {
     pub(super) chosen: Vec<&'a SegmentEntry>,
-    pub(super) passed_over: Vec<LeftOut>,
+    pub(super) passed_over: Vec<UnlistedFile>,
 }
 
 /// Chooses. Files that contradict each other are refused: nobody here can tell which is right.
@@ -68,7 +68,7 @@ pub(super) fn choose<'a>(candidates: &[&'a SegmentEntry]) -> Result<Choice<'a>, 
 
 /// Why a file is not listed that shares blocks with one that is. It is superseded only if all of its
 /// blocks are listed.
-fn pass_over(entry: &SegmentEntry, held: &SegmentEntry, coverage: &[BlockRange]) -> LeftOut {
+fn pass_over(entry: &SegmentEntry, held: &SegmentEntry, coverage: &[BlockRange]) -> UnlistedFile {
     let missing = subtract(&[entry.range], coverage);
     let is_superseded = missing.is_empty();
     let reason = if is_superseded {
@@ -83,7 +83,7 @@ fn pass_over(entry: &SegmentEntry, held: &SegmentEntry, coverage: &[BlockRange])
             missing.join(", ")
         )
     };
-    LeftOut { file_name: entry.file_name.clone(), reason, is_superseded }
+    UnlistedFile { file_name: entry.file_name.clone(), reason, is_superseded }
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
         let digest = hash_of(first * 100_000 + last);
         SegmentEntry {
             range,
-            file_name: segment_name(crate::layout::Held { range, has_receipts }, digest)
+            file_name: segment_name(crate::layout::HeldRange { range, has_receipts }, digest)
                 .replace("0000000000000000", &format!("{first:08}{last:08}")),
             bytes: 1,
             digest,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, keccak256};
 use chain::BlockNumber;
 use segment::lookup::{Position, Positions, Subject};
-use segment::{SLOT_BLOCKS, TxOrdinal, Wanted};
+use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
 use super::{StoredTransaction, View};
 use crate::error::StoreError;
@@ -22,7 +22,7 @@ impl View {
         &self,
         reader: &mut Reader,
         hash: B256,
-        wanted: Wanted,
+        wanted: RowParts,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(place) = self.head.find_tx(&hash) {
             return self.read_transaction(reader, place.number, place.index, wanted).await;

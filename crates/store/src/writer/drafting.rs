@@ -13,10 +13,10 @@ use super::held;
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
 use crate::files::Claim;
-use crate::layout::{Held, overlap, plan_segments, plan_unmerged};
+use crate::layout::{HeldRange, overlap, plan_segments, plan_unmerged};
 use crate::lookups::prepare_runs;
 use crate::manifest::{RunEntry, SegmentEntry};
-use crate::part::Workshop;
+use crate::part::StagingArea;
 use crate::store::Store;
 use crate::view::View;
 
@@ -45,7 +45,7 @@ impl Drafting {
         Self { store }
     }
 
-    pub(crate) fn workshop(&self) -> &Workshop {
+    pub(crate) fn workshop(&self) -> &StagingArea {
         self.store.workshop()
     }
 
@@ -58,23 +58,24 @@ impl Drafting {
     /// The segments to build when these blocks arrive: some may hold blocks that are here already. A
     /// slot that they complete is one segment.
     #[must_use]
-    pub fn plan(&self, arriving: &[Held]) -> Vec<Held> {
+    pub fn plan(&self, arriving: &[HeldRange]) -> Vec<HeldRange> {
         let held = held(&self.view());
-        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        let all: Vec<HeldRange> = held.iter().chain(arriving).copied().collect();
         let pending = self.view().manifest().pending_merges();
-        let is_touched =
-            |wanted: &Held| arriving.iter().any(|it| overlap(it.range, wanted.range).is_some());
+        let is_touched = |wanted: &HeldRange| {
+            arriving.iter().any(|it| overlap(it.range, wanted.range).is_some())
+        };
         // A merge that is pending elsewhere is work of its own.
-        let is_due = |wanted: &Held| !pending.contains(wanted) || is_touched(wanted);
+        let is_due = |wanted: &HeldRange| !pending.contains(wanted) || is_touched(wanted);
         let wanted = plan_segments(&all).into_iter();
         wanted.filter(|wanted| !held.contains(wanted) && is_due(wanted)).collect()
     }
 
     /// The same for whoever has no time to merge: a slot that they complete stays in its pieces.
     #[must_use]
-    pub fn plan_unmerged(&self, arriving: &[Held]) -> Vec<Held> {
+    pub fn plan_unmerged(&self, arriving: &[HeldRange]) -> Vec<HeldRange> {
         let held = held(&self.view());
-        let all: Vec<Held> = held.iter().chain(arriving).copied().collect();
+        let all: Vec<HeldRange> = held.iter().chain(arriving).copied().collect();
         let wanted = plan_unmerged(&held, &all).into_iter();
         wanted.filter(|wanted| !held.contains(wanted)).collect()
     }
@@ -85,7 +86,7 @@ impl Drafting {
     /// On which threads blocks are proven and groups encoded is the caller's choice.
     pub fn build<E: From<StoreError>>(
         &self,
-        target: Held,
+        target: HeldRange,
         count: impl FnOnce(&mut Census) -> Result<(), E>,
         fill: impl FnOnce(&mut Draft) -> Result<(), E>,
     ) -> Result<NewSegment, E> {
@@ -107,7 +108,7 @@ impl Drafting {
         let before = view.manifest();
         let listed = held(&view);
         let arriving = segments.iter().map(|segment| segment.entry.held());
-        let all: Vec<Held> = listed.iter().copied().chain(arriving).collect();
+        let all: Vec<HeldRange> = listed.iter().copied().chain(arriving).collect();
         let wanted = plan_unmerged(&listed, &all);
         let is_wanted = |entry: &&SegmentEntry| wanted.contains(&entry.held());
         let new = segments.iter().map(|segment| &segment.entry);

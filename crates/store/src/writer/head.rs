@@ -13,9 +13,9 @@ use super::{CommitFacts, Writer};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::finality::Finality;
-use crate::head::{Head, HeadBlock, HeadError, HeadLimits, Recovery, Superseded};
+use crate::head::{Head, HeadBlock, HeadError, HeadLimits, Recovery, SupersededBlock};
 use crate::head_reader::{Seam, check_record, find_seam, record_of, record_with, survey_head};
-use crate::layout::Held;
+use crate::layout::HeldRange;
 use crate::manifest::HeadRecord;
 use crate::notice::{keep_notice, read_notice};
 use crate::read::block_on;
@@ -244,9 +244,9 @@ impl Writer {
         let range = BlockRange::from_ends(first.number(), last.number());
         let arriving = due.iter().filter_map(|block| {
             let range = BlockRange::from_count(block.number(), 1)?;
-            Some(Held { range, has_receipts: block.block().receipts.is_some() })
+            Some(HeldRange { range, has_receipts: block.block().receipts.is_some() })
         });
-        let arriving: Vec<Held> = arriving.collect();
+        let arriving: Vec<HeldRange> = arriving.collect();
         let from_head = |number| view.head().find_block(number).map(|it| it.block().clone());
         let mut segments = Vec::new();
         for target in self.drafting.plan_unmerged(&arriving) {
@@ -314,7 +314,7 @@ impl Writer {
     /// Drops blocks from a head that a crash kept from leaving it, and moves up one that others have
     /// passed. Where others sealed another chain, that one counts: it is told, and the head begins anew
     /// above it.
-    fn drop_sealed(&mut self, head: &mut Head) -> Result<Option<Superseded>, StoreError> {
+    fn drop_sealed(&mut self, head: &mut Head) -> Result<Option<SupersededBlock>, StoreError> {
         match find_seam(&self.view(), &head.view())? {
             Seam::Above => Ok(None),
             Seam::Passed(BlockId { number, hash }) => {

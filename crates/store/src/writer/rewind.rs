@@ -12,7 +12,7 @@ use super::{CommitFacts, Writer, held};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::head::HeadError;
-use crate::layout::{Held, plan_unmerged, slot_of};
+use crate::layout::{HeldRange, plan_unmerged, slot_of};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::block_on;
 use crate::reader::Reader;
@@ -55,12 +55,12 @@ impl Writer {
 
     /// The segments to build: those that are cut, and those whose lookups lay in a run together with
     /// what goes. The latter stay as they are, but a run cannot be taken apart.
-    fn targets_below(&self, manifest: &Manifest, number: BlockNumber) -> BTreeSet<Held> {
+    fn targets_below(&self, manifest: &Manifest, number: BlockNumber) -> BTreeSet<HeldRange> {
         let real = held(&self.view());
-        let kept: Vec<Held> = real.iter().filter_map(|it| cut_above(*it, number)).collect();
-        let is_new = |wanted: &Held| !real.contains(wanted);
+        let kept: Vec<HeldRange> = real.iter().filter_map(|it| cut_above(*it, number)).collect();
+        let is_new = |wanted: &HeldRange| !real.contains(wanted);
         let planned = plan_unmerged(&real, &kept);
-        let mut targets: BTreeSet<Held> = planned.into_iter().filter(is_new).collect();
+        let mut targets: BTreeSet<HeldRange> = planned.into_iter().filter(is_new).collect();
         let slot = slot_of(number.saturating_add(1));
         let spans = manifest.runs().iter().map(|run| run.span);
         let split = spans.filter(|span| span.slot_count() > 1 && span.end_slot() > slot);
@@ -75,7 +75,7 @@ impl Writer {
 }
 
 /// What of held blocks is not above a number.
-pub(super) fn cut_above(held: Held, number: BlockNumber) -> Option<Held> {
+pub(super) fn cut_above(held: HeldRange, number: BlockNumber) -> Option<HeldRange> {
     let range = BlockRange::from_ends(held.range.first(), held.range.last().min(number.get()))?;
-    Some(Held { range, ..held })
+    Some(HeldRange { range, ..held })
 }

@@ -27,7 +27,7 @@ use crate::chain_choice;
 use crate::commands::import::told;
 use crate::folder_text::unlisted_segment;
 use crate::node::{Node, OwnChain};
-use crate::priority::give_way;
+use crate::priority::lower_priority;
 use crate::upstream_args::log_blob_prices;
 
 use super::health::FollowHealth;
@@ -203,7 +203,7 @@ impl OpenedFolder {
         thread::scope(|scope| {
             let stopped_beside = stopped.clone();
             scope.spawn(move || {
-                give_way();
+                lower_priority();
                 background.run(&parts.runtime, stopped_beside);
             });
             follower.run(&parts.runtime, stopped);

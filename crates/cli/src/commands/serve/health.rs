@@ -62,7 +62,7 @@ impl FollowHealth {
 
 /// Logs now and then how following goes, for as long as the process runs. Nothing else would tell a
 /// server that is well from one that hangs.
-pub(super) async fn tell_how_it_goes(health: Arc<FollowHealth>, every: Duration) {
+pub(super) async fn log_heartbeat(health: Arc<FollowHealth>, every: Duration) {
     if every.is_zero() {
         return;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chain::trust::TrustStatus;
 use ingest::archive::{ArchiveError, Remedy, shown};
 use ingest::prove::ProofReport;
-use ingest::survey::{Finding, Proven};
+use ingest::survey::{Finding, ProvenArchive};
 use serde_json::{Value, json};
 
 use crate::output::{counted, rate};
@@ -63,7 +63,7 @@ pub(crate) fn lines(findings: &[Finding], elapsed: Duration, output: Output) -> 
     lines
 }
 
-fn to_text(finding: &Finding, proven: &Proven) -> String {
+fn to_text(finding: &Finding, proven: &ProvenArchive) -> String {
     let report = &proven.report;
     let root = match report.accumulator {
         Some(root) => format!("accumulator {root}"),
@@ -79,10 +79,10 @@ fn to_text(finding: &Finding, proven: &Proven) -> String {
     )
 }
 
-fn to_json(finding: &Finding, outcome: &Result<Proven, ArchiveError>) -> Value {
+fn to_json(finding: &Finding, outcome: &Result<ProvenArchive, ArchiveError>) -> Value {
     let file = shown(&finding.path);
     match outcome {
-        Ok(Proven { report, statuses }) => json!({
+        Ok(ProvenArchive { report, statuses }) => json!({
             "file": file,
             "proven": true,
             "format": report.format.extension(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chain::{Block, BlockRange, Verified};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, plan_units};
-use ingest::prove::Unwatched;
+use ingest::prove::NoProgress;
 use ingest::upstream::{AskLimits, RestLimits, UpstreamUrl, Upstreams};
 use store::Writer;
 use tokio::runtime::Runtime;
@@ -59,7 +59,7 @@ pub(crate) fn fill(
             threads: threads(2),
             patience: Duration::from_secs(20),
         },
-        progress: &Unwatched,
+        progress: &NoProgress,
         stop: None,
     };
     let wanted = BlockRange::from_ends(blocks.0, blocks.1).unwrap();

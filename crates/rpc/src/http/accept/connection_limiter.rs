@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum ConnectionLimit {
     /// All places are taken.
     Server,
     /// This client has all that are for one.
@@ -44,17 +44,20 @@ impl ConnectionLimiter {
     }
 
     /// Takes a place for a client.
-    pub(super) fn enter(self: &Arc<Self>, client: IpAddr) -> Result<ConnectionPermit, Full> {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        client: IpAddr,
+    ) -> Result<ConnectionPermit, ConnectionLimit> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.count >= self.places_max {
-            return Err(Full::Server);
+            return Err(ConnectionLimit::Server);
         }
         // One client, whichever way its address is written.
         let client = client.to_canonical();
         if let Some(places_max) = self.places_per_client_max {
             let own = taken.by_client.entry(client).or_default();
             if *own >= places_max {
-                return Err(Full::Client);
+                return Err(ConnectionLimit::Client);
             }
             *own = own.saturating_add(1);
         }
@@ -87,9 +90,9 @@ mod tests {
         let room = ConnectionLimiter::new(3, Some(2));
         let first = room.enter(one).unwrap();
         let second = room.enter(mapped).unwrap();
-        assert_eq!(room.enter(one).unwrap_err(), Full::Client);
+        assert_eq!(room.enter(one).unwrap_err(), ConnectionLimit::Client);
         let third = room.enter(other).unwrap();
-        assert_eq!(room.enter(other).unwrap_err(), Full::Server);
+        assert_eq!(room.enter(other).unwrap_err(), ConnectionLimit::Server);
         drop(first);
         let again = room.enter(one).unwrap();
         drop((second, third, again));
@@ -102,7 +105,7 @@ mod tests {
         let client: IpAddr = "192.0.2.1".parse().unwrap();
         let room = ConnectionLimiter::new(2, None);
         let places = [room.enter(client).unwrap(), room.enter(client).unwrap()];
-        assert_eq!(room.enter(client).unwrap_err(), Full::Server);
+        assert_eq!(room.enter(client).unwrap_err(), ConnectionLimit::Server);
         drop(places);
     }
 }

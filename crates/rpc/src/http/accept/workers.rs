@@ -47,7 +47,7 @@ struct WorkerThread {
 
 /// A connection's place on a thread.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct WorkerAssignment {
     worker: Arc<Worker>,
 }
 
@@ -72,12 +72,12 @@ impl Workers {
     }
 
     /// A place on the thread that has the fewest connections.
-    pub(super) fn seat(&self) -> Seat {
-        Seat::on_idlest(&self.first, &self.others)
+    pub(super) fn seat(&self) -> WorkerAssignment {
+        WorkerAssignment::on_idlest(&self.first, &self.others)
     }
 }
 
-impl Seat {
+impl WorkerAssignment {
     fn on_idlest(first: &Arc<Worker>, others: &[Arc<Worker>]) -> Self {
         let mut fewest = first;
         for other in others {
@@ -95,7 +95,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for WorkerAssignment {
     fn drop(&mut self) {
         self.worker.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -144,10 +144,10 @@ mod tests {
         let runtime = Builder::new_current_thread().build().unwrap();
         let [first, second, third] = [(); 3].map(|()| Worker::new(runtime.handle().clone()));
         let others = [Arc::clone(&second), third];
-        let seat = || Seat::on_idlest(&first, &others);
+        let seat = || WorkerAssignment::on_idlest(&first, &others);
         let shares =
             || std::iter::once(&first).chain(&others).map(|it| it.has()).collect::<Vec<_>>();
-        let mut seats: Vec<Seat> = (0..9).map(|_| seat()).collect();
+        let mut seats: Vec<WorkerAssignment> = (0..9).map(|_| seat()).collect();
         assert_eq!(shares(), [3, 3, 3]);
         seats.retain(|seat| !Arc::ptr_eq(&seat.worker, &second));
         assert_eq!(shares(), [3, 0, 3]);

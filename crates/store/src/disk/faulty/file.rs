@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{FaultyDisk, file_place, length};
 use crate::disk::file::shrunk;
-use crate::disk::{DataFile, DiskError, Now, Operation, range_bytes};
+use crate::disk::{CachedRead, DataFile, DiskError, Operation, range_bytes};
 
 /// One opening of a file.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl FaultyFile {
         range: &Range<u64>,
         buffer: &mut Vec<u8>,
         may_refuse: bool,
-    ) -> Result<Now, DiskError> {
+    ) -> Result<CachedRead, DiskError> {
         buffer.clear();
         let count = range_bytes(&self.place, range, self.file_bytes)?;
         let mut state = self.disk.state();
@@ -61,7 +61,7 @@ impl FaultyFile {
         outcome
             .map_err(|cause| DiskError::from_system(self.place.clone(), Operation::Read, cause))?;
         if may_refuse && state.may_block && state.chance.flip() {
-            return Ok(Now::WouldBlock);
+            return Ok(CachedRead::WouldBlock);
         }
         let content = state.files.get(&self.id).map_or(&[][..], |file| &file.content);
         let found = length(content.len());
@@ -70,7 +70,7 @@ impl FaultyFile {
         }
         let start = usize::try_from(range.start).unwrap_or(usize::MAX);
         buffer.extend(content.iter().skip(start).take(count));
-        Ok(Now::Ready)
+        Ok(CachedRead::Ready)
     }
 }
 
@@ -87,7 +87,7 @@ impl DataFile for FaultyFile {
         self.read(&range, buffer, false).map(|_| ())
     }
 
-    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Now, DiskError> {
+    fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         self.read(&range, buffer, true)
     }
 }
