@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes);
             assert!(text.contains(&file.name), "a name out of nowhere: {}", file.name);
             assert!(!file.name.contains('/') && !file.name.starts_with('.'), "{}", file.name);
-            assert!(file.era_range().is_some(), "{}", file.name);
+            assert!(file.named_range().is_some(), "{}", file.name);
             for source in &file.sources {
                 let address = source.address();
                 assert!(address.starts_with("http://a.example/"), "{address}");

@@ -1,4 +1,5 @@
-//! A block's number, as a type: no index, count or ordinal can be given in its place.
+//! A block's number, as a type: the store and its readers take no index, count or ordinal in its place.
+//! Headers, requests and files have plain numbers, which become this where a block is looked up.
 
 use std::fmt;
 

@@ -24,6 +24,7 @@
 #[warn(clippy::arithmetic_side_effects, reason = "lengths and offsets come from outside")]
 pub mod archive;
 pub mod backfill;
+mod backoff;
 pub mod check;
 pub mod export;
 pub mod fetch;

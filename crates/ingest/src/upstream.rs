@@ -40,7 +40,6 @@ pub use fetch::{BlockTag, HeaderClaim, NodeBlock};
 pub(crate) use http::{HttpClient, build_client, innermost, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
-pub(crate) use retry::chance;
 pub use source_fault::SourceFault;
 pub use subscription::{Subscription, SubscriptionLink};
 pub(crate) use tls::{client_config, client_config_unused};

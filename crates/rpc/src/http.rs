@@ -4,16 +4,16 @@
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
 //! - `websocket` serves the connections that are upgraded;
-//! - `elsewhere` works on long bodies where no connection waits;
+//! - `bulk_thread` works on long and compressed bodies, on a thread that serves no connection;
 //! - `byte_stream`, `compression`, `headers`, `response` and `write_progress` are what they share.
 //!
 //! Knows: which of them there are.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
+mod bulk_thread;
 mod byte_stream;
 mod compression;
-mod elsewhere;
 mod fast_path;
 mod headers;
 mod hyper_path;

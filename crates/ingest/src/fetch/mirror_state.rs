@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::limits::FetchLimits;
 use super::task::FileTask;
-use crate::upstream::chance;
+use crate::backoff::{PauseRange, with_jitter};
 
 /// A mirror is slow if another one is so many times faster.
 const SLOW_RATIO: u64 = 4;
@@ -77,10 +77,8 @@ impl MirrorState {
         asked: Option<Duration>,
         now: Instant,
     ) -> Instant {
-        let doubled = 1_u32.checked_shl(self.fault_count).unwrap_or(u32::MAX);
-        let longest = limits.pause_begin.saturating_mul(doubled).min(limits.pause_max);
-        // Nobody can foresee it: many who failed together do not come again together.
-        let pause = longest.mul_f64(0.5 + chance() / 2.0).max(asked.unwrap_or_default());
+        let pauses = PauseRange { begin: limits.pause_begin, max: limits.pause_max };
+        let pause = with_jitter(pauses.after(self.fault_count)).max(asked.unwrap_or_default());
         self.fault_count = self.fault_count.saturating_add(1);
         let until = now.checked_add(pause).unwrap_or(now);
         self.rests_until = Some(until);

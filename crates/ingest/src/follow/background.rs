@@ -22,6 +22,7 @@ use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
 use crate::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
+use crate::backoff::PauseRange;
 use crate::import::Merger;
 use crate::prove::NoProgress;
 use crate::stop::is_stopped;
@@ -30,13 +31,13 @@ use crate::upstream::Upstreams;
 /// Before a unit that was not taken is asked for again. Twice as long after each further failure: what
 /// is refused is fetched whole every time.
 const UNIT_PAUSE: PauseRange =
-    PauseRange { begin: Duration::from_secs(10), end: Duration::from_mins(10) };
+    PauseRange { begin: Duration::from_secs(10), max: Duration::from_mins(10) };
 /// How long nodes are waited for that all fail.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Before a slot that could not be merged is tried again: what is wrong with it may pass, as a full disk
 /// does.
 const MERGE_PAUSE: PauseRange =
-    PauseRange { begin: Duration::from_secs(30), end: Duration::from_hours(1) };
+    PauseRange { begin: Duration::from_secs(30), max: Duration::from_hours(1) };
 
 /// Merges slots and fills gaps.
 #[derive(Debug)]
@@ -56,26 +57,20 @@ pub struct Background {
     pub(super) board: Arc<StatusBoard>,
 }
 
-/// How long to pause after a first failure, and after any number of them.
-#[derive(Clone, Copy, Debug)]
-struct PauseRange {
-    begin: Duration,
-    end: Duration,
-}
-
 /// When what failed is tried again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
     at: Instant,
     pause: Duration,
+    failures: u32,
 }
 
 impl Retry {
     /// After one failure more.
     fn after(before: Option<&Self>, range: PauseRange) -> Self {
-        let pause = before.map_or(range.begin, |it| it.pause.saturating_mul(2)).min(range.end);
-        let now = Instant::now();
-        Self { at: now.checked_add(pause).unwrap_or(now), pause }
+        let failures = before.map_or(0, |it| it.failures.saturating_add(1));
+        let (pause, now) = (range.after(failures), Instant::now());
+        Self { at: now.checked_add(pause).unwrap_or(now), pause, failures }
     }
 
     fn is_due(&self) -> bool {

@@ -3,14 +3,12 @@
 //! Knows: which failures may pass, the limits, and that pauses grow and cannot be foreseen.
 //! Never knows: what is asked, or how.
 
-use std::hash::{BuildHasher, Hasher};
-use std::time::Duration;
-
 use tokio::time::sleep;
 use tracing::debug;
 
 use super::ask_limits::AskLimits;
 use super::error::AskError;
+use crate::backoff::{PauseRange, with_jitter};
 
 /// The tries of one question.
 #[derive(Debug)]
@@ -37,7 +35,8 @@ impl<'a> Tries<'a> {
         if self.is_last() || !error.is_passing() {
             return Err(error);
         }
-        let pause = pause(self.limits, self.count);
+        let AskLimits { pause_begin: begin, pause_max: max, .. } = *self.limits;
+        let pause = with_jitter(PauseRange { begin, max }.after(self.count.saturating_sub(1)));
         debug!(upstream = self.upstream, tries = self.count, %error, ?pause, "will ask again");
         sleep(pause).await;
         self.count = self.count.saturating_add(1);
@@ -45,22 +44,10 @@ impl<'a> Tries<'a> {
     }
 }
 
-/// A pause whose length nobody can foresee, so that many who failed together do not come again
-/// together.
-fn pause(limits: &AskLimits, tries: u32) -> Duration {
-    let doubled = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
-    let longest = limits.pause_begin.saturating_mul(doubled).min(limits.pause_max);
-    longest.mul_f64(0.5 + chance() / 2.0)
-}
-
-/// A number from 0 up to 1. Pauses need no better source than the one that seeds hash maps.
-pub(crate) fn chance() -> f64 {
-    let random = std::hash::RandomState::new().build_hasher().finish();
-    f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::time::Instant;
 
     use super::*;

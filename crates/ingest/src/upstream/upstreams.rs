@@ -29,6 +29,7 @@ use super::error::{AskError, FetchError};
 use super::fetch::NodeBlock;
 use super::identity::Identity;
 use super::wanted_block::WantedBlock;
+use crate::backoff::PauseRange;
 
 pub use claims::AgreedTip;
 pub use error::UpstreamsError;
@@ -70,8 +71,7 @@ impl Default for RestLimits {
 impl RestLimits {
     /// The pause after so many failures and one more.
     fn failure_pause(&self, failures: u32) -> Duration {
-        let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
-        self.failure_begin.saturating_mul(doubled).min(self.failure_max)
+        PauseRange { begin: self.failure_begin, max: self.failure_max }.after(failures)
     }
 }
 

@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use tokio::task::JoinError;
 
-use super::elsewhere::{AbortOnDrop, BulkFailure, INLINE_BYTES_MAX};
+use super::bulk_thread::{AbortOnDrop, BulkFailure, INLINE_BYTES_MAX};
 use super::response::{HttpAnswer, HttpBody};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};

@@ -23,9 +23,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
+use super::bulk_thread::INLINE_BYTES_MAX;
 use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
-use super::elsewhere::INLINE_BYTES_MAX;
 use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;

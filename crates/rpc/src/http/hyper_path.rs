@@ -154,7 +154,7 @@ impl Server {
         let RequestLimits { until, .. } = self.limits();
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
-        let replied = self.elsewhere(until, async move {
+        let replied = self.run_on_bulk_thread(until, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
             Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)

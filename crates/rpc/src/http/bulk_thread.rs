@@ -24,7 +24,7 @@ use crate::reply::{Reply, refusal_body};
 use crate::service::RequestLimits;
 use crate::subscription::Channel;
 
-/// Longer bodies are worked on elsewhere.
+/// Longer bodies are worked on by the bulk thread.
 pub(super) const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// For work whose time is over to say so of each of its calls.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -56,12 +56,14 @@ impl Server {
             drop((body, lease));
             reply
         };
-        self.elsewhere(until, replying).await.unwrap_or_else(|failure| Some(failure.into()))
+        self.run_on_bulk_thread(until, replying)
+            .await
+            .unwrap_or_else(|failure| Some(failure.into()))
     }
 
     /// Does work that would keep others waiting, which knows its end itself. Work that does not even
     /// begin until then, because of all that came before it, is given up.
-    pub(super) async fn elsewhere<T: Send + 'static>(
+    pub(super) async fn run_on_bulk_thread<T: Send + 'static>(
         &self,
         until: Option<Instant>,
         work: impl Future<Output = T> + Send + 'static,

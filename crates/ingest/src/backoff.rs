@@ -1,0 +1,51 @@
+//! Exponential backoff: how long to pause after so many failures.
+//!
+//! Knows: that pauses double up to a longest one, and how to make them unforeseeable.
+//! Never knows: what failed.
+
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+/// Pauses from the first to the longest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PauseRange {
+    pub(crate) begin: Duration,
+    pub(crate) max: Duration,
+}
+
+impl PauseRange {
+    /// The pause after so many failures and one more.
+    pub(crate) fn after(self, failures: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+        self.begin.saturating_mul(doubled).min(self.max)
+    }
+}
+
+/// A part of a pause that nobody can foresee, at least half of it: many who failed together do not come
+/// again together.
+pub(crate) fn with_jitter(pause: Duration) -> Duration {
+    // Pauses need no better source than the one that seeds hash maps.
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);
+    pause.mul_f64(0.5 + share / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let pauses = PauseRange { begin: Duration::from_secs(1), max: Duration::from_mins(1) };
+        let seconds = [0, 1, 2, 5, 6, 31, 32, u32::MAX].map(|failures| pauses.after(failures));
+        assert_eq!(seconds.map(|pause| pause.as_secs()), [1, 2, 4, 32, 60, 60, 60, 60]);
+    }
+
+    #[test]
+    fn jitter_takes_half_of_a_pause_at_the_most() {
+        for _ in 0..1000 {
+            let pause = with_jitter(Duration::from_secs(2));
+            assert!((Duration::from_secs(1)..=Duration::from_secs(2)).contains(&pause));
+        }
+    }
+}
