@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use chain::ChainSpec;
 use chain::trust::Anchors;
 use ingest::archive::Archive;
-use ingest::prove::{NO_POINTS, Prover, NoProgress};
+use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

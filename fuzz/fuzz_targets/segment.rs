@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use libfuzzer_sys::fuzz_target;
-use segment::{FOOTER_BYTES, Footer, Inflater, RowsRoom, Segment, TxOrdinal, RowParts};
+use segment::{FOOTER_BYTES, Footer, Inflater, RowParts, RowsRoom, Segment, TxOrdinal};
 
 fuzz_target!(|data: &[u8]| {
     let Some(start) = data.len().checked_sub(FOOTER_BYTES) else { return };

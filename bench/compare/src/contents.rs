@@ -9,7 +9,7 @@ use bench_store::figure::count;
 use bench_store::keys::Key;
 use bench_store::rows::plain_rows;
 use store::read::block_on;
-use store::{Reader, View, RowParts};
+use store::{Reader, RowParts, View};
 use zstd::bulk::{Compressor, Decompressor};
 
 /// The level at which our pages are compressed. Rivals get a dictionary too, trained on their very

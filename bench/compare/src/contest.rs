@@ -19,7 +19,7 @@ use bench_store::keys::{Key, read_keys};
 use bench_store::questions::warm_reads::micros;
 use bench_store::random::Random;
 use store::read::block_on;
-use store::{Reader, View, RowParts};
+use store::{Reader, RowParts, View};
 
 use crate::contents::{Contents, transaction_of};
 use crate::rival::{Loaded, Rival, timed};
