@@ -10,6 +10,7 @@
 pub mod bench;
 pub mod ci;
 pub mod deny;
+pub mod fmt;
 pub mod fuzz;
 pub mod instructions;
 pub mod libclang;
