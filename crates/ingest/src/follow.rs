@@ -13,6 +13,7 @@ mod error;
 mod finality;
 mod header_rules;
 mod monitor;
+mod prove;
 mod standstill;
 mod start;
 mod status;
