@@ -183,7 +183,7 @@ impl Backfiller<'_> {
         };
         let arrival = Arrival { run, segments, transaction_count, difficulty: None };
         let imported = judge.commit(arrival, commit)?;
-        info!(blocks = %part, transactions = transaction_count, "taken from upstream");
+        info!(blocks = %part, transactions = transaction_count, "blocks were taken from an upstream");
         Ok(imported)
     }
 }

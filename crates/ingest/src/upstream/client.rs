@@ -219,7 +219,7 @@ impl Upstream {
                     return self.ask_halves(queue, calls, budget).await;
                 }
                 Err(error) if is_batch_refusal(&error) => {
-                    debug!(upstream = %self.name, %error, "takes no batches");
+                    debug!(upstream = %self.name, %error, "the node takes no batches");
                     self.refuses_batches.store(true, Ordering::Relaxed);
                 }
                 answered => return budget.take(answered?),
