@@ -162,10 +162,7 @@ impl Stored {
             builder.push(hash, Position { slot: 0, ordinal }).expect("an ordinal");
         }
         let run_bytes = builder.finish().expect("a run");
-        let footer =
-            segment::lookup::RunFooter::parse(&run_bytes, length(&run_bytes)).expect("sound");
-        let run =
-            Run::parse(slice(&run_bytes, &footer.tail()), length(&run_bytes)).expect("a sound run");
+        let run = Run::from_file(&run_bytes).expect("a sound run");
         Self { bytes, segment, run_bytes, run, hashes }
     }
 

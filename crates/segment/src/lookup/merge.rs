@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use super::bucket::Pair;
 use super::error::{BuildError, CorruptRun, MergeError, Side};
+use super::opening::slice;
 use super::run::Run;
-use super::tail::RunFooter;
 use super::writer::RunWriter;
 
 /// Bytes of one side that a merge asks for at a time, unless a single bucket is larger.
@@ -88,6 +88,8 @@ impl Merge {
 
 /// Merges two run files that are in memory.
 pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
+    let open =
+        |side, file| Run::from_file(file).map_err(|cause| MergeError::Corrupt { side, cause });
     let mut merge = Merge::new(open(Side::Left, left)?, open(Side::Right, right)?)?;
     let mut bytes = Vec::new();
     while let MergeStep::Need { side, range } = merge.step(&mut bytes)? {
@@ -98,19 +100,6 @@ pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
         merge.supply(side, slice(file, &range))?;
     }
     Ok(bytes)
-}
-
-fn open(side: Side, file: &[u8]) -> Result<Run, MergeError> {
-    let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
-    RunFooter::parse(file, file_bytes)
-        .and_then(|footer| Run::parse(slice(file, &footer.tail()), file_bytes))
-        .map_err(|cause| MergeError::Corrupt { side, cause })
-}
-
-/// The bytes of a range; none if the file ends before it, which is refused by its length.
-fn slice<'a>(file: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-    file.get(start..end).unwrap_or_default()
 }
 
 /// Writes pairs in order until one side has none at hand and more to come.
