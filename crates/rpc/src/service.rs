@@ -38,6 +38,9 @@ use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
+use new_heads::EncodedHeads;
+
+pub(crate) use new_heads::head_notification;
 
 /// How often a call is asked again of a newer view, after a file could not be read: one that was open may
 /// turn out to have been replaced, and then not to be opened.
@@ -85,6 +88,7 @@ pub struct Service {
     suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
+    encoded_heads: EncodedHeads,
     traffic: Traffic,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
@@ -173,6 +177,7 @@ impl Service {
             suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
+            encoded_heads: EncodedHeads::default(),
             traffic: Traffic::default(),
             forwarding: None,
             health: None,

@@ -38,6 +38,7 @@ use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server};
 use crate::in_time::in_time;
 use crate::reply::Reply;
+use crate::service::head_notification;
 use crate::subscription::{Channel, NodeNews, Subscriptions};
 
 use metered::{MessageLimits, MeteredStream};
@@ -240,12 +241,12 @@ impl Session<'_> {
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
         for (id, mut seen) in self.subscriptions.told() {
-            let told = self.server.service.new_heads(&id, &mut seen).await;
+            let told = self.server.service.new_heads(&mut seen).await;
             let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
-            let (messages, has_more) = told.map_err(failed)?;
+            let (heads, has_more) = told.map_err(failed)?;
             self.has_news |= has_more;
-            for message in messages {
-                self.send(message).await?;
+            for head in heads {
+                self.send(head_notification(&id, &head)).await?;
             }
             self.subscriptions.advance(&id, seen);
         }
