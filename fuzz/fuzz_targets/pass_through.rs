@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use libfuzzer_sys::fuzz_target;
-use rpc::{PassThrough, PassThroughMethod, Passing, Service, ServiceSettings};
+use rpc::{AnswerRoom, PassThrough, PassThroughMethod, Passing, Service, ServiceSettings};
 use serde_json::Value;
 use store::read::block_on;
 use tokio::runtime::Runtime;
@@ -65,7 +65,7 @@ static NAMESPACES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 struct RecordingNode(Mutex<Vec<Vec<u8>>>);
 
 impl PassThrough for RecordingNode {
-    fn ask(&self, request: Vec<u8>, _: usize) -> Passing<'_> {
+    fn ask<'a>(&'a self, request: Vec<u8>, _: &'a mut AnswerRoom) -> Passing<'a> {
         self.0.lock().expect("one thread").push(request);
         Box::pin(std::future::ready(Ok(br#"{"id":1,"result":"0x1"}"#.to_vec())))
     }

@@ -8,6 +8,7 @@
 
 pub(crate) mod document;
 pub(crate) mod settings;
+mod suggestion;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -25,6 +26,7 @@ use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 
 use document::{ConfigEntry, ConfigValue, read_entries};
 use settings::{NEEDS, NEEDS_SWITCH, Setting, SettingKind, map_settings, settings};
+use suggestion::suggest_by_ending;
 
 /// Variables that help texts show; all of them would be half of what is shown.
 const SHOWN: [&str; 7] = [
@@ -68,7 +70,7 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
     let known = settings(&root);
     let matches = match file.apply(root, typed).try_get_matches_from(typed) {
         Ok(matches) => matches,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return Ok(Err(suggest_by_ending(error, &known, typed))),
     };
     refuse_unused(&known, &matches, typed)?;
     Ok(Args::from_arg_matches(&matches))

@@ -13,7 +13,9 @@ use chain::ChainSpec;
 use ingest::upstream::{
     AskError, AskLimits, Endpoint, Identity, Subscription, SubscriptionLink, UpstreamUrl,
 };
-use rpc::{NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing};
+use rpc::{
+    AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, Passing, Subscribing,
+};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{error, info};
@@ -129,20 +131,27 @@ impl Node {
         }
     }
 
-    async fn pass(&self, request: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>, PassThroughError> {
+    async fn pass(
+        &self,
+        request: Vec<u8>,
+        room: &mut AnswerRoom,
+    ) -> Result<Vec<u8>, PassThroughError> {
         let failed = |error: String| PassThroughError::Failed(error);
         let _place = self.places.acquire().await.map_err(|closed| failed(closed.to_string()))?;
         self.identify(None).await?;
         // Once only: what changes something, as a raw transaction does, is not sent twice.
-        match self.endpoint.ask_on(request.into(), bytes_max).await {
+        let bytes_max = room.bytes_max();
+        let mut has_room = |bytes| room.holds(bytes);
+        match self.endpoint.ask_with_room(request.into(), bytes_max, &mut has_room).await {
             Ok((answer, connection)) => {
                 // A connection that was made anew may lead to another node.
                 if connection.is_some() {
                     self.identify(connection).await?;
                 }
-                Ok(answer.into())
+                Ok(answer)
             }
             Err(AskError::TooLarge { .. }) => Err(PassThroughError::TooLarge),
+            Err(AskError::NoRoom) => Err(PassThroughError::NoRoom),
             Err(error) => {
                 self.forget_identity().await;
                 Err(failed(error.to_string()))
@@ -224,6 +233,7 @@ impl Node {
             | AskError::Late(_)
             | AskError::Broken(_)
             | AskError::TooLarge { .. }
+            | AskError::NoRoom
             | AskError::Status { .. }
             | AskError::Malformed(_) => failed(error.to_string()),
         })?;
@@ -236,8 +246,8 @@ impl Node {
 }
 
 impl PassThrough for Node {
-    fn ask(&self, request: Vec<u8>, answer_bytes_max: usize) -> Passing<'_> {
-        Box::pin(self.unless_stopped(self.pass(request, answer_bytes_max)))
+    fn ask<'a>(&'a self, request: Vec<u8>, room: &'a mut AnswerRoom) -> Passing<'a> {
+        Box::pin(self.unless_stopped(self.pass(request, room)))
     }
 
     fn subscribe(&self, params: String) -> Subscribing<'_> {

@@ -8,6 +8,7 @@
 //! candidates that pass the same door as those of archives.
 
 mod address;
+mod answer_body;
 mod answers;
 mod ask_limits;
 mod client;
@@ -32,12 +33,14 @@ mod wanted_block;
 mod websocket;
 
 pub use address::{AddressError, UpstreamUrl};
+pub use answer_body::HasRoom;
 pub use ask_limits::AskLimits;
 pub use client::Upstream;
 pub use endpoint::Endpoint;
+pub(crate) use error::innermost;
 pub use error::{AbsentPart, AskError, FetchError};
 pub use fetch::{BlockTag, HeaderClaim, NodeBlock};
-pub(crate) use http::{HttpClient, build_client, innermost, retry_after};
+pub(crate) use http::{HttpClient, build_client, retry_after};
 pub use identity::{Identity, IdentityDifference};
 pub use rebuild::{FalseSender, RebuildFault, ToldSenders};
 pub use source_fault::SourceFault;

@@ -54,7 +54,7 @@ pub use absence::UnknownHash;
 pub use budget::Budget;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
-    NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
+    AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
 };
 pub use refusal::Refusal;

@@ -1,6 +1,7 @@
 //! Methods that are not served here and go to a node: which may, and what becomes of the answer.
 //!
-//! Knows: what the operator allowed, how an answer is taken apart, and that it is not ours.
+//! Knows: what the operator allowed, how an answer is taken apart and counted while it comes, and that
+//! it is not ours.
 //! Never knows: where the node is, or how it is asked.
 
 mod policy;
@@ -11,12 +12,15 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use hyper::body::Bytes;
 use thiserror::Error;
 use tracing::warn;
 
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::envelope::Call;
 use crate::json::{Object, put_text};
 use crate::refusal::Refusal;
+use crate::reply::{give_back_room, overload_refusal};
 use crate::scan::{Token, TokenKind, scan_deep};
 
 use policy::{has_prefix, is_refused, may_pass, may_pass_beginning, split};
@@ -28,14 +32,56 @@ const ANSWER_DEPTH_MAX: usize = 512;
 /// says goes to clients as if we had said it.
 pub trait PassThrough: fmt::Debug + Send + Sync {
     /// Sends a request, one JSON-RPC object, and gives back the body of the answer, refused if it is
-    /// longer than `answer_bytes_max`. It may be dropped at any moment: time is the caller's matter.
-    fn ask(&self, request: Vec<u8>, answer_bytes_max: usize) -> Passing<'_>;
+    /// longer than `room` has it, or where that has no room. It may be dropped at any moment: time is
+    /// the caller's matter.
+    fn ask<'a>(&'a self, request: Vec<u8>, room: &'a mut AnswerRoom) -> Passing<'a>;
 
     /// Subscribes with these parameters, a list as JSON. A node that is not asked over a WebSocket
     /// offers nothing.
     fn subscribe(&self, params: String) -> Subscribing<'_> {
         drop(params);
         Box::pin(std::future::ready(Err(PassThroughError::NoSubscriptions)))
+    }
+}
+
+/// Room for the answer to one request, in the budget that all answers share.
+#[derive(Debug)]
+pub struct AnswerRoom {
+    bytes_max: usize,
+    budget: Arc<Budget>,
+    lease: ByteLease,
+    /// The request's own: it is held until it is answered.
+    request_bytes: usize,
+}
+
+impl AnswerRoom {
+    fn new(
+        budget: &Arc<Budget>,
+        bytes_max: usize,
+        request_bytes: usize,
+    ) -> Result<Self, OutOfBudget> {
+        let lease = ByteLease::of(budget, request_bytes, LeasedFor::Answer)?;
+        Ok(Self { bytes_max, budget: Arc::clone(budget), lease, request_bytes })
+    }
+
+    /// Bytes of the answer at the most.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Tells whether so many bytes may be held of the answer, and counts them if they may. To be asked
+    /// before they are.
+    #[must_use]
+    pub fn holds(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.saturating_add(self.request_bytes);
+        self.lease.resize(&self.budget, bytes, LeasedFor::Answer).is_ok()
+    }
+
+    /// The answer is there, in a buffer of so many bytes: what they are counted as.
+    fn end(mut self, bytes: usize) -> Result<ByteLease, OutOfBudget> {
+        self.lease.resize(&self.budget, bytes, LeasedFor::Answer)?;
+        Ok(self.lease)
     }
 }
 
@@ -65,6 +111,9 @@ pub enum PassThroughError {
     /// The answer is longer than it may be.
     #[error("the answer is too long")]
     TooLarge,
+    /// There is no room for the answer now.
+    #[error("there is no room for the answer")]
+    NoRoom,
     /// The node follows another chain, or nobody knows which is ours; for the client.
     #[error("{0}")]
     Foreign(String),
@@ -183,14 +232,26 @@ impl Forwarding {
         self.methods.iter().any(|allowed| allowed.covers(method))
     }
 
-    /// What the node says to a call: `"result":...` or `"error":...`, as it wrote it.
-    pub(crate) async fn ask(&self, call: &Call<'_>) -> Result<Vec<u8>, Refusal> {
-        let body = self.node.ask(request(call), self.answer_bytes_max).await;
-        let body = body.map_err(|error| refusal_of(error, call))?;
-        outcome(&body).ok_or_else(|| {
+    /// What the node says to a call.
+    pub(crate) async fn ask(
+        &self,
+        call: &Call<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<PassedAnswer, NotPassed> {
+        let request = request(call);
+        let mut room = AnswerRoom::new(budget, self.answer_bytes_max, request.capacity())?;
+        let mut body = match self.node.ask(request, &mut room).await {
+            Ok(body) => body,
+            Err(PassThroughError::NoRoom) => return Err(NotPassed::NoRoom),
+            Err(error) => return Err(refusal_of(error, call).into()),
+        };
+        give_back_room(&mut body);
+        let lease = room.end(body.capacity())?;
+        let Some((member, value)) = outcome(&body.into()) else {
             let error = PassThroughError::Failed("what came is no JSON-RPC answer".to_owned());
-            refusal_of(error, call)
-        })
+            return Err(refusal_of(error, call).into());
+        };
+        Ok(PassedAnswer { member, value, lease })
     }
 
     /// Subscribes at the node as a call asks for it.
@@ -203,9 +264,42 @@ impl Forwarding {
     }
 }
 
+/// What a node said to a call. Its bytes stay where they came to.
+#[derive(Debug)]
+pub(crate) struct PassedAnswer {
+    /// `"result":` or `"error":`.
+    pub(crate) member: &'static str,
+    /// As the node wrote it.
+    pub(crate) value: Bytes,
+    /// What it is counted as.
+    pub(crate) lease: ByteLease,
+}
+
+/// Why a call has no answer of a node.
+#[derive(Debug)]
+pub(crate) enum NotPassed {
+    /// As the client is told.
+    Refused(Refusal),
+    /// There is no room for the answer.
+    NoRoom,
+}
+
+impl From<Refusal> for NotPassed {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<OutOfBudget> for NotPassed {
+    fn from(OutOfBudget: OutOfBudget) -> Self {
+        Self::NoRoom
+    }
+}
+
 /// What a client is told of a node that gave no answer.
 fn refusal_of(error: PassThroughError, call: &Call<'_>) -> Refusal {
     match error {
+        PassThroughError::NoRoom => overload_refusal(),
         PassThroughError::TooLarge => Refusal::ResponseTooLarge,
         PassThroughError::Foreign(reason) => Refusal::NotPassed { reason },
         PassThroughError::NoSubscriptions => {
@@ -254,8 +348,8 @@ fn request(call: &Call<'_>) -> Vec<u8> {
     out
 }
 
-/// The member of an answer that matters. Only what was checked to be JSON goes on.
-fn outcome(body: &[u8]) -> Option<Vec<u8>> {
+/// The member of an answer that matters, and its value. Only what was checked to be JSON goes on.
+fn outcome(body: &Bytes) -> Option<(&'static str, Bytes)> {
     let answer = scan_deep(std::str::from_utf8(body).ok()?, ANSWER_DEPTH_MAX).ok()?;
     let (mut result, mut error) = (None, None);
     for (key, value) in answer.members() {
@@ -270,7 +364,7 @@ fn outcome(body: &[u8]) -> Option<Vec<u8>> {
         (Some(error), _) => ("\"error\":", error),
         (None, result) => ("\"result\":", result?),
     };
-    Some([name.as_bytes(), value.text().as_bytes()].concat())
+    Some((name, body.slice_ref(value.text().as_bytes())))
 }
 
 #[cfg(test)]
@@ -328,7 +422,7 @@ mod tests {
     struct Silent;
 
     impl PassThrough for Silent {
-        fn ask(&self, _: Vec<u8>, _: usize) -> Passing<'_> {
+        fn ask<'a>(&'a self, _: Vec<u8>, _: &'a mut AnswerRoom) -> Passing<'a> {
             Box::pin(std::future::pending())
         }
     }
@@ -384,7 +478,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_taken_apart_and_what_is_none_is_not_passed_on() {
-        let shown = |body: &str| outcome(body.as_bytes()).map(|it| String::from_utf8(it).unwrap());
+        let shown = |body: &str| {
+            let (member, value) = outcome(&Bytes::copy_from_slice(body.as_bytes()))?;
+            Some(format!("{member}{}", str::from_utf8(&value).unwrap()))
+        };
         for (body, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#, Some(r#""result":"0x1""#)),
             (r#"{"id":1,"result": null }"#, Some(r#""result":null"#)),
@@ -402,7 +499,7 @@ mod tests {
         ] {
             assert_eq!(shown(body).as_deref(), expected, "{body}");
         }
-        assert_eq!(outcome(b"{\"result\":\"\xff\"}"), None);
+        assert_eq!(outcome(&Bytes::from_static(b"{\"result\":\"\xff\"}")), None);
         let deep = |levels: usize| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
             shown(&format!(r#"{{"result":{open}{close}}}"#)).is_some()

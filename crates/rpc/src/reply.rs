@@ -53,6 +53,11 @@ impl Reply {
         Self { begin, middle, end: Cow::Borrowed(b"}"), shared: Some(shared), ..Self::default() }
     }
 
+    /// The answer to a call that a node was asked; all that comes before its value has been written.
+    pub(crate) fn passed(begin: Vec<u8>, value: Bytes, lease: ByteLease) -> Self {
+        Self { begin, middle: value, end: Cow::Borrowed(b"}"), lease, ..Self::default() }
+    }
+
     /// A body of any three parts.
     pub(crate) fn joined(begin: Vec<u8>, middle: Bytes, end: Vec<u8>) -> Self {
         Self { begin, middle, end: Cow::Owned(end), ..Self::default() }

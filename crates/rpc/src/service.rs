@@ -5,6 +5,7 @@
 
 mod batch;
 mod new_heads;
+mod unserved;
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -27,7 +28,7 @@ use crate::health::Health;
 use crate::in_time::in_time;
 use crate::methods::{MethodRow, find};
 use crate::openrpc;
-use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod};
+use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
 use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
 use crate::spare;
@@ -37,6 +38,9 @@ use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
+use new_heads::EncodedHeads;
+
+pub(crate) use new_heads::head_notification;
 
 /// How often a call is asked again of a newer view, after a file could not be read: one that was open may
 /// turn out to have been replaced, and then not to be opened.
@@ -84,6 +88,7 @@ pub struct Service {
     suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
+    encoded_heads: EncodedHeads,
     traffic: Traffic,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
@@ -135,6 +140,10 @@ enum Appended {
     Whole,
     /// All that comes before this result.
     Before(CachedResult),
+    /// All that comes before this value of a node's answer.
+    BeforePassed(PassedAnswer),
+    /// There is no room for it.
+    NoRoom,
 }
 
 /// What the calls of one body share.
@@ -168,6 +177,7 @@ impl Service {
             suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
+            encoded_heads: EncodedHeads::default(),
             traffic: Traffic::default(),
             forwarding: None,
             health: None,
@@ -281,6 +291,10 @@ impl Service {
                     Appended::Nothing => return self.record_traffic(log, 1, None),
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
+                    Appended::BeforePassed(passed) => {
+                        Reply::passed(out, passed.value, passed.lease)
+                    }
+                    Appended::NoRoom => return self.record_traffic(log, 1, Some(overloaded(id))),
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
@@ -358,7 +372,7 @@ impl Service {
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_whole(asked, &item, &mut answer.out).await
+                    self.put_whole(asked, &item, &mut answer.out).await?
                 }
             };
             if !is_answered {
@@ -376,7 +390,7 @@ impl Service {
         item: Item<'_>,
     ) -> Result<BatchAnswer<'a>, OutOfBudget> {
         let mut answer = BatchAnswer::new(Vec::new(), asked.limits.budget);
-        self.put_whole(asked, &item, &mut answer.out).await;
+        self.put_whole(asked, &item, &mut answer.out).await?;
         answer.end_item(0)?;
         Ok(answer)
     }
@@ -387,16 +401,21 @@ impl Service {
         asked: &BatchContext<'_>,
         item: &Item<'_>,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Result<bool, OutOfBudget> {
         match self.put_item(asked, item, out).await {
-            Appended::Nothing => return false,
+            Appended::Nothing => return Ok(false),
             Appended::Whole => {}
             Appended::Before(shared) => {
                 out.extend_from_slice(&shared.kept.result);
                 out.push(b'}');
             }
+            Appended::BeforePassed(passed) => {
+                out.extend_from_slice(&passed.value);
+                out.push(b'}');
+            }
+            Appended::NoRoom => return Err(OutOfBudget),
         }
-        true
+        Ok(true)
     }
 
     /// Appends the answer to one request, or what comes before a result that is kept.
@@ -436,8 +455,7 @@ impl Service {
     ) -> Appended {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
-            self.put_unserved(call, out).await;
-            return Appended::Whole;
+            return self.put_unserved(asked, call, out).await;
         };
         let (mut newer, mut tries_left) = (None, NEWER_VIEWS_MAX);
         loop {
@@ -454,8 +472,7 @@ impl Service {
             };
             out.truncate(begin);
             if matches!(failure, CallFailure::AskNode) {
-                self.put_unserved(call, out).await;
-                return Appended::Whole;
+                return self.put_unserved(asked, call, out).await;
             }
             if tries_left > 0 && self.has_newer(view, &failure) {
                 tries_left = tries_left.saturating_sub(1);
@@ -465,38 +482,6 @@ impl Service {
             put_refusal(out, call.id, &refusal_of(failure, row.name));
             return Appended::Whole;
         }
-    }
-
-    /// What is not answered here goes to a node, if there is one and it may.
-    async fn put_unserved(&self, call: &Call<'_>, out: &mut Vec<u8>) {
-        let forwarding = self.forwarding.as_ref().filter(|it| it.takes(&call.method));
-        let Some(forwarding) = forwarding else {
-            let method = call.method.clone().into_owned();
-            return put_refusal(out, call.id, &Refusal::UnknownMethod { method });
-        };
-        if let Some(reason) = self.conflict() {
-            return put_refusal(out, call.id, &Refusal::NotPassed { reason });
-        }
-        match forwarding.ask(call).await {
-            Ok(outcome) => {
-                put_envelope(out, call.id);
-                out.push(b',');
-                out.extend_from_slice(&outcome);
-                out.push(b'}');
-            }
-            Err(refusal) => put_refusal(out, call.id, &refusal),
-        }
-    }
-
-    /// Where the followed node contradicts what is final here.
-    pub(crate) fn conflict(&self) -> Option<String> {
-        self.health.as_ref().and_then(|health| health.conflict())
-    }
-
-    /// Whether a call is none of ours and goes to a node.
-    fn is_forwarded(&self, item: &Item<'_>) -> bool {
-        let (Some(forwarding), Item::Call(call)) = (&self.forwarding, item) else { return false };
-        forwarding.takes(&call.method) && find(&call.method).is_none()
     }
 
     /// Has another view shown if a file could not be read: of a folder that another process has changed, or

@@ -6,7 +6,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 
 /// Requests that `made_together` waits for.
 pub(crate) const TOGETHER: usize = 8;
+
+/// Bytes of the result of `made_in_halves`: far more than the buffers of two sockets hold.
+pub(crate) const HALVES_BYTES: usize = 24_000_000;
 
 /// Who the node says it is.
 #[derive(Clone, Debug)]
@@ -36,6 +39,17 @@ pub(crate) struct Upstream {
     identity: Arc<Mutex<SaidIdentity>>,
     asked: Arc<Mutex<Vec<String>>>,
     left: Receiver<()>,
+    gate: Arc<Mutex<()>>,
+    half_sent: Receiver<()>,
+}
+
+/// Answers that are sent in two parts.
+#[derive(Clone)]
+struct Halves {
+    /// The second part is sent once this can be taken.
+    gate: Arc<Mutex<()>>,
+    /// Told when the first has been sent.
+    sent: SyncSender<()>,
 }
 
 impl Upstream {
@@ -52,14 +66,30 @@ impl Upstream {
         let together = Arc::new(Barrier::new(TOGETHER));
         let kept = Arc::clone(&asked);
         let (leaves, left) = sync_channel(8);
+        let (sent, half_sent) = sync_channel(8);
+        let gate = Arc::<Mutex<()>>::default();
+        let halves = Halves { gate: Arc::clone(&gate), sent };
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (asked, together) = (Arc::clone(&kept), Arc::clone(&together));
                 let (leaves, said) = (leaves.clone(), Arc::clone(&said));
-                thread::spawn(move || serve(stream.unwrap(), &said, &asked, &together, &leaves));
+                let halves = halves.clone();
+                thread::spawn(move || {
+                    serve(stream.unwrap(), &said, &asked, &together, &leaves, &halves);
+                });
             }
         });
-        Self { url, identity, asked, left }
+        Self { url, identity, asked, left, gate, half_sent }
+    }
+
+    /// Holds the end of `made_in_halves` back until this is dropped.
+    pub(crate) fn hold_back(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().unwrap()
+    }
+
+    /// Waits until all but the end of `made_in_halves` has been sent.
+    pub(crate) fn wait_until_half_sent(&self) {
+        self.half_sent.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 
     /// Another node takes the place of this one, behind the same name.
@@ -85,6 +115,7 @@ fn serve(
     asked: &Mutex<Vec<String>>,
     together: &Barrier,
     leaves: &SyncSender<()>,
+    halves: &Halves,
 ) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
@@ -105,6 +136,10 @@ fn serve(
             "made_busy" => ("429 Too Many Requests", "slow down".to_owned()),
             "made_garbage" => ("200 OK", "<html>".to_owned()),
             "made_long" => ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(25_000_000))),
+            "made_in_halves" => {
+                ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(HALVES_BYTES)))
+            }
+            "made_middling" => ("200 OK", format!(r#"{{"result":"{}"}}"#, "0".repeat(100_000))),
             "made_refuse" => {
                 ("200 OK", r#"{"error":{"code":3,"message":"reverted","data":"0x"}}"#.to_owned())
             }
@@ -116,8 +151,18 @@ fn serve(
         };
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
         let stream = reader.get_mut();
-        if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_err() {
+        let answer = [head.as_bytes(), body.as_bytes()].concat();
+        let held_back = if method == "made_in_halves" { 1000 } else { 0 };
+        let (begin, end) = answer.split_at(answer.len() - held_back);
+        if stream.write_all(begin).is_err() {
             return;
+        }
+        if !end.is_empty() {
+            halves.sent.send(()).unwrap();
+            drop(halves.gate.lock().unwrap());
+            if stream.write_all(end).is_err() {
+                return;
+            }
         }
         // The connection is closed under a client that keeps it, and that sees it.
         if method == "made_last" {

@@ -21,7 +21,7 @@ use crate::harness::hosted::{Hosted, service};
 use crate::harness::http2::{DATA, HEADERS, Http2, PING, SETTINGS, frame};
 use crate::harness::socket::Socket;
 use crate::harness::stores::data_folder;
-use crate::harness::wait::wait_until;
+use crate::harness::wait::{wait_for, wait_until};
 use crate::limits::request;
 
 const MIB: usize = 1 << 20;
@@ -229,6 +229,63 @@ fn sockets_that_stay_give_the_memory_of_long_messages_back() {
     for socket in &mut sockets {
         assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ff");
     }
+}
+
+/// The length of a frame was reserved when its head came, and nobody counted it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn what_sockets_only_announce_takes_no_memory() {
+    let served = crate::harness::stores::serve("sample", &[]);
+    served.post(ASKED);
+    let before = kibibytes(served.id(), "VmData:");
+    // The pong is written when the head behind its ping has been read.
+    let ping = [&[0x89, 0x81, 0, 0, 0, 0][..], b"p"].concat();
+    let sent = [&ping[..], &frame_head(0x81, 4 * MIB)].concat();
+    let announced = 64 * 4 * MIB / 1024;
+    let streams: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.address()).unwrap();
+            stream.write_all(UPGRADE.as_bytes()).unwrap();
+            let mut came = Vec::new();
+            while !came.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                came.extend(byte);
+            }
+            stream.write_all(&sent).unwrap();
+            let mut answer = [0; 3];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, [0x8a, 1, b'p']);
+            stream
+        })
+        .collect();
+    let more = kibibytes(served.id(), "VmData:").saturating_sub(before);
+    assert!(more < announced / 4, "{more} KiB more for {announced} KiB that were announced");
+    drop(streams);
+}
+
+/// A message in parts had three times the memory that was counted for it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn messages_in_parts_have_the_memory_that_is_counted_for_them() {
+    let served = crate::harness::stores::serve("sample", &[]);
+    served.post(ASKED);
+    let before = kibibytes(served.id(), "VmRSS:");
+    let mut sockets: Vec<Socket> = (0..20).map(|_| Socket::at(served.address())).collect();
+    for socket in &mut sockets {
+        let part = Frame::message(vec![b' '; 4 * MIB], OpCode::Data(Data::Text), false);
+        socket.send(Message::Frame(part));
+    }
+    let counted = wait_for(
+        || {
+            let page: Value = serde_json::from_slice(&served.get("/stat.json").body).unwrap();
+            let bytes = usize::try_from(page["live"]["bytes_under_way"].as_u64()?).ok()?;
+            (bytes >= 20 * 4 * MIB).then_some(bytes / 1024)
+        },
+        || "not all of it is counted".to_owned(),
+    );
+    let more = kibibytes(served.id(), "VmRSS:").saturating_sub(before);
+    assert!(more < counted + counted / 4, "{more} KiB more where {counted} KiB are counted");
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use rpc::http::HttpSettings;
-use rpc::{NextMessage, NodeSubscription, PassThrough, Passing, ServiceSettings, Subscribing};
+use rpc::{
+    AnswerRoom, NextMessage, NodeSubscription, PassThrough, Passing, ServiceSettings, Subscribing,
+};
 use serde_json::{Value, json};
 
 use crate::harness::hosted::{Hosted, service};
@@ -101,7 +103,7 @@ struct Flood {
 const FLOOD_BYTES: usize = 100_000;
 
 impl PassThrough for Flood {
-    fn ask(&self, _: Vec<u8>, _: usize) -> Passing<'_> {
+    fn ask<'a>(&'a self, _: Vec<u8>, _: &'a mut AnswerRoom) -> Passing<'a> {
         Box::pin(std::future::pending())
     }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rpc::http::HttpSettings;
-use rpc::{CatchingUp, Health, PassThrough, PassThroughError, Passing, Service, ServiceSettings};
+use rpc::{
+    AnswerRoom, CatchingUp, Health, PassThrough, PassThroughError, Passing, Service,
+    ServiceSettings,
+};
 use serde_json::{Value, json};
 
 use crate::harness::hosted::{Hosted, respond, service};
@@ -13,7 +16,8 @@ use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
 use crate::harness::socket::Socket;
 use crate::harness::stores::{self, data_folder};
-use crate::harness::upstream::{SaidIdentity, TOGETHER, Upstream};
+use crate::harness::upstream::{HALVES_BYTES, SaidIdentity, TOGETHER, Upstream};
+use crate::harness::wait::wait_until;
 
 fn passing(store: &str, upstream: &Upstream, methods: &str) -> Served {
     stores::serve(store, &["--pass-through-to", &upstream.url, "--pass-through", methods])
@@ -94,6 +98,40 @@ fn a_node_that_fails_gives_an_error_and_the_next_call_goes_well() {
     let url = format!("http://{nowhere}");
     let served = stores::serve("gap", &["--pass-through-to", &url, "--pass-through", "eth_call"]);
     assert_eq!(served.call("eth_call", &json!([]))["error"], failed);
+}
+
+/// Answers of nodes were counted when they had come whole: 64 of 25 MB were beside the budget.
+#[test]
+fn answers_of_a_node_are_counted_while_they_come() {
+    let upstream = Upstream::start();
+    let args = ["--pass-through-to", &upstream.url, "--pass-through", "eth_*,made_*"];
+    let limits = ["--body-bytes-max=64KiB", "--bytes-under-way-max=1MiB", "--answer-timeout=60s"];
+    let served = stores::serve("gap", &[&args[..], &limits].concat());
+    let call = |id: u64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
+    let told = json!({ "code": -32000, "message": "too many bytes under way; try again" });
+    let held_back = upstream.hold_back();
+    std::thread::scope(|scope| {
+        let longest = scope.spawn(|| served.result("made_in_halves", &json!([])));
+        upstream.wait_until_half_sent();
+        // The one that is always admitted has come in part: there is no room for another one.
+        let refused = served.post(&call(7, "made_middling").to_string());
+        let expected = json!({ "jsonrpc": "2.0", "id": 7, "error": told });
+        assert_eq!((refused.status, refused.json()), (503, expected));
+        let batch = json!([call(1, "eth_call"), call(2, "made_middling")]);
+        let refused = served.post(&batch.to_string());
+        let expected = json!([
+            { "jsonrpc": "2.0", "id": 1, "error": told },
+            { "jsonrpc": "2.0", "id": 2, "error": told },
+        ]);
+        assert_eq!((refused.status, refused.json()), (503, expected));
+        // What is short is passed as ever.
+        assert_eq!(served.result("eth_call", &json!([1])), json!([1]));
+        drop(held_back);
+        assert_eq!(longest.join().unwrap().as_str().unwrap().len(), HALVES_BYTES);
+    });
+    // The place goes to the next one.
+    wait_until(|| served.get("/stat.json").json()["live"]["bytes_under_way"] == 0);
+    assert_eq!(served.result("made_in_halves", &json!([])).as_str().unwrap().len(), HALVES_BYTES);
 }
 
 #[test]
@@ -228,7 +266,7 @@ struct Node {
 }
 
 impl PassThrough for Node {
-    fn ask(&self, _: Vec<u8>, _: usize) -> Passing<'_> {
+    fn ask<'a>(&'a self, _: Vec<u8>, _: &'a mut AnswerRoom) -> Passing<'a> {
         match self.answer {
             Some(answer) => Box::pin(std::future::ready(Ok(answer.into()))),
             None => Box::pin(std::future::pending::<Result<_, PassThroughError>>()),

@@ -342,6 +342,7 @@ fn is_batch_refusal(error: &AskError) -> bool {
         | AskError::Late(_)
         | AskError::Broken(_)
         | AskError::TooLarge { .. }
+        | AskError::NoRoom
         | AskError::Malformed(_) => false,
     }
 }

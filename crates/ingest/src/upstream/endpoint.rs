@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use hyper::body::Bytes;
 
 use super::address::{Scheme, UpstreamUrl};
+use super::answer_body::HasRoom;
 use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
 use super::client::SHORT_BYTES_MAX;
@@ -42,27 +43,23 @@ impl Endpoint {
         let bytes_max = self.limits.answer_bytes_max;
         let mut tries = Tries::new(&self.limits, &self.name);
         loop {
-            match self.ask_once(body.clone(), bytes_max).await {
-                Ok(answer) => return Ok(answer),
+            match self.http.ask_on(body.clone(), bytes_max).await {
+                Ok((answer, _)) => return Ok(answer),
                 Err(error) => tries.wait_after(error).await?,
             }
         }
     }
 
-    /// Asks once, for an answer of so many bytes at the most. Only what never left is sent again: a
-    /// server may close a connection that was kept at any moment.
-    pub async fn ask_once(&self, body: Bytes, answer_bytes_max: usize) -> Result<Bytes, AskError> {
-        self.ask_on(body, answer_bytes_max).await.map(|(body, _)| body)
-    }
-
-    /// The same, with our end of the connection that carried it: another connection may lead to
-    /// another node.
-    pub async fn ask_on(
+    /// Asks once, for an answer of so many bytes at the most that are counted while they come. Only what
+    /// never left is sent again: a server may close a connection that was kept at any moment. Gives
+    /// back our end of the connection that carried it too: another one may lead to another node.
+    pub async fn ask_with_room(
         &self,
         body: Bytes,
         answer_bytes_max: usize,
-    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
-        self.http.ask_on(body, answer_bytes_max).await
+        has_room: HasRoom<'_>,
+    ) -> Result<(Vec<u8>, Option<SocketAddr>), AskError> {
+        self.http.ask_with_room(body, answer_bytes_max, has_room).await
     }
 
     /// Which chain the node follows, by every connection that carried an answer and can still be
@@ -107,9 +104,9 @@ impl Endpoint {
 
     async fn ask_calls(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
         let body = Bytes::from(encode_calls(calls, 1));
-        let (body, connection) = match self.ask_on(body.clone(), SHORT_BYTES_MAX).await {
+        let (body, connection) = match self.http.ask_on(body.clone(), SHORT_BYTES_MAX).await {
             // The connection was closed under the question, which may be asked any number of times.
-            Err(AskError::Broken(_)) => self.ask_on(body, SHORT_BYTES_MAX).await?,
+            Err(AskError::Broken(_)) => self.http.ask_on(body, SHORT_BYTES_MAX).await?,
             asked => asked?,
         };
         let answers = match decode_message(&body, calls.len())? {

@@ -32,6 +32,9 @@ pub enum AskError {
         /// How many are taken.
         bytes_max: usize,
     },
+    /// More bytes than there is room for just now.
+    #[error("there is no room for the answer")]
+    NoRoom,
     /// HTTP says no.
     #[error("HTTP {status}{}: {begin}", wait_text(*.retry_after))]
     Status {
@@ -76,9 +79,11 @@ impl AskError {
             Self::Status { status, .. } => [429, 502, 503, 504].contains(status),
             // What the large providers and EIP-1474 answer with beside HTTP's own codes.
             Self::Refused { code, .. } => [-32005, 429].contains(code),
-            Self::Connect(_) | Self::Broken(_) | Self::TooLarge { .. } | Self::Malformed(_) => {
-                false
-            }
+            Self::Connect(_)
+            | Self::Broken(_)
+            | Self::TooLarge { .. }
+            | Self::NoRoom
+            | Self::Malformed(_) => false,
         }
     }
 
@@ -86,7 +91,7 @@ impl AskError {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Connect(_) | Self::Broken(_) | Self::Malformed(_) => true,
+            Self::Connect(_) | Self::Broken(_) | Self::NoRoom | Self::Malformed(_) => true,
             Self::Status { status, .. } => self.is_pressure() || *status >= 500,
             Self::Late(_) | Self::TooLarge { .. } | Self::Refused { .. } => self.is_pressure(),
         }
@@ -119,10 +124,20 @@ impl AskError {
             | Self::Late(_)
             | Self::Broken(_)
             | Self::TooLarge { .. }
+            | Self::NoRoom
             | Self::Malformed(_)
             | Self::Refused { .. } => None,
         }
     }
+}
+
+/// The cause beneath all that wrap it: hyper's own words are only where it happened.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
 
 /// Whether a message of a node says that it lacks a block, whatever its code: geth says "finalized block

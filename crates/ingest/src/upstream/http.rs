@@ -3,17 +3,15 @@
 //! Knows: one pool of kept connections, limits of size and time, compressed answers.
 //! Never knows: what is asked.
 
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flate2::read::GzDecoder;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT,
 };
-use hyper::{HeaderMap, Request, Response};
+use hyper::{HeaderMap, Request};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Builder, Client};
@@ -22,9 +20,10 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 
 use super::address::UpstreamUrl;
+use super::answer_body::{HasRoom, inflate, read_body};
 use super::ask_limits::AskLimits;
 use super::connections::{Connections, IDLE_MAX};
-use super::error::AskError;
+use super::error::{AskError, innermost};
 use super::keep_alive::{PING_AFTER, PONG_MAX};
 use super::tls;
 
@@ -57,8 +56,19 @@ impl Http {
         body: Bytes,
         bytes_max: usize,
     ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
+        let answered = self.ask_with_room(body, bytes_max, &mut |_| true).await;
+        answered.map(|(answer, connection)| (answer.into(), connection))
+    }
+
+    /// The same for an answer whose bytes are counted while they come.
+    pub(super) async fn ask_with_room(
+        &self,
+        body: Bytes,
+        bytes_max: usize,
+        has_room: HasRoom<'_>,
+    ) -> Result<(Vec<u8>, Option<SocketAddr>), AskError> {
         let time = self.limits.answer_timeout;
-        let asking = self.ask_untimed(body, bytes_max);
+        let asking = self.ask_untimed(body, bytes_max, has_room);
         timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)))
     }
 
@@ -66,7 +76,8 @@ impl Http {
         &self,
         body: Bytes,
         bytes_max: usize,
-    ) -> Result<(Bytes, Option<SocketAddr>), AskError> {
+        has_room: HasRoom<'_>,
+    ) -> Result<(Vec<u8>, Option<SocketAddr>), AskError> {
         let mut request = Request::post(self.url.uri.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("quipu/", env!("CARGO_PKG_VERSION")));
@@ -88,8 +99,8 @@ impl Http {
             self.connections.note(connection);
         }
         let is_gzip = response.headers().get(CONTENT_ENCODING).is_some_and(|it| it == "gzip");
-        let body = read_body(response, bytes_max).await?;
-        let body = if is_gzip { inflate(&body, bytes_max)? } else { body };
+        let body = read_body(response.into_body(), bytes_max, &mut *has_room).await?;
+        let body = if is_gzip { inflate(body, bytes_max, has_room)? } else { body };
         if status.is_success() {
             return Ok((body, connection));
         }
@@ -131,37 +142,6 @@ fn client_builder() -> Builder {
     builder
 }
 
-async fn read_body(
-    response: Response<hyper::body::Incoming>,
-    bytes_max: usize,
-) -> Result<Bytes, AskError> {
-    match Limited::new(response.into_body(), bytes_max).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(AskError::TooLarge { bytes_max }),
-        Err(error) => Err(AskError::Broken(innermost(&*error))),
-    }
-}
-
-fn inflate(body: &[u8], bytes_max: usize) -> Result<Bytes, AskError> {
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    let mut plain = Vec::new();
-    let read = GzDecoder::new(body).take(limit).read_to_end(&mut plain);
-    read.map_err(|error| AskError::Malformed(format!("gzip: {error}")))?;
-    if plain.len() > bytes_max {
-        return Err(AskError::TooLarge { bytes_max });
-    }
-    Ok(plain.into())
-}
-
-/// The cause beneath all that wrap it: hyper's own words are only where it happened.
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
-}
-
 /// How long a node asks us to wait. Dates are passed over: they need a clock that both share.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
@@ -172,6 +152,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use std::convert::Infallible;
 
+    use hyper::Response;
     use hyper::server::conn::http2;
     use hyper::service::service_fn;
     use hyper_util::rt::TokioIo;

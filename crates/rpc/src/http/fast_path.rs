@@ -45,7 +45,7 @@ const HEAD_BYTES_KEPT_MAX: usize = 512;
 const HEADERS_MAX: usize = 48;
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// For a client to read the last answer of a connection, and to send what it was sending.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,24 +1,24 @@
 //! A WebSocket: calls in, answers and new heads out, until one side has enough.
 //!
-//! Knows: frames, close codes, how many calls may be under way and how long a client may take.
+//! Knows: how frames are written, close codes, how many calls may be under way and how long a client
+//! may take.
 //! Never knows: how a connection became a socket, or what is asked on it.
 //!
 //! Nothing is queued for a client: while one message is being taken, the next is not made. A client
 //! that does not take what it is sent is disconnected.
 
-mod message_end;
-mod metered;
+mod message_reader;
 pub(super) mod upgrade;
 
 use std::convert::Infallible;
-use std::io::ErrorKind;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -26,26 +26,22 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
-use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tracing::debug;
 
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server};
+use crate::budget::ByteLease;
 use crate::in_time::in_time;
 use crate::reply::Reply;
+use crate::service::head_notification;
 use crate::subscription::{Channel, NodeNews, Subscriptions};
 
-use metered::{MessageLimits, MeteredStream};
+use message_reader::{ClientMessage, MessageLimits, MessageReader, ReadFailure};
 
-/// What a connection reads at a time. Every one has such a buffer: most requests are small. One that
-/// grew with a longer message is given back.
-const READ_BUFFER_BYTES: usize = 8 * 1024;
-/// Longer messages are sent in parts: a connection keeps the memory of the longest part.
+/// Longer messages are sent in parts, each of which is a copy.
 const PART_BYTES_MAX: usize = 64 * 1024;
 /// For a client to take its leave.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,9 +52,9 @@ enum SocketEnd {
     /// The client is gone, or takes nothing.
     #[error("{0}")]
     Lost(&'static str),
-    /// The client has closed.
+    /// The client has closed, with a code or without.
     #[error("the client closed")]
-    Closed,
+    Closed(Option<CloseCode>),
     /// We close, and say why.
     #[error("closed with {0}: {1}")]
     Close(CloseCode, &'static str),
@@ -70,14 +66,11 @@ struct SocketAnswer {
     reply: Option<Reply>,
 }
 
-type ClientStream = WebSocketStream<MeteredStream<TokioIo<Upgraded>>>;
-
 struct Session<'a> {
     server: &'a Arc<Server>,
     settings: &'a HttpSettings,
-    stream: ClientStream,
-    /// It has grown with a long message.
-    is_stream_grown: bool,
+    stream: TokioIo<Upgraded>,
+    reader: MessageReader,
     subscriptions: Arc<Subscriptions>,
     /// What nodes send for some of them.
     node_news: mpsc::Receiver<NodeNews>,
@@ -101,23 +94,16 @@ pub(super) async fn serve(
     stopping: &mut watch::Receiver<bool>,
 ) {
     let settings = &server.settings;
-    let config = WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(0)
-        .max_message_size(Some(settings.body_bytes_max))
-        .max_frame_size(Some(settings.body_bytes_max));
-    let budget = Arc::clone(&server.budget);
     let limits =
         MessageLimits { bytes_max: settings.body_bytes_max, timeout: settings.body_timeout };
-    let io = MeteredStream::new(TokioIo::new(upgraded), budget, limits);
     let mut ping = interval(settings.ping_interval);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (subscriptions, node_news) = Subscriptions::new(settings.subscriptions_max);
     let mut session = Session {
         server,
         settings,
-        stream: WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await,
-        is_stream_grown: false,
+        stream: TokioIo::new(upgraded),
+        reader: MessageReader::new(Arc::clone(&server.budget), limits),
         subscriptions,
         node_news,
         answering: FuturesUnordered::new(),
@@ -127,38 +113,21 @@ pub(super) async fn serve(
         views: server.service.changes(),
         has_news: false,
     };
-    let end = loop {
-        match session.run(stopping).await {
-            Ok(()) => session.stream = renewed(session.stream).await,
-            Err(end) => break end,
-        }
-        session.is_stream_grown = false;
-    };
+    let Err(end) = session.run(stopping).await;
     debug!(%end, "a socket ended");
     let _ = timeout(CLOSE_TIMEOUT, session.leave(end)).await;
 }
 
-/// The same stream without the memory that it read into: tungstenite keeps that of the longest frame.
-///
-/// To be called when a message has just been taken. Then nothing is lost: what came behind the message
-/// is still with the [`MeteredStream`], no message has begun, and all that was sent has been flushed,
-/// since everything that sends waits for that.
-async fn renewed(stream: ClientStream) -> ClientStream {
-    let config = *stream.get_config();
-    WebSocketStream::from_raw_socket(stream.into_inner(), Role::Server, Some(config)).await
-}
-
 impl Session<'_> {
-    /// Until the socket ends, or until its stream is to be renewed.
-    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), SocketEnd> {
-        while !self.is_stream_grown {
+    /// Until the socket ends.
+    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Infallible, SocketEnd> {
+        loop {
             let has_room = self.answering.len() < self.settings.socket_requests_max;
             tokio::select! {
-                () = told_to_stop(stopping) => {
-                    let Err(end) = self.finish().await;
-                    return Err(end);
+                () = told_to_stop(stopping) => return self.finish().await,
+                message = self.reader.next(&mut self.stream), if has_room => {
+                    self.take(message).await?;
                 }
-                message = self.stream.next(), if has_room => self.take(message).await?,
                 Some(answered) = self.answering.next() => self.answer(answered).await?,
                 // The sender lives as long as the service, which we hold.
                 Ok(()) = self.views.changed(), if self.subscriptions.is_any_told() => {
@@ -169,59 +138,27 @@ impl Session<'_> {
                 _ = self.ping.tick() => self.ping().await?,
             }
         }
-        Ok(())
     }
 
-    async fn take(
-        &mut self,
-        message: Option<Result<Message, SocketError>>,
-    ) -> Result<(), SocketEnd> {
+    async fn take(&mut self, message: Result<ClientMessage, ReadFailure>) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
-        match message {
-            Some(Ok(Message::Text(text))) => self.ask(text),
-            Some(Ok(Message::Binary(_))) => {
-                return Err(SocketEnd::Close(CloseCode::Unsupported, "send text frames"));
-            }
+        match message.map_err(end_of)? {
+            ClientMessage::Text(text, lease) => self.ask(text, lease),
             // The reply is sent before more is read: it is never more than one that waits.
-            Some(Ok(Message::Ping(payload))) => {
-                self.stream.get_mut().forget_control(payload.len());
-                self.flush().await?;
-            }
-            Some(Ok(Message::Pong(payload))) => {
-                self.stream.get_mut().forget_control(payload.len());
-            }
-            Some(Ok(Message::Frame(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return Err(SocketEnd::Closed),
-            Some(Err(SocketError::Capacity(_))) => {
-                return Err(SocketEnd::Close(CloseCode::Size, "message too large"));
-            }
-            Some(Err(SocketError::Utf8(_))) => {
-                return Err(SocketEnd::Close(CloseCode::Invalid, "text that is no UTF-8"));
-            }
-            Some(Err(SocketError::Protocol(_))) => {
-                return Err(SocketEnd::Close(CloseCode::Protocol, "not as RFC 6455 has it"));
-            }
-            Some(Err(SocketError::Io(cause))) if cause.kind() == ErrorKind::OutOfMemory => {
-                return Err(SocketEnd::Close(CloseCode::Again, "too many bytes under way"));
-            }
-            Some(Err(SocketError::Io(cause))) if cause.kind() == ErrorKind::TimedOut => {
-                return Err(SocketEnd::Close(CloseCode::Policy, "a message took too long"));
-            }
-            Some(Err(_)) => return Err(SocketEnd::Lost("the connection broke")),
+            ClientMessage::Ping(payload) => self.write(Control::Pong, &payload).await?,
+            ClientMessage::Pong => {}
+            ClientMessage::Close(code) => return Err(SocketEnd::Closed(code)),
         }
         Ok(())
     }
 
-    fn ask(&mut self, text: Utf8Bytes) {
-        // No frame of it was longer.
-        self.is_stream_grown = text.len() > READ_BUFFER_BYTES;
+    fn ask(&mut self, text: Bytes, lease: ByteLease) {
         let request = self.requests;
         self.requests = self.requests.saturating_add(1);
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
         let server = Arc::clone(self.server);
-        let lease = self.stream.get_mut().take_lease();
         self.answering.push(Box::pin(async move {
-            let reply = server.reply(Some(channel), text.into(), lease).await;
+            let reply = server.reply(Some(channel), text, lease).await;
             SocketAnswer { request, reply }
         }));
     }
@@ -240,12 +177,12 @@ impl Session<'_> {
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
         for (id, mut seen) in self.subscriptions.told() {
-            let told = self.server.service.new_heads(&id, &mut seen).await;
+            let told = self.server.service.new_heads(&mut seen).await;
             let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
-            let (messages, has_more) = told.map_err(failed)?;
+            let (heads, has_more) = told.map_err(failed)?;
             self.has_news |= has_more;
-            for message in messages {
-                self.send(message).await?;
+            for head in heads {
+                self.send(head_notification(&id, &head)).await?;
             }
             self.subscriptions.advance(&id, seen);
         }
@@ -279,7 +216,7 @@ impl Session<'_> {
             return Err(SocketEnd::Close(CloseCode::Policy, "silent for too long"));
         }
         if silent >= self.settings.ping_interval / 2 {
-            self.write(Message::Ping(Bytes::new())).await?;
+            self.write(Control::Ping, &[]).await?;
         }
         Ok(())
     }
@@ -292,7 +229,9 @@ impl Session<'_> {
             let has_room = self.answering.len() < self.settings.socket_requests_max;
             tokio::select! {
                 () = &mut grace, if !is_over => is_over = true,
-                message = self.stream.next(), if has_room && !is_over => self.take(message).await?,
+                message = self.reader.next(&mut self.stream), if has_room && !is_over => {
+                    self.take(message).await?;
+                }
                 Some(answered) = self.answering.next() => self.answer(answered).await?,
             }
         }
@@ -301,51 +240,79 @@ impl Session<'_> {
 
     /// Sends a message, in parts if it is long.
     async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
-        let mut rest = Bytes::from(body);
+        let mut rest = body.as_slice();
         let mut code = Data::Text;
         let mut progress = WriteProgress::new(self.settings.write_limit());
         loop {
-            let part = rest.split_to(rest.len().min(PART_BYTES_MAX));
-            let (count, is_last) = (part.len(), rest.is_empty());
-            let frame = Frame::message(part, OpCode::Data(code), is_last);
-            let sending = self.stream.send(Message::Frame(frame));
-            let sent = in_time(sending, || progress.deadline()).await;
+            let (part, behind) = rest.split_at(rest.len().min(PART_BYTES_MAX));
+            let frame = frame(OpCode::Data(code), part, behind.is_empty());
+            let sent = in_time(put(&mut self.stream, &frame), || progress.deadline()).await;
             taken(sent.as_ref())?;
-            progress.advance(count);
-            if is_last {
+            if behind.is_empty() {
                 return Ok(());
             }
-            code = Data::Continue;
+            progress.advance(part.len());
+            (rest, code) = (behind, Data::Continue);
             // A long answer that is being taken is no silence.
             self.heard = Instant::now();
         }
     }
 
-    async fn write(&mut self, message: Message) -> Result<(), SocketEnd> {
-        taken(timeout(self.settings.write_timeout, self.stream.send(message)).await.ok().as_ref())
-    }
-
-    async fn flush(&mut self) -> Result<(), SocketEnd> {
-        taken(timeout(self.settings.write_timeout, self.stream.flush()).await.ok().as_ref())
+    /// Sends a control frame.
+    async fn write(&mut self, code: Control, payload: &[u8]) -> Result<(), SocketEnd> {
+        let frame = frame(OpCode::Control(code), payload, true);
+        let sent = timeout(self.settings.write_timeout, put(&mut self.stream, &frame)).await;
+        taken(sent.ok().as_ref())
     }
 
     /// Closes. What the client still sends is read, or closing would take our last words back.
-    async fn leave(mut self, end: SocketEnd) -> Result<(), SocketError> {
-        match end {
+    async fn leave(self, end: SocketEnd) -> io::Result<()> {
+        let (code, reason) = match end {
             SocketEnd::Lost(_) => return Ok(()),
-            SocketEnd::Closed => self.stream.flush().await?,
-            SocketEnd::Close(code, reason) => {
-                self.stream.close(Some(CloseFrame { code, reason: reason.into() })).await?;
-            }
-        }
-        let mut io = self.stream.into_inner();
-        // What had come of a message is gone with what read it.
-        drop(io.take_lease());
-        io.shutdown().await?;
+            SocketEnd::Closed(code) => (code, ""),
+            SocketEnd::Close(code, reason) => (Some(code), reason),
+        };
+        let Self { mut stream, reader, answering, .. } = self;
+        // What had come of a message is not needed any more, nor is what was asked.
+        drop((reader, answering));
+        let code = code.map(|code| u16::from(code).to_be_bytes());
+        let payload = [code.as_ref().map_or(&[][..], |code| code), reason.as_bytes()].concat();
+        put(&mut stream, &frame(OpCode::Control(Control::Close), &payload, true)).await?;
+        stream.shutdown().await?;
         let mut rest = [0; 1024];
-        while io.read(&mut rest).await? > 0 {}
+        while stream.read(&mut rest).await? > 0 {}
         Ok(())
     }
+}
+
+/// How a socket ends that cannot be read any more.
+fn end_of(failure: ReadFailure) -> SocketEnd {
+    let (code, reason) = match failure {
+        ReadFailure::TooLarge => (CloseCode::Size, "message too large"),
+        ReadFailure::NotUtf8 => (CloseCode::Invalid, "text that is no UTF-8"),
+        ReadFailure::Binary => (CloseCode::Unsupported, "send text frames"),
+        ReadFailure::Malformed => (CloseCode::Protocol, "not as RFC 6455 has it"),
+        ReadFailure::NoRoom => (CloseCode::Again, "too many bytes under way"),
+        ReadFailure::Late => (CloseCode::Policy, "a message took too long"),
+        ReadFailure::Ended => return SocketEnd::Lost("the connection broke"),
+    };
+    SocketEnd::Close(code, reason)
+}
+
+/// A frame of ours, which has no mask.
+fn frame(opcode: OpCode, payload: &[u8], is_final: bool) -> Vec<u8> {
+    let head = FrameHeader { is_final, opcode, ..FrameHeader::default() };
+    let length = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+    let mut out = Vec::with_capacity(head.len(length).saturating_add(payload.len()));
+    // Memory takes whatever is written to it.
+    let _ = head.format(length, &mut out);
+    out.extend_from_slice(payload);
+    out
+}
+
+async fn put(stream: &mut TokioIo<Upgraded>, frame: &[u8]) -> io::Result<()> {
+    stream.write_all(frame).await?;
+    stream.flush().await
 }
 
 async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
@@ -354,7 +321,7 @@ async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// What became of something that was sent, if that is known in time.
-fn taken(sent: Option<&Result<(), SocketError>>) -> Result<(), SocketEnd> {
+fn taken(sent: Option<&io::Result<()>>) -> Result<(), SocketEnd> {
     match sent {
         Some(Ok(())) => Ok(()),
         Some(Err(_)) => Err(SocketEnd::Lost("the connection broke")),

@@ -16,10 +16,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use crate::http::fast_path::HTTP2_PREFACE;
 use crate::http::write_progress::{WriteLimit, WriteProgress};
-
-/// How HTTP/2 begins. Its connections carry bytes between requests too: no head is waited for.
-const HTTP2_BEGINS: &[u8] = b"PRI";
 
 /// How long a connection may be silent.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +48,32 @@ struct IdleState {
     since: Instant,
     /// Whether the head of a request has begun.
     is_in_head: bool,
-    /// The protocol, once a byte came.
-    is_http2: Option<bool>,
+    protocol: Protocol,
+}
+
+/// What a client speaks, as far as its bytes tell: hyper decides by the same ones, however they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    /// So many bytes came, and HTTP/2 begins with them. Until it is decided, they begin a head.
+    Undecided(usize),
+    Http1,
+    /// Bytes come between requests too: no head is waited for.
+    Http2,
+}
+
+impl Protocol {
+    /// What it is once these bytes came.
+    fn after(self, bytes: &[u8]) -> Self {
+        let Self::Undecided(count) = self else { return self };
+        let expected = HTTP2_PREFACE.get(count..).unwrap_or_default();
+        if bytes.starts_with(expected) {
+            Self::Http2
+        } else if expected.starts_with(bytes) {
+            Self::Undecided(count.saturating_add(bytes.len()))
+        } else {
+            Self::Http1
+        }
+    }
 }
 
 /// A request under way.
@@ -73,7 +95,7 @@ impl IdleTimer {
             answer_next: 0,
             since: Instant::now(),
             is_in_head: false,
-            is_http2: None,
+            protocol: Protocol::Undecided(0),
         };
         Arc::new(Self { limits, state: Mutex::new(state) })
     }
@@ -131,9 +153,12 @@ impl IdleTimer {
     /// Bytes came.
     pub(super) fn has_read(&self, bytes: &[u8]) {
         let mut state = self.state();
-        let is_http2 = *state.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2_BEGINS));
-        if state.requests == 0 && !is_http2 && !state.is_in_head {
-            state.is_in_head = true;
+        let protocol = state.protocol.after(bytes);
+        let is_decided = protocol != std::mem::replace(&mut state.protocol, protocol);
+        let is_http2 = protocol == Protocol::Http2;
+        let begins_head = !is_http2 && state.requests == 0 && !state.is_in_head;
+        if begins_head || (is_http2 && is_decided) {
+            state.is_in_head = begins_head;
             state.since = Instant::now();
         }
     }

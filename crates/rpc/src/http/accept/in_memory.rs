@@ -54,7 +54,7 @@ mod tests {
     use store::read::Inline;
     use store::{Limits, Store};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
-    use tokio::time::timeout;
+    use tokio::time::{Instant, timeout};
 
     use super::*;
     use crate::http::HttpSettings;
@@ -103,6 +103,48 @@ mod tests {
             for first in [FirstReader::FastPath, FirstReader::Hyper] {
                 let found = statuses(&server, raw.as_bytes(), first).await;
                 assert_eq!(found, expected, "{name}, {first:?}");
+            }
+        }
+    }
+
+    /// The time limit was chosen by the bytes of the first read: HTTP/2 that came as `PR` and the rest
+    /// had the limit of a head between its requests, and a head that began with `PRI` had none.
+    #[tokio::test(start_paused = true)]
+    async fn the_protocol_is_decided_by_the_same_bytes_however_they_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = server(folder.path());
+        let HttpSettings { header_timeout, idle_timeout, .. } = server.settings;
+        let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        // Its answer begins with the length of a short frame.
+        let (frame, refused): (&[u8], &[u8]) = (b"\0\0", b"HTTP/1.1 405");
+        let cases: [(&str, &[u8], &[u8], Duration); 5] = [
+            ("HTTP/2", http2, frame, idle_timeout),
+            ("half of a preface", b"PRI * HTTP/2.0\r\n", b"", header_timeout),
+            ("half of a head", b"PRIX / HTTP/1.1\r\nhost: a\r\n", b"", header_timeout),
+            ("a method", b"PRIX / HTTP/1.1\r\nhost: a\r\n\r\n", refused, idle_timeout),
+            ("another", b"PRI / HTTP/1.1\r\nhost: a\r\n\r\n", refused, idle_timeout),
+        ];
+        for (name, raw, expected, time) in cases {
+            for first in [FirstReader::FastPath, FirstReader::Hyper] {
+                for read_bytes in [1, 2, 3, 5, 24, 1024] {
+                    // No read finds more than the pipe holds.
+                    let (client, stream) = duplex(read_bytes);
+                    let (mut reader, mut writer) = tokio::io::split(client);
+                    let begun = Instant::now();
+                    let mut answered = Vec::new();
+                    let ((), written, read) = tokio::join!(
+                        server.serve_in_memory(stream, first),
+                        writer.write_all(raw),
+                        reader.read_to_end(&mut answered),
+                    );
+                    written.and(read.map(drop)).unwrap();
+                    let case = format!("{name}, {read_bytes} at a time, {first:?} first");
+                    let said = String::from_utf8_lossy(&answered);
+                    assert!(answered.starts_with(expected), "{case}: {said}");
+                    let took = begun.elapsed();
+                    let is_in_time = took >= time && took < time + Duration::from_secs(1);
+                    assert!(is_in_time, "{case}: closed after {took:?}, expected {time:?}");
+                }
             }
         }
     }
