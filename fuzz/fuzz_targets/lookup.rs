@@ -5,14 +5,10 @@
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{Run, RunFooter, VerifiedBuckets, merge_files};
+use segment::lookup::{Run, VerifiedBuckets, merge_files};
 
 fuzz_target!(|data: &[u8]| {
-    let file_bytes = data.len() as u64;
-    let Ok(footer) = RunFooter::parse(data, file_bytes) else { return };
-    let tail = footer.tail();
-    let tail = data.get(tail.start as usize..tail.end as usize).unwrap_or_default();
-    let Ok(run) = Run::parse(tail, file_bytes) else { return };
+    let Ok(run) = Run::from_file(data) else { return };
     let verified = VerifiedBuckets::none_of(run.bucket_count());
     for byte in 0..=255 {
         let hash = B256::repeat_byte(byte);

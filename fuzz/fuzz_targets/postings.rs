@@ -5,15 +5,11 @@
 
 use alloy_primitives::Address;
 use libfuzzer_sys::fuzz_target;
-use segment::postings::{
-    FoundPostings, PostingKey, Postings, PostingsFooter, merge_posting_files,
-};
+use segment::postings::{FoundPostings, PostingKey, Postings, merge_posting_files};
 use segment::slice;
 
 fuzz_target!(|data: &[u8]| {
-    let file_bytes = data.len() as u64;
-    let Ok(footer) = PostingsFooter::parse(data, file_bytes) else { return };
-    let Ok(postings) = Postings::parse(slice(data, &footer.tail()), file_bytes) else { return };
+    let Ok(postings) = Postings::from_file(data) else { return };
     for byte in 0..=255 {
         let key = PostingKey::of_address(&Address::repeat_byte(byte));
         let bucket = slice(data, &postings.bucket_range(key));

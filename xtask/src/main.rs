@@ -5,12 +5,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use xtask::{bench, ci, deny, fuzz, instructions, nightly, step, tidy};
+use xtask::{bench, ci, deny, fmt, fuzz, instructions, nightly, step, tidy};
 
 const USAGE: &str = "\
 cargo xtask TASK
 
   ci                              format, lints, docs, tidy, dependencies: what every change must pass
+  fmt                             formats the workspace and the crates outside of it
   tidy                            house rules that no other tool checks
   deny                            licences, bans and sources of the dependencies
   fuzz [--seconds N] [TARGET...]  fuzz each target for N seconds (default 20)
@@ -39,6 +40,7 @@ fn run(task: &str, rest: &[String]) -> Result<()> {
     let root = step::repository()?;
     match task {
         "ci" => none(rest).and_then(|()| ci::run(&root)),
+        "fmt" => none(rest).and_then(|()| fmt::run(&root)),
         "tidy" => none(rest).and_then(|()| tidy::run(&root)),
         "deny" => none(rest).and_then(|()| deny::run(&root)),
         "fuzz" => fuzz::run(&root, &fuzz::FuzzArgs::parse(rest, fuzz::SECONDS_DEFAULT)?),

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use bench_store::clock::least_cpu;
 use bench_store::random::Random;
 use chain::SplitMix64;
-use segment::lookup::{Position, Run, RunBuilder, RunFooter, RunSpan, Subject, plan_runs};
+use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject, plan_runs};
 
 /// Transactions of a slot: 8192 blocks of about 200.
 const KEYS_PER_SLOT: u64 = 1_600_000;
@@ -83,9 +83,7 @@ struct Opened<'a> {
 
 impl<'a> Opened<'a> {
     fn new(file: &'a [u8]) -> Result<Self> {
-        let file_bytes = u64::try_from(file.len())?;
-        let tail = RunFooter::parse(file, file_bytes)?.tail();
-        Ok(Self { file, run: Run::parse(slice(file, tail)?, file_bytes)? })
+        Ok(Self { file, run: Run::from_file(file)? })
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use chain::BlockRange;
 use chain::trust::Anchors;
-use ingest::import::{ImportSettings, Imported, Importer, Outcome};
+use ingest::import::{ImportReport, ImportSettings, Importer, Outcome};
 use ingest::prove::NoProgress;
 use store::disk::{Disk, Folder};
 use store::read::Inline;
@@ -42,7 +42,7 @@ impl BenchFolder {
         file: &ArchiveFile,
         blocks: Option<BlockRange>,
         threads: NonZeroUsize,
-    ) -> Result<Imported> {
+    ) -> Result<ImportReport> {
         let disk = Arc::new(Folder::create(self.path())?);
         let mut writer = Writer::open(open(disk, Limits::default())?, file.spec.clone())?;
         let anchors = Anchors::of(&file.spec);

@@ -15,8 +15,7 @@ use alloy_primitives::{B256, U256};
 use anyhow::{Context as _, Result, ensure};
 use chain::BlockRange;
 use segment::lookup::{
-    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunFooter, RunSpan, RunWriter, Subject,
-    plan_runs,
+    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunSpan, RunWriter, Subject, plan_runs,
 };
 use segment::{FOOTER_BYTES, Footer};
 use store::disk::{Disk as _, Folder};
@@ -166,8 +165,7 @@ fn real_entries(small: &BenchFolder, view: &View, subject: Subject) -> Result<Ve
     let mut entries = Vec::new();
     for listed in view.manifest().runs().iter().filter(|entry| entry.subject == subject) {
         let file = fs::read(small.path().join(&listed.file_name))?;
-        let footer = RunFooter::parse(&file, listed.bytes)?;
-        let run = Run::parse(part(&file, footer.tail())?, listed.bytes)?;
+        let run = Run::from_file(&file)?;
         for bucket in 0..run.bucket_count() {
             let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or_default();
             entries.extend(run.entries(bucket, part(&file, range)?)?);

@@ -21,7 +21,7 @@ use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
-use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder, PostingsFooter};
+use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowParts, RowPlace, Rows, RowsRoom,
     Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
@@ -121,8 +121,7 @@ fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
     let log_count: u64 = receipts.map(|receipt| length(&receipt.fields.logs)).sum();
     let file = log_index(blocks, false);
     let bytes = length(&file);
-    let tail = PostingsFooter::parse(&file, bytes).expect("a footer").tail();
-    let postings = Postings::parse(segment::slice(&file, &tail), bytes).expect("sound");
+    let postings = Postings::from_file(&file).expect("sound");
     let building = cost(|| {
         std::hint::black_box(log_index(blocks, false));
     });
@@ -136,7 +135,10 @@ fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
     );
     let with_accounts = length(&log_index(blocks, true));
     println!("  with senders, recipients   {:>8.2} bytes a log", a_log(with_accounts));
-    println!("  building it                {:>8.2} us a transaction", micros(building, transaction_count));
+    println!(
+        "  building it                {:>8.2} us a transaction",
+        micros(building, transaction_count)
+    );
 }
 
 /// The senders of all transactions: the limit beside which importing is measured.
@@ -205,10 +207,7 @@ impl Stored {
             builder.push(hash, Position { slot: 0, ordinal }).expect("an ordinal");
         }
         let run_bytes = builder.finish().expect("a run");
-        let footer =
-            segment::lookup::RunFooter::parse(&run_bytes, length(&run_bytes)).expect("sound");
-        let run =
-            Run::parse(slice(&run_bytes, &footer.tail()), length(&run_bytes)).expect("a sound run");
+        let run = Run::from_file(&run_bytes).expect("a sound run");
         Self { bytes, segment, run_bytes, run, hashes }
     }
 

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::import::{Arrival, Commit, ImportError, Imported, Intake, Judge, Trust};
+use crate::import::{Arrival, Commit, ImportError, ImportReport, Intake, Judge, Trust};
 use crate::prove::{Facts, Progress, Prover};
 use crate::stop::until_stopped;
 use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
@@ -90,7 +90,11 @@ impl Backfiller<'_> {
     /// Takes one unit. A node that lies is set aside, one whose blocks do not fit those that are held
     /// is passed over, and the unit is asked of the others; the nodes are left one after the other, so
     /// this ends.
-    pub fn take(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, BackfillError> {
+    pub fn take(
+        &self,
+        unit: &Unit,
+        commit: &mut Commit<'_>,
+    ) -> Result<ImportReport, BackfillError> {
         loop {
             let error = match self.take_once(unit, commit) {
                 Ok(imported) => return Ok(imported),
@@ -142,7 +146,7 @@ impl Backfiller<'_> {
         again?.first()?.unknown_fork_of(mismatch)
     }
 
-    fn take_once(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<Imported, ImportError> {
+    fn take_once(&self, unit: &Unit, commit: &mut Commit<'_>) -> Result<ImportReport, ImportError> {
         let part = unit.range;
         let view = self.drafting.view();
         let name = format!("upstream blocks {part}");
@@ -179,7 +183,7 @@ impl Backfiller<'_> {
         };
         let arrival = Arrival { run, segments, transaction_count, difficulty: None };
         let imported = judge.commit(arrival, commit)?;
-        info!(blocks = %part, transactions = transaction_count, "taken from upstream");
+        info!(blocks = %part, transactions = transaction_count, "blocks were taken from an upstream");
         Ok(imported)
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod finality;
 mod header_rules;
 mod monitor;
+mod prove;
 mod standstill;
 mod start;
 mod status;
@@ -411,7 +412,7 @@ impl Follower {
         if dropped > 0
             && let Some(count) = self.board.reorganised()
         {
-            info!(fork_point = fork_point.0, dropped, added, count, "reorganised");
+            info!(fork_point = fork_point.0, dropped, added, count, "the chain was reorganised");
         }
     }
 }

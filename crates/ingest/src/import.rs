@@ -42,7 +42,7 @@ pub(crate) use judge::{Arrival, Judge};
 pub(crate) use trust::Trust;
 
 pub use error::ImportError;
-pub use judge::{Commit, Imported};
+pub use judge::{Commit, ImportReport};
 pub use merge::{Merger, merge_pending};
 pub use order::order_files;
 use stoppable::StoppableArchive;
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Importer<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its blocks are held now.
-    Imported(Imported),
+    Imported(ImportReport),
     /// Its blocks were held already.
     Held {
         /// Which ones.

@@ -292,7 +292,9 @@ fn judge(
             Err(conflict) => {
                 let other = match conflict.with {
                     Opponent::Anchor => None,
-                    Opponent::Run(other, _) => proven.get(other).map(|(_, job, _)| &*job.path),
+                    Opponent::ProvenRun(other, _) => {
+                        proven.get(other).map(|(_, job, _)| &*job.path)
+                    }
                 };
                 let fault = ArchiveFault::Contradiction(describe(&conflict, other));
                 let error = ArchiveError {
@@ -315,7 +317,7 @@ fn judge(
 
 fn describe(conflict: &TrustConflict, other: Option<&Path>) -> String {
     let (by, verdict) = match (other.map(shown), conflict.with) {
-        (Some(other), Opponent::Run(_, TrustOrder::Firmer)) => {
+        (Some(other), Opponent::ProvenRun(_, TrustOrder::Firmer)) => {
             (other, ", which stands on firmer ground")
         }
         (Some(other), _) => (other, "; nothing tells which of the two is false"),

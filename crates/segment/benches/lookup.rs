@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use chain::SplitMix64;
 use segment::lookup::{
-    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunFooter, RunSpan, RunWriter,
+    Entry, HashPrefix, PREFIX_BITS, Position, Run, RunBuilder, RunOpening, RunSpan, RunWriter,
     Subject, merge_files,
 };
 
@@ -64,7 +64,7 @@ fn measure(key_count: u32) {
         let merged = merge_files(&left, &right).expect("two halves");
         assert!(merged == file, "a merge gives the bytes of a direct build");
     });
-    let run = open(&file);
+    let run = Run::from_file(&file).expect("an intact tail");
     let probe = |hashes| probe_time(&run, &file, hashes);
     let bucket = run.bucket_range(&B256::ZERO);
 
@@ -168,18 +168,19 @@ fn measure_large(wanted: u64) {
     let took = begun.elapsed();
     file_bytes += bytes.len();
     let file_bytes = u64::try_from(file_bytes).expect("a file");
-    let footer = RunFooter::parse(&bytes, file_bytes).expect("a footer");
-    let tail = footer.tail();
+    let offset = file_bytes - u64::try_from(bytes.len()).expect("a buffer");
+    let read = |range: Range<u64>| slice(&bytes, range.start - offset..range.end - offset);
+    let mut opening = RunOpening::new(file_bytes);
+    opening.supply(read(opening.needed())).expect("a footer");
+    let tail = opening.needed();
     println!("{key_count} keys: {file_bytes} bytes, tail {}", tail.end - tail.start);
     println!("  {:.4} bytes a key", ratio(file_bytes, key_count));
     println!(
         "  {:.1} ns a key to write, including the generator",
         ratio(u64::try_from(took.as_nanos()).expect("short"), key_count)
     );
-    let offset = file_bytes - u64::try_from(bytes.len()).expect("a buffer");
-    let tail = slice(&bytes, tail.start - offset..tail.end - offset);
     let begun = Instant::now();
-    let run = Run::parse(tail, file_bytes).expect("an intact tail");
+    let run = opening.supply(read(tail)).expect("an intact tail").expect("a run");
     println!("  {} us to open the tail", begun.elapsed().as_micros());
     let hashes: Vec<B256> = (0..PROBE_COUNT)
         .map(|_| hash_of(*sample.get(chance.below(sample.len())).expect("inside")))
@@ -231,12 +232,6 @@ fn hash_of(prefix: u64) -> B256 {
 
 fn first_bits(hash: &B256) -> u64 {
     hash.0.first_chunk().copied().map_or(0, u64::from_be_bytes)
-}
-
-fn open(file: &[u8]) -> Run {
-    let file_bytes = u64::try_from(file.len()).expect("a file");
-    let footer = RunFooter::parse(file, file_bytes).expect("a footer");
-    Run::parse(slice(file, footer.tail()), file_bytes).expect("an intact tail")
 }
 
 fn slice(file: &[u8], range: Range<u64>) -> &[u8] {

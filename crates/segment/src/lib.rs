@@ -8,16 +8,14 @@
 //!
 //! ```
 //! use alloy_primitives::keccak256;
-//! use segment::lookup::{Position, Run, RunBuilder, RunFooter, RunSpan, Subject};
+//! use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 //!
 //! let mut builder = RunBuilder::new(Subject::Transactions, RunSpan::new(0, 1).unwrap());
 //! let position = Position { slot: 0, ordinal: 7 };
 //! builder.push(&keccak256("a transaction"), position).unwrap();
 //! let file = builder.finish().unwrap();
 //!
-//! let length = file.len() as u64;
-//! let tail = RunFooter::parse(&file, length).unwrap().tail();
-//! let run = Run::parse(&file[tail.start as usize..tail.end as usize], length).unwrap();
+//! let run = Run::from_file(&file).unwrap();
 //! let hash = keccak256("a transaction");
 //! let bucket = run.bucket_range(&hash);
 //! let found = run.probe(&hash, &file[bucket.start as usize..bucket.end as usize]).unwrap();

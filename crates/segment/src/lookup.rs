@@ -38,6 +38,7 @@ mod bucket;
 mod error;
 pub(crate) mod geometry;
 mod merge;
+mod opening;
 mod prefix;
 mod run;
 mod span;
@@ -48,12 +49,12 @@ mod writer;
 use std::fmt;
 
 pub use error::{BuildError, CorruptRun, MergeError, Side};
-pub use geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX};
+pub use geometry::{Geometry, KEY_COUNT_MAX};
 pub use merge::{Merge, MergeStep, merge_files};
+pub use opening::RunOpening;
 pub use prefix::{HashPrefix, PREFIX_BITS};
 pub use run::Run;
 pub use span::{RunSpan, SLOT_COUNT_MAX, SpanError, plan_runs};
-pub use tail::RunFooter;
 pub use verified_buckets::VerifiedBuckets;
 pub use writer::{RunBuilder, RunWriter};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use alloy_primitives::B256;
 use arc_swap::ArcSwapOption;
-use segment::lookup::{self, Run, VerifiedBuckets};
+use segment::lookup::{self, Run, RunOpening, VerifiedBuckets};
 use segment::{FOOTER_BYTES, Footer, Segment};
 
 use crate::disk::{Disk, DiskError};
@@ -177,11 +177,13 @@ async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, Sto
     let corrupt = |cause| StoreError::Lookup { file: file(), cause };
     let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
     let mut buffer = Vec::new();
-    let start = file_bytes.saturating_sub(lookup::FOOTER_BYTES);
-    fetch(bytes, start..file_bytes, &mut buffer).await?;
-    let footer = lookup::RunFooter::parse(&buffer, file_bytes).map_err(corrupt)?;
-    fetch(bytes, footer.tail(), &mut buffer).await?;
-    let run = Run::parse(&buffer, file_bytes).map_err(corrupt)?;
+    let mut opening = RunOpening::new(file_bytes);
+    let run = loop {
+        fetch(bytes, opening.needed(), &mut buffer).await?;
+        if let Some(run) = opening.supply(&buffer).map_err(corrupt)? {
+            break run;
+        }
+    };
     let (found, expected) = ((run.subject(), run.span()), (entry.subject, entry.span));
     if found != expected {
         let text = |(subject, span)| format!("{subject} of {span}");

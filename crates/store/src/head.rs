@@ -38,7 +38,7 @@ mod view;
 pub use block::HeadBlock;
 use log::Log;
 use recover::Recovered;
-pub use recover::{Cut, CutFault, CutKind, Recovery, Refused, SupersededBlock};
+pub use recover::{Cut, CutFault, CutKind, Recovery, RefusedBlock, SupersededBlock};
 pub(crate) use tail::LogTail;
 use tree::{Base, Tree};
 pub use view::{HeadView, TxPlace};

@@ -26,7 +26,7 @@ pub(crate) enum Seam {
     /// Its blocks up to this one are sealed; it may be that all of them are.
     Passed(BlockId),
     /// Another chain was sealed in its place, up to this block.
-    Superseded(SupersededBlock, BlockId),
+    Conflict(SupersededBlock, BlockId),
 }
 
 /// Finds where a head meets the segments that a view lists, whatever head the view has.
@@ -49,7 +49,7 @@ pub(crate) fn find_seam(view: &View, head: &HeadView) -> Result<Seam, StoreError
                 let superseded = SupersededBlock { number, found, sealed };
                 let number = BlockNumber(range.last());
                 let hash = read(number)?.ok_or(StoreError::NotHeld { number })?;
-                return Ok(Seam::Superseded(superseded, BlockId { number, hash }));
+                return Ok(Seam::Conflict(superseded, BlockId { number, hash }));
             }
         }
         if range.contains(next) {
@@ -203,7 +203,7 @@ impl HeadReader {
         let (head, finality) = match seam {
             Seam::Above => (head, finality),
             Seam::Passed(sealed) => (self.tail.head_above(sealed)?, finality),
-            Seam::Superseded(superseded, _) => {
+            Seam::Conflict(superseded, _) => {
                 self.superseded = Some(superseded);
                 (HeadView::default(), Finality::default())
             }

@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 
 use chain::BlockNumber;
-use segment::{SLOT_BLOCKS, slice};
 use segment::lookup::{
     Entry, HashPrefix, Merge, MergeStep, Position, RunBuilder, RunSpan, Side, Subject,
 };
+use segment::{SLOT_BLOCKS, slice};
 
 use crate::error::StoreError;
 use crate::files::{Claim, open_run_on};

@@ -44,7 +44,7 @@ impl AbuseRow {
     pub(crate) fn format(&self) -> String {
         let mut text =
             format!("{}: {}; {} right", self.name, self.done, self.beside.answer_count());
-        let _ = write!(text, ", {} told to come again", self.beside.refused);
+        let _ = write!(text, ", {} refused with 503", self.beside.refused);
         let _ = write!(text, ", {} faults", self.beside.fault_count);
         for (name, outcome) in [("alone", self.alone.as_ref()), ("beside", Some(&self.beside))] {
             let Some(outcome) = outcome else { continue };
@@ -71,7 +71,7 @@ impl AbuseRow {
 /// A table in Markdown.
 pub(crate) fn format_rows(rows: &[AbuseRow]) -> String {
     let mut text = String::from(
-        "| abuse | connections | p99 alone | p99 beside | ratio | told to come again | \
+        "| abuse | connections | p99 alone | p99 beside | ratio | 503 | \
          RSS before | during | after |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
@@ -141,7 +141,7 @@ mod tests {
             done: "4 connections".to_owned(),
             problems: Vec::new(),
         };
-        assert!(row.format().starts_with("pings: 4 connections; 0 right, 1 told to come again"));
+        assert!(row.format().starts_with("pings: 4 connections; 0 right, 1 refused with 503"));
         let table = format_rows(&[row]);
         let columns = |line: &str| line.matches('|').count();
         assert!(table.lines().all(|line| columns(line) == 10), "{table}");

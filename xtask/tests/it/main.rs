@@ -8,6 +8,7 @@
 )]
 
 mod arrows;
+mod fmt;
 mod graph;
 mod purity;
 mod tidy;

@@ -23,7 +23,7 @@ use ingest::archive::{ArchiveWriter, Format, WriteError};
 use ingest::pool::threads_default;
 use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
 use rpc::Service;
-use segment::lookup::{Run, RunFooter, Subject, VerifiedBuckets};
+use segment::lookup::{Run, RunOpening, Subject, VerifiedBuckets};
 use serde_json::json;
 use store::disk::Folder;
 use store::layout::HeldRange;
@@ -341,11 +341,13 @@ impl RunProbe {
         let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
         let file = File::open(store.folder.path().join(&listed.file_name))?;
         let mut buffer = Vec::new();
-        let footer = listed.bytes.saturating_sub(segment::lookup::FOOTER_BYTES)..listed.bytes;
-        read_range(&file, footer, &mut buffer)?;
-        let footer = RunFooter::parse(&buffer, listed.bytes)?;
-        read_range(&file, footer.tail(), &mut buffer)?;
-        let run = Run::parse(&buffer, listed.bytes)?;
+        let mut opening = RunOpening::new(listed.bytes);
+        let run = loop {
+            read_range(&file, opening.needed(), &mut buffer)?;
+            if let Some(run) = opening.supply(&buffer)? {
+                break run;
+            }
+        };
         let mut kept = None;
         if listed.bytes <= Limits::default().run_bytes_max {
             let mut whole = Vec::new();

@@ -71,7 +71,7 @@ pub enum Opponent {
     Anchor,
     /// The run at this position; whether it stands on firmer ground, or both are refused because
     /// nothing tells which one is false.
-    Run(usize, TrustOrder),
+    ProvenRun(usize, TrustOrder),
 }
 
 /// How firmly one run stands against another.
@@ -295,7 +295,7 @@ fn judge(
                     TrustOrder::Equal => own_rank == other_rank,
                 };
                 if is_refused {
-                    let with = Opponent::Run(other, ground);
+                    let with = Opponent::ProvenRun(other, ground);
                     refused
                         .push((position, TrustConflict { number: meeting.number, claims, with }));
                 }

@@ -51,7 +51,7 @@ fn check(runs: &[ProvenRun], anchors: &Anchors, expected: &[&str]) {
             Err(TrustConflict { number, with: Opponent::Anchor, .. }) => {
                 format!("refused at {number} by an anchor")
             }
-            Err(TrustConflict { number, claims, with: Opponent::Run(other, ground) }) => {
+            Err(TrustConflict { number, claims, with: Opponent::ProvenRun(other, ground) }) => {
                 let what = match claims {
                     Claims::Hash(..) => "",
                     Claims::TotalDifficulty(..) => " for its difficulty",

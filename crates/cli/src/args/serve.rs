@@ -37,8 +37,8 @@ pub(crate) struct ServeArgs {
         value_parser = parse_listen
     )]
     pub(crate) listen: ListenAddress,
-    /// What an unknown hash gets that may exist and not be held [default: refuse; null while a node
-    /// is followed]
+    /// How a hash is answered that is not found here and may exist elsewhere [default: refuse; null
+    /// while a node is followed]
     #[arg(long, value_enum)]
     pub(crate) unknown_hash: Option<UnknownHashArg>,
     /// Methods that are not served here and go to the upstream node: names, or beginnings such as

@@ -8,7 +8,7 @@ use chain::BlockRange;
 use chain::trust::{Anchor, Anchors};
 use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
 use ingest::folder_chain::FolderChain;
-use ingest::import::{ImportError, Imported};
+use ingest::import::{ImportError, ImportReport};
 use ingest::pool::threads_default;
 use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
 use store::{View, Writer};
@@ -18,7 +18,7 @@ use tracing::info;
 use crate::Failure;
 use crate::args::backfill::BackfillArgs;
 use crate::chain_choice;
-use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, told};
+use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, to_failure};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
 use crate::interrupt::on_interrupt;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
 /// The folder to write to, made if it is not there.
 fn open(path: &Path, chain: &FolderChain) -> Result<Writer, Failure> {
     let folder = DataFolder::create(path)?;
-    folder.store.read_head(chain.spec().clone()).map_err(|error| told(&error))?;
+    folder.store.read_head(chain.spec().clone()).map_err(|error| to_failure(&error))?;
     open_writer(&folder, chain.spec().clone())
 }
 
@@ -186,7 +186,7 @@ fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch:
     filled
 }
 
-fn line(imported: &Imported) -> String {
+fn line(imported: &ImportReport) -> String {
     format!(
         "blocks {}  {}  {}, {} bytes  {}",
         imported.range,
@@ -200,7 +200,7 @@ fn line(imported: &Imported) -> String {
 /// Why it ended early, and what to do about it.
 fn refused(error: &BackfillError) -> Failure {
     let hint = match error {
-        BackfillError::Import(ImportError::Store(error)) => return told(error),
+        BackfillError::Import(ImportError::Store(error)) => return to_failure(error),
         BackfillError::Import(ImportError::Unanchored { .. }) => {
             "take what lies between it and what is held, give --anchor NUMBER:HASH, or take it as it \
              is with --unanchored"

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     .export(&plan);
     let elapsed = watch.finish();
-    let exported = outcome.map_err(|error| told(&error))?;
+    let exported = outcome.map_err(|error| to_failure(&error))?;
     let mut lines: Vec<String> = exported.files.iter().map(line).collect();
     let count: u64 = exported.files.iter().map(|file| file.range.count()).sum();
     lines.push(format!(
@@ -100,7 +100,7 @@ fn name_of(network: &Network) -> String {
     network.name.clone().or_else(by_id).unwrap_or_else(|| "unknown".to_owned())
 }
 
-fn told(error: &ExportError) -> Failure {
+fn to_failure(error: &ExportError) -> Failure {
     let hint = match error {
         ExportError::Exists { .. } => {
             "remove it, give another folder, or go on after it with --blocks A..B"

@@ -26,7 +26,7 @@ use crate::Failure;
 use crate::args::fetch::FetchArgs;
 use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
-use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, told};
+use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, to_failure};
 use crate::commands::serve;
 use crate::data_folder::locate;
 use crate::output::{counted, grouped, print_lines};
@@ -124,7 +124,7 @@ impl FetchWork<'_> {
             FetchFailure::Taker(failure) => failure,
         });
         let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
-        outcome.and(withdrawn.map_err(|error| told(&error)))
+        outcome.and(withdrawn.map_err(|error| to_failure(&error)))
     }
 
     /// Where files go: into the work folder, or into the user's.
@@ -200,7 +200,7 @@ impl FetchWork<'_> {
         let mut missing = Vec::new();
         for file in files {
             let is_held = is_file_held(view, &file.archive, wanted);
-            if !is_held.map_err(|error| told(&error))? {
+            if !is_held.map_err(|error| to_failure(&error))? {
                 let named = file.named_range();
                 missing.extend(named.and_then(|named| overlap(named, wanted.unwrap_or(named))));
             }

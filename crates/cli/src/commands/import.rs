@@ -64,7 +64,7 @@ pub(crate) fn import(
     resume_merges(&mut writer, chain.spec(), settings.threads);
     let done = import_all(&mut writer, chain.spec(), &anchors, settings, files);
     let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
-    done.and(withdrawn.map_err(|error| told(&error)))?;
+    done.and(withdrawn.map_err(|error| to_failure(&error)))?;
     Ok(folder)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn open_import(
         chain_choice::warn_of_unused_roots(chain_args);
     }
     let folder = DataFolder::create(path)?;
-    folder.store.read_head(chain.spec().clone()).map_err(|error| told(&error))?;
+    folder.store.read_head(chain.spec().clone()).map_err(|error| to_failure(&error))?;
     let mut writer = open_writer(&folder, chain.spec().clone())?;
     refuse_false_anchors(&writer.view(), &anchors)?;
     // One that is damaged is not put back.
@@ -105,7 +105,8 @@ pub(crate) fn open_import(
 
 /// The folder's writer. Segments that nobody accounts for are told, and stay.
 pub(crate) fn open_writer(folder: &DataFolder, spec: ChainSpec) -> Result<Writer, Failure> {
-    let writer = Writer::open(Arc::clone(&folder.store), spec).map_err(|error| told(&error))?;
+    let writer =
+        Writer::open(Arc::clone(&folder.store), spec).map_err(|error| to_failure(&error))?;
     for name in writer.unaccounted() {
         eprintln!("warning: {}", unlisted_segment(name));
     }
@@ -175,14 +176,14 @@ fn import_all(
     let elapsed = watch.finish();
     print_lines(&tally.lines(&writer.view(), elapsed))?;
     match broken {
-        Some(error) => Err(told(&error)),
+        Some(error) => Err(to_failure(&error)),
         None if tally.refused_count > 0 => Err(Failure::Told),
         None => Ok(()),
     }
 }
 
 /// A failure of the folder, with what to do about it.
-pub(crate) fn told(error: &StoreError) -> Failure {
+pub(crate) fn to_failure(error: &StoreError) -> Failure {
     Failure::Work(anyhow!("{error}\n  hint: {}", report::folder_hint(error)))
 }
 

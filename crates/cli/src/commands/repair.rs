@@ -20,7 +20,7 @@ use store::{Reader, StoreError};
 use crate::Failure;
 use crate::args::repair::RepairArgs;
 use crate::chain_choice;
-use crate::commands::import::{open_writer, told};
+use crate::commands::import::{open_writer, to_failure};
 use crate::data_folder::{DataFolder, irregular_files, locate};
 use crate::folder_text::{head_loss, lost_blocks};
 use crate::head_text::head_faults;
@@ -88,14 +88,17 @@ fn repair_beside(args: &RepairArgs, place: &str) -> Result<(), Failure> {
         chain.settle(&mut open_writer(&folder, chain.spec().clone())?)?;
         lines.push(format!("{place}/{GENESIS_NAME}: the given one is kept"));
     }
-    folder.store.read_genesis().map_err(|error| told(&error))?;
+    folder.store.read_genesis().map_err(|error| to_failure(&error))?;
     let lost_before = folder.store.view().lost();
     match head {
         Err(error @ StoreError::HeadLost { .. }) => {
             let mut writer = open_writer(&folder, proving_spec(&folder.store))?;
-            writer.accept_head_loss().map_err(|error| told(&error))?;
+            writer.accept_head_loss().map_err(|error| to_failure(&error))?;
             drop(writer);
-            folder.store.read_head(proving_spec(&folder.store)).map_err(|error| told(&error))?;
+            folder
+                .store
+                .read_head(proving_spec(&folder.store))
+                .map_err(|error| to_failure(&error))?;
             lines.push(format!(
                 "{}\n{place}: the loss is accepted, and blocks that were not sealed are not held \
                  any more: `quipu serve --upstream` fetches them again",
@@ -155,7 +158,7 @@ fn choose_spec(
     let kept = if by_flags.is_some() {
         None
     } else {
-        repair.read_genesis().map_err(|error| told(&error))?
+        repair.read_genesis().map_err(|error| to_failure(&error))?
     };
     let spec = match (by_flags, kept) {
         (Some(spec), _) => Some(spec),
@@ -285,7 +288,7 @@ fn refused(error: &StoreError) -> Failure {
              --chain-id; nothing was changed"
         ));
     }
-    told(error)
+    to_failure(error)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use store::head::{HeadError, HeadLimits};
 
 use crate::Failure;
 use crate::args::rewind::RewindArgs;
-use crate::commands::import::{open_writer, told};
+use crate::commands::import::{open_writer, to_failure};
 use crate::data_folder::DataFolder;
 use crate::output::{counted, print_lines};
 
@@ -16,7 +16,9 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
     let spec = folder.spec()?;
     let mut writer = open_writer(&folder, spec.clone())?;
-    writer.open_head(&Anchors::of(&spec), HeadLimits::default()).map_err(|error| told(&error))?;
+    writer
+        .open_head(&Anchors::of(&spec), HeadLimits::default())
+        .map_err(|error| to_failure(&error))?;
     let before = writer.view().tip();
     let Anchor { number, hash } = args.to;
     let gone = writer.rewind_to(BlockNumber(number), hash);
@@ -46,5 +48,5 @@ fn refused(error: &StoreError, to: Anchor) -> Failure {
             to.hash
         ));
     }
-    told(error)
+    to_failure(error)
 }

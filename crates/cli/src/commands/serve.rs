@@ -35,7 +35,7 @@ use crate::output::{Verbosity, verbosity};
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
 use live_stat::LiveStat;
-use watch::{ToldFaults, warn_of_head, watch_folder};
+use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     begin_logs(args.log_format == LogFormatArg::Json, usual_level())?;
@@ -174,7 +174,7 @@ impl Bound {
     pub(crate) fn to(address: SocketAddr) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let (listener, stop) = runtime.block_on(async {
-            let listener = Listener::bind(address).await.map_err(|error| told(&error))?;
+            let listener = Listener::bind(address).await.map_err(|error| to_failure(&error))?;
             Ok::<_, Failure>((listener, StopSignal::new().context("signals")?))
         })?;
         Ok(Self { runtime, listener, stop })
@@ -219,7 +219,7 @@ impl Bound {
             None => folder.spec()?,
         };
         let (store, pool) = open_store(folder, wiring.reading)?;
-        let faults = ToldFaults::pass_over_missing(&store)?;
+        let faults = LoggedFaults::pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
             let (store, spec) = (Arc::clone(&store), spec.clone());
@@ -296,7 +296,7 @@ impl Bound {
                     node.stop();
                 }
             };
-            self.listener.serve(server, stop).await.map_err(|error| told(&error))
+            self.listener.serve(server, stop).await.map_err(|error| to_failure(&error))
         });
         if let Some(following) = following {
             following.end();
@@ -318,7 +318,7 @@ impl Bound {
 struct RunningParts {
     store: Arc<Store>,
     pool: Arc<ReadPool>,
-    faults: ToldFaults,
+    faults: LoggedFaults,
     following: Option<Following>,
     node: Option<Arc<Node>>,
 }
@@ -367,7 +367,7 @@ async fn failed(following: Option<&mut Following>) -> Failure {
 }
 
 /// Why nothing can be served there, and what to do about it.
-fn told(error: &ServeError) -> Failure {
+fn to_failure(error: &ServeError) -> Failure {
     let hint = if error.cause.kind() == ErrorKind::AddrInUse {
         let free = SocketAddr::new(error.address.ip(), 0);
         format!("\n  hint: another program listens there; --listen {free} takes a free port")

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use clap::CommandFactory as _;
+use clap::{Arg, CommandFactory as _};
 
 use super::settings::{Setting, SettingKind, TABLES, settings};
 use super::{command, find_value};
@@ -59,32 +59,72 @@ fn the_command_line_holds_together() {
     command().debug_assert();
 }
 
-/// The first sentence of a flag's help.
-fn meaning(setting: &Setting) -> String {
+/// A flag as its command declares it.
+fn declared(setting: &Setting) -> Arg {
     let root = Args::command();
     let owner = match &setting.command {
         Some(command) => root.find_subcommand(command).unwrap(),
         None => &root,
     };
-    let arg = owner.get_arguments().find(|arg| arg.get_id() == setting.id.as_str()).unwrap();
-    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let help = help.split(" [default").next().unwrap_or_default().replace('\n', " ");
+    owner.get_arguments().find(|arg| arg.get_id() == setting.id.as_str()).unwrap().clone()
+}
+
+/// What a flag's help says it means, and what it says is its default.
+fn help(arg: &Arg) -> (String, Option<String>) {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
     let help = help.replace('|', "\\|").replace('*', "\\*");
-    let defaults: Vec<String> =
-        arg.get_default_values().iter().map(|it| it.to_string_lossy().into_owned()).collect();
-    let default = match defaults.as_slice() {
-        [] => String::new(),
-        _ if setting.kind == SettingKind::Switch => String::new(),
-        values => format!(" (`{}`)", values.join(", ")),
-    };
-    format!("{help}{default}")
+    match help.split_once(" [default: ") {
+        Some((meaning, default)) => {
+            (meaning.to_owned(), Some(default.trim_end_matches(']').to_owned()))
+        }
+        None => (help, None),
+    }
+}
+
+/// What counts where a flag of one command is given nowhere. Flags without a value of their own, whose
+/// default depends on something else, say it in their help.
+fn default(setting: &Setting) -> Option<String> {
+    let arg = declared(setting);
+    if setting.kind == SettingKind::Switch {
+        return Some("`false`".to_owned());
+    }
+    if arg.is_required_set() {
+        return Some("required".to_owned());
+    }
+    let values: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+    if !values.is_empty() {
+        return Some(format!("`{}`", values.join(", ")));
+    }
+    let (_, said) = help(&arg);
+    said.map(|text| if text.parse::<u64>().is_ok() { format!("`{text}`") } else { text })
+}
+
+/// The same for all commands that have the setting: one default, or those that differ, each with its
+/// command.
+fn defaults(setting: &Setting, known: &[Setting]) -> String {
+    let mut found: Vec<(String, &str)> = Vec::new();
+    for same in known.iter().filter(|it| it.path() == setting.path()) {
+        if let Some(default) = default(same)
+            && found.iter().all(|(other, _)| *other != default)
+        {
+            found.push((default, same.command.as_deref().unwrap_or_default()));
+        }
+    }
+    match found.as_slice() {
+        [] => "none".to_owned(),
+        [(default, _)] => default.clone(),
+        several => {
+            let each = several.iter().map(|(default, command)| format!("{command}: {default}"));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 /// The tables of the page.
 fn tables() -> String {
     let known = settings(&command());
     let mut out = String::new();
-    let mut told = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     let commands: Vec<String> =
         command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
     let shared = TABLES.iter().map(|(table, _)| (*table).to_owned());
@@ -93,7 +133,7 @@ fn tables() -> String {
         let here: Vec<&Setting> = known
             .iter()
             .filter(is_here)
-            .filter(|it| it.path().is_some_and(|path| told.insert(path)))
+            .filter(|it| it.path().is_some_and(|path| listed.insert(path)))
             .collect();
         if here.is_empty() {
             continue;
@@ -102,13 +142,14 @@ fn tables() -> String {
             if table.is_empty() { "Top of the file".to_owned() } else { format!("`[{table}]`") };
         writeln!(
             out,
-            "\n### {title}\n\n| key | flag | variable | meaning (default) |\n|---|---|---|---|"
+            "\n### {title}\n\n| key | flag | variable | default | meaning |\n|---|---|---|---|---|"
         )
         .unwrap();
         for setting in here {
             let Setting { key, flag, variable, .. } = setting;
             let key = key.as_deref().unwrap_or_default();
-            writeln!(out, "| `{key}` | `--{flag}` | `{variable}` | {} |", meaning(setting))
+            let (defaults, (meaning, _)) = (defaults(setting, &known), help(&declared(setting)));
+            writeln!(out, "| `{key}` | `--{flag}` | `{variable}` | {defaults} | {meaning} |")
                 .unwrap();
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chain::ChainSpec;
 use rpc::http::{HttpSettings, Listener, Server};
@@ -19,6 +19,8 @@ use store::disk::{DataFile, Disk, Folder};
 use store::read::{Blocking, Inline, Reading};
 use store::{Limits, Store};
 use tokio::sync::oneshot;
+
+use crate::harness::wait::wait_for;
 
 /// The sample chain, as far as answers need to know it.
 fn spec(folder: &Path) -> ChainSpec {
@@ -116,11 +118,8 @@ impl Hosted {
 
     /// Waits until nothing is under way; `connected` stays open meanwhile.
     pub(crate) fn settle<T>(&self, connected: &T) {
-        let begun = Instant::now();
-        while self.budget.bytes() > 0 {
-            assert!(begun.elapsed() < Duration::from_mins(1), "{} bytes stay", self.budget.bytes());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let bytes = || self.budget.bytes();
+        wait_for(|| (bytes() == 0).then_some(()), || format!("{} bytes stay", bytes()));
         let _ = connected;
     }
 

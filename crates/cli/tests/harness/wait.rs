@@ -1,4 +1,5 @@
-//! Waiting for what another process does and says to nobody: it is looked at again and again.
+//! Waiting for what a server or another process does and says to nobody: it is looked at again and
+//! again.
 
 use std::thread;
 use std::time::{Duration, Instant};

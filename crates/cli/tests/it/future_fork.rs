@@ -10,7 +10,6 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, hex, keccak256};
 use chain::decode_header;
@@ -21,9 +20,8 @@ use crate::harness::data::Data;
 use crate::harness::run::{command, quipu, text};
 use crate::harness::served::Served;
 use crate::harness::upstream::read_request;
+use crate::harness::wait::wait_for;
 
-/// Longer than anything takes that ends at all.
-const DEADLINE: Duration = Duration::from_mins(1);
 const SAID: &str = "this node is on a fork that this build does not know: upgrade";
 
 /// A Quipu whose tip, block 99, gains a header field on the way. What it calls final is block 80.
@@ -166,11 +164,7 @@ fn outdated(data: &Data) -> String {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < DEADLINE, "{what}");
-        thread::yield_now();
-    }
+    wait_for(|| is_so().then_some(()), || what.to_owned());
 }
 
 #[test]

@@ -196,15 +196,11 @@ fn memory_stays_near_the_budget_and_goes_back_to_the_system() {
 /// Waits until a process has not much more memory than it had before.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn wait_for_memory(process: u32, before: usize) {
-    let begun = std::time::Instant::now();
-    loop {
-        let more = kibibytes(process, "VmRSS:").saturating_sub(before);
-        if more < 24 * 1024 {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "{more} KiB stay");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let more = || kibibytes(process, "VmRSS:").saturating_sub(before);
+    crate::harness::wait::wait_for(
+        || (more() < 24 * 1024).then_some(()),
+        || format!("{} KiB stay", more()),
+    );
 }
 
 /// A socket kept the memory of its longest message for as long as it was open, and nobody counted it.

@@ -4,20 +4,20 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::harness::run::{command, text};
 use crate::harness::served::signal;
 use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_for;
 
 /// Waits until something is there, as long as the process runs.
 fn await_sight(child: &mut Child, what: &str, mut is_there: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_there() {
-        assert!(child.try_wait().unwrap().is_none(), "ended before {what}");
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what} does not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let look = || {
+        let is_seen = is_there();
+        assert!(is_seen || child.try_wait().unwrap().is_none(), "ended before {what}");
+        is_seen.then_some(())
+    };
+    wait_for(look, || what.to_owned());
 }
 
 fn interrupted(mut child: Child, name: &str) -> (Option<i32>, String) {

@@ -142,7 +142,7 @@ impl Background {
         match outcome {
             Ok(()) => {
                 self.unmerged.remove(&target.range);
-                info!(blocks = %target.range, "merged");
+                info!(blocks = %target.range, "segments were merged");
             }
             Err(_) if *stop.borrow() => {}
             Err(error) => {

@@ -3,16 +3,13 @@
 //! Knows: how to find where two chains part, and that only blocks which are not here are fetched.
 //! Never knows: which chain is the better one; nodes say that, down to what is final.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::{Block, BlockNumber, BlockRange, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, BlockRange, Verified};
 
 use super::error::FinalityConflict;
 use super::{BlockNumberAndHash, FollowError, Follower};
-use crate::pool::map_in_order;
-use crate::stop::is_stopped;
 use crate::upstream::{BlockTag, HeaderClaim, NodeBlock, UpstreamsError, WantedBlock};
 
 /// Headers that are asked for at once on the way down.
@@ -261,71 +258,5 @@ impl Follower {
     fn message_blocks(&self) -> usize {
         let count = self.block_bytes.map_or(1, |bytes| MESSAGE_BYTES / bytes.max(1));
         usize::try_from(count.clamp(1, BLOCKS_PER_MESSAGE)).unwrap_or(1)
-    }
-
-    /// Proves blocks whose hashes and parents are known beforehand, over all cores.
-    pub(super) fn prove(
-        &self,
-        fetched: Vec<(usize, NodeBlock, HeaderClaim)>,
-    ) -> Result<Vec<Verified<Block>>, FollowError> {
-        let mut proven = Vec::with_capacity(fetched.len());
-        let prove_one = |(member_index, block, claim): (usize, NodeBlock, HeaderClaim)| {
-            let name = || self.upstreams.name(member_index).to_owned();
-            let refused = |error: FollowError| (member_index, Box::new(error));
-            let (candidate, senders) = block
-                .rebuild(&self.spec)
-                .map_err(|cause| refused(FollowError::Fetch { name: name(), cause }))?;
-            let start = match claim.number.checked_sub(1) {
-                Some(number) => Start::After { number, hash: claim.parent_hash },
-                None => Start::At(0),
-            };
-            let verified = Verifier::new(&self.spec, &self.anchors, start).verify(candidate);
-            let verified = verified.map_err(|mismatch| {
-                refused(match block.unknown_fork_of(&mismatch) {
-                    Some(cause) => FollowError::Fetch { name: name(), cause },
-                    None => FollowError::False { name: name(), mismatch },
-                })
-            })?;
-            if let Some(found) = senders.find_false(&verified) {
-                self.upstreams.told_sender(member_index, claim.number, found);
-            }
-            Ok(verified)
-        };
-        let outcome =
-            map_in_order(
-                self.settings.threads,
-                fetched.into_iter(),
-                prove_one,
-                |done| match done {
-                    // What was asked for by nobody any more need not be proven.
-                    _ if is_stopped(self.stop.as_ref()) => ControlFlow::Break(None),
-                    Ok(block) => {
-                        proven.push(block);
-                        ControlFlow::Continue(())
-                    }
-                    Err(refused) => ControlFlow::Break(Some(refused)),
-                },
-            );
-        match outcome {
-            ControlFlow::Continue(()) => Ok(proven),
-            ControlFlow::Break(None) => Err(UpstreamsError::Stopped.into()),
-            ControlFlow::Break(Some((member_index, error))) => {
-                self.blame(member_index, &error);
-                Err(*error)
-            }
-        }
-    }
-
-    pub(super) fn blame(&self, member_index: usize, error: &FollowError) {
-        match error {
-            FollowError::Fetch { cause, .. } => self.upstreams.blame(member_index, cause),
-            FollowError::False { .. } => self.upstreams.lied(member_index, &error.to_string()),
-            FollowError::Upstreams(_)
-            | FollowError::Store(_)
-            | FollowError::Moved { .. }
-            | FollowError::Below { .. }
-            | FollowError::TooDeep { .. }
-            | FollowError::Conflict(_) => {}
-        }
     }
 }

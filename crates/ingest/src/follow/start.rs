@@ -116,7 +116,8 @@ impl Follower {
         let gap = below.checked_add(1).zip(begin.number.checked_sub(1));
         let gap = gap.and_then(|(first, last)| BlockRange::from_ends(first, last));
         if let Some(gap) = gap {
-            warn!(%gap, "left out: the tip is too far; `quipu backfill` or --backfill-to fills it");
+            warn!(%gap, "blocks are left out, because the tip is too far: `quipu backfill` or --backfill-to fills \
+                the gap");
         }
         self.board.left_gap(gap);
         Ok(())
@@ -147,7 +148,7 @@ impl Follower {
             self.stand_on((number, first.parent_hash))?;
         }
         self.writer.extend(blocks)?;
-        info!(number = first.number, hash = %first.hash, "following from here");
+        info!(number = first.number, hash = %first.hash, "following begins with this block");
         Ok(())
     }
 

@@ -16,9 +16,9 @@ use super::trust::Trust;
 /// Whoever makes new segments live.
 pub type Commit<'a> = dyn FnMut(Vec<NewSegment>, CommitFacts) -> Result<(), StoreError> + 'a;
 
-/// A file or a unit of a backfill whose blocks are held now.
+/// What was taken of a file or of a unit of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportReport {
     /// The blocks that were taken.
     pub range: BlockRange,
     /// Transactions in them.
@@ -59,7 +59,7 @@ impl Judge<'_> {
         self,
         arrival: Arrival,
         commit: &mut Commit<'_>,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportReport, ImportError> {
         let Arrival { run, segments, transaction_count, difficulty } = arrival;
         let range = run.range;
         let statuses = self.trust.judge(self.source, self.called, &run, self.anchors)?;
@@ -81,6 +81,6 @@ impl Judge<'_> {
             difficulty,
         };
         commit(segments, facts)?;
-        Ok(Imported { range, transaction_count, segment_count, bytes, statuses })
+        Ok(ImportReport { range, transaction_count, segment_count, bytes, statuses })
     }
 }

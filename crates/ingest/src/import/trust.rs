@@ -105,7 +105,7 @@ impl Trust {
         let own = assessed.pop().unwrap_or_else(|| Ok(Vec::new()));
         let with = |opponent| match opponent {
             Opponent::Anchor => "an anchor".to_owned(),
-            Opponent::Run(..) => "the data folder".to_owned(),
+            Opponent::ProvenRun(..) => "the data folder".to_owned(),
         };
         let statuses = own.map_err(|conflict| {
             let by = with(conflict.with);
@@ -115,7 +115,7 @@ impl Trust {
         held.map_or(Ok(statuses), |conflict| {
             let by = match conflict.with {
                 Opponent::Anchor => "an anchor".to_owned(),
-                Opponent::Run(..) => format!("{called}, which stands on firmer ground"),
+                Opponent::ProvenRun(..) => format!("{called}, which stands on firmer ground"),
             };
             Err(contradiction(describe_claims(&conflict, "the data folder", &by)))
         })

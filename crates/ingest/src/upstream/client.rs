@@ -16,8 +16,8 @@ use tracing::debug;
 use super::address::{Scheme, UpstreamUrl};
 use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
 use super::ask_limits::AskLimits;
-use super::connections::ToldIdentities;
-use super::error::{AskError, FetchError};
+use super::connections::Connections;
+use super::error::AskError;
 use super::http::Http;
 use super::pace::{Pace, PaceQueue};
 use super::retry::Tries;
@@ -182,14 +182,11 @@ impl Upstream {
         }
     }
 
-    /// Which chain the node follows, by every connection that carried an answer.
-    pub(super) async fn fetch_identities(&self) -> Result<ToldIdentities, FetchError> {
+    /// The connections that answers come over; `None` where all come over the same one.
+    pub(super) fn connections(&self) -> Option<&Connections> {
         match &self.wire {
-            Wire::Http(http) => http.connections.identify(|| self.fetch_identity()).await,
-            Wire::WebSocket(_) => {
-                let identities = vec![self.fetch_identity().await?];
-                Ok(ToldIdentities { identities, is_complete: true })
-            }
+            Wire::Http(http) => Some(&http.connections),
+            Wire::WebSocket(_) => None,
         }
     }
 
@@ -222,7 +219,7 @@ impl Upstream {
                     return self.ask_halves(queue, calls, budget).await;
                 }
                 Err(error) if is_batch_refusal(&error) => {
-                    debug!(upstream = %self.name, %error, "takes no batches");
+                    debug!(upstream = %self.name, %error, "the node takes no batches");
                     self.refuses_batches.store(true, Ordering::Relaxed);
                 }
                 answered => return budget.take(answered?),

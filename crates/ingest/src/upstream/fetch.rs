@@ -16,7 +16,7 @@ use tracing::info;
 
 use super::answers::{Answer, Message, NodeCall, decode_message, in_order};
 use super::client::{ByteBudget, Upstream};
-use super::connections::identity_calls;
+use super::connections::{ToldIdentities, identity_calls};
 use super::error::{AbsentPart, AskError, FetchError};
 use super::fork_schedule::blob_schedule_of;
 use super::headers::{HashedHeader, claimed_header};
@@ -219,6 +219,15 @@ impl Upstream {
             genesis.map(|text| (WantedBlock::Number(0), text)).into_iter().collect();
         let genesis = self.fetch_headers(&genesis).await?;
         Ok(Identity { chain_id, genesis_hash: genesis.first().map(|header| header.hash) })
+    }
+
+    /// Which chain the node follows, by every connection that carried an answer.
+    pub(super) async fn fetch_identities(&self) -> Result<ToldIdentities, FetchError> {
+        if let Some(connections) = self.connections() {
+            return connections.identify(|| self.fetch_identity()).await;
+        }
+        let identities = vec![self.fetch_identity().await?];
+        Ok(ToldIdentities { identities, is_complete: true })
     }
 
     /// The blob parameters that the node goes by, each with the time from which on it does (EIP-7910);

@@ -75,7 +75,7 @@ impl Upstream {
                 answers.into_iter().map(|answer| answer.ok().flatten().and_then(rlp)).collect()
             }
             Err(error) => {
-                debug!(upstream = self.name(), %error, "gives no raw headers");
+                debug!(upstream = self.name(), %error, "the node gives no raw headers");
                 Vec::new()
             }
         }

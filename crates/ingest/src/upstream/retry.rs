@@ -37,7 +37,7 @@ impl<'a> Tries<'a> {
         }
         let AskLimits { pause_begin: begin, pause_max: max, .. } = *self.limits;
         let pause = with_jitter(PauseRange { begin, max }.after(self.count.saturating_sub(1)));
-        debug!(upstream = self.upstream, tries = self.count, %error, ?pause, "will ask again");
+        debug!(upstream = self.upstream, tries = self.count, %error, ?pause, "the node will be asked again");
         sleep(pause).await;
         self.count = self.count.saturating_add(1);
         Ok(())

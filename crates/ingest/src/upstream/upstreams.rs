@@ -444,7 +444,7 @@ impl Upstreams {
         };
         let find_difference = |it: &Identity| it.find_difference(self.chain_id, self.genesis_hash);
         if let Some(difference) = told.identities.iter().find_map(find_difference) {
-            error!(upstream = name, %difference, "set aside: it follows another chain");
+            error!(upstream = name, %difference, "the node is set aside: it follows another chain");
             member.set_aside(&format!("it follows another chain: {difference}"), self.rest);
             return None;
         }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use chain::BlockRange;
 use chain::trust::Anchors;
@@ -25,6 +26,8 @@ const SECOND: &str = "x-00001-11111111.ere";
 const THIRD: &str = "x-00002-22222222.ere";
 const SUMS: &str = "checksums_sha256.txt";
 const BYTES: usize = 300_000;
+/// How long anything may take on a busy machine.
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A folder of three files that stand for archives, with their list.
 fn files() -> TempDir {
@@ -61,11 +64,24 @@ fn limits() -> FetchLimits {
 struct Heard {
     events: Mutex<Vec<String>>,
     bytes: Mutex<u64>,
+    bytes_came: Condvar,
+}
+
+impl Heard {
+    /// Waits until so many bytes came.
+    fn wait_bytes(&self, count: u64) {
+        let is_less = |bytes: &mut u64| *bytes < count;
+        let waited =
+            self.bytes_came.wait_timeout_while(self.bytes.lock().unwrap(), DEADLINE, is_less);
+        let (bytes, timeout) = waited.unwrap();
+        assert!(!timeout.timed_out(), "{bytes} of {count} bytes came");
+    }
 }
 
 impl FetchWatch for Heard {
     fn received(&self, bytes: u64) {
         *self.bytes.lock().unwrap() += bytes;
+        self.bytes_came.notify_all();
     }
 
     fn heard(&self, event: &FetchEvent) {
@@ -478,12 +494,8 @@ fn a_stop_ends_a_download_that_waits_and_the_next_run_goes_on() {
     let mut fetching = Fetching::new();
     let (stop, heard) = (fetching.stop.clone(), Arc::clone(&fetching.heard));
     let stopping = std::thread::spawn(move || {
-        let begun = Instant::now();
-        // As much as came of both files.
-        while *heard.bytes.lock().unwrap() < BYTES as u64 + 100_000 {
-            assert!(begun.elapsed() < Duration::from_mins(1), "{}", heard.bytes.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        // As much as comes of both files.
+        heard.wait_bytes(BYTES as u64 + 100_000);
         stop.send_replace(true);
     });
     let failure = fetching.run(&[&mirror]).unwrap_err();
@@ -499,30 +511,43 @@ fn a_stop_ends_a_download_that_waits_and_the_next_run_goes_on() {
 }
 
 /// Waits with the first file until the second is asked for.
-struct Waiting(Arc<Mirror>, Reader);
+struct Waiting {
+    mirror: Mirror,
+    second_asked: Receiver<()>,
+    reader: Reader,
+}
+
 impl FileTaker for Waiting {
     type Error = String;
+
     fn is_held(&mut self, file: &MirrorFile) -> Result<bool, String> {
-        self.1.is_held(file)
+        self.reader.is_held(file)
     }
+
     fn pass_over(&mut self, file: &MirrorFile) {
-        self.1.pass_over(file);
+        self.reader.pass_over(file);
     }
+
     fn take(&mut self, file: &MirrorFile, path: &Path) -> Result<TakeVerdict, String> {
-        let begun = Instant::now();
-        while file.name == FIRST && self.0.count(SECOND) == 0 {
-            assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", self.0.wishes());
-            std::thread::sleep(Duration::from_millis(1));
+        if file.name == FIRST {
+            let asked = self.second_asked.recv_timeout(DEADLINE);
+            assert!(asked.is_ok(), "{asked:?} {:?}", self.mirror.wishes());
+            assert_eq!(self.mirror.count(THIRD), 0, "two at a time");
         }
-        assert!(file.name != FIRST || self.0.count(THIRD) == 0, "two at a time");
-        self.1.take(file, path)
+        self.reader.take(file, path)
     }
 }
 
 #[test]
 fn the_next_file_downloads_while_one_is_taken() {
     let folder = files();
-    let mirror = Arc::new(Mirror::good(folder.path()));
+    let (asked, second_asked) = sync_channel(1);
+    let mirror = Mirror::of(folder.path(), move |wish| {
+        if wish.path == SECOND {
+            asked.send(()).unwrap();
+        }
+        Manner::Well
+    });
     let fetching = Fetching::new();
     let runtime = Runtime::new().unwrap();
     let urls = vec![mirror.url.parse().unwrap()];
@@ -532,9 +557,9 @@ fn the_next_file_downloads_while_one_is_taken() {
     let stop = fetching.stop.subscribe();
     let downloads = DownloadFolder::temporary(fetching.folder()).unwrap();
     let downloader = Downloader { mirrors, folder: downloads, stop };
-    let mut waiting = Waiting(Arc::clone(&mirror), Reader::default());
+    let mut waiting = Waiting { mirror, second_asked, reader: Reader::default() };
     fetch_files(&Arc::new(downloader), runtime.handle(), files, &mut waiting).unwrap();
-    assert_eq!(waiting.1.taken.len(), 3);
+    assert_eq!(waiting.reader.taken.len(), 3);
 }
 
 #[test]

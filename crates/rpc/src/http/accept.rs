@@ -269,7 +269,8 @@ impl AcceptedConnection {
                 request.version() <= Version::HTTP_11 && is_ending.load(Ordering::Relaxed);
             let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
             let (asked, idle_timer) = (idle_timer.begin(), Arc::clone(&idle_timer));
-            async move {
+            // Boxed: over HTTP/2 it is moved from hand to hand until it is a task, and is large.
+            Box::pin(async move {
                 let mut answer = server.handle(request, &handover).await;
                 if is_last {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -277,7 +278,7 @@ impl AcceptedConnection {
                 let answer = answer.map(|body| AnswerBody::new(body, &idle_timer));
                 drop(asked);
                 Ok::<_, Infallible>(answer)
-            }
+            })
         });
         let http = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut http = Box::pin(http);

@@ -7,7 +7,7 @@ use super::bits::width_of;
 use super::prefix::{HashPrefix, PREFIX_BITS};
 
 /// Bytes of the footer, at the very end of the file.
-pub const FOOTER_BYTES: u64 = 44;
+pub(super) const FOOTER_BYTES: u64 = 44;
 /// The most keys in one run. A run that large would answer one absent key in eight with a false
 /// candidate; it is a limit for files, not a goal.
 pub const KEY_COUNT_MAX: u64 = 1 << 36;

@@ -11,7 +11,6 @@ use std::ops::Range;
 use super::bucket::Pair;
 use super::error::{BuildError, CorruptRun, MergeError, Side};
 use super::run::Run;
-use super::tail::RunFooter;
 use super::writer::RunWriter;
 use crate::bytes::slice;
 use crate::merge_input::{Bucketed, MergeInput};
@@ -86,6 +85,8 @@ impl Merge {
 
 /// Merges two run files that are in memory.
 pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
+    let open =
+        |side, file| Run::from_file(file).map_err(|cause| MergeError::Corrupt { side, cause });
     let mut merge = Merge::new(open(Side::Left, left)?, open(Side::Right, right)?)?;
     let mut bytes = Vec::new();
     while let MergeStep::Need { side, range } = merge.step(&mut bytes)? {
@@ -96,13 +97,6 @@ pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
         merge.supply(side, slice(file, &range))?;
     }
     Ok(bytes)
-}
-
-fn open(side: Side, file: &[u8]) -> Result<Run, MergeError> {
-    let file_bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
-    RunFooter::parse(file, file_bytes)
-        .and_then(|footer| Run::parse(slice(file, &footer.tail()), file_bytes))
-        .map_err(|cause| MergeError::Corrupt { side, cause })
 }
 
 /// Writes pairs in order until one side has none at hand and more to come.

@@ -24,9 +24,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Believes a tail, which [`RunFooter::tail`](crate::lookup::RunFooter::tail) finds in a file of
-    /// `file_bytes`.
-    pub fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
+    /// Believes a tail, the footer included, of a file of `file_bytes`.
+    pub(super) fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
         Ok(Self { tail: RunTail::parse(tail, file_bytes)? })
     }
 

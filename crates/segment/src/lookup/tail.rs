@@ -42,7 +42,7 @@ impl RunHeader {
 /// The last bytes of a run file: enough to know how long its tail is. Nothing else in it is
 /// believed before the whole tail is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunFooter {
+pub(super) struct RunFooter {
     first_slot: u64,
     key_count: u64,
     bucket_keys_min: u64,
@@ -55,7 +55,7 @@ pub struct RunFooter {
 
 impl RunFooter {
     /// Reads the footer from any last part of a file of `file_bytes`.
-    pub fn parse(suffix: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
+    pub(super) fn parse(suffix: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
         let too_short = || {
             let found = u64::try_from(suffix.len()).unwrap_or(u64::MAX);
             CorruptRun::Length { part: "footer", expected: FOOTER_BYTES, found }
@@ -89,10 +89,8 @@ impl RunFooter {
         Ok(footer)
     }
 
-    /// Where the tail is, the footer included: read this, then
-    /// [`Run::parse`](crate::lookup::Run::parse) it.
-    #[must_use]
-    pub fn tail(&self) -> Range<u64> {
+    /// Where the tail is, the footer included.
+    pub(super) fn tail(&self) -> Range<u64> {
         self.file_bytes.saturating_sub(self.tail_bytes())..self.file_bytes
     }
 

@@ -8,6 +8,7 @@ use alloy_primitives::B256;
 use chain::SplitMix64;
 
 use super::bits::width_of;
+use super::tail::RunFooter;
 use super::*;
 
 /// A small generator with a fixed seed, so that every run of a test sees the same hashes.
@@ -55,11 +56,6 @@ fn slice(file: &[u8], range: Range<u64>) -> &[u8] {
     file.get(start..end).unwrap_or_default()
 }
 
-fn open(file: &[u8]) -> Result<Run, CorruptRun> {
-    let footer = RunFooter::parse(file, length(file))?;
-    Run::parse(slice(file, footer.tail()), length(file))
-}
-
 fn probe(run: &Run, file: &[u8], hash: &B256) -> Result<Vec<Position>, CorruptRun> {
     let found = run.probe(hash, slice(file, run.bucket_range(hash)))?;
     Ok(found.into_iter().collect())
@@ -96,7 +92,7 @@ fn check_merges(first_slot: u64, counts: &[u32], all: &[(B256, Position)]) {
 }
 
 fn check_finds(file: &[u8], all: &[(B256, Position)]) {
-    let run = open(file).unwrap();
+    let run = Run::from_file(file).unwrap();
     assert_eq!(run.key_count(), u64::try_from(all.len()).unwrap());
     for (hash, position) in all {
         let found = probe(&run, file, hash).unwrap();
@@ -146,7 +142,7 @@ fn positions_with_equal_prefixes_are_all_candidates() {
     }
     check_merges(4, &counts, &all);
     let file = build(4, 4, &all);
-    let found = probe(&open(&file).unwrap(), &file, &repeated).unwrap();
+    let found = probe(&Run::from_file(&file).unwrap(), &file, &repeated).unwrap();
     let expected: Vec<Position> =
         [3, 17, 900, 1499, 1500, 1700, 2000, 3099].map(|index: usize| all[index].1).to_vec();
     assert_eq!(found, expected);
@@ -161,7 +157,7 @@ fn a_run_whose_keys_are_all_alike_is_built_merged_and_searched() {
     }
     check_merges(0, &counts, &all);
     let file = build(0, 2, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     assert_eq!(probe(&run, &file, &all[5].0).unwrap().len(), 1200);
     assert_eq!(probe(&run, &file, &B256::ZERO).unwrap(), []);
 }
@@ -180,7 +176,7 @@ fn absent_hashes_rarely_meet_a_candidate() {
     let mut chance = Chance(SplitMix64::new(5));
     let all = entries(0, &[100_000, 100_000], &mut chance);
     let file = build(0, 2, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     let tries = 200_000;
     let found: usize = (0..tries).map(|_| probe(&run, &file, &chance.hash()).unwrap().len()).sum();
     // 200,000 keys among 2^39 prefixes: 0.07 false candidates are expected in all.
@@ -202,7 +198,7 @@ fn false_candidates_are_as_rare_as_prefixes_are_many() {
         .map(|(hash, position)| (squeeze(hash), position))
         .collect();
     let file = build(0, 1, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     let tries = 50_000;
     let found: usize =
         (0..tries).map(|_| probe(&run, &file, &squeeze(chance.hash())).unwrap().len()).sum();
@@ -221,7 +217,7 @@ fn every_flipped_bit_is_an_error_or_changes_no_answer() {
     let mut errors = 0;
     for (at, bit) in (0..file.len()).flat_map(|at| [(at, 1 << (at % 8)), (at, 0xff)]) {
         file[at] ^= bit;
-        let answer = |hash| open(&file).and_then(|run| probe(&run, &file, hash));
+        let answer = |hash| Run::from_file(&file).and_then(|run| probe(&run, &file, hash));
         for (hash, position) in all.iter().step_by(23) {
             match answer(hash) {
                 Ok(found) => assert!(found.contains(position), "byte {at}"),
@@ -259,7 +255,7 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
     let all = entries(6, &[300, 260], &mut chance);
     let intact = build(6, 2, &all);
     let neighbour = build(4, 2, &entries(4, &[10, 10], &mut chance));
-    let run = open(&intact).unwrap();
+    let run = Run::from_file(&intact).unwrap();
     let buckets: Vec<Range<u64>> = (0..run.bucket_count())
         .map(|bucket| run.buckets_range(bucket..bucket + 1).unwrap())
         .collect();
@@ -268,7 +264,7 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
         let mut file = intact.clone();
         file[at] ^= bit;
         forge(&mut file, &buckets);
-        let Ok(run) = open(&file) else {
+        let Ok(run) = Run::from_file(&file) else {
             refusals += 1;
             continue;
         };
@@ -288,18 +284,18 @@ fn forged_checksums_give_errors_or_wrong_candidates_but_no_panic() {
 fn a_file_that_is_cut_short_or_extended_is_refused() {
     let file = build(6, 2, &entries(6, &[300, 260], &mut Chance(SplitMix64::new(8))));
     for end in 0..file.len() {
-        assert!(open(&file[..end]).is_err(), "the first {end} bytes");
-        assert!(open(&file[file.len() - end..]).is_err(), "the last {end} bytes");
+        assert!(Run::from_file(&file[..end]).is_err(), "the first {end} bytes");
+        assert!(Run::from_file(&file[file.len() - end..]).is_err(), "the last {end} bytes");
     }
     let longer = [&[0], file.as_slice()].concat();
-    assert!(matches!(open(&longer), Err(CorruptRun::Length { part: "buckets", .. })));
+    assert!(matches!(Run::from_file(&longer), Err(CorruptRun::Length { part: "buckets", .. })));
 }
 
 #[test]
 fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
     let all = entries(0, &[2000], &mut Chance(SplitMix64::new(10)));
     let mut file = build(0, 1, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     let damaged = run.bucket_range(&all[0].0);
     file[usize::try_from(damaged.start).unwrap()] ^= 1;
     let (verified, mut refusals) = (VerifiedBuckets::none_of(run.bucket_count()), 0);
@@ -331,7 +327,7 @@ fn a_bucket_that_is_kept_is_checked_before_it_is_first_believed() {
 fn damage_names_the_place_and_both_values() {
     let all = entries(0, &[600], &mut Chance(SplitMix64::new(9)));
     let mut file = build(0, 1, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     let hash = all[0].0;
     let range = run.bucket_range(&hash);
     let number = run.geometry().bucket_of(HashPrefix::of(&hash));
@@ -346,12 +342,12 @@ fn damage_names_the_place_and_both_values() {
     );
     let end = file.len();
     file[end - 9] ^= 1;
-    let text = open(&file).unwrap_err().to_string();
+    let text = Run::from_file(&file).unwrap_err().to_string();
     assert!(text.starts_with("tail: checksum "), "{text}");
     file[end - 14] = 9;
-    assert_eq!(open(&file).unwrap_err().to_string(), "run format 9, this build reads 1");
+    assert_eq!(Run::from_file(&file).unwrap_err().to_string(), "run format 9, this build reads 1");
     assert_eq!(
-        open(&[1; 44]).unwrap_err().to_string(),
+        Run::from_file(&[1; 44]).unwrap_err().to_string(),
         "not a run file: it ends with [01, 01, 01, 01, 01, 01, 01, 01], \
          expected [51, 75, 69, 70, 75, 52, 75, 6e]"
     );
@@ -365,7 +361,7 @@ fn a_bucket_read_from_the_place_of_another_is_refused() {
         hash.0[..5].copy_from_slice(&[0; 5]);
     }
     let file = build(0, 1, &all);
-    let run = open(&file).unwrap();
+    let run = Run::from_file(&file).unwrap();
     let bytes_of = |bucket| slice(&file, run.buckets_range(bucket..bucket + 1).unwrap());
     let first = bytes_of(1);
     assert_eq!(run.entries(1, first), Ok(Vec::new()));
@@ -424,7 +420,8 @@ fn only_two_halves_of_the_same_subject_merge() {
 fn a_merge_says_what_it_needs_and_refuses_what_it_did_not_ask_for() {
     let all = entries(0, &[200_000, 10], &mut Chance(SplitMix64::new(11)));
     let [left, right] = [0, 1].map(|slot| build(slot, 1, &all));
-    let mut merge = Merge::new(open(&left).unwrap(), open(&right).unwrap()).unwrap();
+    let mut merge =
+        Merge::new(Run::from_file(&left).unwrap(), Run::from_file(&right).unwrap()).unwrap();
     let mut merged = Vec::new();
     let mut held_max = 0;
     loop {

@@ -137,8 +137,7 @@ pub(super) struct BucketFrame {
 
 impl BucketFrame {
     fn low_bits(&self, key_count: u64) -> u32 {
-        let prefixes_a_key =
-            self.prefix_count.checked_div(key_count).unwrap_or(self.prefix_count);
+        let prefixes_a_key = self.prefix_count.checked_div(key_count).unwrap_or(self.prefix_count);
         prefixes_a_key.checked_ilog2().unwrap_or(0)
     }
 

@@ -60,8 +60,9 @@ impl Piece {
     /// A piece that was read.
     fn parse(slot: u64, bytes: &[u8]) -> Result<Self, CorruptPostings> {
         let fault = |reason| CorruptPostings::Content { part: "piece", number: slot, reason };
-        let (body, expected) =
-            bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or_else(|| fault("it has no checksum"))?;
+        let (body, expected) = bytes
+            .split_last_chunk::<CHECKSUM_BYTES>()
+            .ok_or_else(|| fault("it has no checksum"))?;
         let (expected, found) = (u32::from_le_bytes(*expected), crc32fast::hash(body));
         if expected != found {
             return Err(CorruptPostings::Checksum { part: "piece", number: slot, expected, found });

@@ -9,9 +9,9 @@ use std::ops::Range;
 use super::bucket::{KeyPlaces, PlaceList};
 use super::error::{CorruptPostings, PostingsMergeError};
 use super::reader::Postings;
-use super::tail::{PostingsFooter, place_bits_max};
+use super::tail::place_bits_max;
 use super::writer::PostingsWriter;
-use crate::bytes::{slice, wide};
+use crate::bytes::slice;
 use crate::lookup::{MergeStep, Side};
 use crate::merge_input::{Bucketed, MergeInput};
 
@@ -122,6 +122,9 @@ impl Bucketed for MergedFile {
 
 /// Merges two posting files that are in memory.
 pub fn merge_posting_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, PostingsMergeError> {
+    let open = |side, file| {
+        Postings::from_file(file).map_err(|cause| PostingsMergeError::Corrupt { side, cause })
+    };
     let mut merge = PostingsMerge::new(open(Side::Left, left)?, open(Side::Right, right)?)?;
     let mut out = Vec::new();
     while let MergeStep::Need { side, range } = merge.step(&mut out)? {
@@ -132,11 +135,4 @@ pub fn merge_posting_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, Posting
         merge.supply(side, slice(file, &range))?;
     }
     Ok(out)
-}
-
-fn open(side: Side, file: &[u8]) -> Result<Postings, PostingsMergeError> {
-    let file_bytes = wide(file.len());
-    PostingsFooter::parse(file, file_bytes)
-        .and_then(|footer| Postings::parse(slice(file, &footer.tail()), file_bytes))
-        .map_err(|cause| PostingsMergeError::Corrupt { side, cause })
 }

@@ -10,8 +10,8 @@ use super::error::CorruptPostings;
 use super::key::PostingKey;
 use super::long_list::{LongList, LongListPlace};
 use super::part::{SLOT_PLACE_BITS, SlotParts};
-use super::tail::PostingsTail;
-use crate::bytes::slice;
+use super::tail::{PostingsFooter, PostingsTail};
+use crate::bytes::{slice, wide};
 use crate::lookup::RunSpan;
 use crate::lookup::bits::mask;
 
@@ -32,10 +32,17 @@ pub enum FoundPostings {
 }
 
 impl Postings {
-    /// Believes a tail, which [`PostingsFooter::tail`](super::PostingsFooter::tail) finds in a file of
+    /// Believes a tail, which [`PostingsFooter::tail`] finds in a file of
     /// `file_bytes`.
     pub fn parse(tail: &[u8], file_bytes: u64) -> Result<Self, CorruptPostings> {
         Ok(Self { tail: PostingsTail::parse(tail, file_bytes)? })
+    }
+
+    /// Opens a posting file that is in memory as a whole.
+    pub fn from_file(file: &[u8]) -> Result<Self, CorruptPostings> {
+        let file_bytes = wide(file.len());
+        let footer = PostingsFooter::parse(file, file_bytes)?;
+        Self::parse(slice(file, &footer.tail()), file_bytes)
     }
 
     /// The slots that it covers.
@@ -135,7 +142,9 @@ impl Postings {
         let inside = |range: &Range<u64>| {
             slice(bytes, &(range.start.saturating_sub(start)..range.end.saturating_sub(start)))
         };
-        for (prefix, place) in Bucket::open(self.tail.frame.bucket(bucket), inside(&own))?.lists()? {
+        for (prefix, place) in
+            Bucket::open(self.tail.frame.bucket(bucket), inside(&own))?.lists()?
+        {
             let list = match place {
                 ListPlace::Short(places) => PlaceList::Short(places),
                 ListPlace::Long { offset, entry } => {

@@ -10,9 +10,9 @@ use super::error::CorruptPostings;
 use super::key::{KEY_BITS, PostingKey};
 use super::part::SLOT_PLACE_BITS;
 use crate::bytes::wide;
+use crate::lookup::RunSpan;
 use crate::lookup::bits::{Packer, WIDTH_MAX, read, width_of};
 use crate::lookup::geometry::{bucket_of, bucket_prefix_min};
-use crate::lookup::RunSpan;
 
 const MAGIC: [u8; 8] = *b"QuipuPst";
 const VERSION: u16 = 1;

@@ -18,7 +18,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -73,15 +74,9 @@ fn direct_file(model: &Model, slot_count: u64) -> Vec<u8> {
     out
 }
 
-fn open(file: &[u8]) -> Result<Postings, CorruptPostings> {
-    let length = file.len() as u64;
-    let footer = PostingsFooter::parse(file, length)?;
-    Postings::parse(slice(file, &footer.tail()), length)
-}
-
 /// The places of a key, as a query reads them.
 fn find(file: &[u8], key: PostingKey) -> Result<BTreeSet<u64>, CorruptPostings> {
-    let postings = open(file)?;
+    let postings = Postings::from_file(file)?;
     let found = postings.probe(key, slice(file, &postings.bucket_range(key)))?;
     let slots = match found {
         None => Vec::new(),
@@ -99,7 +94,8 @@ fn flat(slots: &[(u64, SlotParts)]) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     for (slot, parts) in slots {
         for block in parts.as_slice() {
-            let inside = block.iter().map(|part| u64::from(block.block) << PART_BITS | u64::from(part));
+            let inside =
+                block.iter().map(|part| u64::from(block.block) << PART_BITS | u64::from(part));
             places.extend(inside.map(|place| slot << SLOT_PLACE_BITS | place));
         }
     }
@@ -108,7 +104,7 @@ fn flat(slots: &[(u64, SlotParts)]) -> BTreeSet<u64> {
 
 /// Every posting of a file, bucket by bucket.
 fn all(file: &[u8]) -> Result<Model, CorruptPostings> {
-    let postings = open(file)?;
+    let postings = Postings::from_file(file)?;
     let mut found = Model::new();
     for bucket in 0..postings.bucket_count() {
         let range = postings.buckets_range(bucket..bucket + 1).unwrap();
@@ -140,7 +136,8 @@ fn a_merged_file_is_the_one_that_a_direct_build_gives() {
         let model = model(slot_count, u64::from(levels));
         let mut files: Vec<Vec<u8>> = (0..slot_count).map(|slot| slot_file(&model, slot)).collect();
         for _ in 0..levels {
-            files = files.chunks(2).map(|it| merge_posting_files(&it[0], &it[1]).unwrap()).collect();
+            files =
+                files.chunks(2).map(|it| merge_posting_files(&it[0], &it[1]).unwrap()).collect();
         }
         assert_eq!(files.len(), 1);
         assert_eq!(files[0], direct_file(&model, slot_count), "{slot_count} slots");
@@ -157,7 +154,7 @@ fn a_long_list_is_read_slot_by_slot() {
     let model = model(8, 3);
     let file = direct_file(&model, 8);
     let hub = PostingKey::of(PostingKind::Topic1, &0_u64.to_be_bytes());
-    let postings = open(&file).unwrap();
+    let postings = Postings::from_file(&file).unwrap();
     let found = postings.probe(hub, slice(&file, &postings.bucket_range(hub))).unwrap();
     let Some(FoundPostings::Long(place)) = found else { panic!("{found:?}") };
     let table = place.read_table(slice(&file, &place.table_range())).unwrap();
@@ -176,7 +173,8 @@ fn a_long_list_is_read_slot_by_slot() {
 
 #[test]
 fn every_flipped_byte_is_refused() {
-    let mut small: Model = model(1, 9).into_iter().filter(|(_, places)| places.len() < 3).take(40).collect();
+    let mut small: Model =
+        model(1, 9).into_iter().filter(|(_, places)| places.len() < 3).take(40).collect();
     small.insert(77, (0..700).map(|n| n * 180).collect());
     let file = slot_file(&small, 0);
     assert_eq!(all(&file).unwrap(), small);

@@ -35,7 +35,7 @@ pub struct Recovery {
     /// Ends of logs that were not taken.
     pub cuts: Vec<Cut>,
     /// Whole blocks that did not prove, and those above them.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedBlock>,
     /// A block of which another was sealed: then no block of the log was taken.
     pub superseded: Option<SupersededBlock>,
 }
@@ -107,7 +107,7 @@ impl fmt::Display for Cut {
 
 /// A whole block of the log that is not in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedBlock {
     /// Its hash, as the log says.
     pub hash: B256,
     /// Why.
@@ -328,7 +328,7 @@ pub(super) struct Replay {
     tree: Tree,
     /// The proven block that the last batch ends with, and what that batch says is final.
     pub(super) tip: Tip,
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<RefusedBlock>,
     /// The parents of blocks that were refused: the way down to what is proven.
     refused_parents: BTreeMap<B256, B256>,
 }
@@ -361,7 +361,7 @@ impl Replay {
             match self.prove(hash, *candidate, proof) {
                 Ok(block) => self.tree.insert(block),
                 Err(reason) => {
-                    self.refused.push(Refused { hash, reason });
+                    self.refused.push(RefusedBlock { hash, reason });
                     self.refused_parents.extend(parent_hash.map(|parent| (hash, parent)));
                 }
             }

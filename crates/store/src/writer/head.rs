@@ -321,7 +321,7 @@ impl Writer {
                 head.seal_below(number, hash)?;
                 Ok(None)
             }
-            Seam::Superseded(superseded, to) => {
+            Seam::Conflict(superseded, to) => {
                 // What was final of the other chain is not any more.
                 self.lower_record(to)?;
                 head.lower_finality_with(to, |head| head.stand_on(to.number, to.hash))?;

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::progress::FetchProgress;
 use crate::Failure;
 use crate::commands::import::report::{self, Tally};
-use crate::commands::import::told;
+use crate::commands::import::to_failure;
 
 /// Takes files into a data folder.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl FileTaker for StoreTaker<'_> {
 
     fn is_held(&mut self, file: &MirrorFile) -> Result<bool, Failure> {
         let held = is_file_held(&self.writer.view(), &file.archive, self.settings.blocks);
-        held.map_err(|error| told(&error))
+        held.map_err(|error| to_failure(&error))
     }
 
     fn pass_over(&mut self, _file: &MirrorFile) {
@@ -110,7 +110,9 @@ impl FileTaker for StoreTaker<'_> {
                 Ok(TakeVerdict::Taken)
             }
             Err(ImportError::Store(StoreError::Stopped)) => Ok(TakeVerdict::Stopped),
-            Err(ImportError::Store(error)) if report::is_of_folder(&error) => Err(told(&error)),
+            Err(ImportError::Store(error)) if report::is_of_folder(&error) => {
+                Err(to_failure(&error))
+            }
             Err(error) if self.is_false(file, &error) => {
                 self.progress.reach(self.reached);
                 Ok(TakeVerdict::Refused(error.to_string()))

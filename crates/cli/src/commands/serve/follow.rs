@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::Failure;
 use crate::args::serve::FollowArgs;
 use crate::chain_choice;
-use crate::commands::import::told;
+use crate::commands::import::to_failure;
 use crate::folder_text::unlisted_segment;
 use crate::node::{Node, OwnChain};
 use crate::priority::lower_priority;
@@ -175,11 +175,11 @@ impl OpenedFolder {
         let nodes = args.upstream.nodes(chain.spec())?;
         let anchors = chain_choice::anchors(chain.spec(), &args.chain.anchors, None)?;
         let writer = Writer::open(Arc::clone(&parts.store), chain.spec().clone());
-        let mut writer = writer.map_err(|error| told(&error))?;
+        let mut writer = writer.map_err(|error| to_failure(&error))?;
         writer.unaccounted().iter().for_each(|name| warn!("{}", unlisted_segment(name)));
         chain.remember(&mut writer)?;
         let recovery = writer.open_head(&anchors, HeadLimits::default());
-        tell(&recovery.map_err(|error| told(&error))?);
+        log_recovery(&recovery.map_err(|error| to_failure(&error))?);
         parts.health.starts_at(parts.store.view().tip().unwrap_or_default().get());
         let settings = FollowSettings {
             poll_every: Duration::from_millis(args.poll_every.get()),
@@ -302,8 +302,8 @@ impl Learning {
     }
 }
 
-/// What a head lost since it was last open.
-fn tell(recovery: &Recovery) {
+/// Logs what a head lost since it was last open.
+fn log_recovery(recovery: &Recovery) {
     for cut in &recovery.cuts {
         if cut.kind == CutKind::TornTail {
             info!(%cut, "the head's log ends with a write that a crash interrupted");

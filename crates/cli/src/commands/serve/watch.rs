@@ -17,12 +17,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sees what imports in other processes add, and says once when the folder or its manifest is gone:
 /// what was there is served on. Whoever follows has the folder's only writer, and nobody else changes
 /// it.
-pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool, mut faults: ToldFaults) {
+pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool, mut faults: LoggedFaults) {
     let mut said: Option<String> = None;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         // Before it is looked at again: what has passed since is told too.
-        faults.tell(&store);
+        faults.log_changes(&store);
         let before = store.head_recovery();
         // New blocks of the head are proven meanwhile.
         let looked = tokio::task::block_in_place(|| {
@@ -30,8 +30,8 @@ pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool, mut faul
             store.look_at_faulty();
             looked
         });
-        said = tell(&store, looked, said.as_deref());
-        faults.tell(&store);
+        said = log_look(&store, looked, said.as_deref());
+        faults.log_changes(&store);
         let recovery = store.head_recovery();
         if head_faults(&recovery) != head_faults(&before) {
             warn_of_head(&recovery);
@@ -39,8 +39,8 @@ pub(super) async fn watch_folder(store: Arc<Store>, is_following: bool, mut faul
     }
 }
 
-/// Logs what is news, and tells what has been said.
-fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> Option<String> {
+/// Logs what a look at the folder found, if it is news; the cause that was logged last, if there is one.
+fn log_look(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> Option<String> {
     match looked {
         Ok(is_new) => {
             if said.is_some() {
@@ -66,19 +66,19 @@ fn tell(store: &Store, looked: Result<bool, StoreError>, said: Option<&str>) -> 
 
 /// The files that cannot be read, as far as that is said: once for each, however often it is read.
 #[derive(Debug, Default)]
-pub(super) struct ToldFaults(BTreeSet<String>);
+pub(super) struct LoggedFaults(BTreeSet<String>);
 
-impl ToldFaults {
+impl LoggedFaults {
     /// Passes over listed files that cannot be read, and says so: the others are served.
     pub(super) fn pass_over_missing(store: &Store) -> Result<Self, StoreError> {
         store.pass_over_missing()?;
         let mut faults = Self::default();
-        faults.tell(store);
+        faults.log_changes(store);
         Ok(faults)
     }
 
-    /// Says what is news.
-    fn tell(&mut self, store: &Store) {
+    /// Logs the files that cannot be read any more, and those that can be read again.
+    fn log_changes(&mut self, store: &Store) {
         let faults = store.faulty_files();
         self.0.retain(|file_name| {
             let is_left = faults.iter().any(|fault| fault.file_name == *file_name);

@@ -142,7 +142,8 @@ impl Upstreams {
                 warn!(
                     upstream,
                     seconds,
-                    "decides what is final: those before it failed for so long or were set aside"
+                    "this upstream decides what is final: those before it failed for so long or were \
+                     set aside"
                 );
             }
         }

@@ -234,7 +234,11 @@ impl Member {
     pub(super) fn answered(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_failure_logged) {
-            info!(upstream = self.upstream.name(), failures = state.failures, "answers again");
+            info!(
+                upstream = self.upstream.name(),
+                failures = state.failures,
+                "the node answers again"
+            );
         }
         state.refusals = 0;
         // Answers to what was asked before it was set aside mend nothing.
@@ -248,7 +252,7 @@ impl Member {
         let mut state = self.lock();
         // Once: it is tried again until it answers, which is told too.
         if !state.is_failure_logged && state.log.allow() {
-            warn!(upstream = self.upstream.name(), error = said, "does not answer");
+            warn!(upstream = self.upstream.name(), error = said, "the node does not answer");
             state.is_failure_logged = true;
         }
         let pause = rest.failure_pause(state.failures);
@@ -269,7 +273,11 @@ impl Member {
         let mut state = self.lock();
         if state.refusal_logged_at.is_none() && state.log.allow() {
             let name = self.upstream.name();
-            warn!(upstream = name, error = said, "answers with an error; it is asked again");
+            warn!(
+                upstream = name,
+                error = said,
+                "the node answers with an error; it is asked again"
+            );
             state.refusal_logged_at = Some(Instant::now());
         }
         state.refusals = state.refusals.saturating_add(1);
@@ -289,7 +297,11 @@ impl Member {
         if !state.is_delay_logged && state.log.allow() {
             state.is_delay_logged = true;
             let name = self.upstream.name();
-            warn!(upstream = name, error = said, "gives no blocks now; it is asked again later");
+            warn!(
+                upstream = name,
+                error = said,
+                "the node gives no blocks now; it is asked again later"
+            );
         }
         let pause = rest.failure_pause(state.block_delays);
         state.block_delays = state.block_delays.saturating_add(1);

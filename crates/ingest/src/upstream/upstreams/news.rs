@@ -54,14 +54,14 @@ impl Upstreams {
                 Ok(()) => {
                     if member.may_log() {
                         let upstream = member.upstream.name();
-                        info!(upstream, "told of new tips by subscription");
+                        info!(upstream, "the node tells new tips by subscription");
                     }
                     let upstream = Arc::clone(&member.upstream);
                     let connection = upstream.connection();
                     return Some(TipNews { upstream, news, member_index, connection });
                 }
                 Err(error) if member.may_log() => {
-                    warn!(upstream = member.upstream.name(), %error, "offers no subscription");
+                    warn!(upstream = member.upstream.name(), %error, "the node offers no subscription");
                 }
                 Err(_) => {}
             }

@@ -15,7 +15,10 @@ impl Upstreams {
         if let Some(member) = self.members.get(member_index)
             && member.lied(said, self.rest)
         {
-            error!(upstream = member.upstream.name(), said, "set aside: it told what is not true");
+            error!(
+                upstream = member.upstream.name(),
+                said, "the node is set aside: it told what is not true"
+            );
         }
     }
 
@@ -25,7 +28,7 @@ impl Upstreams {
         let Some(member) = self.members.get(member_index) else { return };
         if member.told_sender() {
             let (upstream, FalseSender { index, told, signed }) = (member.upstream.name(), found);
-            warn!(upstream, block = number, transaction = index, %told, %signed, "tells a wrong sender: \
+            warn!(upstream, block = number, transaction = index, %told, %signed, "the node tells a wrong sender: \
                 the one that signed is kept; whoever else asks this node is told wrong ones too");
         }
     }
@@ -58,7 +61,7 @@ impl Upstreams {
         let Some(member) = self.members.get(member_index) else { return };
         if member.differs(against, said, self.rest) {
             let upstream = member.upstream.name();
-            warn!(upstream, said, "not asked to fill gaps: its blocks do not fit");
+            warn!(upstream, said, "the node is not asked to fill gaps: its blocks do not fit");
         }
         if against.is_none() {
             // Whoever was doubted because of this one may be right.
@@ -73,7 +76,10 @@ impl Upstreams {
         {
             member.set_aside(said, self.rest);
             let upstream = member.upstream.name();
-            error!(upstream, said, "set aside: it contradicts what is final here and elsewhere");
+            error!(
+                upstream,
+                said, "the node is set aside: it contradicts what is final here and elsewhere"
+            );
         }
     }
 
@@ -85,7 +91,10 @@ impl Upstreams {
             && let Some(member) = self.members.get(member_index)
             && member.left_known_forks(*number, *hash, &said)
         {
-            warn!(said, "not followed there; upgrade Quipu");
+            warn!(
+                said,
+                "the node is not followed past a fork that this build does not know: upgrade Quipu"
+            );
         }
         said
     }
@@ -98,7 +107,10 @@ impl Upstreams {
             && member.lacks_blocks(last, said, self.rest)
         {
             let name = member.upstream.name();
-            warn!(upstream = name, said, last, "not asked for blocks up to the last of these");
+            warn!(
+                upstream = name,
+                said, last, "the node is not asked for blocks up to the last of these"
+            );
         }
     }
 }

@@ -14,10 +14,11 @@ use super::chains::{Chain, sample_spec};
 use crate::harness::folder::DataFolder;
 use crate::harness::made::threads;
 
-/// Limits as they are used, but with the times of a test.
+/// Limits as they are used, but with the times of a test. Answers have the time that a busy machine
+/// may take for them.
 pub(crate) fn quick() -> (AskLimits, RestLimits) {
     let ask = AskLimits {
-        answer_timeout: Duration::from_millis(500),
+        answer_timeout: Duration::from_secs(10),
         pause_begin: Duration::from_millis(5),
         pause_max: Duration::from_millis(40),
         ..AskLimits::default()
@@ -30,9 +31,21 @@ pub(crate) fn quick() -> (AskLimits, RestLimits) {
     (ask, rest)
 }
 
+/// The same for nodes that stall, whose answers a test need not wait for.
+pub(crate) fn stalling() -> (AskLimits, RestLimits) {
+    let (ask, rest) = quick();
+    (AskLimits { answer_timeout: Duration::from_millis(500), ..ask }, rest)
+}
+
 pub(crate) fn upstreams(urls: Vec<UpstreamUrl>, quorum: usize) -> Arc<Upstreams> {
     let (ask, rest) = quick();
     Arc::new(Upstreams::new(urls, &sample_spec(), quorum, ask, rest).unwrap())
+}
+
+/// Nodes of which one stalls; one is enough.
+pub(crate) fn stalling_upstreams(urls: Vec<UpstreamUrl>) -> Arc<Upstreams> {
+    let (ask, rest) = stalling();
+    Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap())
 }
 
 pub(crate) fn verified(chain: &Chain, range: std::ops::Range<usize>) -> Vec<Verified<Block>> {

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, forked, sample_spec};
 use crate::harness::upstream::faults::{Fault, LIES};
-use crate::harness::upstream::fill::{fill, quick, upstreams, verified};
+use crate::harness::upstream::fill::{fill, quick, stalling_upstreams, upstreams, verified};
 use crate::harness::upstream::node::Node;
 
 const BLOCKS: u64 = 700;
@@ -110,7 +110,7 @@ fn a_node_that_fails_now_and_then_is_asked_again_until_all_is_there() {
         (messages % 3 == 0).then(|| failures[messages / 3 % failures.len()])
     });
     let data = DataFolder::new(&sample_spec());
-    fill(&runtime, &data, &upstreams(vec![node.url()], 1), (0, 399), false).unwrap();
+    fill(&runtime, &data, &stalling_upstreams(vec![node.url()]), (0, 399), false).unwrap();
     data.check_holds(&verified(&chain, 0..400));
 }
 

@@ -5,19 +5,18 @@ use std::time::{Duration, Instant};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::follow::FollowSettings;
-use ingest::upstream::{MemberHealth, RestLimits, UpstreamUrl, Upstreams};
+use ingest::upstream::{AskLimits, MemberHealth, RestLimits, UpstreamUrl, Upstreams};
 use store::notice::read_notice;
 
 use crate::harness::folder::DataFolder;
 use crate::harness::upstream::chains::{chain, forked, future, sample_spec};
 use crate::harness::upstream::faults::Fault;
-use crate::harness::upstream::fill::{self, upstreams};
+use crate::harness::upstream::fill::{self, stalling_upstreams, upstreams};
 use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
 use crate::harness::upstream::node::Node;
 
 /// Nodes that rest for other times than a test's.
-fn resting(urls: Vec<UpstreamUrl>, rest: RestLimits) -> Arc<Upstreams> {
-    let (ask, _) = fill::quick();
+fn resting(urls: Vec<UpstreamUrl>, ask: AskLimits, rest: RestLimits) -> Arc<Upstreams> {
     Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap())
 }
 
@@ -65,9 +64,9 @@ fn a_preferred_node_that_is_gone_for_long_leaves_its_say_to_the_next_one() {
     let (runtime, trunk) = (runtime(), chain(130));
     let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
-    let (_, rest) = fill::quick();
+    let (ask, rest) = fill::quick();
     let rest = RestLimits { stand_in_after: Duration::from_millis(300), ..rest };
-    let nodes = resting(vec![preferred.url(), other.url()], rest);
+    let nodes = resting(vec![preferred.url(), other.url()], ask, rest);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_for("final", |_| followed.view().finalized() == Some(BlockNumber(90)));
     preferred.spoil(|_| Some(Fault::Disconnect));
@@ -218,7 +217,7 @@ fn blocks_are_asked_of_a_node_that_is_well_while_the_preferred_one_stalls() {
     let [preferred, other] = alike(runtime.handle(), &trunk[..100], 90);
     let data = DataFolder::new(&sample_spec());
     let rest = RestLimits { failure_begin: Duration::from_mins(1), ..RestLimits::default() };
-    let nodes = resting(vec![preferred.url(), other.url()], rest);
+    let nodes = resting(vec![preferred.url(), other.url()], fill::stalling().0, rest);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
     followed.wait_tip(trunk[99].hash());
     let hour = Duration::from_hours(1);
@@ -297,7 +296,7 @@ fn a_node_that_is_silent_about_a_subscription_holds_up_nothing() {
     let hour = Duration::from_hours(1);
     other.spoil(move |asked| asked.is_about("eth_subscribe").then_some(Fault::Stall(hour)));
     let data = DataFolder::new(&sample_spec());
-    let (ask, rest) = (ingest::upstream::AskLimits::default(), RestLimits::default());
+    let (ask, rest) = (AskLimits::default(), RestLimits::default());
     let urls = vec![preferred.url(), other.websocket_url()];
     let nodes = Arc::new(Upstreams::new(urls, &sample_spec(), 1, ask, rest).unwrap());
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
@@ -323,7 +322,7 @@ fn a_backfill_of_an_empty_folder_takes_nothing_that_the_preferred_nodes_final_bl
         is_backfill.then_some(Fault::Stall(Duration::from_hours(1)))
     });
     let data = DataFolder::new(&sample_spec());
-    let nodes = upstreams(vec![preferred.url(), other.url()], 1);
+    let nodes = stalling_upstreams(vec![preferred.url(), other.url()]);
     let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), Some(0));
     followed.wait_tip(trunk[8229].hash());
     let is_other = |error: &Option<String>| error.as_ref().is_some_and(|it| it.contains("branch"));

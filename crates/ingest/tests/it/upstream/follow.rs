@@ -19,7 +19,7 @@ use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::write;
 use crate::harness::upstream::chains::{Chain, chain, forked, sample_spec};
 use crate::harness::upstream::faults::{Fault, LIES};
-use crate::harness::upstream::fill::{fill, upstreams};
+use crate::harness::upstream::fill::{fill, stalling_upstreams, upstreams};
 use crate::harness::upstream::followed::{Followed, alike, quick, runtime};
 use crate::harness::upstream::node::Node;
 use crate::harness::upstream::told::Told;
@@ -585,7 +585,7 @@ fn a_node_that_is_silent_is_told_and_its_return_too() {
     for url in [node.url(), node.websocket_url()] {
         node.switch(chain[..100].to_vec(), 90);
         let data = DataFolder::new(&sample_spec());
-        let nodes = upstreams(vec![url], 1);
+        let nodes = stalling_upstreams(vec![url]);
         let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
         followed.wait_tip(chain[99].hash());
         let heard_at = followed.board.status().heard_at.unwrap();
@@ -632,7 +632,7 @@ fn what_fails_now_is_served_when_the_fault_ends() {
     node.set_finality(Some(60));
     for url in [node.url(), node.websocket_url()] {
         let data = DataFolder::new(&sample_spec());
-        let nodes = upstreams(vec![url], 1);
+        let nodes = stalling_upstreams(vec![url]);
         let followed = Followed::start(runtime.handle(), &data, &nodes, quick(), None);
         followed.wait_tip(chain[99].hash());
         for (length, fault) in [

@@ -24,7 +24,7 @@ const UNDER_WAY_MAX: u64 = (64 + 20) << 20;
 
 /// What was seen while blocks were handed out.
 #[derive(Default)]
-struct Seen {
+struct Observations {
     log_bytes: u64,
     /// Bytes that were handed out since the head's log last changed.
     under_way: u64,
@@ -54,7 +54,7 @@ fn branches_of_large_blocks_are_stored_chunk_by_chunk_and_a_reorg_is_seen_as_a_w
     followed.wait_tip(trunk[100].hash());
     node.pad_blocks(PADDING);
     for (target, old_tip) in [(&trunk, None), (&branch, Some(trunk[159].hash()))] {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(Observations::default()));
         let (kept, store) = (Arc::clone(&seen), Arc::clone(&followed.store));
         let folder = data.folder.path().to_owned();
         node.observe(move |bytes| {
