@@ -63,7 +63,7 @@ const PARTS: &[NightlyPart] = &[
     NightlyPart {
         name: "fuzz-files",
         summary: "files of a data folder",
-        work: PartWork::Fuzz(&["head_log", "lookup", "manifest", "segment"]),
+        work: PartWork::Fuzz(&["head_log", "lookup", "manifest", "postings", "segment"]),
     },
     NightlyPart {
         name: "fuzz-blocks",

@@ -21,6 +21,7 @@ use ingest::pool::threads_default;
 use ingest::prove::{NO_POINTS, NoProgress, Prover};
 use ingest::sample::{NETWORK_NAME, Payload, SampleSettings, generate};
 use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
+use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowParts, RowPlace, Rows, RowsRoom,
     Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
@@ -94,6 +95,50 @@ fn measure(path: &Path) {
     println!("  encoding / recovery        {:>8.2}", micros(writing, 1) / micros(recovery, 1));
     report_reads(&stored, count);
     report_blocks(&stored, &blocks);
+    report_log_index(&blocks, count);
+}
+
+/// The posting lists of all logs, as the one file of their slot; with those of senders and recipients
+/// if they are wanted.
+fn log_index(blocks: &[Verified<Block>], has_accounts: bool) -> Vec<u8> {
+    let mut builder = PostingsBuilder::new();
+    for block in blocks {
+        builder.push_logs(block);
+        let number = u32::try_from(block.header.number % 8192).expect("few");
+        for (transaction, index) in block.transactions.iter().zip(0..).filter(|_| has_accounts) {
+            let sender = PostingKey::of(PostingKind::Sender, transaction.sender.as_slice());
+            builder.push(sender, number, index);
+            if let Some(to) = alloy_consensus::Transaction::to(&transaction.envelope) {
+                builder.push(PostingKey::of(PostingKind::Recipient, to.as_slice()), number, index);
+            }
+        }
+    }
+    builder.finish(0).expect("few postings")
+}
+
+fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {
+    let receipts = blocks.iter().flat_map(|block| block.receipts.iter().flatten());
+    let log_count: u64 = receipts.map(|receipt| length(&receipt.fields.logs)).sum();
+    let file = log_index(blocks, false);
+    let bytes = length(&file);
+    let postings = Postings::from_file(&file).expect("sound");
+    let building = cost(|| {
+        std::hint::black_box(log_index(blocks, false));
+    });
+    let a_log = |count: u64| per(count, log_count);
+    println!(
+        "  log index                  {:>8.2} bytes a log: {log_count} logs, {:.2} postings and \
+         {:.2} keys a log",
+        a_log(bytes),
+        a_log(postings.posting_count()),
+        a_log(postings.key_count()),
+    );
+    let with_accounts = length(&log_index(blocks, true));
+    println!("  with senders, recipients   {:>8.2} bytes a log", a_log(with_accounts));
+    println!(
+        "  building it                {:>8.2} us a transaction",
+        micros(building, transaction_count)
+    );
 }
 
 /// The senders of all transactions: the limit beside which importing is measured.

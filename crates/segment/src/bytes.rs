@@ -3,10 +3,19 @@
 //! Knows: varints, fixed arrays, and that input may end anywhere.
 //! Never knows: what the pieces mean.
 
+use std::ops::Range;
+
 use crate::corrupt::RowFault;
 
 /// A varint longer than this does not fit 64 bits.
 const VARINT_BYTES_MAX: usize = 10;
+
+/// The bytes of a range; none if the file ends before it, which is refused by its length.
+#[must_use]
+pub fn slice<'a>(file: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    file.get(start..end).unwrap_or_default()
+}
 
 /// A length as the number that files hold.
 pub(crate) fn wide(length: usize) -> u64 {

@@ -26,7 +26,9 @@ mod bytes;
 mod corrupt;
 mod file;
 pub mod lookup;
+mod merge_input;
 mod page;
+pub mod postings;
 mod rlp;
 mod row;
 mod row_set;
@@ -34,6 +36,7 @@ mod tables;
 mod token;
 mod tx_position;
 
+pub use bytes::slice;
 pub use corrupt::{Corrupt, PageFault, RowFault};
 pub use file::block::BlockPlace;
 pub use file::encode::{EncodedGroup, Encoder, count_block};

@@ -33,10 +33,10 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-mod bits;
+pub(crate) mod bits;
 mod bucket;
 mod error;
-mod geometry;
+pub(crate) mod geometry;
 mod merge;
 mod opening;
 mod prefix;

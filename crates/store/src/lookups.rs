@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 
 use chain::BlockNumber;
-use segment::SLOT_BLOCKS;
 use segment::lookup::{
     Entry, HashPrefix, Merge, MergeStep, Position, RunBuilder, RunSpan, Side, Subject,
 };
+use segment::{SLOT_BLOCKS, slice};
 
 use crate::error::StoreError;
 use crate::files::{Claim, open_run_on};
@@ -296,12 +296,6 @@ impl<'a> Task<'a> {
         self.files.push(part.rename(&file_name)?);
         Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
     }
-}
-
-/// The bytes of a range; none if the file ends before it, which is refused by its length.
-pub(crate) fn slice<'a>(file: &'a [u8], range: &std::ops::Range<u64>) -> &'a [u8] {
-    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-    file.get(start..end).unwrap_or_default()
 }
 
 fn at(slot: u64, ordinal: u64) -> Position {

@@ -2,21 +2,21 @@
 
 /// The widest number: with the seven bits that may precede it in its byte, it fits into one load
 /// of eight bytes.
-pub(super) const WIDTH_MAX: u32 = 57;
+pub(crate) const WIDTH_MAX: u32 = 57;
 
 /// A number's width in bits; 0 has none.
-pub(super) fn width_of(number: u64) -> u32 {
+pub(crate) fn width_of(number: u64) -> u32 {
     u64::BITS.saturating_sub(number.leading_zeros())
 }
 
 /// All ones in the lowest `width` bits.
-pub(super) fn mask(width: u32) -> u64 {
+pub(crate) fn mask(width: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS.saturating_sub(width)).unwrap_or(0)
 }
 
 /// The number of `width` bits that begins at bit `at`; `None` where `bytes` end before it.
 #[inline]
-pub(super) fn read(bytes: &[u8], at: u64, width: u32) -> Option<u64> {
+pub(crate) fn read(bytes: &[u8], at: u64, width: u32) -> Option<u64> {
     let rest = bytes.get(usize::try_from(at / 8).ok()?..)?;
     let word = rest.first_chunk().copied().or_else(|| {
         let needed = at.checked_add(u64::from(width))?.div_ceil(8);
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8], at: u64, width: u32) -> Option<u64> {
 
 /// The 64-bit words of `bytes`, the last one filled up with zeros.
 #[inline]
-pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (whole, rest) = bytes.as_chunks::<8>();
     let last = (!rest.is_empty()).then(|| pad(rest));
     whole.iter().copied().chain(last).map(u64::from_le_bytes)
@@ -43,7 +43,7 @@ fn pad(bytes: &[u8]) -> [u8; 8] {
 
 /// Where the zero of this rank is: rank 0 is the first. `None` if there are not so many.
 #[inline]
-pub(super) fn find_zero(bytes: &[u8], rank: u64) -> Option<u64> {
+pub(crate) fn find_zero(bytes: &[u8], rank: u64) -> Option<u64> {
     let mut remaining = rank;
     let mut at = 0_u64;
     for word in words(bytes) {
@@ -76,7 +76,7 @@ fn find_one_in_word(word: u64, rank: u64) -> u64 {
 
 /// Appends packed numbers to bytes.
 #[derive(Debug)]
-pub(super) struct Packer<'a> {
+pub(crate) struct Packer<'a> {
     bytes: &'a mut Vec<u8>,
     /// Bits that do not fill a word yet: fewer than 64 between calls.
     pending: u64,
@@ -85,13 +85,13 @@ pub(super) struct Packer<'a> {
 
 impl<'a> Packer<'a> {
     /// Begins at the next whole byte of `bytes`.
-    pub(super) fn new(bytes: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(bytes: &'a mut Vec<u8>) -> Self {
         Self { bytes, pending: 0, pending_bits: 0 }
     }
 
     /// Appends the lowest `width` bits of `number`.
     #[inline]
-    pub(super) fn push(&mut self, number: u64, width: u32) {
+    pub(crate) fn push(&mut self, number: u64, width: u32) {
         debug_assert!(width <= WIDTH_MAX, "a number of {width} bits");
         let number = number & mask(width);
         self.pending |= number.checked_shl(self.pending_bits).unwrap_or(0);
@@ -106,13 +106,13 @@ impl<'a> Packer<'a> {
 
     /// Appends `count` zeros, and then a one.
     #[inline]
-    pub(super) fn push_unary(&mut self, count: u64) {
+    pub(crate) fn push_unary(&mut self, count: u64) {
         let rest = self.push_zeros_below(count, WIDTH_MAX);
         self.push(1_u64.checked_shl(rest).unwrap_or(0), rest.saturating_add(1));
     }
 
     /// Appends `count` zeros.
-    pub(super) fn push_zeros(&mut self, count: u64) {
+    pub(crate) fn push_zeros(&mut self, count: u64) {
         let rest = self.push_zeros_below(count, WIDTH_MAX);
         self.push(0, rest);
     }
@@ -129,7 +129,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Fills the last byte up with zeros.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         let count = usize::try_from(self.pending_bits.div_ceil(8)).unwrap_or(0);
         self.bytes.extend(self.pending.to_le_bytes().iter().take(count));
     }

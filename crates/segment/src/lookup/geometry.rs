@@ -78,12 +78,12 @@ impl Geometry {
     /// The bucket of a key: the place of its prefix among all prefixes, scaled.
     #[must_use]
     pub fn bucket_of(&self, prefix: HashPrefix) -> u64 {
-        prefix.number().saturating_mul(self.bucket_count) >> PREFIX_BITS
+        bucket_of(prefix.number(), PREFIX_BITS, self.bucket_count)
     }
 
     /// The lowest prefix of a bucket; of the one after the last, 2^39.
     pub(super) fn bucket_prefix_min(&self, bucket: u64) -> u64 {
-        (bucket.min(self.bucket_count) << PREFIX_BITS).div_ceil(self.bucket_count)
+        bucket_prefix_min(bucket, PREFIX_BITS, self.bucket_count)
     }
 
     /// Where a bucket begins that has `keys_before` keys in the buckets before it. The keys before
@@ -114,6 +114,17 @@ impl Geometry {
     pub(super) fn directory_bytes(&self, count_bits: u32) -> u64 {
         self.bucket_count.saturating_mul(u64::from(count_bits)).div_ceil(8)
     }
+}
+
+/// Which of so many buckets a prefix of so many bits belongs to.
+pub(crate) fn bucket_of(prefix: u64, prefix_bits: u32, bucket_count: u64) -> u64 {
+    prefix.saturating_mul(bucket_count).checked_shr(prefix_bits).unwrap_or(0)
+}
+
+/// The lowest prefix of one of so many buckets; of the one after the last, 2^`prefix_bits`.
+pub(crate) fn bucket_prefix_min(bucket: u64, prefix_bits: u32, bucket_count: u64) -> u64 {
+    let scaled = bucket.min(bucket_count).checked_shl(prefix_bits).unwrap_or(u64::MAX);
+    scaled.div_ceil(bucket_count.max(1))
 }
 
 pub(super) fn slot_table_bytes(slot_count: u64) -> u64 {

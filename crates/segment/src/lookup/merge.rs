@@ -10,12 +10,10 @@ use std::ops::Range;
 
 use super::bucket::Pair;
 use super::error::{BuildError, CorruptRun, MergeError, Side};
-use super::opening::slice;
 use super::run::Run;
 use super::writer::RunWriter;
-
-/// Bytes of one side that a merge asks for at a time, unless a single bucket is larger.
-const READ_BYTES_MAX: u64 = 1 << 18;
+use crate::bytes::slice;
+use crate::merge_input::{Bucketed, MergeInput};
 
 /// What a merge has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +32,8 @@ pub enum MergeStep {
 /// A merge in progress. It holds the decoded entries of one piece of either side, and both tails.
 #[derive(Debug)]
 pub struct Merge {
-    left: Input,
-    right: Input,
+    left: MergeInput<MovedRun>,
+    right: MergeInput<MovedRun>,
     /// Taken when the merge is done.
     writer: Option<RunWriter>,
 }
@@ -54,8 +52,8 @@ impl Merge {
         let counts = [&left, &right].map(|run| run.head().ordinal_counts.as_slice()).concat();
         let writer = RunWriter::new(left.subject(), span, counts, key_count)?;
         let value_base = left.value_count();
-        let left = Input::new(left, 0);
-        let right = Input::new(right, value_base);
+        let left = MergeInput::new(MovedRun { run: left, value_base: 0 });
+        let right = MergeInput::new(MovedRun { run: right, value_base });
         Ok(Self { left, right, writer: Some(writer) })
     }
 
@@ -65,8 +63,8 @@ impl Merge {
             Side::Left => &mut self.left,
             Side::Right => &mut self.right,
         };
-        let buckets = input.needed().ok_or(MergeError::NotNeeded { side })?;
-        input.supply(buckets, bytes).map_err(|cause| MergeError::Corrupt { side, cause })
+        let supplied = input.supply(bytes).ok_or(MergeError::NotNeeded { side })?;
+        supplied.map_err(|cause| MergeError::Corrupt { side, cause })
     }
 
     /// Appends as much of the merged run to `bytes` as can be known, and says what is missing.
@@ -74,8 +72,7 @@ impl Merge {
         let Some(writer) = &mut self.writer else { return Ok(MergeStep::Done) };
         merge_pairs(&mut self.left, &mut self.right, writer, bytes)?;
         for (side, input) in [(Side::Left, &self.left), (Side::Right, &self.right)] {
-            let range = input.needed().and_then(|buckets| input.run.buckets_range(buckets));
-            if let Some(range) = range {
+            if let Some(range) = input.needed() {
                 return Ok(MergeStep::Need { side, range });
             }
         }
@@ -104,95 +101,59 @@ pub fn merge_files(left: &[u8], right: &[u8]) -> Result<Vec<u8>, MergeError> {
 
 /// Writes pairs in order until one side has none at hand and more to come.
 fn merge_pairs(
-    left: &mut Input,
-    right: &mut Input,
+    left: &mut MergeInput<MovedRun>,
+    right: &mut MergeInput<MovedRun>,
     writer: &mut RunWriter,
     bytes: &mut Vec<u8>,
 ) -> Result<(), BuildError> {
     loop {
-        let (next, pair) = match (left.peek(), right.peek()) {
-            (Some(one), Some(other)) if one < other => (&mut *left, one),
-            (Some(_), Some(other)) => (&mut *right, other),
-            (Some(one), None) if right.is_at_end() => (&mut *left, one),
-            (None, Some(other)) if left.is_at_end() => (&mut *right, other),
+        let next = match (left.peek(), right.peek()) {
+            (Some(one), Some(other)) if one < other => left.next(),
+            (Some(_), Some(_)) => right.next(),
+            (Some(_), None) if right.is_at_end() => left.next(),
+            (None, Some(_)) if left.is_at_end() => right.next(),
             (_, None) | (None, _) => return Ok(()),
         };
-        next.taken = next.taken.saturating_add(1);
+        let Some(pair) = next else { return Ok(()) };
         writer.push_pair(pair, bytes)?;
     }
 }
 
 /// One side of a merge.
 #[derive(Debug)]
-struct Input {
+struct MovedRun {
     run: Run,
     /// What is added to this side's values.
     value_base: u64,
-    /// The first bucket that has not been decoded.
-    bucket_next: u64,
-    pairs: Vec<Pair>,
-    /// How many of `pairs` are written.
-    taken: usize,
 }
 
-impl Input {
-    fn new(run: Run, value_base: u64) -> Self {
-        Self { run, value_base, bucket_next: 0, pairs: Vec::new(), taken: 0 }
+impl Bucketed for MovedRun {
+    type Item = Pair;
+    type Fault = CorruptRun;
+
+    fn bucket_count(&self) -> u64 {
+        self.run.bucket_count()
     }
 
-    #[inline]
-    fn peek(&self) -> Option<Pair> {
-        self.pairs.get(self.taken).copied()
+    fn buckets_range(&self, buckets: Range<u64>) -> Option<Range<u64>> {
+        self.run.buckets_range(buckets)
     }
 
-    fn is_at_end(&self) -> bool {
-        self.peek().is_none() && self.bucket_next >= self.run.bucket_count()
-    }
-
-    /// The buckets to supply next; `None` while there is something at hand, and at the end.
-    fn needed(&self) -> Option<Range<u64>> {
-        if self.peek().is_some() || self.is_at_end() {
-            return None;
-        }
-        let begin = self.bucket_next;
-        let mut end = begin.saturating_add(1);
-        while let Some(range) = self.run.buckets_range(begin..end.saturating_add(1)) {
-            if range.end.saturating_sub(range.start) > READ_BYTES_MAX {
-                break;
-            }
-            end = end.saturating_add(1);
-        }
-        Some(begin..end)
-    }
-
-    fn supply(&mut self, buckets: Range<u64>, bytes: &[u8]) -> Result<(), CorruptRun> {
-        let range = self.run.buckets_range(buckets.clone()).unwrap_or(0..0);
-        let expected = range.end.saturating_sub(range.start);
-        let found = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if found != expected {
-            return Err(CorruptRun::Length { part: "piece of buckets", expected, found });
-        }
-        self.pairs.clear();
-        self.taken = 0;
-        let mut rest = bytes;
-        let bucket_end = buckets.end;
-        for bucket in buckets {
-            let range = self.run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
-            let length = range.end.saturating_sub(range.start);
-            let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
-            let (one, others) = rest.split_at(length);
-            self.run.open(bucket, one)?.decode(&mut self.pairs)?;
-            rest = others;
-        }
+    fn decode(&self, bucket: u64, bytes: &[u8], pairs: &mut Vec<Pair>) -> Result<(), CorruptRun> {
+        let begin = pairs.len();
+        self.run.open(bucket, bytes)?.decode(pairs)?;
         let value_count = self.run.value_count();
-        for pair in &mut self.pairs {
+        for pair in pairs.iter_mut().skip(begin) {
             if pair.value >= value_count {
                 let (field, max) = ("value of a key", value_count.saturating_sub(1));
                 return Err(CorruptRun::TooLarge { field, max, found: pair.value });
             }
             pair.value = pair.value.saturating_add(self.value_base);
         }
-        self.bucket_next = bucket_end;
         Ok(())
+    }
+
+    fn wrong_length(expected: u64, found: u64) -> CorruptRun {
+        CorruptRun::Length { part: "piece of buckets", expected, found }
     }
 }

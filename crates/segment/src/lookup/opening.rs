@@ -9,6 +9,7 @@ use super::error::CorruptRun;
 use super::geometry::FOOTER_BYTES;
 use super::run::Run;
 use super::tail::RunFooter;
+use crate::bytes::slice;
 
 /// A run that is being opened, by two reads of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +53,4 @@ impl Run {
             }
         }
     }
-}
-
-/// The bytes of a range; none if the file ends before it, which is refused by its length.
-pub(super) fn slice<'a>(file: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-    file.get(start..end).unwrap_or_default()
 }

@@ -1,0 +1,190 @@
+//! Writing a posting file: sorted keys in, the bytes of the file out, in one pass.
+//!
+//! Knows: the order of a file's parts.
+//! Never knows: how keys came to be sorted, where the bytes go.
+
+use chain::Block;
+
+use super::bucket::{KeyPlaces, PlaceList};
+use super::error::PostingsBuildError;
+use super::key::{PostingKey, PostingKind};
+use super::part::{PART_BITS, SLOT_PLACE_BITS, part_of};
+use super::tail::{FileFrame, POSTING_COUNT_MAX, TailSource, bucket_count};
+use crate::bytes::wide;
+use crate::file::shape::SLOT_BLOCKS;
+use crate::lookup::RunSpan;
+use crate::lookup::bits::{mask, width_of};
+
+/// Writes a posting file from keys that come in order, holding one bucket at a time. Finished bytes
+/// are appended to a buffer that the caller may empty whenever it likes.
+#[derive(Debug)]
+pub struct PostingsWriter {
+    frame: FileFrame,
+    posting_count: u64,
+    bucket: Vec<KeyPlaces>,
+    /// Bytes of the buckets that are written, and of their long lists before them.
+    bucket_bytes: Vec<(u64, u64)>,
+    key_count: u64,
+    postings_taken: u64,
+    previous: Option<u64>,
+}
+
+impl PostingsWriter {
+    /// A file of so many postings, whose places have so many bits.
+    pub(super) fn new(
+        span: RunSpan,
+        posting_count: u64,
+        place_bits: u32,
+    ) -> Result<Self, PostingsBuildError> {
+        if posting_count > POSTING_COUNT_MAX {
+            let (max, found) = (POSTING_COUNT_MAX, posting_count);
+            return Err(PostingsBuildError::TooMany { max, found });
+        }
+        Ok(Self {
+            frame: FileFrame { span, bucket_count: bucket_count(posting_count), place_bits },
+            posting_count,
+            bucket: Vec::new(),
+            bucket_bytes: Vec::new(),
+            key_count: 0,
+            postings_taken: 0,
+            previous: None,
+        })
+    }
+
+    /// Adds the next key.
+    pub(super) fn push(
+        &mut self,
+        key: KeyPlaces,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PostingsBuildError> {
+        if self.previous.is_some_and(|previous| previous >= key.prefix) {
+            return Err(PostingsBuildError::Order { number: key.prefix });
+        }
+        self.previous = Some(key.prefix);
+        self.key_count = self.key_count.saturating_add(1);
+        self.postings_taken = self.postings_taken.saturating_add(key.list.count());
+        let bucket = self.frame.bucket_of(PostingKey::from_number(key.prefix));
+        self.write_buckets_before(bucket, out);
+        self.bucket.push(key);
+        Ok(())
+    }
+
+    /// Writes what is left: the last buckets and the tail.
+    pub(super) fn finish(mut self, out: &mut Vec<u8>) -> Result<(), PostingsBuildError> {
+        let (expected, found) = (self.posting_count, self.postings_taken);
+        if found != expected {
+            return Err(PostingsBuildError::PostingCount { expected, found });
+        }
+        self.write_buckets_before(self.frame.bucket_count, out);
+        let Self { frame, posting_count, key_count, bucket_bytes, .. } = self;
+        TailSource { frame, posting_count, key_count, bucket_bytes }.put(out);
+        Ok(())
+    }
+
+    fn write_buckets_before(&mut self, end: u64, out: &mut Vec<u8>) {
+        while wide(self.bucket_bytes.len()) < end {
+            let bucket = self.frame.bucket(wide(self.bucket_bytes.len()));
+            self.bucket_bytes.push(bucket.encode(&self.bucket, out));
+            self.bucket.clear();
+        }
+    }
+}
+
+/// Collects the postings of one slot in any order: eight bytes each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PostingsBuilder {
+    /// Keys above places.
+    packed: Vec<u64>,
+}
+
+impl PostingsBuilder {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds that the transaction at this index of a block of the slot, counted from the slot's first,
+    /// has what the key stands for.
+    pub fn push(&mut self, key: PostingKey, block: u32, tx_index: u64) {
+        let place = u64::from(block) << PART_BITS | u64::from(part_of(tx_index));
+        self.push_place(key.number(), place);
+    }
+
+    /// Adds the addresses and topics of a block's logs; none where its receipts are not held.
+    pub fn push_logs(&mut self, block: &Block) {
+        let begin = self.packed.len();
+        let number = u32::try_from(block.header.number % SLOT_BLOCKS).unwrap_or(0);
+        let receipts = block.receipts.as_deref().unwrap_or_default();
+        for (receipt, index) in receipts.iter().zip(0..) {
+            for log in &receipt.fields.logs {
+                self.push(PostingKey::of_address(&log.address), number, index);
+                for (topic, kind) in log.data.topics().iter().zip(PostingKind::TOPICS) {
+                    self.push(PostingKey::of(kind, topic.as_slice()), number, index);
+                }
+            }
+        }
+        self.dedup_from(begin);
+    }
+
+    fn push_place(&mut self, prefix: u64, place: u64) {
+        self.packed.push(prefix << SLOT_PLACE_BITS | place & mask(SLOT_PLACE_BITS));
+    }
+
+    /// Adds all that another one has.
+    pub fn append(&mut self, other: &Self) {
+        self.packed.extend_from_slice(&other.packed);
+    }
+
+    /// How many postings there are; the same one may be counted more than once.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packed.is_empty()
+    }
+
+    /// Drops what was added more than once since there were `begin` postings: the values of one block
+    /// repeat, and those of another block do not meet them.
+    fn dedup_from(&mut self, begin: usize) {
+        let Some(added) = self.packed.get_mut(begin..) else { return };
+        added.sort_unstable();
+        let mut kept = begin;
+        let mut last = None;
+        for index in begin..self.packed.len() {
+            let Some(posting) = self.packed.get(index).copied() else { break };
+            if last != Some(posting) {
+                last = Some(posting);
+                if let Some(to) = self.packed.get_mut(kept) {
+                    *to = posting;
+                    kept = kept.saturating_add(1);
+                }
+            }
+        }
+        self.packed.truncate(kept);
+    }
+
+    /// The bytes of the slot's file: the same whatever the order in which postings came.
+    pub fn finish(mut self, slot: u64) -> Result<Vec<u8>, PostingsBuildError> {
+        self.packed.sort_unstable();
+        self.packed.dedup();
+        let span = RunSpan::new(slot, 1).map_err(|_| PostingsBuildError::Order { number: slot })?;
+        let places = self.packed.iter().map(|posting| posting & mask(SLOT_PLACE_BITS));
+        let place_bits = width_of(places.max().unwrap_or(0));
+        let mut writer = PostingsWriter::new(span, wide(self.packed.len()), place_bits)?;
+        let mut out = Vec::new();
+        let prefix_of = |posting: &u64| posting >> SLOT_PLACE_BITS;
+        for postings in self.packed.chunk_by(|one, other| prefix_of(one) == prefix_of(other)) {
+            let places: Vec<u64> =
+                postings.iter().map(|posting| posting & mask(SLOT_PLACE_BITS)).collect();
+            let prefix = postings.first().map_or(0, prefix_of);
+            writer.push(KeyPlaces { prefix, list: PlaceList::new(places, 1) }, &mut out)?;
+        }
+        writer.finish(&mut out)?;
+        Ok(out)
+    }
+}
