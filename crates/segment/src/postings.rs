@@ -39,7 +39,7 @@ pub use key::{PostingKey, PostingKind};
 pub use long_list::{LongListPlace, LongListTable};
 pub use merge::{PostingsMerge, merge_posting_files};
 pub use part::{BlockParts, SlotParts, part_of, transactions_of};
-pub use reader::{FoundPostings, Postings};
+pub use reader::{FoundPostings, KeyEntry, Postings};
 pub use tail::PostingsFooter;
 pub use writer::{PostingsBuilder, PostingsWriter};
 

@@ -197,10 +197,7 @@ fn memory_stays_near_the_budget_and_goes_back_to_the_system() {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn wait_for_memory(process: u32, before: usize) {
     let more = || kibibytes(process, "VmRSS:").saturating_sub(before);
-    crate::harness::wait::wait_for(
-        || (more() < 24 * 1024).then_some(()),
-        || format!("{} KiB stay", more()),
-    );
+    wait_for(|| (more() < 24 * 1024).then_some(()), || format!("{} KiB stay", more()));
 }
 
 /// A socket kept the memory of its longest message for as long as it was open, and nobody counted it.

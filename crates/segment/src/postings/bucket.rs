@@ -9,7 +9,7 @@
 
 use super::error::CorruptPostings;
 use super::list::ListShape;
-use super::long_list::{LongList, LongListEntry, Piece, is_long_count};
+use super::long_list::{LongList, LongListEntry, SlotPiece, is_long_count};
 use super::part::SLOT_PLACE_BITS;
 use crate::bytes::wide;
 use crate::lookup::bits::{Packer, WIDTH_MAX, find_zero, mask, read, width_of};
@@ -76,7 +76,7 @@ impl PlaceList {
         Ok(Self::Short(places))
     }
 
-    fn into_pieces(self, first_slot: u64) -> Vec<Piece> {
+    fn into_pieces(self, first_slot: u64) -> Vec<SlotPiece> {
         match self {
             Self::Short(places) => split(&places, first_slot),
             Self::Long(mut list) => {
@@ -103,13 +103,13 @@ impl PlaceList {
 }
 
 /// Places slot by slot.
-fn split(places: &[u64], first_slot: u64) -> Vec<Piece> {
+fn split(places: &[u64], first_slot: u64) -> Vec<SlotPiece> {
     let slot_of = |place: &u64| place >> SLOT_PLACE_BITS;
     let slots = places.chunk_by(|one, other| slot_of(one) == slot_of(other));
     let piece = |places: &[u64]| {
         let slot = places.first().map_or(0, slot_of).saturating_add(first_slot);
         let inside: Vec<u64> = places.iter().map(|place| place & mask(SLOT_PLACE_BITS)).collect();
-        Piece::new(slot, &inside)
+        SlotPiece::new(slot, &inside)
     };
     slots.map(piece).collect()
 }
@@ -260,7 +260,7 @@ struct ListPosition {
 
 /// A bucket whose checksum is right.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket<'a> {
+pub(super) struct PostingBucket<'a> {
     frame: BucketFrame,
     /// Keys, codes and lists.
     bits: &'a [u8],
@@ -270,7 +270,7 @@ pub(super) struct Bucket<'a> {
     code_at: u64,
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> PostingBucket<'a> {
     pub(super) fn open(frame: BucketFrame, bytes: &'a [u8]) -> Result<Self, CorruptPostings> {
         let number = frame.number;
         let fault = |reason| CorruptPostings::Content { part: "bucket", number, reason };

@@ -100,6 +100,7 @@ impl ListShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::wide;
 
     #[test]
     fn lists_come_back_wherever_they_begin() {
@@ -111,14 +112,14 @@ mod tests {
                     .collect();
                 places.sort_unstable();
                 places.dedup();
-                let shape = ListShape::new(places.len() as u64, place_bits);
+                let shape = ListShape::new(wide(places.len()), place_bits);
                 for offset in [0, 3, 61] {
                     let mut bytes = Vec::new();
                     let mut packer = Packer::new(&mut bytes);
                     packer.push_zeros(offset);
                     shape.put(&places, &mut packer);
                     packer.finish();
-                    assert_eq!(bytes.len() as u64, (offset + shape.bits()).div_ceil(8));
+                    assert_eq!(wide(bytes.len()), (offset + shape.bits()).div_ceil(8));
                     assert_eq!(shape.read(&bytes, offset).as_ref(), Some(&places));
                     bytes.pop();
                     assert_eq!(shape.read(&bytes, offset), None, "cut short");

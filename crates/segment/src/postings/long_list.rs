@@ -28,14 +28,14 @@ pub(super) fn is_long_count(count: u64, slot_count: u64) -> bool {
 
 /// The places of one slot, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct SlotPiece {
     /// Which slot of the file.
     pub(super) slot: u64,
     pub(super) count: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Piece {
+impl SlotPiece {
     /// The piece of these places of a slot, which come in order.
     pub(super) fn new(slot: u64, places: &[u64]) -> Self {
         let count = wide(places.len());
@@ -44,8 +44,10 @@ impl Piece {
         if is_bitmap(shape) {
             let mut bitmap = vec![0_u8; BITMAP_BYTES];
             for place in places {
-                let byte = usize::try_from(place / 8).ok().and_then(|byte| bitmap.get_mut(byte));
-                byte.into_iter().for_each(|byte| *byte |= 1 << (place % 8));
+                let byte = usize::try_from(place / 8).ok();
+                if let Some(byte) = byte.and_then(|byte| bitmap.get_mut(byte)) {
+                    *byte |= 1 << (place % 8);
+                }
             }
             bytes.extend(bitmap);
         } else {
@@ -112,7 +114,7 @@ fn bitmap_places(bitmap: &[u8]) -> Vec<u64> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LongList {
     /// In the order of their slots.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<SlotPiece>,
 }
 
 /// What a bucket says of a long list.
@@ -133,7 +135,7 @@ impl LongList {
     /// Appends the list, for a file of so many slots.
     pub(super) fn put(&self, slot_count: u64, out: &mut Vec<u8>) -> LongListEntry {
         let begin = out.len();
-        let length = |piece: &Piece| wide(piece.bytes.len());
+        let length = |piece: &SlotPiece| wide(piece.bytes.len());
         let width = width_of(self.pieces.iter().map(length).max().unwrap_or(0));
         let mut packer = Packer::new(out);
         let mut pieces = self.pieces.iter().peekable();
@@ -243,7 +245,7 @@ impl LongListTable {
         &self,
         slots: Range<u64>,
         bytes: &[u8],
-    ) -> Result<Vec<Piece>, CorruptPostings> {
+    ) -> Result<Vec<SlotPiece>, CorruptPostings> {
         let range = self.pieces_range(slots.clone());
         let expected = range.end.saturating_sub(range.start);
         let found = wide(bytes.len());
@@ -255,7 +257,7 @@ impl LongListTable {
         for slot in slots {
             let piece = offset(slot)..offset(slot.saturating_add(1));
             if !piece.is_empty() {
-                pieces.push(Piece::parse(slot, crate::bytes::slice(bytes, &piece))?);
+                pieces.push(SlotPiece::parse(slot, crate::bytes::slice(bytes, &piece))?);
             }
         }
         Ok(pieces)

@@ -60,7 +60,9 @@ impl SlotParts {
     /// These places of a slot, which come in order.
     pub(super) fn of(places: &[u64]) -> Self {
         let mut parts = Self::default();
-        places.iter().for_each(|place| parts.push(*place));
+        for place in places {
+            parts.push(*place);
+        }
         parts
     }
 
@@ -144,9 +146,9 @@ mod tests {
     #[test]
     fn sets_are_combined_part_by_part() {
         let of = |places: &[(u64, u64)]| {
-            let mut parts = SlotParts::default();
-            places.iter().for_each(|(block, part)| parts.push(block << PART_BITS | part));
-            parts
+            let places: Vec<u64> =
+                places.iter().map(|(block, part)| block << PART_BITS | part).collect();
+            SlotParts::of(&places)
         };
         let one = of(&[(1, 0), (1, 3), (4, 2), (9, 15)]);
         let other = of(&[(0, 1), (1, 3), (4, 1), (8191, 0)]);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::bucket::{Bucket, KeyPlaces, ListPlace, PlaceList};
+use super::bucket::{KeyPlaces, ListPlace, PlaceList, PostingBucket};
 use super::error::CorruptPostings;
 use super::key::PostingKey;
 use super::long_list::{LongList, LongListPlace};
@@ -29,6 +29,15 @@ pub enum FoundPostings {
     Slots(Vec<(u64, SlotParts)>),
     /// Many: they are to be read where this says.
     Long(LongListPlace),
+}
+
+/// A key with all of its places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyEntry {
+    /// The key.
+    pub key: PostingKey,
+    /// Its places, slot by slot: slots are counted from the file's first.
+    pub slots: Vec<(u64, SlotParts)>,
 }
 
 impl Postings {
@@ -90,7 +99,7 @@ impl Postings {
     ) -> Result<Option<FoundPostings>, CorruptPostings> {
         let number = self.tail.frame.bucket_of(key);
         let long_start = self.tail.bucket_range(number).map_or(0, |(_, start)| start);
-        let bucket = Bucket::open(self.tail.frame.bucket(number), bucket_bytes)?;
+        let bucket = PostingBucket::open(self.tail.frame.bucket(number), bucket_bytes)?;
         let found = match bucket.find(key.number())? {
             None => return Ok(None),
             Some(ListPlace::Short(places)) => FoundPostings::Slots(by_slot(&places)),
@@ -103,12 +112,8 @@ impl Postings {
         Ok(Some(found))
     }
 
-    /// Every posting of a slot of the file, in a bucket given with its long lists: keys and places.
-    pub fn entries(
-        &self,
-        bucket: u64,
-        bytes: &[u8],
-    ) -> Result<Vec<(PostingKey, Vec<(u64, SlotParts)>)>, CorruptPostings> {
+    /// Every posting of a bucket, which is given with its long lists.
+    pub fn entries(&self, bucket: u64, bytes: &[u8]) -> Result<Vec<KeyEntry>, CorruptPostings> {
         let mut keys = Vec::new();
         self.decode(bucket, bytes, &mut keys)?;
         let mut entries = Vec::new();
@@ -123,7 +128,7 @@ impl Postings {
                     slots
                 }
             };
-            entries.push((PostingKey::from_number(prefix), slots));
+            entries.push(KeyEntry { key: PostingKey::from_number(prefix), slots });
         }
         Ok(entries)
     }
@@ -143,7 +148,7 @@ impl Postings {
             slice(bytes, &(range.start.saturating_sub(start)..range.end.saturating_sub(start)))
         };
         for (prefix, place) in
-            Bucket::open(self.tail.frame.bucket(bucket), inside(&own))?.lists()?
+            PostingBucket::open(self.tail.frame.bucket(bucket), inside(&own))?.lists()?
         {
             let list = match place {
                 ListPlace::Short(places) => PlaceList::Short(places),

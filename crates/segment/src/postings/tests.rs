@@ -1,32 +1,24 @@
 //! Posting files against a plain map of keys and places.
 
+#![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256};
+use chain::SplitMix64;
 
 use super::bucket::{KeyPlaces, PlaceList};
 use super::part::{PART_BITS, SLOT_PLACE_BITS};
 use super::tail::place_bits_max;
 use super::*;
-use crate::bytes::slice;
+use crate::bytes::{slice, wide};
 use crate::lookup::RunSpan;
 
 type Model = BTreeMap<u64, BTreeSet<u64>>;
 
-/// A small generator of numbers that are always the same.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
-
 /// Places of `slot_count` slots: singles, keys of many slots, and hubs.
 fn model(slot_count: u64, seed: u64) -> Model {
-    let mut numbers = Numbers(seed);
+    let mut numbers = SplitMix64::new(seed);
     let mut model = Model::new();
     let universe = slot_count << SLOT_PLACE_BITS;
     for key in 0..3000_u64 {
@@ -62,7 +54,7 @@ fn slot_file(model: &Model, slot: u64) -> Vec<u8> {
 }
 
 fn direct_file(model: &Model, slot_count: u64) -> Vec<u8> {
-    let count = model.values().map(|places| places.len() as u64).sum();
+    let count = model.values().map(|places| wide(places.len())).sum();
     let span = RunSpan::new(0, slot_count).unwrap();
     let mut writer = PostingsWriter::new(span, count, place_bits_max(slot_count)).unwrap();
     let mut out = Vec::new();
@@ -108,7 +100,7 @@ fn all(file: &[u8]) -> Result<Model, CorruptPostings> {
     let mut found = Model::new();
     for bucket in 0..postings.bucket_count() {
         let range = postings.buckets_range(bucket..bucket + 1).unwrap();
-        for (key, slots) in postings.entries(bucket, slice(file, &range))? {
+        for KeyEntry { key, slots } in postings.entries(bucket, slice(file, &range))? {
             assert!(found.insert(key.number(), flat(&slots)).is_none(), "a key twice");
         }
     }
