@@ -14,7 +14,7 @@ pub(crate) const HEADS_MAX: u64 = 64;
 
 /// As far as a subscriber knows the chain: a view, up to one of its blocks.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct HeadCursor {
     view: Arc<View>,
     /// `None` as long as there is no block.
     number: Option<BlockNumber>,
@@ -29,7 +29,7 @@ pub(crate) struct PendingHeads {
     pub(crate) is_all: bool,
 }
 
-impl Seen {
+impl HeadCursor {
     /// All of a view.
     pub(crate) fn all_of(view: Arc<View>) -> Self {
         let number = view.tip();

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::heads::Seen;
+use crate::heads::HeadCursor;
 use crate::pass_through::{NodeSubscription, notification};
 use crate::refusal::Refusal;
 
@@ -64,7 +64,7 @@ struct HeadSubscription {
     /// The request that began it.
     request: u64,
     /// Whether the client has been told its id: nothing is sent before.
-    is_told: bool,
+    is_confirmed: bool,
     source: Source,
 }
 
@@ -72,7 +72,7 @@ struct HeadSubscription {
 #[derive(Debug)]
 enum Source {
     /// We do; so far the subscriber knows the chain.
-    Heads(Seen),
+    Heads(HeadCursor),
     /// A node does, by a task that begins when it is told to and ends when this is dropped.
     Node { begin: Option<oneshot::Sender<()>>, _end: oneshot::Sender<()> },
 }
@@ -87,7 +87,11 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// Begins a subscription to new heads; it is silent until the answer has been sent.
-    pub(crate) fn subscribe(&self, ids: &SubscriptionIds, seen: Seen) -> Result<String, Refusal> {
+    pub(crate) fn subscribe(
+        &self,
+        ids: &SubscriptionIds,
+        seen: HeadCursor,
+    ) -> Result<String, Refusal> {
         self.add(ids.next(), Source::Heads(seen))
     }
 
@@ -115,7 +119,7 @@ impl Channel {
         let mut list = self.subscriptions.list();
         self.subscriptions.check_room(&list)?;
         let request = self.request;
-        list.push(HeadSubscription { id: id.clone(), request, is_told: false, source });
+        list.push(HeadSubscription { id: id.clone(), request, is_confirmed: false, source });
         Ok(id)
     }
 
@@ -150,10 +154,10 @@ impl Subscriptions {
 
     /// The answer to a request has been sent, with the ids in it. Tells whether new heads may have come
     /// since for any of them.
-    pub(crate) fn tell(&self, request: u64) -> bool {
+    pub(crate) fn confirm(&self, request: u64) -> bool {
         let mut is_any = false;
         for subscription in self.list().iter_mut().filter(|it| it.request == request) {
-            let is_first = !std::mem::replace(&mut subscription.is_told, true);
+            let is_first = !std::mem::replace(&mut subscription.is_confirmed, true);
             match &mut subscription.source {
                 Source::Heads(_) => is_any |= is_first,
                 Source::Node { begin, .. } => {
@@ -167,23 +171,24 @@ impl Subscriptions {
     }
 
     /// Whether anyone waits for new heads.
-    pub(crate) fn is_any_told(&self) -> bool {
-        self.list().iter().any(|it| it.is_told && matches!(it.source, Source::Heads(_)))
+    pub(crate) fn is_any_confirmed(&self) -> bool {
+        self.list().iter().any(|it| it.is_confirmed && matches!(it.source, Source::Heads(_)))
     }
 
     /// Those that may be sent new heads, and what each has seen.
-    pub(crate) fn told(&self) -> Vec<(String, Seen)> {
+    pub(crate) fn confirmed(&self) -> Vec<(String, HeadCursor)> {
         let list = self.list();
-        let told = list.iter().filter(|subscription| subscription.is_told);
-        told.filter_map(|subscription| match &subscription.source {
-            Source::Heads(seen) => Some((subscription.id.clone(), seen.clone())),
-            Source::Node { .. } => None,
-        })
-        .collect()
+        let confirmed = list.iter().filter(|subscription| subscription.is_confirmed);
+        confirmed
+            .filter_map(|subscription| match &subscription.source {
+                Source::Heads(seen) => Some((subscription.id.clone(), seen.clone())),
+                Source::Node { .. } => None,
+            })
+            .collect()
     }
 
     /// A subscriber has seen more.
-    pub(crate) fn advance(&self, id: &str, seen: Seen) {
+    pub(crate) fn advance(&self, id: &str, seen: HeadCursor) {
         if let Some(subscription) = self.list().iter_mut().find(|it| it.id == id) {
             subscription.source = Source::Heads(seen);
         }

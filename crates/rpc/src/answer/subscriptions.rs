@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Answering, CallResult, Context};
-use crate::heads::Seen;
+use crate::heads::HeadCursor;
 use crate::health::Health;
 use crate::json::put_text;
 use crate::refusal::Refusal;
@@ -30,7 +30,7 @@ impl Context<'_> {
         (channel, kind): (&Channel, Cow<'_, str>),
     ) -> CallResult {
         let id = if kind == NEW_HEADS {
-            channel.subscribe(self.subscription_ids, Seen::all_of(Arc::clone(self.view)))?
+            channel.subscribe(self.subscription_ids, HeadCursor::all_of(Arc::clone(self.view)))?
         } else {
             self.subscribe_at_node(on, channel, &kind).await?
         };

@@ -130,7 +130,7 @@ impl Session<'_> {
                 }
                 Some(answered) = self.answering.next() => self.answer(answered).await?,
                 // The sender lives as long as the service, which we hold.
-                Ok(()) = self.views.changed(), if self.subscriptions.is_any_told() => {
+                Ok(()) = self.views.changed(), if self.subscriptions.is_any_confirmed() => {
                     self.has_news = true;
                 }
                 () = std::future::ready(()), if self.has_news => self.announce().await?,
@@ -169,14 +169,14 @@ impl Session<'_> {
             self.send(body).await?;
         }
         // What came between the call and now is news to whoever subscribed with it.
-        self.has_news |= self.subscriptions.tell(answered.request);
+        self.has_news |= self.subscriptions.confirm(answered.request);
         Ok(())
     }
 
     /// Tells subscribers of new heads; of so many at a time that calls are answered in between.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
-        for (id, mut seen) in self.subscriptions.told() {
+        for (id, mut seen) in self.subscriptions.confirmed() {
             let told = self.server.service.new_heads(&mut seen).await;
             let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
             let (heads, has_more) = told.map_err(failed)?;

@@ -13,7 +13,7 @@ use store::{Reader, StoredHeader};
 use tracing::{debug, error};
 
 use super::{CallFailure, Service, give_reader, take_reader};
-use crate::heads::{HEADS_MAX, Seen};
+use crate::heads::{HEADS_MAX, HeadCursor};
 use crate::json::block::put_header;
 use crate::json::{NotABlock, Object, put_text};
 
@@ -64,7 +64,7 @@ impl Service {
     /// as are sent at once; and whether there are more.
     pub(crate) async fn new_heads(
         &self,
-        seen: &mut Seen,
+        seen: &mut HeadCursor,
     ) -> Result<(Vec<Bytes>, bool), HeadsFailed> {
         let mut reader = take_reader().map_err(|failure| heads_failed(&failure))?;
         let told = self.read_heads(&mut reader, seen).await;
@@ -80,11 +80,11 @@ impl Service {
     async fn read_heads(
         &self,
         reader: &mut Reader,
-        seen: &mut Seen,
+        seen: &mut HeadCursor,
     ) -> Result<(Vec<Bytes>, bool), CallFailure> {
         let view = self.store.view();
         let Some(due) = seen.due(reader, &view).await? else {
-            *seen = Seen::all_of(view);
+            *seen = HeadCursor::all_of(view);
             return Ok((Vec::new(), false));
         };
         let last = *due.numbers.end();
@@ -96,7 +96,7 @@ impl Service {
                 .ok_or(CallFailure::NotABlock)?;
             heads.push(self.encoded_heads.find_or_encode(&header)?);
         }
-        *seen = Seen::up_to(view, BlockNumber(last));
+        *seen = HeadCursor::up_to(view, BlockNumber(last));
         Ok((heads, !due.is_all))
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         };
         extend(1000);
         let service = Service::new(Arc::clone(&store), spec(), ServiceSettings::default());
-        let mut subscribers = vec![Seen::all_of(store.view()); 3];
+        let mut subscribers = vec![HeadCursor::all_of(store.view()); 3];
         // More events than heads are kept for.
         for number in 1001..1001 + 2 * HEADS_MAX {
             extend(number);
