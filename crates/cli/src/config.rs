@@ -9,6 +9,7 @@
 pub(crate) mod document;
 pub(crate) mod settings;
 mod suggestion;
+pub(crate) mod variables;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,15 +19,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::builder::Resettable;
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use ingest::fetch::MirrorUrl;
 
 use crate::Failure;
 use crate::args::Args;
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
+use crate::upstream_args::parse_node;
 
 use document::{ConfigEntry, ConfigValue, read_entries};
 use settings::{NEEDS, NEEDS_SWITCH, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
+use variables::{check_typed_variables, parse_switch};
 
 /// Variables that help texts show; all of them would be half of what is shown.
 const SHOWN: [&str; 7] = [
@@ -68,9 +73,15 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
         None => ConfigFile::default(),
     };
     let known = settings(&root);
-    let matches = match file.apply(root, typed).try_get_matches_from(typed) {
+    let matches = match file.apply(root.clone(), typed).try_get_matches_from(typed) {
         Ok(matches) => matches,
-        Err(error) => return Ok(Err(suggest_by_ending(error, &known, typed))),
+        Err(error) => {
+            // clap blames the flag for what its variable says.
+            if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+                check_typed_variables(&root, &known, typed)?;
+            }
+            return Ok(Err(suggest_by_ending(error, &known, typed)));
+        }
     };
     refuse_unused(&known, &matches, typed)?;
     Ok(Args::from_arg_matches(&matches))
@@ -114,6 +125,10 @@ fn command_of(typed: &[OsString]) -> Command {
             && others.any(|other| setting.gives_way_to(other) && other.is_typed(typed))
     };
     map_settings(Args::command(), |setting, arg| {
+        let arg = match setting.kind {
+            SettingKind::Switch => arg.value_parser(parse_switch),
+            SettingKind::One | SettingKind::List => arg,
+        };
         // A variable that is set to nothing is one that is not set.
         match env::var_os(&setting.variable) {
             Some(value) if value.is_empty() => arg,
@@ -148,19 +163,22 @@ pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
     if let Some(path) = given("config", "QUIPU_CONFIG") {
         return Some(path);
     }
-    let is_command = |text: &&OsString| {
-        root.get_subcommands().any(|command| text.as_os_str() == command.get_name())
-    };
     // The demo has a data folder of its own, which is new.
-    if typed.iter().skip(1).find(is_command).is_some_and(|command| command == "demo") {
+    if typed_command(root, typed) == Some("demo") {
         return None;
     }
     let folder = given("data-dir", "QUIPU_DATA_DIR").or_else(default_folder)?;
     Some(folder.join(CONFIG_NAME)).filter(|path| path.is_file())
 }
 
+/// The command that was typed, before clap has a say.
+fn typed_command<'a>(root: &'a Command, typed: &[OsString]) -> Option<&'a str> {
+    let names = || root.get_subcommands().map(Command::get_name);
+    typed.iter().skip(1).find_map(|text| names().find(|name| text.as_os_str() == *name))
+}
+
 /// The value of a flag as it was typed, before clap has a say.
-fn find_value(typed: &[OsString], flag: &str) -> Option<OsString> {
+pub(crate) fn find_value(typed: &[OsString], flag: &str) -> Option<OsString> {
     let mut texts = typed.iter().take_while(|text| *text != "--");
     while let Some(text) = texts.next() {
         // Paths need not be UTF-8.
@@ -196,6 +214,15 @@ impl ConfigFile {
     pub(crate) fn find(&self, setting: &Setting) -> Option<&ConfigEntry> {
         let key = setting.key.as_ref()?;
         self.entries.iter().find(|entry| entry.key == *key && entry.table == setting.table)
+    }
+
+    /// What the file, the variables and the defaults come to for `quipu serve`, whose settings are the
+    /// ones that can contradict each other.
+    pub(crate) fn serve_args(&self) -> Result<Args, Failure> {
+        let typed = ["quipu", "serve"].map(OsString::from);
+        let matches = self.apply(command_of(&typed), &typed).try_get_matches_from(&typed);
+        let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+        args.map_err(|error| Failure::Usage(anyhow!("{}", said_by(&error))))
     }
 
     /// How many keys it has.
@@ -351,14 +378,28 @@ fn check_value(root: &Command, setting: &Setting, name: &str, value: &str) -> Re
     }
     let alone = Command::new("value").no_binary_name(true).disable_help_flag(true).arg(arg);
     let text = OsString::from(format!("--value={value}"));
-    alone.try_get_matches_from([text]).map(drop).map_err(|error| {
-        let said = error.to_string();
+    alone.try_get_matches_from([text]).map_err(|error| {
         // What clap says of a flag, without the flag that it was dressed up as.
-        let said = said.lines().take_while(|line| !line.starts_with("For more")).map(str::trim);
-        let said = said.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-        let said = said.strip_prefix("error: ").unwrap_or(&said);
-        format!("{name}: {}", said.replace(" for '--value <value>'", ""))
-    })
+        format!("{name}: {}", said_by(&error).replace(" for '--value <value>'", ""))
+    })?;
+    // Addresses are texts to clap, which would show the keys in them.
+    let texts = value.split(',');
+    let parsed = match setting.flag.as_str() {
+        "upstream" | "pass-through-to" | "with" => {
+            texts.map(|text| parse_node(text).map(drop)).collect::<anyhow::Result<()>>()
+        }
+        "from" => texts.map(|text| Ok(text.trim().parse::<MirrorUrl>().map(drop)?)).collect(),
+        _ => Ok(()),
+    };
+    parsed.map_err(|error| format!("{name}: {error}"))
+}
+
+/// What clap says, on one line.
+fn said_by(error: &clap::Error) -> String {
+    let said = error.to_string();
+    let said = said.lines().take_while(|line| !line.starts_with("For more")).map(str::trim);
+    let said = said.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    said.strip_prefix("error: ").unwrap_or(&said).to_owned()
 }
 
 /// What is said of a key that nobody knows.

@@ -48,9 +48,21 @@ impl UpstreamArgs {
         }
         let parse = |(position, text): (usize, &String)| {
             let which = || format!("--upstream, number {}", position.saturating_add(1));
-            text.parse::<UpstreamUrl>().with_context(which).map_err(Failure::Usage)
+            parse_node(text).with_context(which).map_err(Failure::Usage)
         };
         self.upstreams.iter().enumerate().map(parse).collect()
+    }
+
+    /// Refuses to ask for more agreement than there are nodes, where there are any.
+    pub(crate) fn check_quorum(&self) -> Result<(), Failure> {
+        let (quorum, count) = (self.quorum.map_or(1, NonZeroUsize::get), self.upstreams.len());
+        if count == 0 || quorum <= count {
+            return Ok(());
+        }
+        Err(Failure::Usage(anyhow!(
+            "--quorum {quorum} cannot be reached with {count} of --upstream: name more nodes, or ask \
+             for less"
+        )))
     }
 
     /// The first node that is asked over HTTP: calls are passed through to it.
@@ -132,6 +144,19 @@ impl UpstreamArgs {
             let said = "the upstream does not say which block is final";
             Failure::Work(anyhow!("{said}\n{DEPTH_HINT}"))
         })
+    }
+}
+
+/// The address of a node. A port that is none would count for nothing, and the usual one be asked.
+pub(crate) fn parse_node(text: &str) -> anyhow::Result<UpstreamUrl> {
+    let url: UpstreamUrl = text.parse()?;
+    // The colons of an IPv6 address stand in brackets.
+    let after_host = url.name().rsplit(']').next().unwrap_or_default();
+    match after_host.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_err() => Err(anyhow!(
+            "not the address of a node: {port} is no port; write a number up to 65535, such as 8545"
+        )),
+        _ => Ok(url),
     }
 }
 

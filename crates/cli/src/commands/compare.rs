@@ -9,7 +9,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chain::{BlockRange, ChainSpec};
-use ingest::upstream::{AskLimits, Endpoint, Upstream, UpstreamUrl};
+use ingest::upstream::{AskLimits, Endpoint, Upstream};
 use rpc::compare::{
     AnswerKind, CompareTally, ComparedCall, differences, questions_of_absent, questions_of_block,
     spread,
@@ -24,12 +24,13 @@ use crate::args::compare::CompareArgs;
 use crate::data_folder::DataFolder;
 use crate::output::print_lines;
 use crate::progress::Watch;
+use crate::upstream_args::parse_node;
 
 /// For an answer of our own.
 const OWN_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let url: UpstreamUrl = args.with.parse().context("--with").map_err(Failure::Usage)?;
+    let url = parse_node(&args.with).context("--with").map_err(Failure::Usage)?;
     let name = url.name().to_owned();
     let node = Upstream::new(url.clone(), AskLimits::default()).context("--with");
     let node = node.map_err(Failure::Usage)?;

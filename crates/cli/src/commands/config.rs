@@ -1,19 +1,22 @@
 //! `quipu config`: whether `quipu.toml` is as it should be, and what all settings come to.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{self, Path};
 
 use anyhow::anyhow;
-use ingest::upstream::UpstreamUrl;
 use serde_json::Value;
 
 use crate::Failure;
+use crate::args::Command;
 use crate::args::config::{ConfigAction, ConfigArgs};
 use crate::config::document::ConfigValue;
 use crate::config::settings::{Setting, SettingKind, TABLES, settings};
-use crate::config::{self, ConfigFile, command};
+use crate::config::variables::{check_variables, from_variable, unknown_variables};
+use crate::config::{self, ConfigFile, command, find_value};
 use crate::data_folder::{CONFIG_NAME, locate};
 use crate::output::{counted, print_lines};
+use crate::upstream_args::parse_node;
 
 pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure> {
     let root = command();
@@ -25,6 +28,14 @@ pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure>
         Some(path) => ConfigFile::read(&root, path)?,
         None => ConfigFile::default(),
     };
+    let known = settings(&root);
+    check_variables(&root, &known)?;
+    if args.action == ConfigAction::Check {
+        check_together(&file)?;
+    }
+    for said in unknown_variables(&known) {
+        eprintln!("warning: {said}");
+    }
     let lines = match args.action {
         ConfigAction::Check => vec![match &file.path {
             Some(path) => {
@@ -33,37 +44,16 @@ pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure>
             }
             None => format!("no file is used: there is no {}", in_folder.display()),
         }],
-        ConfigAction::Dump => dump(&root, &file)?,
+        ConfigAction::Dump => ConfigDump { root: &root, file: &file, known, typed }.lines()?,
     };
     Ok(print_lines(&lines)?)
 }
 
-/// Every setting as a line of TOML, with where its value comes from.
-fn dump(root: &clap::Command, file: &ConfigFile) -> Result<Vec<String>, Failure> {
-    let dump = ConfigDump { root, file, known: settings(root) };
-    dump.refuse_exclusive()?;
-    let mut lines = Vec::new();
-    for (table, flags) in TABLES {
-        if !table.is_empty() {
-            lines.extend([String::new(), format!("[{table}]")]);
-        }
-        let is_here = |setting: &&Setting, flag: &str| {
-            setting.flag == flag && setting.table.as_deref().unwrap_or_default() == table
-        };
-        let here = flags.iter().filter_map(|flag| dump.known.iter().find(|it| is_here(it, flag)));
-        lines.extend(here.map(|setting| dump.line(setting)));
-    }
-    // Settings of one command, where somebody has set them.
-    for command in root.get_subcommands().map(clap::Command::get_name) {
-        let is_set = |it: &&Setting| dump.find(it).is_some_and(|(_, from)| from.is_given());
-        let own = dump.known.iter().filter(|it| it.table.as_deref() == Some(command));
-        let own: Vec<String> = own.filter(is_set).map(|setting| dump.line(setting)).collect();
-        if !own.is_empty() {
-            lines.extend([String::new(), format!("[{command}]")]);
-            lines.extend(own);
-        }
-    }
-    Ok(lines)
+/// Refuses settings each of which would do, and which contradict each other.
+fn check_together(file: &ConfigFile) -> Result<(), Failure> {
+    let Command::Serve(serve) = file.serve_args()?.command else { return Ok(()) };
+    serve.limits.check()?;
+    serve.follow.upstream.check_quorum()
 }
 
 /// Where a value comes from, from the weakest on.
@@ -72,6 +62,7 @@ enum SettingSource {
     Default,
     File { line: usize },
     Variable,
+    Flag,
 }
 
 impl SettingSource {
@@ -86,6 +77,7 @@ impl SettingSource {
             Self::Default => 0,
             Self::File { .. } => 1,
             Self::Variable => 2,
+            Self::Flag => 3,
         };
         rank(self) > rank(other)
     }
@@ -96,9 +88,38 @@ struct ConfigDump<'a> {
     root: &'a clap::Command,
     file: &'a ConfigFile,
     known: Vec<Setting>,
+    typed: Vec<OsString>,
 }
 
 impl ConfigDump<'_> {
+    /// Every setting as a line of TOML, with where its value comes from.
+    fn lines(&self) -> Result<Vec<String>, Failure> {
+        self.refuse_exclusive()?;
+        let mut lines = Vec::new();
+        for (table, flags) in TABLES {
+            if !table.is_empty() {
+                lines.extend([String::new(), format!("[{table}]")]);
+            }
+            let is_here = |setting: &&Setting, flag: &str| {
+                setting.flag == flag && setting.table.as_deref().unwrap_or_default() == table
+            };
+            let here =
+                flags.iter().filter_map(|flag| self.known.iter().find(|it| is_here(it, flag)));
+            lines.extend(here.map(|setting| self.line(setting)));
+        }
+        // Settings of one command, where somebody has set them.
+        for command in self.root.get_subcommands().map(clap::Command::get_name) {
+            let is_set = |it: &&Setting| self.find(it).is_some_and(|(_, from)| from.is_given());
+            let own = self.known.iter().filter(|it| it.table.as_deref() == Some(command));
+            let own: Vec<String> = own.filter(is_set).map(|setting| self.line(setting)).collect();
+            if !own.is_empty() {
+                lines.extend([String::new(), format!("[{command}]")]);
+                lines.extend(own);
+            }
+        }
+        Ok(lines)
+    }
+
     /// Two variables that leave no room for each other: no command would take both.
     fn refuse_exclusive(&self) -> Result<(), Failure> {
         let is_on =
@@ -132,18 +153,40 @@ impl ConfigDump<'_> {
             let values = default_values(self.root, setting);
             (!values.is_empty()).then_some((values, SettingSource::Default))
         };
-        let found = from_variable(setting).map(|values| (values, SettingSource::Variable));
-        found.or_else(in_file).or_else(by_default)
+        let by_flag = self.typed_values(setting).map(|values| (values, SettingSource::Flag));
+        let by_variable = || from_variable(setting).map(|it| (it, SettingSource::Variable));
+        by_flag.or_else(by_variable).or_else(in_file).or_else(by_default)
     }
 
-    /// The setting of a stronger source that takes the place of this one.
-    fn overruling(&self, setting: &Setting, from: SettingSource) -> Option<&Setting> {
+    /// The values of a flag that was typed: this command has some of those that others have.
+    fn typed_values(&self, setting: &Setting) -> Option<Vec<String>> {
+        let is_ours = |it: &Setting| it.command.as_deref().is_none_or(|name| name == "config");
+        let mut ours = self.known.iter().filter(|it| is_ours(it));
+        let typed = ours.find(|it| it.path() == setting.path())?;
+        if !typed.is_typed(&self.typed) {
+            return None;
+        }
+        match setting.kind {
+            SettingKind::Switch => Some(vec!["true".to_owned()]),
+            SettingKind::One | SettingKind::List => {
+                let value = find_value(&self.typed, &setting.flag)?;
+                Some(vec![value.to_string_lossy().into_owned()])
+            }
+        }
+    }
+
+    /// The setting of a stronger source that takes the place of this one, by the name that it has there.
+    fn overruling(&self, setting: &Setting, from: SettingSource) -> Option<String> {
         let others = self.known.iter().filter(|it| it.command == setting.command);
         let mut others = others.filter(|other| setting.gives_way_to(other));
-        others.find(|other| {
+        others.find_map(|other| {
             let is_on = |values: &[String]| values != ["false"];
-            let found = self.find(other).filter(|(values, _)| is_on(values));
-            found.is_some_and(|(_, source)| from.is_given() && source.is_above(from))
+            let (_, source) = self.find(other).filter(|(values, _)| is_on(values))?;
+            let is_stronger = from.is_given() && source.is_above(from);
+            is_stronger.then(|| match source {
+                SettingSource::Flag => format!("--{}", other.flag),
+                _ => other.variable.clone(),
+            })
         })
     }
 
@@ -154,6 +197,7 @@ impl ConfigDump<'_> {
             return format!("# {key} is not set (--{flag}, {variable})");
         };
         let from = match source {
+            SettingSource::Flag => format!("--{flag}"),
             SettingSource::Variable => variable.clone(),
             SettingSource::File { line } => format!("line {line} of the file"),
             SettingSource::Default => "default".to_owned(),
@@ -167,7 +211,7 @@ impl ConfigDump<'_> {
             if setting.is_path { values.iter().map(absolute).collect() } else { values };
         let line = format!("{key} = {}  # {from}", toml(setting, &values));
         match self.overruling(setting, source) {
-            Some(other) => format!("# {line}; {} takes its place", other.variable),
+            Some(other) => format!("# {line}; {other} takes its place"),
             None => line,
         }
     }
@@ -176,15 +220,6 @@ impl ConfigDump<'_> {
 /// A path from the root, which need not be there.
 fn absolute(text: &String) -> String {
     path::absolute(text).map_or_else(|_| text.clone(), |path| path.to_string_lossy().into_owned())
-}
-
-fn from_variable(setting: &Setting) -> Option<Vec<String>> {
-    let value = env::var(&setting.variable).ok().filter(|value| !value.is_empty())?;
-    Some(if setting.kind == SettingKind::List {
-        value.split(',').map(str::to_owned).collect()
-    } else {
-        vec![value]
-    })
 }
 
 fn default_values(root: &clap::Command, setting: &Setting) -> Vec<String> {
@@ -207,17 +242,18 @@ fn default_values(root: &clap::Command, setting: &Setting) -> Vec<String> {
 
 /// An address without what may be a key.
 fn name_of(text: &str) -> String {
-    text.parse::<UpstreamUrl>().map_or_else(|_| "...".to_owned(), |url| url.name().to_owned())
+    parse_node(text).map_or_else(|_| "...".to_owned(), |url| url.name().to_owned())
 }
 
-/// Values as TOML has them, whose texts are written as those of JSON.
+/// Values as TOML has them, whose texts are written as those of JSON, but for one control character. Its
+/// numbers have a sign.
 fn toml(setting: &Setting, values: &[String]) -> String {
     let one = |text: &String| {
-        let is_number = text.parse::<u64>().is_ok_and(|number| number.to_string() == *text);
+        let is_number = text.parse::<i64>().is_ok_and(|number| number.to_string() == *text);
         if setting.kind == SettingKind::Switch || is_number {
             text.clone()
         } else {
-            Value::from(text.as_str()).to_string()
+            Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007F")
         }
     };
     match values {

@@ -31,6 +31,7 @@ use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{share_with_clients, store_limits};
 use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
+use crate::upstream_args::parse_node;
 
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
@@ -92,7 +93,7 @@ fn refuse_empty(folder: &DataFolder) -> Result<(), Failure> {
 impl ServeArgs {
     /// The node that calls and subscriptions are passed through to.
     fn node(&self) -> Result<Node, Failure> {
-        let parse = |text: &String| text.parse().context("--pass-through-to");
+        let parse = |text: &String| parse_node(text).context("--pass-through-to");
         let urls = self.pass_through_to.iter().map(parse).collect::<Result<Vec<UpstreamUrl>, _>>();
         let urls = urls.map_err(Failure::Usage)?;
         let http = urls.iter().find(|url| url.is_http()).cloned();
