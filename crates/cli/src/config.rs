@@ -29,7 +29,7 @@ use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 use crate::upstream_args::parse_node;
 
 use document::{ConfigEntry, ConfigValue, read_entries};
-use settings::{NEEDS, NEEDS_SWITCH, Setting, SettingKind, map_settings, settings};
+use settings::{NEEDS, NEEDS_OTHER, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
 use variables::{check_typed_variables, parse_switch};
 
@@ -93,17 +93,20 @@ fn refuse_unused(
     matches: &ArgMatches,
     typed: &[OsString],
 ) -> Result<(), Failure> {
-    for (command, switch, flags) in NEEDS_SWITCH {
+    for (command, needed, flags) in NEEDS_OTHER {
         let Some(matches) = matches.subcommand_matches(command) else { continue };
         let own = || known.iter().filter(|it| it.command.as_deref() == Some(command));
-        let is_on = |setting: &Setting| matches.get_flag(&setting.id);
-        if own().any(|setting| setting.flag == switch && is_on(setting)) {
+        let is_on = |setting: &Setting| match setting.kind {
+            SettingKind::Switch => matches.get_flag(&setting.id),
+            SettingKind::One | SettingKind::List => matches.contains_id(&setting.id),
+        };
+        if own().any(|setting| setting.flag == needed && is_on(setting)) {
             continue;
         }
         let is_unused = |it: &&Setting| flags.contains(&it.flag.as_str()) && it.is_typed(typed);
         if let Some(Setting { flag, .. }) = own().find(is_unused) {
             return Err(Failure::Usage(anyhow!(
-                "--{flag} means nothing here without --{switch}: add --{switch}, or leave --{flag} \
+                "--{flag} means nothing here without --{needed}: add --{needed}, or leave --{flag} \
                  out"
             )));
         }
@@ -383,12 +386,12 @@ fn check_value(root: &Command, setting: &Setting, name: &str, value: &str) -> Re
         format!("{name}: {}", said_by(&error).replace(" for '--value <value>'", ""))
     })?;
     // Addresses are texts to clap, which would show the keys in them.
-    let texts = value.split(',');
+    let mut texts = value.split(',');
     let parsed = match setting.flag.as_str() {
         "upstream" | "pass-through-to" | "with" => {
-            texts.map(|text| parse_node(text).map(drop)).collect::<anyhow::Result<()>>()
+            texts.try_for_each(|text| parse_node(text).map(drop))
         }
-        "from" => texts.map(|text| Ok(text.trim().parse::<MirrorUrl>().map(drop)?)).collect(),
+        "from" => texts.try_for_each(|text| Ok(text.trim().parse::<MirrorUrl>().map(drop)?)),
         _ => Ok(()),
     };
     parsed.map_err(|error| format!("{name}: {error}"))

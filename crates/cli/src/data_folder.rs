@@ -100,7 +100,8 @@ impl DataFolder {
                 Ok((folder, head))
             }
             None => Err(Failure::Work(anyhow!(
-                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES",
+                "{0}: there is no data folder here\n  hint: make one with: quipu import --data-dir {0} ARCHIVES, \
+                 or quipu fetch --data-dir {0} --from URL",
                 path.display()
             ))),
         }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 
 use crate::Failure;
 
@@ -28,8 +28,9 @@ impl ListenAddress {
             Self::Socket(address) => return Ok(*address),
             Self::Named { name, port } => (name.as_str(), *port),
         };
-        let which = || format!("--listen {name}");
-        let found = (name, port).to_socket_addrs().with_context(which).map_err(Failure::Usage)?;
+        let found = (name, port)
+            .to_socket_addrs()
+            .map_err(|error| Failure::Usage(anyhow!("--listen {name}: {error}; {}", wrong())))?;
         let found = found.min_by_key(|address| !address.is_ipv4());
         found.ok_or_else(|| Failure::Usage(anyhow!("--listen {name}: it has no address")))
     }

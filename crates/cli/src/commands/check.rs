@@ -13,6 +13,7 @@ use crate::args::check::CheckArgs;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
+use crate::interrupt::on_interrupt;
 use crate::output::{counted, note, print_lines, rate};
 use crate::progress::Watch;
 
@@ -21,6 +22,7 @@ const TRIES_MAX: u32 = 8;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
+    on_interrupt("not everything was checked; nothing was changed", || ())?;
     let spec = folder.spec()?;
     let threads = args.work.threads.unwrap_or_else(threads_default);
     let mut view = folder.store.view();

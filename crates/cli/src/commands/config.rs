@@ -185,7 +185,9 @@ impl ConfigDump<'_> {
             let is_stronger = from.is_given() && source.is_above(from);
             is_stronger.then(|| match source {
                 SettingSource::Flag => format!("--{}", other.flag),
-                _ => other.variable.clone(),
+                SettingSource::Variable | SettingSource::File { .. } | SettingSource::Default => {
+                    other.variable.clone()
+                }
             })
         })
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{B256, keccak256};
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use chain::BlockNumber;
 use ingest::archive::Format;
 use ingest::pool::threads_default;
@@ -49,8 +49,17 @@ fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<
     let archives = temporary.join("archives");
     let is_kept = args.data_dir.is_some();
     let data = args.data_dir.unwrap_or_else(|| temporary.join("data"));
-    let Some(prepared) = bound.prepare(move || prepare(&archives, &data, &args.chain))? else {
-        return Err(Failure::Work(anyhow!("stopped before the chain was ready")));
+    let prepared = match bound.prepare(move || prepare(&archives, &data, &args.chain))? {
+        Ok(prepared) => prepared,
+        Err(code) => {
+            let stays = if is_kept {
+                "the same command again takes up after what was taken"
+            } else {
+                "nothing stays"
+            };
+            eprintln!("\nstopped: the chain was not ready yet; {stays}");
+            return Err(Failure::Stopped(code));
+        }
     };
     let (folder, held) = prepared?;
     let address = bound.address();

@@ -11,7 +11,7 @@ use folder::{FolderExam, examine_folder};
 use node::examine_nodes;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let FolderExam { mut findings, spec, tip, path } = examine_folder(args)?;
+    let FolderExam { mut findings, spec, tip, path, writer } = examine_folder(args)?;
     findings.extend(examine_nodes(args, spec.as_ref(), tip)?);
     let is_ill = findings.iter().any(|finding| finding.level == FindingLevel::Fix);
     let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
@@ -19,8 +19,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let mut todo: Vec<String> =
         findings.iter().filter_map(|finding| finding.todo.clone()).collect();
     todo.dedup();
-    if !is_ill && tip.is_some() {
-        let place = path.display();
+    let place = path.display();
+    if let (false, Some(writer)) = (is_ill, writer) {
+        todo.push(format!("{writer} is at work; quipu stat --data-dir {place} tells what is held"));
+    } else if !is_ill && tip.is_some() {
         let follow = match args.upstream.upstreams.first() {
             Some(_) => " --upstream URL",
             None => "",

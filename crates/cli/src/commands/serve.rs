@@ -29,6 +29,7 @@ use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{share_with_clients, store_limits};
+use crate::interrupt::{INTERRUPTED, TERMINATED};
 use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
 use crate::upstream_args::parse_node;
@@ -41,6 +42,10 @@ use watch::{LoggedFaults, warn_of_head, watch_folder};
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     begin_logs(args.log_format == LogFormatArg::Json, usual_level())?;
     args.limits.check()?;
+    // Before anybody is told that it listens.
+    if !args.follow.upstream.upstreams.is_empty() {
+        args.follow.upstream.urls()?;
+    }
     let node = match args.pass_through.as_slice() {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
@@ -185,20 +190,20 @@ impl Bound {
         self.listener.address()
     }
 
-    /// Does what must be done before serving, on a thread of its own. `None` if the process is told
-    /// to stop before it is done: then it goes on until the process ends.
+    /// Does what must be done before serving, on a thread of its own. If the process is told to
+    /// stop before it is done, it goes on until the process ends, and the exit code is given back.
     pub(crate) fn prepare<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> anyhow::Result<Option<T>> {
+    ) -> anyhow::Result<Result<T, u8>> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let working = thread::Builder::new().name("prepare".to_owned());
         working.spawn(move || drop(sender.send(work())))?;
         let stop = &mut self.stop;
         self.runtime.block_on(async {
             tokio::select! {
-                done = receiver => done.map(Some).context("the work broke off"),
-                () = stop.wait() => Ok(None),
+                done = receiver => done.map(Ok).context("the work broke off"),
+                code = stop.wait() => Ok(Err(code)),
             }
         })
     }
@@ -224,7 +229,7 @@ impl Bound {
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
             let (store, spec) = (Arc::clone(&store), spec.clone());
-            let Some(head) = self.prepare(move || store.read_head(spec))? else { return Ok(()) };
+            let Ok(head) = self.prepare(move || store.read_head(spec))? else { return Ok(()) };
             warn_of_head(&head?);
         }
         let health = plan.map(|_| Arc::<FollowHealth>::default());
@@ -236,7 +241,7 @@ impl Bound {
             let runtime = self.runtime.handle().clone();
             runtime.spawn(log_heartbeat(Arc::clone(&health), plan.args.heartbeat_every));
             let parts = ServerParts { store, service, health, node: wiring.node.clone(), runtime };
-            let Some(opened) = self.prepare(Following::opening(plan, &parts))? else {
+            let Ok(opened) = self.prepare(Following::opening(plan, &parts))? else {
                 return Ok(());
             };
             following = Some(Following::begin(plan, opened?, parts)?);
@@ -285,7 +290,7 @@ impl Bound {
             tokio::spawn(memory::give_back_free_pages(Arc::clone(server.budget())));
             let stop = async {
                 tokio::select! {
-                    () = self.stop.wait() => {}
+                    _ = self.stop.wait() => {}
                     cause = failed(following.as_mut()) => failure = Some(cause),
                 }
                 info!("stopping: requests under way are finished");
@@ -394,11 +399,12 @@ impl StopSignal {
         Ok(Self { interrupt, terminate: signal(SignalKind::terminate())?, hangup })
     }
 
-    async fn wait(&mut self) {
+    /// The exit code that goes with the signal, if there is nothing else to tell.
+    async fn wait(&mut self) -> u8 {
         loop {
             tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return INTERRUPTED,
+                _ = self.terminate.recv() => return TERMINATED,
                 _ = self.hangup.recv() => info!("SIGHUP: there is nothing to reload; serving goes on"),
             }
         }

@@ -15,6 +15,7 @@ use ingest::survey::{Job, NoArchives, find_archives, survey};
 use crate::Failure;
 use crate::args::verify::VerifyArgs;
 use crate::chain_choice;
+use crate::interrupt::on_interrupt;
 use crate::output::{Verbosity, note, print_lines, verbosity};
 use crate::progress::Watch;
 
@@ -24,6 +25,7 @@ pub(crate) use report::hint;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let files = find_archives(&args.paths).map_err(|error| no_archives(&error))?;
+    on_interrupt("not every file was proven; nothing was changed", || ())?;
     let genesis = files.iter().find_map(|path| chain_choice::genesis_beside(path));
     let jobs = plan(args, files)?;
     let is_genesis_known = jobs.iter().any(|job| job.spec.genesis_hash().is_some());

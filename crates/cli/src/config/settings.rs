@@ -98,13 +98,37 @@ const EXCLUSIVE: [&[&str]; 4] =
 pub(crate) const NEEDS: [(&str, &str); 2] =
     [("pass-through-to", "pass-through"), ("genesis-hash", "chain-id")];
 
-/// Flags of a command that mean nothing unless its switch is on: the command, the switch, the flags. In
+/// Flags of a command that mean nothing unless another of its flags is given: the command, that flag,
+/// the others. In
 /// a file or a variable they may be meant for another command; typed, they are a mistake.
-pub(crate) const NEEDS_SWITCH: [(&str, &str, &[&str]); 1] = [(
-    "fetch",
-    "then-follow",
-    &["listen", "upstream", "quorum", "finality-depth", "upstream-concurrency", "upstream-timeout"],
-)];
+pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
+    (
+        "fetch",
+        "then-follow",
+        &[
+            "listen",
+            "upstream",
+            "quorum",
+            "finality-depth",
+            "upstream-concurrency",
+            "upstream-timeout",
+        ],
+    ),
+    (
+        "serve",
+        "upstream",
+        &[
+            "quorum",
+            "finality-depth",
+            "upstream-concurrency",
+            "upstream-timeout",
+            "backfill-to",
+            "gap-max",
+            "poll-every",
+            "heartbeat-every",
+        ],
+    ),
+];
 
 /// Flags whose values may hold keys of their own.
 const SECRET: [&str; 4] = ["from", "upstream", "pass-through-to", "with"];

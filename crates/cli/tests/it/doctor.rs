@@ -58,6 +58,8 @@ fn a_writer_at_work_is_named() {
     let (served, _lines) = Served::start_logged(&data.path(), &upstream);
     let ran = data.run("doctor", &[]).ends_with(0);
     let said = format!("pid {}, ", served.id());
+    assert!(ran.out.contains(&format!("next: {said}")), "{}", ran.out);
+    assert!(!ran.out.contains("next: quipu serve"), "{}", ran.out);
     assert!(ran.out.contains(&said) && ran.out.contains(" writes to it"), "{}", ran.out);
     // Whoever else would write is refused, and whoever looks keeps nobody out.
     let second =

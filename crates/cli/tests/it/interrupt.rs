@@ -53,6 +53,27 @@ fn an_import_that_is_interrupted_says_what_stays() {
     }
 }
 
+#[test]
+fn a_proof_that_is_interrupted_says_that_nothing_was_changed() {
+    let (archives, data) = (data_folder("sample").join("../archives"), data_folder("sample"));
+    let verify = ["verify", "--verbose", "--threads", "2", text(&archives)];
+    let check = ["check", "--verbose", "--threads", "2", "--data-dir", text(&data)];
+    for args in [&verify[..], &check[..]] {
+        let mut child = start(args);
+        let id = child.id();
+        // The thread for signals is the first that is made, and the next one after it listens.
+        await_sight(&mut child, "a third thread", || {
+            fs::read_dir(format!("/proc/{id}/task")).is_ok_and(|tasks| tasks.count() > 2)
+        });
+        let (code, said) = interrupted(child, "INT");
+        assert_eq!(code, Some(130), "{args:?}: {said}");
+        assert!(
+            said.contains("stopped: not every") && said.contains("nothing was changed"),
+            "{said}"
+        );
+    }
+}
+
 fn unfinished(folder: &Path) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -40,18 +40,28 @@ pub(super) struct FolderExam {
     pub(super) spec: Option<ChainSpec>,
     /// The newest block that is held.
     pub(super) tip: Option<BlockId>,
+    /// Who writes to it now.
+    pub(super) writer: Option<String>,
+}
+
+/// What the lock tells.
+struct LockExam {
+    finding: DoctorFinding,
+    /// Who holds it.
+    writer: Option<String>,
 }
 
 /// Looks at the folder that the arguments name. That it is not there, or cannot be opened, is a finding.
 pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
     let path = locate(&args.data)?;
     let place = path.display().to_string();
-    let mut exam = FolderExam { path, findings: Vec::new(), spec: None, tip: None };
+    let mut exam = FolderExam { path, findings: Vec::new(), spec: None, tip: None, writer: None };
     let (folder, head) = match DataFolder::open_without_head(&args.data) {
         Ok(opened) => opened,
         Err(failure) => {
-            let todo = open_todo(&failure, &place);
+            let cause = open_todo(&failure, &place);
             let said = text_of(failure)?;
+            let todo = cause.unwrap_or_else(|| hint_of(&said, &place));
             exam.findings.push(DoctorFinding::fix("data folder", said, todo));
             exam.spec = chain_choice::spec_by_flags(&args.chain, None)?;
             return Ok(exam);
@@ -77,29 +87,35 @@ pub(super) fn examine_folder(args: &DoctorArgs) -> Result<FolderExam, Failure> {
     }
     let view = folder.store.view();
     exam.tip = read_id(&view, view.tip());
-    findings.extend(examine_blocks(&view, &place));
-    findings.push(examine_lock(&folder)?);
+    let lock = examine_lock(&folder)?;
+    findings.extend(examine_blocks(&view, &place, lock.writer.as_deref()));
+    findings.push(lock.finding);
+    exam.writer = lock.writer;
     findings.extend(examine_rest(&folder, &view)?);
     Ok(exam)
 }
 
-/// What to do about a folder that cannot be opened.
-fn open_todo(failure: &Failure, place: &str) -> String {
+/// What to do about a folder that cannot be opened; `None` if the error says it itself.
+fn open_todo(failure: &Failure, place: &str) -> Option<String> {
     let cause = match failure {
         Failure::Work(error) => error.downcast_ref::<StoreError>(),
         Failure::Usage(_) | Failure::Told | Failure::Stopped(_) => None,
     };
+    let repair = format!("quipu repair --data-dir {place}");
+    let newer = "use the build that wrote the folder, or a newer one";
     match cause {
-        Some(StoreError::ManifestMissing { .. }) => format!("quipu repair --data-dir {place}"),
-        Some(StoreError::Manifest(error)) if error.is_damage() => {
-            format!("quipu repair --data-dir {place}")
-        }
-        Some(StoreError::Manifest(ManifestError::Corrupt { .. })) => {
-            "use the build that wrote the folder, or a newer one".to_owned()
-        }
-        Some(_) => format!("see whether {place} can be read, and by whom"),
-        None => format!("quipu import --data-dir {place} ARCHIVES, or another --data-dir"),
+        Some(StoreError::ManifestMissing { .. }) => Some(repair),
+        Some(StoreError::Manifest(error)) if error.is_damage() => Some(repair),
+        Some(StoreError::Manifest(ManifestError::Corrupt { .. })) => Some(newer.to_owned()),
+        Some(_) => Some(format!("see whether {place} can be read, and by whom")),
+        None => None,
     }
+}
+
+/// What the way into a data folder advises itself.
+fn hint_of(said: &str, place: &str) -> String {
+    let hint = said.lines().find_map(|line| line.trim().strip_prefix("hint: "));
+    hint.map_or_else(|| format!("see whether {place} can be read, and by whom"), str::to_owned)
 }
 
 /// What a failure says; one of the command line is none of the folder's.
@@ -164,8 +180,14 @@ fn examine_chain(
 }
 
 /// What is held, and how far it can be trusted.
-fn examine_blocks(view: &View, place: &str) -> Vec<DoctorFinding> {
+fn examine_blocks(view: &View, place: &str, writer: Option<&str>) -> Vec<DoctorFinding> {
     let held = view.coverage();
+    if let (true, Some(writer)) = (held.is_empty(), writer) {
+        return vec![DoctorFinding::note(
+            "blocks",
+            format!("none are held yet: {writer} is at work"),
+        )];
+    }
     if held.is_empty() {
         let todo = format!("quipu import --data-dir {place} ARCHIVES");
         return vec![DoctorFinding::fix("blocks", "none are held", todo)];
@@ -228,7 +250,7 @@ fn read_id(view: &View, number: Option<BlockNumber>) -> Option<BlockId> {
 
 /// Who writes to the folder: whether somebody does is said by the lock, who it is by the lock's file. The
 /// number of a process says nothing of one in another container.
-fn examine_lock(folder: &DataFolder) -> Result<DoctorFinding, Failure> {
+fn examine_lock(folder: &DataFolder) -> Result<LockExam, Failure> {
     let said = match folder.disk.read(LOCK_NAME, HOLDER_BYTES_MAX) {
         Err(error) if error.is_missing() => String::new(),
         read => {
@@ -236,14 +258,18 @@ fn examine_lock(folder: &DataFolder) -> Result<DoctorFinding, Failure> {
         }
     };
     let is_locked = Folder::open(&folder.path).and_then(|folder| folder.is_locked(LOCK_NAME));
-    Ok(match (is_locked.map_err(|error| anyhow!("{error}"))?, said.as_str()) {
-        (true, "") => DoctorFinding::well("writer", "a process that does not say which"),
+    let is_locked = is_locked.map_err(|error| anyhow!("{error}"))?;
+    let unnamed = "a process that does not say which";
+    let finding = match (is_locked, said.as_str()) {
+        (true, "") => DoctorFinding::well("writer", unnamed),
         (true, said) => DoctorFinding::well("writer", format!("{said} writes to it")),
         (false, "") => DoctorFinding::well("writer", "none"),
         (false, said) => {
             DoctorFinding::well("writer", format!("none; the last one, {said}, was killed"))
         }
-    })
+    };
+    let writer = if said.is_empty() { unnamed.to_owned() } else { said };
+    Ok(LockExam { finding, writer: is_locked.then_some(writer) })
 }
 
 /// Files that are not listed or are none, slots in pieces, and a follower's last words.
