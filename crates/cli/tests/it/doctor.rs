@@ -7,6 +7,7 @@ use crate::harness::data::Data;
 use crate::harness::run::{command, quipu, text};
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_for;
 
 #[test]
 fn a_node_of_the_same_chain_is_well_and_what_it_gives_is_proven() {
@@ -68,6 +69,20 @@ fn a_writer_at_work_is_named() {
     drop(served);
     let ran = data.run("doctor", &[]).ends_with(0);
     assert!(ran.out.contains("was killed"), "{}", ran.out);
+}
+
+#[test]
+fn a_folder_that_a_writer_has_just_begun_needs_no_import() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let upstream = ["--upstream", "http://127.0.0.1:1", "--chain-id", "7"];
+    let (served, _lines) = Served::start_logged(&data, &upstream);
+    let holder = format!("pid {}, ", served.id());
+    let is_held = || fs::read_to_string(data.join("lock")).is_ok_and(|it| it.starts_with(&holder));
+    wait_for(|| is_held().then_some(()), || "the lock".to_owned());
+    let ran = quipu(&["doctor", "--data-dir", text(&data)]).ends_with(0);
+    assert!(ran.out.contains(&format!("none are held yet: {holder}")), "{}", ran.out);
+    assert!(!ran.out.contains("next: quipu import"), "{}", ran.out);
 }
 
 #[test]
