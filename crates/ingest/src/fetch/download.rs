@@ -87,34 +87,21 @@ impl Downloader {
             let chosen = next.take().map(MirrorChoice::Ask);
             let chosen =
                 chosen.unwrap_or_else(|| self.mirrors.choose(task, there.unwrap_or_default()));
-            let quiet_time = match chosen {
-                MirrorChoice::Ask(_) => quiet_since.elapsed(),
-                MirrorChoice::Rest(until) => until.duration_since(quiet_since),
-                MirrorChoice::Nobody => Duration::ZERO,
-            };
+            let quiet_time = chosen.quiet_time(quiet_since);
             if quiet_time > rival_patience && self.mirrors.has_ready_rival(task) {
                 return Ok(None);
             }
             let source = match chosen {
                 // Of several that give nothing, one is always ready.
-                MirrorChoice::Ask(_) if quiet_time > patience => {
+                MirrorChoice::Ask(_) | MirrorChoice::Rest(_) if quiet_time > patience => {
                     return Err(self.quiet(task));
                 }
                 MirrorChoice::Ask(source) => source,
-                MirrorChoice::Rest(_) if quiet_time > patience => {
-                    return Err(self.quiet(task));
-                }
                 MirrorChoice::Rest(until) => {
                     sleep_until(until).await;
                     continue;
                 }
-                MirrorChoice::Nobody => {
-                    // A refusal may pass: what came is there for the next run.
-                    let empty = begun.filter(|part| part.bytes() == 0);
-                    empty.map_or(Ok(()), PartialFile::discard)?;
-                    let (file, said) = (task.file.name.clone(), self.mirrors.said(task));
-                    return Err(DownloadError::NoMirror { file, said });
-                }
+                MirrorChoice::Nobody => return Err(self.nobody(task, begun)),
             };
             let mut part = self.part_for(task, source, begun.take())?;
             bytes_most = part.bytes().max(bytes_most);
@@ -143,6 +130,19 @@ impl Downloader {
                 }
             }
             begun = Some(part);
+        }
+    }
+
+    /// No mirror gives a file.
+    fn nobody(&self, task: &FileTask, begun: Option<PartialFile>) -> DownloadError {
+        // A refusal may pass: what came is there for the next run.
+        let empty = begun.filter(|part| part.bytes() == 0);
+        match empty.map_or(Ok(()), PartialFile::discard) {
+            Ok(()) => {
+                let (file, said) = (task.file.name.clone(), self.mirrors.said(task));
+                DownloadError::NoMirror { file, said }
+            }
+            Err(error) => error,
         }
     }
 

@@ -55,6 +55,17 @@ pub(super) enum MirrorChoice {
     Nobody,
 }
 
+impl MirrorChoice {
+    /// How long nothing new has come by the time that somebody is asked.
+    pub(super) fn quiet_time(self, since: Instant) -> Duration {
+        match self {
+            Self::Ask(_) => since.elapsed(),
+            Self::Rest(until) => until.duration_since(since),
+            Self::Nobody => Duration::ZERO,
+        }
+    }
+}
+
 /// What is on disk of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartOnDisk {

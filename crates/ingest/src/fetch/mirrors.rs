@@ -76,7 +76,6 @@ impl Mirrors {
             };
             let (position, list) = match ended {
                 Ok(Some(ended)) => ended,
-                Ok(None) => break,
                 Err(_) if wake == notice && notice != until => {
                     notice = None;
                     let late = self.urls.iter().zip(&lists).filter(|(_, list)| list.is_none());
@@ -86,7 +85,7 @@ impl Mirrors {
                     }
                     continue;
                 }
-                Err(_) => break,
+                Ok(None) | Err(_) => break,
             };
             // The address of an archive is no list: nobody answered for it yet.
             let url = self.urls.get(position);
