@@ -64,7 +64,7 @@ impl Mirrors {
             self.urls.iter().map(|_| None).collect();
         let begun = Instant::now();
         let patience = self.limits.patience;
-        // Both are short of what a clock can tell, or never come.
+        // A time that no clock can tell never comes.
         let mut notice = begun.checked_add(self.limits.list_notice);
         let mut until = begun.checked_add(patience);
         let mut is_any_read = false;
