@@ -114,13 +114,22 @@ impl FetchWork<'_> {
             stop: stop.flag.clone(),
             tally: Tally::default(),
             reached: 0,
+            distrusted: None,
         };
         let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
-        let tally = taker.tally;
+        let (tally, distrusted) = (taker.tally, taker.distrusted);
         print_lines(&self.sum(tally, &writer.view()))?;
         let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
-            FetchFailure::Download(error) => refused(&error),
+            FetchFailure::Download(error) => {
+                match distrusted.filter(|of| is_of_file(&error, &of.name)) {
+                    Some(of) => {
+                        self.progress.say(&of.said);
+                        Failure::Told
+                    }
+                    None => refused(&error),
+                }
+            }
             FetchFailure::Taker(failure) => failure,
         });
         let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
@@ -238,6 +247,11 @@ fn is_inside(folder: &Path, other: &Path) -> io::Result<bool> {
         Ok::<_, io::Error>(there.canonicalize()?.join(rest))
     };
     Ok(resolve(folder)?.starts_with(resolve(other)?))
+}
+
+/// Whether no mirror gives this file.
+fn is_of_file(error: &DownloadError, name: &str) -> bool {
+    matches!(error, DownloadError::NoMirror { file, .. } if file == name)
 }
 
 /// Why a file could not be had, and what to do about it.

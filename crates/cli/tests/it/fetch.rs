@@ -262,6 +262,24 @@ fn a_list_that_names_what_is_not_there_or_something_else_is_told() {
 }
 
 #[test]
+fn a_genesis_that_is_wrong_or_missing_is_not_the_mirrors_fault() {
+    let mirror = Mirror::good(&ARCHIVES);
+    let (folder, data) = data();
+    let genesis = fs::read_to_string(ARCHIVES.join("genesis.json")).unwrap();
+    let wrong = folder.path().join("wrong.json");
+    let other = genesis.replacen("\"gasLimit\": \"0x", "\"gasLimit\": \"0x1", 1);
+    assert_ne!(genesis, other);
+    fs::write(&wrong, other).unwrap();
+    let own = ["fetch", "--data-dir", text(&data), "--from", &mirror.url, "--blocks", "0..9"];
+    let ran = quipu(&[&own[..], &["--genesis", text(&wrong)]].concat()).ends_with(1);
+    assert!(ran.err.contains("genesis says"), "{}", ran.err);
+    assert!(ran.err.contains("or what is trusted is wrong: see whether --genesis"), "{}", ran.err);
+    assert!(!ran.err.contains("no mirror gives it"), "{}", ran.err);
+    let ran = quipu(&own).ends_with(1);
+    assert!(ran.err.contains("name yours: --genesis FILE"), "{}", ran.err);
+}
+
+#[test]
 fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
     let ran = quipu(&["fetch", "--from", "ftp://user:secret@a.example/"]).ends_with(2);
     assert!(ran.err.contains("mirror 1: not the address of a mirror"), "{}", ran.err);

@@ -68,7 +68,7 @@ pub fn parse_list(
 pub(super) fn join_lists(lists: Vec<(usize, MirrorList)>) -> Vec<MirrorFile> {
     let mut files: BTreeMap<String, MirrorFile> = BTreeMap::new();
     for (mirror, list) in lists {
-        for (name, listed) in list {
+        for (name, listed) in list.files {
             let source = MirrorSource { mirror, target: listed.target, sha256: listed.sha256 };
             let archive = listed.archive;
             let new = || MirrorFile { name: name.clone(), archive, sources: Vec::new() };
@@ -81,7 +81,8 @@ pub(super) fn join_lists(lists: Vec<(usize, MirrorList)>) -> Vec<MirrorFile> {
 impl MirrorFile {
     /// Orders files so that trust reaches each of them, as those of an import are. Of several files that
     /// begin with the same block, those come last whose names contradict a known root, and the one that
-    /// most mirrors have comes first: when it is taken, the others are held.
+    /// most mirrors have comes first, of as many the one of the mirror that was named first: when it
+    /// is taken, the others are held.
     #[must_use]
     pub fn order(files: Vec<Self>, coverage: &[BlockRange], anchors: &Anchors) -> Vec<Self> {
         let names = files.iter().map(|file| PathBuf::from(&file.name)).collect();
@@ -91,10 +92,27 @@ impl MirrorFile {
         let mut ordered: Vec<Self> =
             ordered.iter().filter_map(|path| by_name.remove(path)).collect();
         for alternatives in ordered.chunk_by_mut(Self::begins_with) {
-            alternatives
-                .sort_by_key(|file| (file.contradicts(anchors), Reverse(file.sources.len())));
+            alternatives.sort_by_key(|file| {
+                let preferred = file.sources.iter().map(|source| source.mirror).min();
+                (file.contradicts(anchors), Reverse(file.sources.len()), preferred)
+            });
         }
         ordered
+    }
+
+    /// Whether a file that is held stands for another one that cannot be had: it is of the same era and
+    /// has at least the same kind of content. The chain may end in that era, so it need not be whole.
+    pub(super) fn stands_for(&self, other: &Self) -> bool {
+        let (own, wanted) = (&self.archive, &other.archive);
+        // Proof of work may end in an era1 file, and the chain go on.
+        let is_of_format = own.format == wanted.format || wanted.format == Format::Era1;
+        let has_receipts = !own.is_without_receipts || wanted.is_without_receipts;
+        let are_whole = own.part.is_none() && wanted.part.is_none();
+        own.network == wanted.network
+            && own.era == wanted.era
+            && is_of_format
+            && has_receipts
+            && are_whole
     }
 
     /// Whether two files begin with the same block, so that one of them may be enough.
@@ -135,6 +153,32 @@ mod tests {
             .map(|file| (file.name.as_str(), file.sources.iter().map(|it| it.mirror).collect()))
             .collect();
         assert_eq!(told, [(first, vec![0, 1]), (other, vec![1, 2]), (one, vec![0])]);
+    }
+
+    #[test]
+    fn of_two_names_for_an_era_the_one_of_the_mirror_named_first_comes_first() {
+        let (one, other) = ("x-00001-aaaaaaaa.ere", "x-00001-bbbbbbbb.ere");
+        for names in [[one, other], [other, one]] {
+            let files = join_lists(lists(&[&names[..1], &names[1..]]));
+            let ordered = MirrorFile::order(files, &[], &Anchors::none());
+            assert_eq!(ordered[0].name, names[0]);
+        }
+    }
+
+    #[test]
+    fn a_file_stands_for_another_of_its_era_with_no_more_content() {
+        let held = |held: &str, wanted: &str| {
+            let files = join_lists(lists(&[&[held], &[wanted]]));
+            let find = |name: &str| files.iter().find(|file| file.name == name).unwrap();
+            find(held).stands_for(find(wanted))
+        };
+        assert!(held("x-00001-aaaaaaaa.ere", "x-00001-bbbbbbbb.ere"));
+        assert!(held("x-00001-aaaaaaaa.ere", "x-00001-bbbbbbbb.era1"));
+        assert!(!held("x-00001-aaaaaaaa.era1", "x-00001-bbbbbbbb.ere"));
+        assert!(!held("x-00001-aaaaaaaa.ere", "y-00001-bbbbbbbb.ere"));
+        assert!(!held("x-00001-aaaaaaaa.ere", "x-00002-bbbbbbbb.ere"));
+        assert!(!held("x-00000-aaaaaaaa-part-0-9.ere", "x-00000-bbbbbbbb-part-0-99.ere"));
+        assert!(!held("x-00001-aaaaaaaa-noreceipts.ere", "x-00001-bbbbbbbb.ere"));
     }
 
     #[test]

@@ -45,16 +45,19 @@ enum AnswerEnd {
     Moved(usize),
     /// Another mirror is better asked.
     Left,
+    /// Another name for the same blocks is better asked for.
+    Rival,
     /// Something is wrong.
     Fault(MirrorFault),
 }
 
 impl Downloader {
-    /// Has a file on disk, whole. What became of mirrors is noted in the task.
+    /// Has a file on disk, whole, unless another name for its blocks is better asked for. What became of
+    /// mirrors is noted in the task.
     pub(super) async fn download(
         &self,
         task: &mut FileTask,
-    ) -> Result<WholeDownload, DownloadError> {
+    ) -> Result<Option<WholeDownload>, DownloadError> {
         tokio::select! {
             biased;
             () = until_stopped(Some(self.stop.clone())) => Err(DownloadError::Stopped),
@@ -62,11 +65,15 @@ impl Downloader {
         }
     }
 
-    async fn download_all(&self, task: &mut FileTask) -> Result<WholeDownload, DownloadError> {
+    async fn download_all(
+        &self,
+        task: &mut FileTask,
+    ) -> Result<Option<WholeDownload>, DownloadError> {
         if let Some(found) = self.find_whole(task)? {
-            return Ok(found);
+            return Ok(Some(found));
         }
         let patience = self.mirrors.limits.patience;
+        let rival_patience = self.mirrors.limits.stall_timeout.min(patience);
         let mut begun: Option<PartialFile> = None;
         let mut quiet_since = Instant::now();
         // Bytes that come again after a new beginning are no progress, unless those before were false:
@@ -80,26 +87,21 @@ impl Downloader {
             let chosen = next.take().map(MirrorChoice::Ask);
             let chosen =
                 chosen.unwrap_or_else(|| self.mirrors.choose(task, there.unwrap_or_default()));
+            let quiet_time = chosen.quiet_time(quiet_since);
+            if quiet_time > rival_patience && self.mirrors.has_ready_rival(task) {
+                return Ok(None);
+            }
             let source = match chosen {
                 // Of several that give nothing, one is always ready.
-                MirrorChoice::Ask(_) if quiet_since.elapsed() > patience => {
+                MirrorChoice::Ask(_) | MirrorChoice::Rest(_) if quiet_time > patience => {
                     return Err(self.quiet(task));
                 }
                 MirrorChoice::Ask(source) => source,
-                MirrorChoice::Rest(until) if until.duration_since(quiet_since) > patience => {
-                    return Err(self.quiet(task));
-                }
                 MirrorChoice::Rest(until) => {
                     sleep_until(until).await;
                     continue;
                 }
-                MirrorChoice::Nobody => {
-                    // A refusal may pass: what came is there for the next run.
-                    let empty = begun.filter(|part| part.bytes() == 0);
-                    empty.map_or(Ok(()), PartialFile::discard)?;
-                    let (file, said) = (task.file.name.clone(), self.mirrors.said(task));
-                    return Err(DownloadError::NoMirror { file, said });
-                }
+                MirrorChoice::Nobody => return Err(self.nobody(task, begun)),
             };
             let mut part = self.part_for(task, source, begun.take())?;
             bytes_most = part.bytes().max(bytes_most);
@@ -112,12 +114,13 @@ impl Downloader {
             match end {
                 AnswerEnd::Whole { is_length_told } => {
                     if self.is_right(task, source, &mut part, is_length_told)? {
-                        return self.finish(task, source, &part);
+                        return self.finish(task, source, &part, is_length_told).map(Some);
                     }
                     bytes_most = part.bytes();
                 }
                 AnswerEnd::Moved(to) => next = Some(to),
                 AnswerEnd::Left => {}
+                AnswerEnd::Rival => return Ok(None),
                 AnswerEnd::Fault(fault) => {
                     self.note_fault(task, source, &fault);
                     if matches!(fault, MirrorFault::TooLarge { .. }) {
@@ -127,6 +130,19 @@ impl Downloader {
                 }
             }
             begun = Some(part);
+        }
+    }
+
+    /// No mirror gives a file.
+    fn nobody(&self, task: &FileTask, begun: Option<PartialFile>) -> DownloadError {
+        // A refusal may pass: what came is there for the next run.
+        let empty = begun.filter(|part| part.bytes() == 0);
+        match empty.map_or(Ok(()), PartialFile::discard) {
+            Ok(()) => {
+                let (file, said) = (task.file.name.clone(), self.mirrors.said(task));
+                DownloadError::NoMirror { file, said }
+            }
+            Err(error) => error,
         }
     }
 
@@ -229,11 +245,12 @@ impl Downloader {
             if recent_bytes >= PROGRESS_BYTES_MIN {
                 (deadline, recent_bytes) = (Instant::now() + stall, 0);
             }
-            let measured = meter.add(count);
-            if let Some(better) =
-                measured.and_then(|rate| self.mirrors.note_rate(task, source, rate))
-            {
+            let Some(rate) = meter.add(count) else { continue };
+            if let Some(better) = self.mirrors.note_rate(task, source, rate) {
                 return Ok(AnswerEnd::Moved(better.to));
+            }
+            if self.mirrors.has_better_rival(task, rate) {
+                return Ok(AnswerEnd::Rival);
             }
         }
         if let Some(rate) = meter.short_rate() {
@@ -286,13 +303,15 @@ impl Downloader {
         task: &FileTask,
         source: usize,
         part: &PartialFile,
+        is_length_told: bool,
     ) -> Result<WholeDownload, DownloadError> {
         self.mirrors.note_success(task, source);
         let mirror = task.file.sources.get(source).map_or(source, |source| source.mirror);
         let is_certain = part.expected().is_some() || !part.is_mixed_for(mirror);
+        let is_end_told = is_length_told || part.expected().is_some();
         let sha256 = part.sum();
         let path = self.folder.finish(part, &task.file.name)?;
-        Ok(WholeDownload { path, sha256, source, is_certain, is_found: false })
+        Ok(WholeDownload { path, sha256, source, is_certain, is_end_told, is_found: false })
     }
 
     /// The file if it is there already: an earlier run ended before it was taken, or it was kept.
@@ -306,8 +325,9 @@ impl Downloader {
         let source = task.file.sources.iter().position(|it| it.sha256 == Some(sha256));
         if source.is_some() || sums.is_empty() {
             let (is_certain, source) = (source.is_some(), source.unwrap_or_default());
-            let is_found = true;
-            return Ok(Some(WholeDownload { path, sha256, source, is_certain, is_found }));
+            let (is_end_told, is_found) = (true, true);
+            let found = WholeDownload { path, sha256, source, is_certain, is_end_told, is_found };
+            return Ok(Some(found));
         }
         if self.folder.is_kept() {
             let listed = sums.first().map(ToString::to_string).unwrap_or_default();

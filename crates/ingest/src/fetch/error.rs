@@ -118,9 +118,14 @@ pub enum ListError {
     /// What it gave is no list.
     #[error(transparent)]
     List(#[from] ListFault),
-    /// It came too late: the work goes on with the lists of others.
-    #[error("no list within {} s of another mirror's", .0.as_secs())]
-    Late(Duration),
+    /// It came too late: the work goes on with the lists of others, if there are any.
+    #[error("no list within {} s{}", .time.as_secs(), if *.is_after { " of another mirror's" } else { "" })]
+    Late {
+        /// How long it was waited for.
+        time: Duration,
+        /// Whether that was since another mirror's list came.
+        is_after: bool,
+    },
     /// It has none.
     #[error("has neither checksums_sha256.txt nor urls.txt")]
     NoList,
@@ -138,7 +143,7 @@ pub enum DownloadError {
         said: Vec<String>,
     },
     /// All that could give it failed for too long.
-    #[error("{file}: no mirror gave a byte of it for {} s{}", .patience.as_secs(), lines(.said))]
+    #[error("{file}: less than 64 KiB of it came in {} s{}", .patience.as_secs(), lines(.said))]
     Quiet {
         /// The file.
         file: String,

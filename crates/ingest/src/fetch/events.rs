@@ -43,6 +43,20 @@ pub enum FetchEvent {
         /// Why.
         fault: String,
     },
+    /// A mirror lists more names than it can have files.
+    #[error("mirror {mirror} lists too many names for the same blocks: {count} are passed over")]
+    Surplus {
+        /// The mirror.
+        mirror: String,
+        /// How many are passed over.
+        count: u64,
+    },
+    /// A mirror's list takes long.
+    #[error("mirror {mirror}: waiting for its list")]
+    Waiting {
+        /// The mirror.
+        mirror: String,
+    },
     /// What was there of a file is thrown away.
     #[error("{file}: downloaded anew: {why}")]
     Anew {

@@ -139,20 +139,46 @@ fn follow(from: &HttpTarget, headers: &HeaderMap) -> Result<HttpTarget, MirrorFa
     let refused = |said: &str| MirrorFault::Redirect(said.to_owned());
     let location = headers.get(LOCATION).and_then(|it| it.to_str().ok());
     let location = location.ok_or_else(|| refused("it does not say where"))?;
-    let mut parts = from.uri.clone().into_parts();
-    let to: Uri = location.parse().map_err(|_| refused("to no URL"))?;
-    let to = to.into_parts();
-    parts.scheme = to.scheme.or(parts.scheme);
-    parts.authority = to.authority.or(parts.authority);
-    parts.path_and_query = to.path_and_query;
-    let uri = Uri::from_parts(parts).map_err(|_| refused("to no URL"))?;
-    let is_left = from.uri.scheme_str() == Some("https") && uri.scheme_str() != Some("https");
-    if is_left || !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return Err(refused("away from TLS, or to another protocol"));
+    let uri: Uri = resolve(&from.uri, location).parse().map_err(|_| refused("to no URL"))?;
+    match (from.uri.scheme_str(), uri.scheme_str()) {
+        (Some("https"), Some("http")) => return Err(refused("away from TLS")),
+        (_, Some("http" | "https")) if uri.authority().is_some() => {}
+        (_, Some("http" | "https") | None) => return Err(refused("to no URL")),
+        (_, Some(other)) => return Err(refused(&format!("to another protocol: {other}"))),
     }
     let is_same = uri.authority() == from.uri.authority();
     let authorization = from.authorization.clone().filter(|_| is_same);
     Ok(HttpTarget { uri, authorization })
+}
+
+/// The whole address that one stands for, seen from another (RFC 3986, section 5.2).
+fn resolve(from: &Uri, to: &str) -> String {
+    // What follows a `#` is for the reader, not for the server.
+    let to = to.split_once('#').map_or(to, |(to, _)| to);
+    let (scheme, host) = (from.scheme_str().unwrap_or("http"), from.authority());
+    let host = host.map(ToString::to_string).unwrap_or_default();
+    let path_end = to.find(['/', '?']).unwrap_or(to.len());
+    if to.get(..path_end).is_some_and(|begin| begin.contains(':')) {
+        return to.to_owned();
+    }
+    if to.starts_with("//") {
+        return format!("{scheme}:{to}");
+    }
+    let (path, query) = to.find('?').map_or((to, ""), |at| to.split_at(at));
+    let joined = match (path, from.path().rsplit_once('/')) {
+        ("", _) => from.path().to_owned(),
+        (path, Some((folder, _))) if !path.starts_with('/') => format!("{folder}/{path}"),
+        (path, _) => path.to_owned(),
+    };
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in joined.split('/').skip(1) {
+        match segment {
+            "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    format!("{scheme}://{host}/{}{query}", segments.join("/"))
 }
 
 async fn read_head(response: Response<Incoming>, asked: u64) -> Result<FileAnswer, MirrorFault> {
@@ -196,7 +222,12 @@ async fn read_head(response: Response<Incoming>, asked: u64) -> Result<FileAnswe
             let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX).collect();
             let body = timeout(REFUSAL_TIMEOUT, body).await.ok().and_then(Result::ok);
             let body = body.map(Collected::to_bytes).unwrap_or_default();
-            let begin = AskError::begin_of(&body);
+            let begin = match AskError::begin_of(&body) {
+                begin if begin.is_empty() => {
+                    status.canonical_reason().unwrap_or("it gives no reason").to_owned()
+                }
+                begin => begin,
+            };
             Err(AskError::Status { status: status.as_u16(), retry_after, begin }.into())
         }
     }
@@ -243,6 +274,28 @@ mod tests {
         let found = follow(&from, &headers).ok();
         let found = found.map(|to| (to.uri.to_string(), to.authorization.is_some()));
         assert_eq!(found, expected.map(|(uri, is_sent)| (uri.to_owned(), is_sent)), "{to}");
+    }
+
+    #[test]
+    fn a_redirect_may_be_relative_and_another_protocol_is_named() {
+        let from = "http://a.example/x/y/f.ere";
+        let same = |uri| Some((uri, true));
+        check_redirect(from, "g.ere", same("http://a.example/x/y/g.ere"));
+        check_redirect(from, "z/g.ere?k=a/b", same("http://a.example/x/y/z/g.ere?k=a/b"));
+        check_redirect(from, "../g.ere#part", same("http://a.example/x/g.ere"));
+        check_redirect(from, "../../../../g.ere", same("http://a.example/g.ere"));
+        check_redirect(from, "./", same("http://a.example/x/y/"));
+        check_redirect(from, "?k=1", same("http://a.example/x/y/f.ere?k=1"));
+        check_redirect(from, "//b.example/g.ere", Some(("http://b.example/g.ere", false)));
+        check_redirect(from, "https:g.ere", None);
+        let target = HttpTarget { uri: from.parse().unwrap(), authorization: None };
+        for (to, said) in [
+            ("ftp://a.example/f", "leads elsewhere: to another protocol: ftp"),
+            ("mailto:a@b.example", "leads elsewhere: to no URL"),
+        ] {
+            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static(to))]);
+            assert_eq!(follow(&target, &headers).unwrap_err().to_string(), said);
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct FetchLimits {
     pub list_timeout: Duration,
     /// For other lists to come when one mirror's has come.
     pub list_grace: Duration,
+    /// After so long it is told whose list is waited for.
+    pub list_notice: Duration,
     /// Bytes of a list. One of every era that there will be for a century is shorter.
     pub list_bytes_max: usize,
     /// Bytes of an archive.
@@ -29,7 +31,7 @@ pub struct FetchLimits {
     pub pause_begin: Duration,
     /// The longest rest.
     pub pause_max: Duration,
-    /// How long all mirrors may fail before a file is given up.
+    /// How long all mirrors may fail before a file is given up, and how long lists are waited for.
     pub patience: Duration,
     /// Over how long the rate of a download is measured.
     pub rate_window: Duration,
@@ -43,6 +45,7 @@ impl Default for FetchLimits {
             stall_timeout: Duration::from_secs(30),
             list_timeout: Duration::from_mins(1),
             list_grace: Duration::from_secs(10),
+            list_notice: Duration::from_secs(5),
             list_bytes_max: 16 << 20,
             file_bytes_max: 8 << 30,
             list_tries: 4,

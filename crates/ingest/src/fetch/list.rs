@@ -19,6 +19,9 @@ use crate::archive::{ARCHIVE_BLOCKS_MAX, ArchiveName, ChecksumList, ChecksumList
 
 /// Bytes of an archive's name. The name of its part is longer, and systems allow 255.
 const NAME_BYTES_MAX: usize = 200;
+/// Names of one mirror that begin with the same block. An honest one has a few, by format and content;
+/// each name costs a request.
+const NAMES_MAX: usize = 32;
 /// Hosts that are named in a message.
 const HOSTS_SHOWN_MAX: usize = 3;
 
@@ -69,8 +72,34 @@ pub(super) struct ListedFile {
     pub(super) sha256: Option<B256>,
 }
 
-/// Archives by their names.
-pub(super) type MirrorList = BTreeMap<String, ListedFile>;
+/// What one mirror lists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MirrorList {
+    /// Archives by their names.
+    pub(super) files: BTreeMap<String, ListedFile>,
+    /// How many of them begin with a block.
+    counts: BTreeMap<u64, usize>,
+    /// Lines that were passed over because as many names as are taken begin with the same block.
+    pub(super) surplus_count: u64,
+}
+
+impl MirrorList {
+    /// Adds a file, unless it is there or one too many. Whether another checksum is there for it.
+    fn add(&mut self, name: &str, listed: ListedFile) -> bool {
+        if let Some(there) = self.files.get(name) {
+            return there.sha256 != listed.sha256;
+        }
+        let first = named_range(&listed.archive).map_or(0, |range| range.first());
+        let count = self.counts.entry(first).or_default();
+        if *count >= NAMES_MAX {
+            self.surplus_count = self.surplus_count.saturating_add(1);
+        } else {
+            *count = count.saturating_add(1);
+            self.files.insert(name.to_owned(), listed);
+        }
+        false
+    }
+}
 
 /// Reads `checksums_sha256.txt`.
 pub(super) fn parse_sums(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList, ListFault> {
@@ -78,21 +107,21 @@ pub(super) fn parse_sums(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
     let list = ChecksumList::parse_named(SUMS_NAME.to_owned(), text).map_err(|error| {
         if is_nameless(text) { ListFault::Nameless(SUMS_NAME) } else { error.into() }
     })?;
-    let mut files = MirrorList::new();
+    let mut files = MirrorList::default();
     for (name, sum) in list.names() {
         let Some((archive, target)) = archive_of(name).zip(mirror.file(name)) else { continue };
         let listed = ListedFile { archive, target, sha256: Some(sum) };
-        if files.insert(name.to_owned(), listed).is_some_and(|it| it.sha256 != Some(sum)) {
+        if files.add(name, listed) {
             return Err(ListFault::Twice { list: SUMS_NAME, name: name.to_owned() });
         }
     }
-    if files.is_empty() { Err(ListFault::NoArchive { list: SUMS_NAME }) } else { Ok(files) }
+    if files.files.is_empty() { Err(ListFault::NoArchive { list: SUMS_NAME }) } else { Ok(files) }
 }
 
 /// Reads `urls.txt`.
 pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList, ListFault> {
     let text = check_text(URLS_NAME, bytes)?;
-    let mut files = MirrorList::new();
+    let mut files = MirrorList::default();
     let mut foreign = BTreeSet::new();
     let lines = text.lines().map(str::trim);
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -102,14 +131,13 @@ pub(super) fn parse_urls(mirror: &MirrorUrl, bytes: &[u8]) -> Result<MirrorList,
             // What follows a `?` or a `#` is no path, though it may look like one.
             Ok(Some(target)) if target.uri.path().rsplit('/').next() == Some(name) => {
                 // The first address of a file counts.
-                let listed = ListedFile { archive, target, sha256: None };
-                files.entry(name.to_owned()).or_insert(listed);
+                files.add(name, ListedFile { archive, target, sha256: None });
             }
             Ok(_) => {}
             Err(host) => drop(foreign.insert(host)),
         }
     }
-    match (files.is_empty(), foreign.is_empty()) {
+    match (files.files.is_empty(), foreign.is_empty()) {
         (false, _) => Ok(files),
         (true, true) => Err(ListFault::NoArchive { list: URLS_NAME }),
         (true, false) => {
@@ -125,7 +153,9 @@ pub(super) fn of_archive(mirror: &MirrorUrl, name: &str) -> Result<MirrorList, L
         .zip(mirror.file(name))
         .ok_or(ListFault::NoArchive { list: "its address" })?;
     let listed = ListedFile { archive, target, sha256: None };
-    Ok(MirrorList::from([(name.to_owned(), listed)]))
+    let mut files = MirrorList::default();
+    files.add(name, listed);
+    Ok(files)
 }
 
 /// The blocks that a name speaks of: those of a part, or a whole era's. A part outside its era is none.
@@ -175,7 +205,7 @@ mod tests {
     }
 
     fn names(list: &MirrorList) -> Vec<&str> {
-        list.keys().map(String::as_str).collect()
+        list.files.keys().map(String::as_str).collect()
     }
 
     #[test]
@@ -187,7 +217,7 @@ mod tests {
         );
         let list = parse_sums(&mirror(), text.as_bytes()).unwrap();
         assert_eq!(names(&list), ["mainnet-00000-5ec1ffb8.era1", "mainnet-00001-a5364e9a.era1"]);
-        let listed = &list["mainnet-00001-a5364e9a.era1"];
+        let listed = &list.files["mainnet-00001-a5364e9a.era1"];
         assert_eq!(listed.sha256.map(hex::encode).as_deref(), Some(SUM));
         assert_eq!(listed.target.uri, "http://a.example/era1/mainnet-00001-a5364e9a.era1");
     }
@@ -198,7 +228,7 @@ mod tests {
                     /files/mainnet-00002-00000000.era1\nhttp://b.example/mainnet-00003-00000000.era1\nindex.html\n\
                     http://a.example/x?/mainnet-00004-00000000.era1\nhttp://a.example/x#/mainnet-00005-00000000.era1\n";
         let list = parse_urls(&mirror(), text.as_bytes()).unwrap();
-        let paths: Vec<&str> = list.values().map(|listed| listed.target.uri.path()).collect();
+        let paths: Vec<&str> = list.files.values().map(|listed| listed.target.uri.path()).collect();
         assert_eq!(
             paths,
             [
@@ -207,7 +237,18 @@ mod tests {
                 "/files/mainnet-00002-00000000.era1"
             ]
         );
-        assert!(list.values().all(|listed| listed.sha256.is_none()));
+        assert!(list.files.values().all(|listed| listed.sha256.is_none()));
+    }
+
+    #[test]
+    fn names_that_begin_with_the_same_block_are_bounded_and_the_rest_is_counted() {
+        let line = |it: usize| format!("{SUM}  x-00000-{it:08x}.ere\n");
+        let many: String = (0..NAMES_MAX + 7).map(line).collect();
+        let sums = format!("{many}{SUM}  x-00001-00000000.ere\n");
+        let list = parse_sums(&mirror(), sums.as_bytes()).unwrap();
+        assert_eq!((list.files.len(), list.surplus_count), (NAMES_MAX + 1, 7));
+        let list = parse_urls(&mirror(), sums.replace(SUM, "").as_bytes()).unwrap();
+        assert_eq!((list.files.len(), list.surplus_count), (NAMES_MAX + 1, 7));
     }
 
     #[test]

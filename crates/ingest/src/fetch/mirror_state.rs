@@ -55,6 +55,17 @@ pub(super) enum MirrorChoice {
     Nobody,
 }
 
+impl MirrorChoice {
+    /// How long nothing new has come by the time that somebody is asked.
+    pub(super) fn quiet_time(self, since: Instant) -> Duration {
+        match self {
+            Self::Ask(_) => since.elapsed(),
+            Self::Rest(until) => until.duration_since(since),
+            Self::Nobody => Duration::ZERO,
+        }
+    }
+}
+
 /// What is on disk of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartOnDisk {
@@ -89,6 +100,11 @@ impl MirrorState {
     pub(super) fn succeed(&mut self) {
         self.fault_count = 0;
         self.rests_until = None;
+    }
+
+    /// Whether it failed since it last gave something.
+    pub(super) fn is_failing(&self) -> bool {
+        self.fault_count > 0
     }
 
     fn is_resting(&self, now: Instant) -> bool {
@@ -169,6 +185,32 @@ pub(super) fn find_better(
     }
     let (to, fastest) = others.into_iter().max_by_key(|(_, state)| state.rate)?;
     is_far_slower(rate, fastest.rate?).then_some(MirrorMove { to })
+}
+
+/// Whether a mirror that has the same blocks under another name can be asked now.
+pub(super) fn has_ready_rival(states: &[MirrorState], task: &FileTask, now: Instant) -> bool {
+    ready_rivals(states, task, now).next().is_some()
+}
+
+/// Whether one of them is better asked than a mirror at this rate: it was not measured yet and did not
+/// fail, or is far faster.
+pub(super) fn has_better_rival(
+    states: &[MirrorState],
+    task: &FileTask,
+    rate: u64,
+    now: Instant,
+) -> bool {
+    ready_rivals(states, task, now)
+        .any(|state| state.rate.map_or(!state.is_failing(), |other| is_far_slower(rate, other)))
+}
+
+fn ready_rivals<'a>(
+    states: &'a [MirrorState],
+    task: &'a FileTask,
+    now: Instant,
+) -> impl Iterator<Item = &'a MirrorState> {
+    let rivals = task.rivals.iter().filter_map(|mirror| states.get(*mirror));
+    rivals.filter(move |state| state.standing < MirrorRank::False && !state.is_resting(now))
 }
 
 /// The positions of mirrors that are far slower than the fastest, and the rate of that one. Only rates
@@ -293,6 +335,27 @@ mod tests {
             states[0].rest(&limits, None, now);
         }
         assert_eq!(choose(&states, &task(2), SOME, now), MirrorChoice::Ask(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_name_is_better_asked_for_if_its_mirror_is_unknown_or_far_faster() {
+        let (limits, now) = (FetchLimits::default(), Instant::now());
+        let mut task = task(1);
+        let better = |task: &FileTask, rival: &MirrorState| {
+            has_better_rival(&[rated(Some(100)), rival.clone()], task, 100, now)
+        };
+        assert!(!better(&task, &rated(None)), "it has no other name");
+        task.rivals = vec![1];
+        assert!(better(&task, &rated(None)));
+        assert!(better(&task, &rated(Some(400))) && !better(&task, &rated(Some(399))));
+        let slow = MirrorState { standing: MirrorRank::Slow, ..rated(Some(400)) };
+        let lying = MirrorState { standing: MirrorRank::False, ..rated(Some(400)) };
+        assert!(better(&task, &slow) && !better(&task, &lying));
+        let mut failed = rated(None);
+        let until = failed.rest(&limits, None, now);
+        let states = [rated(None), failed];
+        assert!(!has_ready_rival(&states, &task, now) && has_ready_rival(&states, &task, until));
+        assert!(!has_better_rival(&states, &task, 100, until), "it may give nothing");
     }
 
     #[test]

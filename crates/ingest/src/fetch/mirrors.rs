@@ -17,7 +17,7 @@ use super::limits::FetchLimits;
 use super::list::{MirrorList, of_archive, parse_sums, parse_urls};
 use super::mirror_state::{
     MirrorChoice, MirrorMove, MirrorRank, MirrorState, PartOnDisk, can_others_resume, choose,
-    find_better, find_slow,
+    find_better, find_slow, has_better_rival, has_ready_rival,
 };
 use super::mirror_url::{MirrorUrl, NamedPart, SUMS_NAME, URLS_NAME};
 use super::task::FileTask;
@@ -62,18 +62,37 @@ impl Mirrors {
         let grace = self.limits.list_grace;
         let mut lists: Vec<Option<Result<MirrorList, ListError>>> =
             self.urls.iter().map(|_| None).collect();
-        let mut until = None;
+        let begun = Instant::now();
+        let patience = self.limits.patience;
+        // A time that no clock can tell never comes.
+        let mut notice = begun.checked_add(self.limits.list_notice);
+        let mut until = begun.checked_add(patience);
+        let mut is_any_read = false;
         loop {
-            let ended = match until {
-                Some(until) => timeout_at(until, asked.next()).await.unwrap_or(None),
-                None => asked.next().await,
+            let wake = [notice, until].into_iter().flatten().min();
+            let ended = match wake {
+                Some(wake) => timeout_at(wake, asked.next()).await,
+                None => Ok(asked.next().await),
             };
-            let Some((position, list)) = ended else { break };
+            let (position, list) = match ended {
+                Ok(Some(ended)) => ended,
+                Err(_) if wake == notice && notice != until => {
+                    notice = None;
+                    let late = self.urls.iter().zip(&lists).filter(|(_, list)| list.is_none());
+                    for (url, _) in late {
+                        let mirror = url.to_string();
+                        self.watch.heard(&FetchEvent::Waiting { mirror });
+                    }
+                    continue;
+                }
+                Ok(None) | Err(_) => break,
+            };
             // The address of an archive is no list: nobody answered for it yet.
             let url = self.urls.get(position);
             let is_read = !matches!(url.and_then(MirrorUrl::named), Some(NamedPart::Archive(_)));
-            if list.is_ok() && is_read && until.is_none() {
-                until = Instant::now().checked_add(grace);
+            if list.is_ok() && is_read && !is_any_read {
+                is_any_read = true;
+                until = [until, Instant::now().checked_add(grace)].into_iter().flatten().min();
             }
             if let Some(place) = lists.get_mut(position) {
                 *place = Some(list);
@@ -81,8 +100,16 @@ impl Mirrors {
         }
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         for (position, (url, list)) in self.urls.iter().zip(lists).enumerate() {
-            match list.unwrap_or(Err(ListError::Late(grace))) {
-                Ok(list) => found.push((position, list)),
+            let time = if is_any_read { grace } else { patience };
+            let late = || ListError::Late { time, is_after: is_any_read };
+            match list.unwrap_or_else(|| Err(late())) {
+                Ok(list) => {
+                    if let count @ 1.. = list.surplus_count {
+                        let mirror = url.to_string();
+                        self.watch.heard(&FetchEvent::Surplus { mirror, count });
+                    }
+                    found.push((position, list));
+                }
                 Err(error) => refused.push((url.to_string(), error)),
             }
         }
@@ -217,9 +244,20 @@ impl Mirrors {
         }
     }
 
-    /// Whether a mirror sent something false.
-    pub(super) fn has_lied(&self, mirror: usize) -> bool {
-        self.lock().get(mirror).is_some_and(|state| state.standing == MirrorRank::False)
+    /// How little is hoped for from a mirror: how it stands, and whether it failed last.
+    pub(super) fn doubt(&self, mirror: usize) -> (MirrorRank, bool) {
+        let states = self.lock();
+        states.get(mirror).map(|state| (state.standing, state.is_failing())).unwrap_or_default()
+    }
+
+    /// Whether a mirror that has the same blocks under another name can be asked now.
+    pub(super) fn has_ready_rival(&self, task: &FileTask) -> bool {
+        has_ready_rival(&self.lock(), task, Instant::now())
+    }
+
+    /// Whether one of them is better asked than a mirror at this rate.
+    pub(super) fn has_better_rival(&self, task: &FileTask, rate: u64) -> bool {
+        has_better_rival(&self.lock(), task, rate, Instant::now())
     }
 
     /// What became of each mirror of a file.

@@ -134,6 +134,11 @@ impl DownloadFolder {
         Ok(())
     }
 
+    /// Removes what came of a file that is not wanted any more.
+    pub(super) fn remove_parts(&self, name: &str) -> Result<(), DownloadError> {
+        self.partials_of(name)?.iter().try_for_each(|part| remove_file(part))
+    }
+
     /// Removes the folder if it is ours and nothing is left in it.
     pub(super) fn remove_if_empty(&self) {
         if !self.is_kept() {
@@ -287,7 +292,14 @@ fn partial_name(name: &str, sha256: Option<B256>) -> String {
 
 /// Whether a download may have put a file of this name into our folder. Others are not ours to remove.
 fn is_of_download(name: &str) -> bool {
-    name.ends_with(PARTIAL_END) || ArchiveName::parse(Path::new(name)).is_some()
+    let is_archive = |name: &str| ArchiveName::parse(Path::new(name)).is_some();
+    let is_sum = |sum: &str| sum == NO_SUM || hex::decode_to_array::<_, SUM_BYTES>(sum).is_ok();
+    match name.strip_suffix(PARTIAL_END) {
+        Some(part) => {
+            part.rsplit_once('.').is_some_and(|(file, sum)| is_archive(file) && is_sum(sum))
+        }
+        None => is_archive(name),
+    }
 }
 
 /// Removes a file that is taken, or not what it should be. One that is gone already is what was wanted.
@@ -384,8 +396,15 @@ mod tests {
         kept.clear_except(|_| false).unwrap();
         let notes = folder.file("notes");
         fs::write(&notes, "").unwrap();
+        let own = ["my.partial", "my.unlisted.partial", "x-00000-00000000.ere.mine.partial"];
+        for name in own {
+            fs::write(folder.file(name), "").unwrap();
+        }
         DownloadFolder::discard(&folder.path).unwrap();
-        assert_eq!(names(&folder), ["notes"], "no download made it");
+        assert_eq!(names(&folder), [own[0], own[1], "notes", own[2]], "no download made them");
+        for name in own {
+            fs::remove_file(folder.file(name)).unwrap();
+        }
         fs::remove_file(notes).unwrap();
         DownloadFolder::discard(&folder.path).unwrap();
         DownloadFolder::discard(&folder.path).unwrap();

@@ -3,7 +3,7 @@
 //! Knows: the order of files, what becomes of one that is refused, and when to end.
 //! Never knows: what taking a file means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,13 @@ use tokio::task::JoinHandle;
 use super::catalog::MirrorFile;
 use super::download::Downloader;
 use super::error::{DownloadError, MirrorFault};
+use super::events::FetchEvent;
 use super::partial::remove_file;
 use super::task::{FileTask, WholeDownload};
+
+/// How often a file is left for another name of the same blocks. Then it is downloaded however long
+/// that takes: all of them may be slow.
+const LEAVES_MAX: u32 = 2;
 
 /// Takes files that were downloaded.
 pub trait FileTaker {
@@ -91,7 +96,16 @@ pub fn fetch_files<T: FileTaker>(
     outcome
 }
 
-type DownloadEnd = (FileTask, Result<WholeDownload, DownloadError>);
+/// A task, and its file unless it was left for another name of the same blocks.
+type DownloadEnd = (FileTask, Result<Option<WholeDownload>, DownloadError>);
+
+/// How a file that is to be had ended.
+enum FileEnd {
+    /// It is taken.
+    Taken,
+    /// Another name for its blocks is better asked for.
+    Left,
+}
 
 /// A download that is under way while another file is taken.
 struct DownloadAhead {
@@ -130,7 +144,8 @@ impl<T: FileTaker> Pipeline<'_, T> {
         let mut failed: Vec<(MirrorFile, DownloadError)> = Vec::new();
         let mut next = 0;
         while let Some(first) = self.files.get(next) {
-            if failed.iter().any(|(other, _)| other.archive.era != first.archive.era) {
+            // Those that failed are of one era: the others were settled.
+            if failed.first().is_some_and(|(other, _)| other.archive.era != first.archive.era) {
                 self.settle(std::mem::take(&mut failed))?;
             }
             let group = alternatives_at(&self.files, next);
@@ -142,7 +157,8 @@ impl<T: FileTaker> Pipeline<'_, T> {
 
     /// Has the blocks of alternatives taken, from as many of them as that needs. A mirror whose file
     /// could not be had is asked for its next one after the others: however many names of one era it
-    /// lists, they do not keep the files of others waiting.
+    /// lists, they do not keep the files of others waiting. Nor does a name that comes slowly: it is left
+    /// for another mirror's, and asked for again if that one was not enough.
     fn fetch_one_of(
         &mut self,
         group: Range<usize>,
@@ -151,7 +167,10 @@ impl<T: FileTaker> Pipeline<'_, T> {
         let after = group.end;
         let mut left: Vec<usize> = group.collect();
         let mut faults = MirrorFaultCounts::default();
+        let mut leaves: BTreeMap<usize, u32> = BTreeMap::new();
+        let (mut had, mut lost) = (Vec::new(), Vec::new());
         while let Some(position) = self.choose(&left, &faults) {
+            self.check_stop()?;
             left.retain(|other| *other != position);
             let Some(file) = self.files.get(position).cloned() else { break };
             if self.taker.is_held(&file).map_err(FetchFailure::Taker)? {
@@ -159,19 +178,50 @@ impl<T: FileTaker> Pipeline<'_, T> {
                 if self.ahead.as_ref().is_some_and(|ahead| ahead.position == position) {
                     self.give_up_ahead();
                 }
+                if leaves.contains_key(&position) {
+                    self.downloader.folder.remove_parts(&file.name)?;
+                }
+                had.push(file);
                 continue;
+            }
+            let mut task = FileTask::new(file.clone());
+            if leaves.get(&position).is_none_or(|count| *count < LEAVES_MAX) {
+                task.rivals = self.rivals(&file, &left);
             }
             // What is being taken may make the others needless: nothing is downloaded meanwhile.
             let ahead_from = left.is_empty().then_some(after);
-            match self.fetch(position, &file, ahead_from) {
+            match self.fetch(position, task, ahead_from) {
+                Ok(FileEnd::Taken) => had.push(file),
+                Ok(FileEnd::Left) => {
+                    faults.add(&file);
+                    let count = leaves.entry(position).or_default();
+                    *count = count.saturating_add(1);
+                    left.push(position);
+                }
                 Err(FetchFailure::Download(error)) if is_of_mirrors(&error) => {
                     faults.add(&file);
-                    failed.push((file, error));
+                    lost.push((file, error));
                 }
-                outcome => outcome?,
+                Err(failure) => return Err(failure),
             }
         }
+        // A false name of the era in which the chain ends has blocks that nobody can hold.
+        lost.retain(|(file, _)| !had.iter().any(|held: &MirrorFile| held.stands_for(file)));
+        failed.extend(lost);
         Ok(())
+    }
+
+    fn check_stop(&self) -> Result<(), FetchFailure<T::Error>> {
+        if *self.downloader.stop.borrow() { Err(FetchFailure::Stopped) } else { Ok(()) }
+    }
+
+    /// The mirrors of other names that do not have a file under its own name.
+    fn rivals(&self, file: &MirrorFile, others: &[usize]) -> Vec<usize> {
+        let is_own = |mirror: usize| file.sources.iter().any(|source| source.mirror == mirror);
+        let others = others.iter().filter_map(|position| self.files.get(*position));
+        let mirrors = others.flat_map(|other| other.sources.iter().map(|source| source.mirror));
+        let mirrors: BTreeSet<usize> = mirrors.filter(|mirror| !is_own(*mirror)).collect();
+        mirrors.into_iter().collect()
     }
 
     /// Which of these files comes next: the one that is under way, or else the first one of the mirror
@@ -184,9 +234,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
         let likely = |position: &usize| {
             let sources = self.files.get(*position).map(|file| file.sources.iter());
             let mirrors = sources.into_iter().flatten().map(|source| source.mirror);
-            mirrors
-                .map(|mirror| (self.downloader.mirrors.has_lied(mirror), faults.of(mirror)))
-                .min()
+            mirrors.map(|mirror| (self.downloader.mirrors.doubt(mirror), faults.of(mirror))).min()
         };
         left.iter().copied().min_by_key(|position| (likely(position), *position))
     }
@@ -197,6 +245,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
         failed: Vec<(MirrorFile, DownloadError)>,
     ) -> Result<(), FetchFailure<T::Error>> {
         for (file, error) in failed {
+            self.check_stop()?;
             if !self.taker.is_held(&file).map_err(FetchFailure::Taker)? {
                 return Err(error.into());
             }
@@ -209,20 +258,21 @@ impl<T: FileTaker> Pipeline<'_, T> {
     fn fetch(
         &mut self,
         position: usize,
-        file: &MirrorFile,
+        mut task: FileTask,
         ahead_from: Option<usize>,
-    ) -> Result<(), FetchFailure<T::Error>> {
-        let mut task = FileTask::new(file.clone());
+    ) -> Result<FileEnd, FetchFailure<T::Error>> {
         loop {
             let (back, outcome) = self.download(position, task)?;
             task = back;
-            let whole = outcome?;
+            let Some(whole) = outcome? else { return Ok(FileEnd::Left) };
+            let file = &task.file;
             if let Some(next) = ahead_from {
                 self.begin_ahead(next, file.archive.era)?;
             }
             match self.taker.take(file, &whole.path).map_err(FetchFailure::Taker)? {
                 TakeVerdict::Taken => {
-                    return self.downloader.folder.let_go(&whole.path).map_err(Into::into);
+                    self.downloader.folder.let_go(&whole.path)?;
+                    return Ok(FileEnd::Taken);
                 }
                 TakeVerdict::Stopped => return Err(FetchFailure::Stopped),
                 TakeVerdict::Refused(said) => self.refuse(&mut task, &whole, said)?,
@@ -240,6 +290,12 @@ impl<T: FileTaker> Pipeline<'_, T> {
         let folder = &self.downloader.folder;
         if whole.is_found && folder.is_kept() {
             return Err(DownloadError::Occupied { path: whole.path.clone(), said });
+        }
+        if !whole.is_end_told && task.doubt_end(whole.source) {
+            // Without a length and a checksum a cut looks like an end.
+            let file = task.file.name.clone();
+            self.downloader.mirrors.watch.heard(&FetchEvent::Anew { file, why: said });
+            return remove_file(&whole.path);
         }
         if whole.is_certain {
             let fault = MirrorFault::Refused(said.clone());
@@ -277,6 +333,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
             if first.archive.era == era {
                 return Ok(());
             }
+            self.check_stop()?;
             let group = alternatives_at(&self.files, next);
             next = group.end;
             let mut missing = Vec::new();
@@ -288,7 +345,9 @@ impl<T: FileTaker> Pipeline<'_, T> {
             }
             let chosen = self.choose(&missing, &MirrorFaultCounts::default());
             if let Some((position, file)) = chosen.and_then(|it| Some((it, self.files.get(it)?))) {
-                let download = self.spawn(FileTask::new(file.clone()));
+                let mut task = FileTask::new(file.clone());
+                task.rivals = self.rivals(file, &missing);
+                let download = self.spawn(task);
                 self.ahead = Some(DownloadAhead { position, download });
                 return Ok(());
             }

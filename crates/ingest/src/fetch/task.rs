@@ -22,6 +22,8 @@ pub(super) struct FileTask {
     tries: Vec<SourceTries>,
     /// Whether parts of several mirrors did not fit together: then each download is of one mirror.
     pub(super) has_misfit: bool,
+    /// Mirrors that have the same blocks under other names, for which this one may be left.
+    pub(super) rivals: Vec<usize>,
 }
 
 /// What became of one source of a file.
@@ -45,6 +47,8 @@ pub(super) struct WholeDownload {
     /// Whether these are this source's bytes beyond doubt: they have its checksum, or all came from it
     /// in this run.
     pub(super) is_certain: bool,
+    /// Whether its end is one beyond doubt: the mirror said how long it is, or its checksum is right.
+    pub(super) is_end_told: bool,
     /// Whether it was there already.
     pub(super) is_found: bool,
 }
@@ -52,7 +56,7 @@ pub(super) struct WholeDownload {
 impl FileTask {
     pub(super) fn new(file: MirrorFile) -> Self {
         let tries = vec![SourceTries::default(); file.sources.len()];
-        Self { file, tries, has_misfit: false }
+        Self { file, tries, has_misfit: false, rivals: Vec::new() }
     }
 
     /// The sources that may still be asked: their positions, mirrors and checksums.
@@ -152,6 +156,7 @@ mod tests {
             sha256: B256::repeat_byte(1),
             source: 0,
             is_certain,
+            is_end_told: true,
             is_found: false,
         };
         task.refuse(&refused(false), "false");

@@ -99,6 +99,10 @@ struct Reader {
     passed: Vec<String>,
     /// Bytes that are refused.
     refused: Vec<Vec<u8>>,
+    /// Whether files have fewer blocks than their names say, as the last one of a chain.
+    is_chain_end: bool,
+    /// Raised when the first file is passed over.
+    stop_when_passed: Option<watch::Sender<bool>>,
     /// Files in the folder when one was taken, at the most.
     there_max: usize,
 }
@@ -114,6 +118,9 @@ impl FileTaker for Reader {
 
     fn pass_over(&mut self, file: &MirrorFile) {
         self.passed.push(file.name.clone());
+        if let Some(stop) = &self.stop_when_passed {
+            stop.send_replace(true);
+        }
     }
 
     fn take(&mut self, file: &MirrorFile, path: &Path) -> Result<TakeVerdict, String> {
@@ -124,7 +131,11 @@ impl FileTaker for Reader {
             return Ok(TakeVerdict::Refused("it is false".to_owned()));
         }
         self.taken.push((file.name.clone(), bytes));
-        self.ranges.extend(file.named_range());
+        if self.is_chain_end {
+            self.held.insert(file.name.clone());
+        } else {
+            self.ranges.extend(file.named_range());
+        }
         Ok(TakeVerdict::Taken)
     }
 }
@@ -664,8 +675,137 @@ fn many_false_names_of_an_era_do_not_keep_the_file_of_another_mirror_waiting() {
         fetching.reader.refused = false_names.iter().map(|it| it.as_bytes().to_vec()).collect();
         fetching.run(&[&lying, &good]).unwrap();
         assert_eq!((lying.count(".ere"), good.count(".ere")), (1, 1), "{:?}", lying.wishes());
-        assert_eq!(fetching.reader.passed.len(), 49);
+        assert_eq!(fetching.reader.passed.len(), 31, "no more are taken from a list");
+        let events = fetching.events().join("\n");
+        assert!(events.contains("too many names for the same blocks: 18 are"), "{events}");
     }
+}
+
+#[test]
+fn a_stop_is_heard_while_files_are_passed_over() {
+    let folder = files();
+    let mirror = Mirror::good(folder.path());
+    let mut fetching = Fetching::new();
+    fetching.reader.held = [FIRST, SECOND, THIRD].map(str::to_owned).into();
+    fetching.reader.stop_when_passed = Some(fetching.stop.clone());
+    let failure = fetching.run(&[&mirror]).unwrap_err();
+    assert!(matches!(failure, FetchFailure::Stopped), "{failure:?}");
+    assert_eq!(fetching.reader.passed, [FIRST]);
+}
+
+#[test]
+fn a_false_name_of_the_era_in_which_the_chain_ends_is_no_failure() {
+    let lying = named_files(&["x-00000-00000000.ere"]);
+    let honest = named_files(&["x-00000-ffffffff.ere"]);
+    let lying = Mirror::of(lying.path(), |wish| match wish.path.as_str() {
+        SUMS => Manner::Well,
+        _ => Manner::Status(404, ""),
+    });
+    let good = Mirror::good(honest.path());
+    let mut fetching = Fetching::new();
+    fetching.reader.is_chain_end = true;
+    // The second run holds the true file.
+    for run in 1..=2 {
+        let outcome = fetching.run(&[&lying, &good]);
+        assert!(outcome.is_ok(), "{run}: {outcome:?}");
+        assert_eq!((fetching.reader.taken.len(), good.count(".ere")), (1, 1));
+    }
+    // Without it there is nothing to take its place.
+    let failure = Fetching::new().run(&[&lying]).unwrap_err();
+    let is_told = matches!(failure, FetchFailure::Download(DownloadError::NoMirror { .. }));
+    assert!(is_told, "{failure:?}");
+}
+
+#[test]
+fn a_name_that_comes_slowly_is_left_for_another_name_of_the_same_blocks() {
+    let (slow, honest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(slow.path().join("x-00000-00000000.ere"), vec![7; 8 << 20]).unwrap();
+    write_sums(slow.path(), &["x-00000-00000000.ere"]);
+    fs::write(honest.path().join("x-00000-ffffffff.ere"), vec![8; BYTES]).unwrap();
+    write_sums(honest.path(), &["x-00000-ffffffff.ere"]);
+    // More than an hour for the file, or a byte and then nothing.
+    for manner in [Manner::Slow(20), Manner::Held(1)] {
+        let is_held = matches!(manner, Manner::Held(_));
+        let slow = Mirror::of(slow.path(), move |wish| match wish.path.as_str() {
+            SUMS => Manner::Well,
+            _ => manner.clone(),
+        });
+        let good = Mirror::good(honest.path());
+        let mut fetching = Fetching::new();
+        fetching.limits.rate_window = Duration::from_millis(200);
+        if is_held {
+            fetching.limits.stall_timeout = Duration::from_millis(200);
+        }
+        let outcome = fetching.run(&[&slow, &good]);
+        assert!(outcome.is_ok(), "{outcome:?} {:?}", fetching.events());
+        let names: Vec<&str> = fetching.reader.taken.iter().map(|it| it.0.as_str()).collect();
+        assert_eq!(names, ["x-00000-ffffffff.ere"], "{:?}", fetching.events());
+        assert_eq!((slow.count(".ere"), good.count(".ere")), (1, 1), "{:?}", slow.wishes());
+        assert!(!fetching.folder().exists(), "what came of the other one is gone");
+        slow.let_go_on();
+    }
+}
+
+#[test]
+fn names_that_are_all_slow_come_to_an_end() {
+    let names = ["x-00000-00000000.ere", "x-00000-ffffffff.ere"];
+    let folders = names.map(|name| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), vec![7; 50_000]).unwrap();
+        write_sums(folder.path(), &[name]);
+        folder
+    });
+    let mirrors = [&folders[0], &folders[1]].map(|folder| {
+        Mirror::of(folder.path(), |wish| match wish.path.as_str() {
+            SUMS => Manner::Well,
+            _ => Manner::Slow(1000),
+        })
+    });
+    let mut fetching = Fetching::new();
+    fetching.limits.rate_window = Duration::from_millis(50);
+    let outcome = fetching.run(&[&mirrors[0], &mirrors[1]]);
+    assert!(outcome.is_ok(), "{outcome:?} {:?}", fetching.events());
+    assert_eq!(fetching.reader.taken.len(), 1, "{:?}", fetching.events());
+}
+
+#[test]
+fn an_end_that_nothing_tells_is_doubted_before_a_mirror_is_set_aside() {
+    let folder = files();
+    fs::remove_file(folder.path().join(SUMS)).unwrap();
+    fs::write(folder.path().join("urls.txt"), [FIRST, SECOND, THIRD].join("\n")).unwrap();
+    let mirror = Mirror::of(folder.path(), |wish| match (wish.path.as_str(), wish.nth) {
+        (SECOND, 0) => Manner::NoLengthCut(100_000),
+        (SECOND, _) => Manner::NoLength,
+        _ => Manner::Well,
+    });
+    let mut fetching = Fetching::new();
+    let whole = fs::read(folder.path().join(SECOND)).unwrap();
+    fetching.reader.refused = vec![whole[..100_000].to_vec()];
+    let outcome = fetching.run(&[&mirror]);
+    assert!(outcome.is_ok(), "{outcome:?} {:?}", fetching.events());
+    fetching.took_all(folder.path());
+    let events = fetching.events().join("\n");
+    assert!(events.contains("downloaded anew") && !events.contains("set aside"), "{events}");
+}
+
+#[test]
+fn it_is_told_whose_list_is_waited_for_and_patience_ends_that_too() {
+    let folder = files();
+    let silent = Mirror::of(folder.path(), |_| Manner::Held(10));
+    let limits = FetchLimits {
+        list_notice: Duration::from_millis(50),
+        patience: Duration::from_millis(200),
+        ..limits()
+    };
+    let heard = Arc::<Heard>::default();
+    let watch = Arc::<Heard>::clone(&heard);
+    let urls = vec![silent.url.parse().unwrap()];
+    let mirrors = Mirrors::new(urls, limits, watch).unwrap();
+    let refused = Runtime::new().unwrap().block_on(mirrors.list()).unwrap_err();
+    assert_eq!(refused[0].1.to_string(), "no list within 0 s");
+    let events = heard.events.lock().unwrap().clone();
+    assert_eq!(events, [format!("mirror {}: waiting for its list", silent.url)]);
+    silent.let_go_on();
 }
 
 #[test]

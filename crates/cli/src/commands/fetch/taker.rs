@@ -29,6 +29,16 @@ pub(super) struct StoreTaker<'a> {
     pub(super) tally: Tally,
     /// Blocks of the files that were taken or passed over, as the total counts them.
     pub(super) reached: u64,
+    /// The last file that contradicts what is trusted, and what is said of it if no mirror has another:
+    /// then what is trusted may be wrong.
+    pub(super) distrusted: Option<DistrustedFile>,
+}
+
+/// A file that contradicts what is trusted.
+#[derive(Debug)]
+pub(super) struct DistrustedFile {
+    pub(super) name: String,
+    pub(super) said: String,
 }
 
 impl StoreTaker<'_> {
@@ -73,8 +83,17 @@ impl StoreTaker<'_> {
 
     /// Why a file is not taken that no other mirror can replace.
     fn refuse(&self, path: &Path, error: &ImportError) -> Failure {
-        self.progress.say(&report::refusal(path, error, self.spec.genesis_hash().is_some()));
+        self.progress.say(&self.refusal(path, error));
         Failure::Told
+    }
+
+    fn refusal(&self, path: &Path, error: &ImportError) -> String {
+        let is_genesis_known = self.spec.genesis_hash().is_some();
+        let said = report::refusal(path, error, is_genesis_known);
+        if is_genesis_known || !matches!(error, ImportError::Unanchored { .. }) {
+            return said;
+        }
+        format!("{said}\n  hint: mirrors are not asked for the genesis; name yours: --genesis FILE")
     }
 }
 
@@ -115,6 +134,14 @@ impl FileTaker for StoreTaker<'_> {
             }
             Err(error) if self.is_false(file, &error) => {
                 self.progress.reach(self.reached);
+                let is_of_trust = matches!(
+                    &error,
+                    ImportError::Archive(error) if error.remedy() == Remedy::CompareTrust
+                );
+                if is_of_trust {
+                    let (name, said) = (file.name.clone(), self.refusal(path, &error));
+                    self.distrusted = Some(DistrustedFile { name, said });
+                }
                 Ok(TakeVerdict::Refused(error.to_string()))
             }
             Err(error) => Err(self.refuse(path, &error)),
