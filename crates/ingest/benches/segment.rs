@@ -24,7 +24,7 @@ use segment::lookup::{Position, Run, RunBuilder, RunSpan, Subject};
 use segment::postings::{PostingKey, PostingKind, Postings, PostingsBuilder};
 use segment::{
     Census, Encoder, FOOTER_BYTES, Footer, Inflater, PagePlace, RowParts, RowPlace, Rows, RowsRoom,
-    Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
+    SLOT_BLOCKS, Segment, SegmentWriter, Tables, TxOrdinal, count_block, groups, is_counted,
 };
 
 /// Long beside the steps in which CPU time is told.
@@ -101,19 +101,21 @@ fn measure(path: &Path) {
 /// The posting lists of all logs, as the one file of their slot; with those of senders and recipients
 /// if they are wanted.
 fn log_index(blocks: &[Verified<Block>], has_accounts: bool) -> Vec<u8> {
-    let mut builder = PostingsBuilder::new();
+    let first = blocks.first().expect("blocks").header.number;
+    let mut builder = PostingsBuilder::new(first / SLOT_BLOCKS);
     for block in blocks {
-        builder.push_logs(block);
-        let number = u32::try_from(block.header.number % 8192).expect("few");
+        builder.push_logs(block).expect("blocks of one slot");
+        let number = block.header.number;
         for (transaction, index) in block.transactions.iter().zip(0..).filter(|_| has_accounts) {
             let sender = PostingKey::of(PostingKind::Sender, transaction.sender.as_slice());
-            builder.push(sender, number, index);
+            builder.push(sender, number, index).expect("blocks of one slot");
             if let Some(to) = alloy_consensus::Transaction::to(&transaction.envelope) {
-                builder.push(PostingKey::of(PostingKind::Recipient, to.as_slice()), number, index);
+                let recipient = PostingKey::of(PostingKind::Recipient, to.as_slice());
+                builder.push(recipient, number, index).expect("blocks of one slot");
             }
         }
     }
-    builder.finish(0).expect("few postings")
+    builder.finish().expect("few postings")
 }
 
 fn report_log_index(blocks: &[Verified<Block>], transaction_count: u64) {

@@ -20,8 +20,9 @@ use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::envelope::Call;
 use crate::json::{Object, put_text};
 use crate::refusal::Refusal;
-use crate::reply::{give_back_room, overload_refusal};
+use crate::reply::{EMPTY_BYTES_MAX, give_back_room, overload_refusal};
 use crate::scan::{Token, TokenKind, scan_deep};
+use crate::spare;
 
 use policy::{has_prefix, is_refused, may_pass, may_pass_beginning, split};
 
@@ -74,6 +75,10 @@ impl AnswerRoom {
     /// before they are.
     #[must_use]
     pub fn holds(&mut self, bytes: usize) -> bool {
+        // A short answer is never counted, whatever its request takes: the node has done what it says.
+        if bytes <= spare::BYTES {
+            return true;
+        }
         let bytes = bytes.saturating_add(self.request_bytes);
         self.lease.resize(&self.budget, bytes, LeasedFor::Answer).is_ok()
     }
@@ -246,11 +251,16 @@ impl Forwarding {
             Err(error) => return Err(refusal_of(error, call).into()),
         };
         give_back_room(&mut body);
-        let lease = room.end(body.capacity())?;
-        let Some((member, value)) = outcome(&body.into()) else {
+        let held_bytes = body.capacity();
+        let lease = room.end(held_bytes)?;
+        let Some((member, mut value)) = outcome(&body.into()) else {
             let error = PassThroughError::Failed("what came is no JSON-RPC answer".to_owned());
             return Err(refusal_of(error, call).into());
         };
+        // A short part of a long body would keep all of it.
+        if held_bytes.saturating_sub(value.len()) > EMPTY_BYTES_MAX {
+            value = Bytes::copy_from_slice(&value);
+        }
         Ok(PassedAnswer { member, value, lease })
     }
 
@@ -373,6 +383,17 @@ mod tests {
 
     fn allowed(text: &str) -> Result<PassThroughMethod, PassThroughMethodError> {
         text.parse()
+    }
+
+    #[test]
+    fn a_short_answer_has_room_whatever_others_hold() {
+        let budget = Budget::new(1 << 20);
+        let mut room = AnswerRoom::new(&budget, 1 << 20, 100_000).unwrap();
+        let others = ByteLease::of(&budget, 1 << 20, LeasedFor::Answer).unwrap();
+        assert!(!room.holds(100_000), "{} bytes are held", budget.bytes());
+        assert!(room.holds(110), "the node has sent the transaction");
+        assert!(room.end(110).is_ok());
+        drop(others);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::spare;
 
 /// Room of a buffer that stays empty; more is given back before the answer waits for its client.
-const EMPTY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const EMPTY_BYTES_MAX: usize = 64 * 1024;
 
 /// A body in three parts: the middle one may be shared with other answers.
 #[derive(Debug, Default)]

@@ -16,6 +16,7 @@ use super::catalog::MirrorFile;
 use super::download::Downloader;
 use super::error::{DownloadError, MirrorFault};
 use super::events::FetchEvent;
+use super::mirror_state::MirrorRank;
 use super::partial::remove_file;
 use super::task::{FileTask, WholeDownload};
 
@@ -205,8 +206,15 @@ impl<T: FileTaker> Pipeline<'_, T> {
                 Err(failure) => return Err(failure),
             }
         }
-        // A false name of the era in which the chain ends has blocks that nobody can hold.
-        lost.retain(|(file, _)| !had.iter().any(|held: &MirrorFile| held.stands_for(file)));
+        // A false name of the era in which the chain ends has blocks that nobody can hold. Of any other
+        // era it is seen whether its blocks are held, and a mirror that rests may have the longer file.
+        let era_max = self.files.iter().map(|file| file.archive.era).max();
+        let is_false = |(file, error): &(MirrorFile, DownloadError)| {
+            Some(file.archive.era) == era_max
+                && matches!(error, DownloadError::NoMirror { .. })
+                && had.iter().any(|held: &MirrorFile| held.stands_for(file))
+        };
+        lost.retain(|it| !is_false(it));
         failed.extend(lost);
         Ok(())
     }
@@ -234,7 +242,12 @@ impl<T: FileTaker> Pipeline<'_, T> {
         let likely = |position: &usize| {
             let sources = self.files.get(*position).map(|file| file.sources.iter());
             let mirrors = sources.into_iter().flatten().map(|source| source.mirror);
-            mirrors.map(|mirror| (self.downloader.mirrors.doubt(mirror), faults.of(mirror))).min()
+            // A slow one is better than one that fails: its name was left for the slow one's.
+            let doubt = |mirror| {
+                let (rank, is_failing) = self.downloader.mirrors.doubt(mirror);
+                (rank == MirrorRank::False, is_failing, faults.of(mirror), rank)
+            };
+            mirrors.map(doubt).min()
         };
         left.iter().copied().min_by_key(|position| (likely(position), *position))
     }

@@ -734,7 +734,7 @@ fn a_name_that_comes_slowly_is_left_for_another_name_of_the_same_blocks() {
         let mut fetching = Fetching::new();
         fetching.limits.rate_window = Duration::from_millis(200);
         if is_held {
-            fetching.limits.stall_timeout = Duration::from_millis(200);
+            fetching.limits.stall_timeout = Duration::from_secs(2);
         }
         let outcome = fetching.run(&[&slow, &good]);
         assert!(outcome.is_ok(), "{outcome:?} {:?}", fetching.events());

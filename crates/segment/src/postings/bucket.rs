@@ -12,6 +12,7 @@ use super::list::ListShape;
 use super::long_list::{LongList, LongListEntry, SlotPiece, is_long_count};
 use super::part::SLOT_PLACE_BITS;
 use crate::bytes::wide;
+use crate::lookup::Side;
 use crate::lookup::bits::{Packer, WIDTH_MAX, find_zero, mask, read, width_of};
 
 const KEY_COUNT_BYTES: usize = 4;
@@ -51,27 +52,27 @@ impl PlaceList {
     }
 
     /// The list of a file of `slot_count` slots, whose left half has the one and whose right half the
-    /// other.
+    /// other; or which of them is wrong. Of long lists that stay long the pieces are copied as they are.
     pub(super) fn merged(
         left: Option<Self>,
         right: Option<Self>,
         slot_count: u64,
-    ) -> Result<Self, CorruptPostings> {
+    ) -> Result<Self, (Side, CorruptPostings)> {
         let half = slot_count / 2;
-        let sides = [(left, 0), (right, half)];
-        let lists = sides.iter().filter_map(|(list, _)| list.as_ref());
+        let sides = [(Side::Left, left, 0), (Side::Right, right, half)];
+        let lists = sides.iter().filter_map(|(_, list, _)| list.as_ref());
         let count = lists.fold(0_u64, |sum, list| sum.saturating_add(list.count()));
         if is_long_count(count, slot_count) {
-            let sides = sides.into_iter().filter_map(|(list, first)| Some((list?, first)));
+            let sides = sides.into_iter().filter_map(|(_, list, first)| Some((list?, first)));
             let pieces = sides.flat_map(|(list, first_slot)| list.into_pieces(first_slot));
             return Ok(Self::Long(LongList { pieces: pieces.collect() }));
         }
         let mut places = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-        for (list, first_slot) in sides {
+        for (side, list, first_slot) in sides {
             let first = first_slot << SLOT_PLACE_BITS;
-            for place in list.map_or(Ok(Vec::new()), Self::into_places)? {
-                places.push(place.saturating_add(first));
-            }
+            let own = list.map_or(Ok(Vec::new()), Self::into_places);
+            let own = own.map_err(|cause| (side, cause))?;
+            places.extend(own.into_iter().map(|place| place.saturating_add(first)));
         }
         Ok(Self::Short(places))
     }
@@ -271,7 +272,12 @@ pub(super) struct PostingBucket<'a> {
 }
 
 impl<'a> PostingBucket<'a> {
-    pub(super) fn open(frame: BucketFrame, bytes: &'a [u8]) -> Result<Self, CorruptPostings> {
+    /// Believes the bytes of a bucket of a file with so many keys.
+    pub(super) fn open(
+        frame: BucketFrame,
+        file_key_count: u64,
+        bytes: &'a [u8],
+    ) -> Result<Self, CorruptPostings> {
         let number = frame.number;
         let fault = |reason| CorruptPostings::Content { part: "bucket", number, reason };
         let (body, expected) = bytes
@@ -285,6 +291,10 @@ impl<'a> PostingBucket<'a> {
             .split_first_chunk::<KEY_COUNT_BYTES>()
             .ok_or_else(|| fault("it has no count of keys"))?;
         let key_count = u64::from(u32::from_le_bytes(*key_count));
+        // Or a key would take two bits of a file, and many times that of memory.
+        if key_count > frame.prefix_count.min(file_key_count) {
+            return Err(fault("it has more keys than there can be"));
+        }
         let low_bits = frame.low_bits(key_count);
         let low_at = key_count.saturating_add(frame.zero_count(low_bits));
         let code_at = low_at.saturating_add(key_count.saturating_mul(low_bits.into()));
@@ -350,6 +360,9 @@ impl<'a> PostingBucket<'a> {
             };
             positions.push(ListPosition { count, at, long_offset });
             let bits = if let Some(count) = count {
+                if is_long_count(count, self.frame.slot_count) {
+                    return Err(self.fault("a list that should be long lies in it"));
+                }
                 ListShape::new(count, self.frame.place_bits).bits()
             } else {
                 let entry = self.read_long(at).ok_or_else(cut_short)?;
@@ -376,11 +389,12 @@ impl<'a> PostingBucket<'a> {
     fn read_long(&self, at: u64) -> Option<LongListEntry> {
         let bytes_at = at.checked_add(LONG_WIDTH_BITS.into())?;
         let count_at = bytes_at.checked_add(LONG_BYTES_BITS.into())?;
-        Some(LongListEntry {
+        let entry = LongListEntry {
             width: u32::try_from(read(self.bits, at, LONG_WIDTH_BITS)?).ok()?,
             bytes: read(self.bits, bytes_at, LONG_BYTES_BITS)?,
             count: read(self.bits, count_at, LONG_COUNT_BITS)?,
-        })
+        };
+        is_long_count(entry.count, self.frame.slot_count).then_some(entry)
     }
 
     /// Every key with where its places are, in order.

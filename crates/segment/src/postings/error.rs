@@ -74,6 +74,14 @@ pub enum CorruptPostings {
 /// Why postings do not make a file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PostingsBuildError {
+    /// A block that is not of the slot.
+    #[error("block {number} is not in slot {slot}")]
+    Block {
+        /// Its number.
+        number: u64,
+        /// The slot of the file.
+        slot: u64,
+    },
     /// A key that does not come after the one before.
     #[error("key {number:010x} does not come after the one before it")]
     Order {
@@ -118,7 +126,7 @@ pub enum PostingsMergeError {
         #[source]
         cause: CorruptPostings,
     },
-    /// Both are well, and what they give is too large.
+    /// Together they have too many postings, or others than they announced.
     #[error(transparent)]
     Build(#[from] PostingsBuildError),
     /// Bytes were supplied that the merge did not ask for.

@@ -3,9 +3,9 @@
 //! Knows: the kinds of values that have posting lists, and how a value becomes a key.
 //! Never knows: which values there are.
 //!
-//! The kind goes into the hash, so a further kind is no change of the format. SHA-256 is one
-//! instruction's work on the processors of today and makes no two values share a key that were not
-//! searched for at length.
+//! The kind goes into the hash, so a further kind is no change of the format. SHA-256 has instructions
+//! of its own on the processors of today, and whoever wants a value to share the key of another one
+//! has to try some 2^33.
 
 use alloy_primitives::Address;
 use sha2::{Digest as _, Sha256};

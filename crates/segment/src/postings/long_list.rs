@@ -72,6 +72,11 @@ impl SlotPiece {
         let count = body.first_chunk::<COUNT_BYTES>().ok_or_else(|| fault("it has no count"))?;
         let [low, middle, high] = *count;
         let count = u64::from(u32::from_le_bytes([low, middle, high, 0]));
+        let expected = ListShape::new(count, SLOT_PLACE_BITS).bits().div_ceil(8);
+        let expected = wide(COUNT_BYTES).saturating_add(expected.min(wide(BITMAP_BYTES)));
+        if count == 0 || wide(body.len()) != expected {
+            return Err(fault("its length is not that of its places"));
+        }
         Ok(Self { slot, count, bytes: bytes.to_vec() })
     }
 

@@ -50,17 +50,20 @@ impl PostingsMerge {
 
     /// Appends as much of the merged file to `out` as can be known, and says what is missing.
     pub fn step(&mut self, out: &mut Vec<u8>) -> Result<MergeStep, PostingsMergeError> {
-        let Some(mut writer) = self.writer.take() else { return Ok(MergeStep::Done) };
-        while let Some(key) = self.next_key()? {
-            writer.push(key, out)?;
+        while self.writer.is_some() {
+            let Some(key) = self.next_key()? else { break };
+            if let Some(writer) = &mut self.writer {
+                writer.push(key, out)?;
+            }
         }
         for (side, input) in [(Side::Left, &self.left), (Side::Right, &self.right)] {
             if let Some(range) = input.needed() {
-                self.writer = Some(writer);
                 return Ok(MergeStep::Need { side, range });
             }
         }
-        writer.finish(out)?;
+        if let Some(writer) = self.writer.take() {
+            writer.finish(out)?;
+        }
         Ok(MergeStep::Done)
     }
 
@@ -82,10 +85,9 @@ impl PostingsMerge {
         let take = |input: &mut MergeInput<MergedFile>, own: Option<u64>| {
             if own == Some(prefix) { input.next().map(|key| key.list) } else { None }
         };
-        let lists = (take(left, left_prefix), take(right, right_prefix));
-        let side = if lists.0.is_some() { Side::Left } else { Side::Right };
-        let list = PlaceList::merged(lists.0, lists.1, self.slot_count)
-            .map_err(|cause| PostingsMergeError::Corrupt { side, cause })?;
+        let (left, right) = (take(left, left_prefix), take(right, right_prefix));
+        let list = PlaceList::merged(left, right, self.slot_count)
+            .map_err(|(side, cause)| PostingsMergeError::Corrupt { side, cause })?;
         Ok(Some(KeyPlaces { prefix, list }))
     }
 }

@@ -76,11 +76,6 @@ impl SlotParts {
         }
     }
 
-    /// Adds all parts of a block; blocks come in order.
-    pub fn push_block(&mut self, block: u32) {
-        self.0.push(BlockParts { block, parts: u16::MAX });
-    }
-
     /// The blocks with their parts.
     #[must_use]
     pub fn as_slice(&self) -> &[BlockParts] {
@@ -157,9 +152,6 @@ mod tests {
         let either = of(&[(0, 1), (1, 0), (1, 3), (4, 1), (4, 2), (9, 15), (8191, 0)]);
         assert_eq!(one.union(&other), either);
         assert_eq!(other.union(&one), either);
-        let mut whole = SlotParts::default();
-        whole.push_block(4);
-        assert_eq!(whole.intersection(&one), of(&[(4, 2)]));
         assert_eq!(BlockParts { block: 0, parts: 0b1001 }.iter().collect::<Vec<_>>(), [0, 3]);
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::bucket::{KeyPlaces, ListPlace, PlaceList, PostingBucket};
 use super::error::CorruptPostings;
 use super::key::PostingKey;
-use super::long_list::{LongList, LongListPlace};
+use super::long_list::{LongList, LongListEntry, LongListPlace};
 use super::part::{SLOT_PLACE_BITS, SlotParts};
 use super::tail::{PostingsFooter, PostingsTail};
 use crate::bytes::{slice, wide};
@@ -98,18 +98,14 @@ impl Postings {
         bucket_bytes: &[u8],
     ) -> Result<Option<FoundPostings>, CorruptPostings> {
         let number = self.tail.frame.bucket_of(key);
-        let long_start = self.tail.bucket_range(number).map_or(0, |(_, start)| start);
-        let bucket = PostingBucket::open(self.tail.frame.bucket(number), bucket_bytes)?;
-        let found = match bucket.find(key.number())? {
-            None => return Ok(None),
-            Some(ListPlace::Short(places)) => FoundPostings::Slots(by_slot(&places)),
-            Some(ListPlace::Long { offset, entry }) => FoundPostings::Long(LongListPlace {
-                start: long_start.saturating_add(offset),
-                slot_count: self.span().slot_count(),
-                entry,
-            }),
-        };
-        Ok(Some(found))
+        let found = self.open(number, bucket_bytes)?.find(key.number())?;
+        let found = found.map(|place| match place {
+            ListPlace::Short(places) => Ok(FoundPostings::Slots(by_slot(&places))),
+            ListPlace::Long { offset, entry } => {
+                self.place_long(number, offset, entry).map(FoundPostings::Long)
+            }
+        });
+        found.transpose()
     }
 
     /// Every posting of a bucket, which is given with its long lists.
@@ -133,6 +129,27 @@ impl Postings {
         Ok(entries)
     }
 
+    fn open<'a>(&self, bucket: u64, bytes: &'a [u8]) -> Result<PostingBucket<'a>, CorruptPostings> {
+        PostingBucket::open(self.tail.frame.bucket(bucket), self.tail.key_count, bytes)
+    }
+
+    /// Where a long list of a bucket is: among the long lists before it.
+    fn place_long(
+        &self,
+        bucket: u64,
+        offset: u64,
+        entry: LongListEntry,
+    ) -> Result<LongListPlace, CorruptPostings> {
+        let (own, first) = self.tail.bucket_range(bucket).unwrap_or((0..0, 0));
+        let start = first.saturating_add(offset);
+        if start.saturating_add(entry.bytes) > own.start {
+            let (part, number) = ("bucket", bucket);
+            let reason = "its long lists are longer than the directory says";
+            return Err(CorruptPostings::Content { part, number, reason });
+        }
+        Ok(LongListPlace { start, slot_count: self.span().slot_count(), entry })
+    }
+
     /// Appends every key of a bucket, given with its long lists, in order.
     pub(super) fn decode(
         &self,
@@ -147,19 +164,21 @@ impl Postings {
         let inside = |range: &Range<u64>| {
             slice(bytes, &(range.start.saturating_sub(start)..range.end.saturating_sub(start)))
         };
-        for (prefix, place) in
-            PostingBucket::open(self.tail.frame.bucket(bucket), inside(&own))?.lists()?
-        {
+        for (prefix, place) in self.open(bucket, inside(&own))?.lists()? {
             let list = match place {
                 ListPlace::Short(places) => PlaceList::Short(places),
                 ListPlace::Long { offset, entry } => {
-                    let slot_count = self.span().slot_count();
-                    let start = start.saturating_add(offset);
-                    let place = LongListPlace { start, slot_count, entry };
+                    let place = self.place_long(bucket, offset, entry)?;
                     let table = place.read_table(inside(&place.table_range()))?;
-                    let range = table.pieces_range(0..slot_count);
-                    let pieces = table.read_pieces(0..slot_count, inside(&range))?;
-                    PlaceList::Long(LongList { pieces })
+                    let slots = 0..self.span().slot_count();
+                    let range = table.pieces_range(slots.clone());
+                    let list = LongList { pieces: table.read_pieces(slots, inside(&range))? };
+                    if list.count() != entry.count {
+                        let (part, number) = ("long list at byte", place.range().start);
+                        let reason = "its pieces have other places than its bucket counts";
+                        return Err(CorruptPostings::Content { part, number, reason });
+                    }
+                    PlaceList::Long(list)
                 }
             };
             keys.push(KeyPlaces { prefix, list });

@@ -156,6 +156,12 @@ impl PostingsFooter {
                 return Err(CorruptPostings::TooLarge { field, max, found });
             }
         }
+        // Only a single slot may have few blocks.
+        let is_narrow = u32::from(self.place_bits) < place_bits_max(self.slot_count.into());
+        if is_narrow && self.slot_count > 1 {
+            let reason = "its places are narrower than its slots";
+            return Err(CorruptPostings::Content { part: "tail", number: 0, reason });
+        }
         let (expected, found) = (self.tail_bytes(), self.file_bytes);
         if found < expected {
             let part = "file shorter than its tail";

@@ -16,41 +16,57 @@ use crate::lookup::RunSpan;
 
 type Model = BTreeMap<u64, BTreeSet<u64>>;
 
-/// Places of `slot_count` slots: singles, keys of many slots, and hubs.
-fn model(slot_count: u64, seed: u64) -> Model {
+const GOLDEN: &str = "";
+
+/// Places of `slot_count` slots: singles, keys of many slots, hubs, and one that is a hub of one slot.
+fn model(slot_count: u64, key_count: u64, seed: u64) -> Model {
     let mut numbers = SplitMix64::new(seed);
     let mut model = Model::new();
     let universe = slot_count << SLOT_PLACE_BITS;
-    for key in 0..3000_u64 {
+    for key in 0..key_count {
         let prefix = PostingKey::of(PostingKind::Topic1, &key.to_be_bytes()).number();
-        let count = match key {
-            0 => 100_000,
-            1 => 9000,
-            2 => 600 * slot_count,
-            3..50 => 1 + numbers.below(700),
-            _ => 1 + numbers.below(2),
+        let (count, end) = match key {
+            0 => (100_000, universe),
+            1 => (9000, universe),
+            2 => (600 * slot_count, universe),
+            // Long in a file of one slot, and not in one of many.
+            3 => (700, 1 << SLOT_PLACE_BITS),
+            4..50 => (1 + numbers.below(700), universe),
+            _ => (1 + numbers.below(2), universe),
         };
-        let places = (0..count).map(|_| numbers.below(universe));
+        let places = (0..count).map(|_| numbers.below(end));
         model.entry(prefix).or_default().extend(places);
     }
     model
 }
 
+/// The same without the later blocks of some slots, and without any of others.
+fn thinned(model: Model) -> Model {
+    let is_held = |place: &u64| match (place >> SLOT_PLACE_BITS) % 4 {
+        0 => place & ((1 << SLOT_PLACE_BITS) - 1) < 20 << PART_BITS,
+        1 => false,
+        _ => true,
+    };
+    let held = |places: BTreeSet<u64>| places.into_iter().filter(is_held).collect::<BTreeSet<_>>();
+    let keys = model.into_iter().map(|(key, places)| (key, held(places)));
+    keys.filter(|(_, places)| !places.is_empty()).collect()
+}
+
 fn slot_file(model: &Model, slot: u64) -> Vec<u8> {
-    let mut builder = PostingsBuilder::new();
+    let mut builder = PostingsBuilder::new(slot);
     for (prefix, places) in model {
         for place in places.iter().filter(|place| **place >> SLOT_PLACE_BITS == slot) {
             let inside = place & ((1 << SLOT_PLACE_BITS) - 1);
-            let block = u32::try_from(inside >> PART_BITS).unwrap();
+            let number = slot * 8192 + (inside >> PART_BITS);
             let part = u32::try_from(inside & 15).unwrap();
             let key = PostingKey::from_number(*prefix);
             // The last and the first transaction of a part give the same posting.
             let transactions = transactions_of(part);
-            builder.push(key, block, transactions.start);
-            builder.push(key, block, transactions.end - 1);
+            builder.push(key, number, transactions.start).unwrap();
+            builder.push(key, number, transactions.end - 1).unwrap();
         }
     }
-    builder.finish(slot).unwrap()
+    builder.finish().unwrap()
 }
 
 fn direct_file(model: &Model, slot_count: u64) -> Vec<u8> {
@@ -109,7 +125,7 @@ fn all(file: &[u8]) -> Result<Model, CorruptPostings> {
 
 #[test]
 fn every_place_of_every_key_is_found_and_no_other() {
-    let model = model(1, 7);
+    let model = model(1, 3000, 7);
     let file = slot_file(&model, 0);
     assert_eq!(all(&file).unwrap(), model);
     for (prefix, places) in &model {
@@ -124,26 +140,33 @@ fn every_place_of_every_key_is_found_and_no_other() {
 #[test]
 fn a_merged_file_is_the_one_that_a_direct_build_gives() {
     for levels in 1..5_u32 {
-        let slot_count = 1 << levels;
-        let model = model(slot_count, u64::from(levels));
-        let mut files: Vec<Vec<u8>> = (0..slot_count).map(|slot| slot_file(&model, slot)).collect();
-        for _ in 0..levels {
-            files =
-                files.chunks(2).map(|it| merge_posting_files(&it[0], &it[1]).unwrap()).collect();
-        }
-        assert_eq!(files.len(), 1);
-        assert_eq!(files[0], direct_file(&model, slot_count), "{slot_count} slots");
-        assert_eq!(all(&files[0]).unwrap(), model);
-        for prefix in model.keys().take(200) {
-            let key = PostingKey::from_number(*prefix);
-            assert_eq!(find(&files[0], key).unwrap(), model[prefix]);
+        for is_thinned in [false, true] {
+            let slot_count = 1 << levels;
+            // Enough of them that a merge reads a side in more than one piece.
+            let mut model = model(slot_count, 40_000, u64::from(levels));
+            if is_thinned {
+                model = thinned(model);
+            }
+            let mut files: Vec<Vec<u8>> =
+                (0..slot_count).map(|slot| slot_file(&model, slot)).collect();
+            for _ in 0..levels {
+                let merge = |halves: &[Vec<u8>]| merge_posting_files(&halves[0], &halves[1]);
+                files = files.chunks(2).map(|halves| merge(halves).unwrap()).collect();
+            }
+            assert_eq!(files.len(), 1);
+            assert_eq!(files[0], direct_file(&model, slot_count), "{slot_count}, {is_thinned}");
+            assert_eq!(all(&files[0]).unwrap(), model);
+            for prefix in model.keys().take(200) {
+                let key = PostingKey::from_number(*prefix);
+                assert_eq!(find(&files[0], key).unwrap(), model[prefix]);
+            }
         }
     }
 }
 
 #[test]
 fn a_long_list_is_read_slot_by_slot() {
-    let model = model(8, 3);
+    let model = model(8, 3000, 3);
     let file = direct_file(&model, 8);
     let hub = PostingKey::of(PostingKind::Topic1, &0_u64.to_be_bytes());
     let postings = Postings::from_file(&file).unwrap();
@@ -166,7 +189,7 @@ fn a_long_list_is_read_slot_by_slot() {
 #[test]
 fn every_flipped_byte_is_refused() {
     let mut small: Model =
-        model(1, 9).into_iter().filter(|(_, places)| places.len() < 3).take(40).collect();
+        model(1, 3000, 9).into_iter().filter(|(_, places)| places.len() < 3).take(40).collect();
     small.insert(77, (0..700).map(|n| n * 180).collect());
     let file = slot_file(&small, 0);
     assert_eq!(all(&file).unwrap(), small);
@@ -174,7 +197,6 @@ fn every_flipped_byte_is_refused() {
         for bit in [0, 7] {
             let mut damaged = file.clone();
             damaged[place] ^= 1 << bit;
-            // A reserved byte of the footer is covered by its checksum like all others.
             assert!(all(&damaged).is_err(), "byte {place} of {}", file.len());
         }
     }
@@ -196,8 +218,96 @@ fn kinds_do_not_meet() {
 
 #[test]
 fn only_halves_merge() {
-    let file = |slot| PostingsBuilder::new().finish(slot).unwrap();
-    assert!(merge_posting_files(&file(0), &file(1)).is_ok());
+    let file = |slot| PostingsBuilder::new(slot).finish().unwrap();
+    assert_eq!(merge_posting_files(&file(0), &file(1)).unwrap(), direct_file(&Model::new(), 2));
     let error = merge_posting_files(&file(1), &file(2)).unwrap_err().to_string();
     assert_eq!(error, "slots 1..1 and slots 2..2 are not the halves of one posting file");
+}
+
+#[test]
+fn a_block_of_another_slot_is_refused() {
+    let mut builder = PostingsBuilder::new(3);
+    let key = PostingKey::from_number(5);
+    builder.push(key, 3 * 8192, 0).unwrap();
+    let error = builder.push(key, 4 * 8192, 0).unwrap_err().to_string();
+    assert_eq!(error, "block 32768 is not in slot 3");
+}
+
+/// The bytes that docs/format-logs.md draws: what is written once is read for ever.
+#[test]
+fn the_bytes_of_a_file_stay_what_they_are() {
+    let mut builder = PostingsBuilder::new(2);
+    let address = Address::repeat_byte(0x11);
+    for (number, index) in [(2 * 8192, 0), (2 * 8192 + 7, 130), (2 * 8192 + 7, 131)] {
+        builder.push(PostingKey::of_address(&address), number, index).unwrap();
+    }
+    let topic = PostingKey::of(PostingKind::Topic0, &[0x22; 32]);
+    builder.push(topic, 2 * 8192 + 1, 16).unwrap();
+    let file = builder.finish().unwrap();
+    assert_eq!(alloy_primitives::hex::encode(file), GOLDEN);
+}
+
+/// Bytes whose checksums are right and whose content no writer wrote.
+mod forged {
+    use super::super::bucket::{BucketFrame, PostingBucket};
+    use super::super::long_list::{LongListEntry, LongListPlace};
+    use super::*;
+
+    const FRAME: BucketFrame = BucketFrame {
+        number: 0,
+        prefix_min: 0,
+        prefix_count: 1 << 33,
+        slot_count: 1,
+        place_bits: 17,
+    };
+
+    fn list_of(piece: &[u8]) -> Result<Vec<(u64, SlotParts)>, CorruptPostings> {
+        let width = 17;
+        let length = u32::try_from(piece.len()).unwrap();
+        let mut file = length.to_le_bytes()[..3].to_vec();
+        file.extend(crc32fast::hash(&file).to_le_bytes());
+        file.extend(piece);
+        let entry = LongListEntry { width, bytes: wide(file.len()), count: 700 };
+        let place = LongListPlace { start: 0, slot_count: 1, entry };
+        let table = place.read_table(slice(&file, &place.table_range()))?;
+        table.read_parts(0..1, slice(&file, &table.pieces_range(0..1)))
+    }
+
+    fn piece(count: u32, body_bytes: usize) -> Vec<u8> {
+        let mut piece = count.to_le_bytes()[..3].to_vec();
+        piece.resize(3 + body_bytes, 0xff);
+        piece.extend(crc32fast::hash(&piece).to_le_bytes());
+        piece
+    }
+
+    #[test]
+    fn a_piece_has_the_length_of_its_places() {
+        for (count, body_bytes) in [(0, 0), (700, 4), (131_072, 32_768), (131_072, 16_383)] {
+            let refused = list_of(&piece(count, body_bytes)).unwrap_err().to_string();
+            assert_eq!(refused, "piece 0: its length is not that of its places");
+        }
+        assert!(list_of(&piece(131_072, 16_384)).is_ok());
+    }
+
+    #[test]
+    fn a_bucket_has_no_more_keys_than_its_file() {
+        let mut bytes = Vec::new();
+        let keys: Vec<KeyPlaces> = (0..3)
+            .map(|prefix| KeyPlaces { prefix, list: PlaceList::Short(vec![prefix]) })
+            .collect();
+        FRAME.encode(&keys, &mut bytes);
+        assert!(PostingBucket::open(FRAME, 3, &bytes).is_ok());
+        let refused = PostingBucket::open(FRAME, 2, &bytes).unwrap_err().to_string();
+        assert_eq!(refused, "bucket 0: it has more keys than there can be");
+    }
+
+    #[test]
+    fn a_list_that_should_be_long_is_not_read_from_its_bucket() {
+        let mut bytes = Vec::new();
+        let list = PlaceList::Short((0..600).collect());
+        FRAME.encode(&[KeyPlaces { prefix: 9, list }], &mut bytes);
+        let bucket = PostingBucket::open(FRAME, 1, &bytes).unwrap();
+        let refused = bucket.find(9).unwrap_err().to_string();
+        assert_eq!(refused, "bucket 0: a list that should be long lies in it");
+    }
 }

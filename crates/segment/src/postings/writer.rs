@@ -91,8 +91,9 @@ impl PostingsWriter {
 }
 
 /// Collects the postings of one slot in any order: eight bytes each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostingsBuilder {
+    slot: u64,
     /// Keys above places.
     packed: Vec<u64>,
 }
@@ -100,79 +101,57 @@ pub struct PostingsBuilder {
 impl PostingsBuilder {
     /// Nothing yet.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(slot: u64) -> Self {
+        Self { slot, packed: Vec::new() }
     }
 
-    /// Adds that the transaction at this index of a block of the slot, counted from the slot's first,
-    /// has what the key stands for.
-    pub fn push(&mut self, key: PostingKey, block: u32, tx_index: u64) {
-        let place = u64::from(block) << PART_BITS | u64::from(part_of(tx_index));
-        self.push_place(key.number(), place);
+    /// Adds that the transaction at this index of a block of the slot has what the key stands for.
+    pub fn push(
+        &mut self,
+        key: PostingKey,
+        number: u64,
+        tx_index: u64,
+    ) -> Result<(), PostingsBuildError> {
+        if number / SLOT_BLOCKS != self.slot {
+            return Err(PostingsBuildError::Block { number, slot: self.slot });
+        }
+        let place = (number % SLOT_BLOCKS) << PART_BITS | u64::from(part_of(tx_index));
+        self.packed.push(key.number() << SLOT_PLACE_BITS | place);
+        Ok(())
     }
 
     /// Adds the addresses and topics of a block's logs; none where its receipts are not held.
-    pub fn push_logs(&mut self, block: &Block) {
+    pub fn push_logs(&mut self, block: &Block) -> Result<(), PostingsBuildError> {
         let begin = self.packed.len();
-        let number = u32::try_from(block.header.number % SLOT_BLOCKS).unwrap_or(0);
+        let number = block.header.number;
         let receipts = block.receipts.as_deref().unwrap_or_default();
         for (receipt, index) in receipts.iter().zip(0..) {
             for log in &receipt.fields.logs {
-                self.push(PostingKey::of_address(&log.address), number, index);
+                self.push(PostingKey::of_address(&log.address), number, index)?;
                 for (topic, kind) in log.data.topics().iter().zip(PostingKind::TOPICS) {
-                    self.push(PostingKey::of(kind, topic.as_slice()), number, index);
+                    self.push(PostingKey::of(kind, topic.as_slice()), number, index)?;
                 }
             }
         }
         self.dedup_from(begin);
-    }
-
-    fn push_place(&mut self, prefix: u64, place: u64) {
-        self.packed.push(prefix << SLOT_PLACE_BITS | place & mask(SLOT_PLACE_BITS));
-    }
-
-    /// Adds all that another one has.
-    pub fn append(&mut self, other: &Self) {
-        self.packed.extend_from_slice(&other.packed);
-    }
-
-    /// How many postings there are; the same one may be counted more than once.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.packed.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.packed.is_empty()
+        Ok(())
     }
 
     /// Drops what was added more than once since there were `begin` postings: the values of one block
     /// repeat, and those of another block do not meet them.
     fn dedup_from(&mut self, begin: usize) {
-        let Some(added) = self.packed.get_mut(begin..) else { return };
+        let mut added = self.packed.split_off(begin.min(self.packed.len()));
         added.sort_unstable();
-        let mut kept = begin;
-        let mut last = None;
-        for index in begin..self.packed.len() {
-            let Some(posting) = self.packed.get(index).copied() else { break };
-            if last != Some(posting) {
-                last = Some(posting);
-                if let Some(to) = self.packed.get_mut(kept) {
-                    *to = posting;
-                    kept = kept.saturating_add(1);
-                }
-            }
-        }
-        self.packed.truncate(kept);
+        added.dedup();
+        self.packed.append(&mut added);
     }
 
     /// The bytes of the slot's file: the same whatever the order in which postings came.
-    pub fn finish(mut self, slot: u64) -> Result<Vec<u8>, PostingsBuildError> {
+    pub fn finish(mut self) -> Result<Vec<u8>, PostingsBuildError> {
         self.packed.sort_unstable();
         self.packed.dedup();
-        let span = RunSpan::new(slot, 1).map_err(|_| PostingsBuildError::Order { number: slot })?;
+        let (number, slot) = (u64::MAX, self.slot);
+        let span = RunSpan::new(slot, 1).map_err(|_| PostingsBuildError::Block { number, slot })?;
         let places = self.packed.iter().map(|posting| posting & mask(SLOT_PLACE_BITS));
         let place_bits = width_of(places.max().unwrap_or(0));
         let mut writer = PostingsWriter::new(span, wide(self.packed.len()), place_bits)?;
