@@ -16,7 +16,8 @@ use crate::lookup::RunSpan;
 
 type Model = BTreeMap<u64, BTreeSet<u64>>;
 
-const GOLDEN: &str = "";
+const GOLDEN: &str = "02000000dbe0bf5dc4eecba7ed48011c033b3dde02000000000000000300000000000000020000000000000014000000\
+    00000000010000000000000000070100cbbc25995175697075507374";
 
 /// Places of `slot_count` slots: singles, keys of many slots, hubs, and one that is a hub of one slot.
 fn model(slot_count: u64, key_count: u64, seed: u64) -> Model {
