@@ -1,11 +1,11 @@
 //! A lookup run of arbitrary bytes is refused, or every probe of it is answered or refused, and alike
-//! whether its bytes are kept or not; what can be merged with itself beside it does not panic either.
+//! whether its bytes are kept or not; merging it with an honest neighbour does not panic either.
 
 #![no_main]
 
 use alloy_primitives::B256;
 use libfuzzer_sys::fuzz_target;
-use segment::lookup::{Run, VerifiedBuckets, merge_files};
+use segment::lookup::{Run, RunBuilder, RunSpan, VerifiedBuckets, merge_files};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(run) = Run::from_file(data) else { return };
@@ -20,5 +20,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(kept.ok(), found.as_ref().ok().cloned());
         }
     }
-    let _ = merge_files(data, data);
+    let span = RunSpan::new(run.span().end_slot(), run.span().slot_count());
+    let Ok(span) = span else { return };
+    let Ok(neighbour) = RunBuilder::new(run.subject(), span).finish() else { return };
+    let _ = merge_files(data, &neighbour);
 });

@@ -10,6 +10,19 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 
+/// Flags about a node that is followed.
+const FOLLOW: [&str; 9] = [
+    "upstream",
+    "quorum",
+    "finality-depth",
+    "upstream-concurrency",
+    "upstream-timeout",
+    "backfill-to",
+    "gap-max",
+    "poll-every",
+    "heartbeat-every",
+];
+
 /// Flags that several commands have or that a server lives by, with the table of their keys; the first
 /// table is the top of the file. Every other flag is of one command, whose name its table and its
 /// variable bear.
@@ -62,20 +75,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
         ],
     ),
     ("cache", &["cache-bytes"]),
-    (
-        "follow",
-        &[
-            "upstream",
-            "quorum",
-            "finality-depth",
-            "upstream-concurrency",
-            "upstream-timeout",
-            "backfill-to",
-            "gap-max",
-            "poll-every",
-            "heartbeat-every",
-        ],
-    ),
+    ("follow", &FOLLOW),
     ("log", &["log-format", "quiet", "verbose"]),
 ];
 
@@ -99,8 +99,8 @@ pub(crate) const NEEDS: [(&str, &str); 2] =
     [("pass-through-to", "pass-through"), ("genesis-hash", "chain-id")];
 
 /// Flags of a command that mean nothing unless another of its flags is given: the command, that flag,
-/// the others. In
-/// a file or a variable they may be meant for another command; typed, they are a mistake.
+/// the others. In a file or a variable they may be meant for another command; typed, they are a
+/// mistake.
 pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
     (
         "fetch",
@@ -114,20 +114,7 @@ pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
             "upstream-timeout",
         ],
     ),
-    (
-        "serve",
-        "upstream",
-        &[
-            "quorum",
-            "finality-depth",
-            "upstream-concurrency",
-            "upstream-timeout",
-            "backfill-to",
-            "gap-max",
-            "poll-every",
-            "heartbeat-every",
-        ],
-    ),
+    ("serve", "upstream", &FOLLOW),
 ];
 
 /// Flags whose values may hold keys of their own.
