@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::{RunSpan, Subject};
+use segment::lookup::RunSpan;
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
-use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
+use crate::layout::{HeldRange, join_ranges, pending_merges, slot_of, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
+use crate::run_subject::RunSubject;
 
 pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
@@ -77,11 +78,11 @@ impl SegmentEntry {
     }
 }
 
-/// A live lookup run.
+/// A live run: of a hash lookup, or of the log index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEntry {
-    /// What its hashes are hashes of.
-    pub subject: Subject,
+    /// What it is an index of.
+    pub subject: RunSubject,
     /// Its slots.
     pub span: RunSpan,
     /// Its file.
@@ -93,9 +94,9 @@ pub struct RunEntry {
 }
 
 impl RunEntry {
-    /// Transactions before blocks, then by slot.
-    fn order(&self) -> (bool, u64) {
-        (self.subject == Subject::Blocks, self.span.first_slot())
+    /// By subject, then by slot.
+    fn order(&self) -> (RunSubject, u64) {
+        (self.subject, self.span.first_slot())
     }
 
     fn shares_slots_with(&self, other: &Self) -> bool {
@@ -129,6 +130,8 @@ pub struct Manifest {
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
+    /// Whether new blocks get no log index, because somebody wanted it so.
+    is_without_log_index: bool,
 }
 
 /// A change of a manifest.
@@ -167,6 +170,7 @@ impl Manifest {
             lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
             runs: Vec::new(),
+            is_without_log_index: false,
         }
     }
 
@@ -297,6 +301,36 @@ impl Manifest {
     #[must_use]
     pub fn runs(&self) -> &[RunEntry] {
         &self.runs
+    }
+
+    /// The live runs of one subject, lowest slot first.
+    pub fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &RunEntry> {
+        self.runs.iter().filter(move |entry| entry.subject == subject)
+    }
+
+    /// Whether new blocks get no log index.
+    #[must_use]
+    pub fn is_without_log_index(&self) -> bool {
+        self.is_without_log_index
+    }
+
+    /// The same manifest with another word on the log index of new blocks.
+    pub(crate) fn with_log_index(self, is_wanted: bool) -> Self {
+        Self { is_without_log_index: !is_wanted, ..self }
+    }
+
+    /// The slots that hold blocks and have no log index, lowest first.
+    #[must_use]
+    pub fn slots_without_log_index(&self) -> Vec<u64> {
+        let mut slots: Vec<u64> =
+            self.segments.iter().map(|entry| slot_of(entry.range.first())).collect();
+        slots.dedup();
+        let indexed: Vec<RunSpan> = self.runs_of(RunSubject::Logs).map(|run| run.span).collect();
+        slots.retain(|slot| {
+            let before = indexed.partition_point(|span| span.end_slot() <= *slot);
+            indexed.get(before).is_none_or(|span| !span.contains(*slot))
+        });
+        slots
     }
 
     /// The ranges of blocks that are held, lowest first. Between two of them is a gap.

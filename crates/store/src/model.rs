@@ -9,6 +9,7 @@
 mod act;
 mod blocks;
 mod compare;
+mod compare_logs;
 mod dice;
 mod directed;
 mod remade;

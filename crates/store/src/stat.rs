@@ -20,6 +20,7 @@ use crate::files::{FileSource, Files};
 use crate::limits::Limits;
 use crate::manifest::{Network, RunEntry, SegmentEntry};
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// What a data folder holds.
@@ -69,6 +70,8 @@ pub struct BytesByPart {
     pub receipts: u64,
     /// From hash to place.
     pub lookups: u64,
+    /// From addresses and topics to logs.
+    pub log_index: u64,
     /// The head's log.
     pub head: u64,
     /// Ommers and withdrawals, directories and tables of the segments, and the files that the manifest
@@ -108,8 +111,8 @@ impl BytesByPart {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { headers, transactions, receipts, lookups, head, other } = *self;
-        let parts = [headers, transactions, receipts, lookups, head, other];
+        let Self { headers, transactions, receipts, lookups, log_index, head, other } = *self;
+        let parts = [headers, transactions, receipts, lookups, log_index, head, other];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
@@ -147,7 +150,11 @@ impl Stat {
             bytes.add_segment(parts, entry.bytes);
         }
         for entry in manifest.runs() {
-            bytes.lookups = bytes.lookups.saturating_add(entry.bytes);
+            let sum = match entry.subject {
+                RunSubject::Logs => &mut bytes.log_index,
+                RunSubject::Transactions | RunSubject::Blocks => &mut bytes.lookups,
+            };
+            *sum = sum.saturating_add(entry.bytes);
         }
         let tip = block_id(view, &mut reader, view.tip()).await?;
         let finalized = block_id(view, &mut reader, view.finalized()).await?;

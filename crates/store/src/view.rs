@@ -6,6 +6,8 @@
 //!
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
+mod log_rows;
+mod log_search;
 mod lookup;
 mod records;
 mod sealed_coverage;
@@ -29,10 +31,13 @@ use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 
 use records::extras_of_head;
 use sealed_coverage::SealedCoverage;
 
+pub use log_rows::LoggedRows;
+pub use log_search::LogSearch;
 pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
 
 /// What can be read, as it is at one moment.
@@ -138,9 +143,13 @@ impl View {
         &self.missing
     }
 
-    /// The lookup runs that cannot be read: hashes that only they tell are not found.
+    /// The hash lookups that cannot be read: hashes that only they tell are not found.
     pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
-        self.missing.iter().filter(|it| it.blocks.is_none())
+        let is_of_logs = |it: &&MissingFile| {
+            let mut runs = self.manifest.runs_of(RunSubject::Logs);
+            runs.any(|run| run.file_name == it.file_name)
+        };
+        self.missing.iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
     }
 
     fn is_missing(&self, file_name: &str) -> bool {
@@ -286,6 +295,14 @@ impl View {
             return Some(block);
         }
         let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
+        sealed.is_none().then_some(block)
+    }
+
+    /// The head's block of this number, unless a segment has it with its receipts.
+    fn unsealed_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
+        let block = self.head.find_block(number)?;
+        let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
+        let sealed = sealed.filter(|(_, entry)| !self.is_missing(&entry.file_name));
         sealed.is_none().then_some(block)
     }
 
