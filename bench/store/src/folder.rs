@@ -49,6 +49,7 @@ impl BenchFolder {
         let settings = ImportSettings {
             is_unanchored_allowed: file.is_unanchored,
             is_without_receipts_allowed: false,
+            is_without_log_index: false,
             blocks,
             threads,
         };

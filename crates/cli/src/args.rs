@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fetch;
 pub(crate) mod import;
+pub(crate) mod index;
 pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod repair;
@@ -142,6 +143,12 @@ pub(crate) enum Command {
     /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
+    /// Build the log index of blocks that have none
+    ///
+    /// For a folder that was imported with --without-log-index, or by a version without one. From then on
+    /// new blocks are indexed as they come.
+    #[command(after_help = index::EXAMPLES)]
+    Index(index::IndexArgs),
     /// Rebuild the manifest of a damaged data folder from its segments
     ///
     /// For when the manifest was lost or cannot be read. Every segment is proven as `quipu check`

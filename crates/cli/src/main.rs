@@ -73,6 +73,7 @@ fn run(args: Args) -> Result<(), Failure> {
             None => commands::import::run(&import),
         },
         Command::Repair(repair) => commands::repair::run(&repair),
+        Command::Index(index) => commands::index::run(&index),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

@@ -321,7 +321,7 @@ impl Manifest {
 
     /// The slots that hold blocks and have no log index, lowest first.
     #[must_use]
-    pub fn slots_without_log_index(&self) -> Vec<u64> {
+    pub(crate) fn slots_without_log_index(&self) -> Vec<u64> {
         let mut slots: Vec<u64> =
             self.segments.iter().map(|entry| slot_of(entry.range.first())).collect();
         slots.dedup();
@@ -331,6 +331,15 @@ impl Manifest {
             indexed.get(before).is_none_or(|span| !span.contains(*slot))
         });
         slots
+    }
+
+    /// The sealed blocks of such slots.
+    #[must_use]
+    pub fn blocks_without_log_index(&self) -> Vec<BlockRange> {
+        let slots = self.slots_without_log_index();
+        let is_without =
+            |it: &&SegmentEntry| slots.binary_search(&slot_of(it.range.first())).is_ok();
+        join_ranges(self.segments.iter().filter(is_without).map(|it| it.range))
     }
 
     /// The ranges of blocks that are held, lowest first. Between two of them is a gap.

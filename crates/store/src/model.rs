@@ -12,6 +12,7 @@ mod compare;
 mod compare_logs;
 mod dice;
 mod directed;
+mod log_index;
 mod remade;
 mod rewinds;
 mod runs;

@@ -57,6 +57,8 @@ pub struct Stat {
     pub runs: Vec<RunEntry>,
     /// The slots that are held whole and still in pieces: the next writer merges them.
     pub pending_merges: Vec<BlockRange>,
+    /// The blocks whose logs are found by reading them only.
+    pub without_log_index: Vec<BlockRange>,
 }
 
 /// What the files of a folder take, by what they hold.
@@ -178,6 +180,7 @@ impl Stat {
             segments: manifest.segments().to_vec(),
             runs: manifest.runs().to_vec(),
             pending_merges: manifest.pending_merges().iter().map(|it| it.range).collect(),
+            without_log_index: manifest.blocks_without_log_index(),
         })
     }
 }

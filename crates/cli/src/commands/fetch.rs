@@ -96,9 +96,9 @@ impl FetchWork<'_> {
         };
         let files = self.choose(files)?;
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
-        let opened = open_import(self.path, &self.args.chain, &names)?;
-        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         let settings = settings(&self.args.selection, &self.args.work);
+        let opened = open_import(self.path, &self.args.chain, &names, &settings)?;
+        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);

@@ -44,6 +44,7 @@ pub(crate) fn settings(selection: &SelectionArgs, work: &WorkArgs) -> ImportSett
     ImportSettings {
         is_unanchored_allowed: selection.unanchored,
         is_without_receipts_allowed: selection.without_receipts,
+        is_without_log_index: selection.without_log_index,
         blocks: selection.blocks,
         threads: work.threads.unwrap_or_else(threads_default),
     }
@@ -59,7 +60,7 @@ pub(crate) fn import(
 ) -> Result<DataFolder, Failure> {
     refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
     let files = find_archives(paths).map_err(|error| no_archives(&error))?;
-    let opened = open_import(path, chain_args, &files)?;
+    let opened = open_import(path, chain_args, &files, &settings)?;
     let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
     resume_merges(&mut writer, chain.spec(), settings.threads);
     let done = import_all(&mut writer, chain.spec(), &anchors, settings, files);
@@ -84,6 +85,7 @@ pub(crate) fn open_import(
     path: &Path,
     chain_args: &ChainArgs,
     files: &[PathBuf],
+    settings: &ImportSettings,
 ) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let held = found.as_ref().map(DataFolder::store);
@@ -99,6 +101,9 @@ pub(crate) fn open_import(
     refuse_false_anchors(&writer.view(), &anchors)?;
     // One that is damaged is not put back.
     let genesis_before = folder.store.read_genesis().unwrap_or_default();
+    if settings.is_without_log_index {
+        writer.want_log_index(false).map_err(|error| to_failure(&error))?;
+    }
     chain.settle(&mut writer)?;
     Ok(OpenedImport { folder, writer, chain, anchors, genesis_before })
 }

@@ -79,6 +79,10 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Lock(_)
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
+        | StoreError::Postings { .. }
+        | StoreError::HasLogIndex { .. }
+        | StoreError::BuildPostings(_)
+        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }
@@ -131,11 +135,15 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::HeadLost { .. }
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
+        | StoreError::HasLogIndex { .. }
         | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
+        | StoreError::Postings { .. }
+        | StoreError::BuildPostings(_)
+        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }
