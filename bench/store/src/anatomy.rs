@@ -50,9 +50,7 @@ impl Anatomy {
         for entry in manifest.segments() {
             sum += Self::of_segment(&fs::read(folder.path().join(&entry.file_name))?)?;
         }
-        let run_bytes = |subject| -> u64 {
-            manifest.runs_of(subject).map(|run| run.bytes).sum()
-        };
+        let run_bytes = |subject| -> u64 { manifest.runs_of(subject).map(|run| run.bytes).sum() };
         sum.transaction_lookups = run_bytes(RunSubject::Transactions);
         sum.block_lookups = run_bytes(RunSubject::Blocks);
         sum.log_index = run_bytes(RunSubject::Logs);

@@ -7,9 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::ChainSpec;
-use store::check::{
-    CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run,
-};
+use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
 use store::{StoreError, View};
 
 use crate::pool::map_in_order;

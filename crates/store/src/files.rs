@@ -217,10 +217,7 @@ async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, Sto
 }
 
 /// Reads the tail of a run of the log index, and believes it if it is what the manifest lists.
-async fn open_postings(
-    entry: &RunEntry,
-    bytes: &dyn SegmentBytes,
-) -> Result<Postings, StoreError> {
+async fn open_postings(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Postings, StoreError> {
     let corrupt = |cause| StoreError::Postings { file: entry.file_name.clone(), cause };
     let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
     let mut buffer = Vec::new();

@@ -43,7 +43,11 @@ impl Segment {
 
     /// Where some rows of a block lie; an index that it does not have is left out.
     #[must_use]
-    pub fn find_block_part(&self, number: BlockNumber, indices: Range<TxIndex>) -> Option<BlockPlace> {
+    pub fn find_block_part(
+        &self,
+        number: BlockNumber,
+        indices: Range<TxIndex>,
+    ) -> Option<BlockPlace> {
         let all = self.find_ordinals(number)?;
         let at = |index| all.start.at(index).unwrap_or(all.end).min(all.end);
         self.find_rows(at(indices.start)..at(indices.end))

@@ -27,13 +27,17 @@ pub enum TextFault {
         byte: usize,
     },
     /// Not a manifest at all.
-    #[error("line 1: {found:?} where a manifest says \"{TITLE}{VERSION_WITHOUT_LOGS}\" or \"{TITLE}{VERSION}\"")]
+    #[error(
+        "line 1: {found:?} where a manifest says \"{TITLE}{VERSION_WITHOUT_LOGS}\" or \"{TITLE}{VERSION}\""
+    )]
     Title {
         /// How it begins, at most 40 characters.
         found: String,
     },
     /// Written by another build.
-    #[error("line 1: manifest version {found}, this build reads {VERSION_WITHOUT_LOGS} and {VERSION}")]
+    #[error(
+        "line 1: manifest version {found}, this build reads {VERSION_WITHOUT_LOGS} and {VERSION}"
+    )]
     Version {
         /// The version.
         found: u32,

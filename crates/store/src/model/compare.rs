@@ -20,7 +20,6 @@ use crate::read::block_on;
 use crate::reader::Reader;
 use crate::view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
 
-
 /// What a view can be asked about.
 #[derive(Clone, Debug)]
 pub(super) struct Questions {

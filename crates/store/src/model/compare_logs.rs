@@ -94,7 +94,11 @@ fn search(
             }
         }
     }
-    ensure!(search.searched_to() == BlockNumber(range.end()), "searched {:?}", search.searched_to());
+    ensure!(
+        search.searched_to() == BlockNumber(range.end()),
+        "searched {:?}",
+        search.searched_to()
+    );
     let expected = expected(shown, range, query);
     ensure!(found == expected, "{query:?} in {range}: {found:?}, expected {expected:?}");
     Ok(())
@@ -105,7 +109,8 @@ fn expected(shown: &Shown, range: BlockRange, query: &LogQuery) -> Vec<Found> {
     for (number, (hash, _)) in shown.range(range.first()..range.end()) {
         let block = get(*hash, true);
         let receipts = block.receipts.iter().flatten().zip(0..);
-        let all = receipts.flat_map(|(it, index)| it.fields.logs.iter().map(move |log| (index, log)));
+        let all =
+            receipts.flat_map(|(it, index)| it.fields.logs.iter().map(move |log| (index, log)));
         for ((index, log), log_index) in all.zip(0..) {
             let is_asked = (query.addresses.is_empty() || query.addresses.contains(&log.address))
                 && query.topics.len() <= log.topics().len()

@@ -153,14 +153,10 @@ fn a_false_index_does_not_pass_the_check() {
         let file_name = run_name(RunSubject::Logs, span, digest);
         shelf.disk.write(&file_name, &bytes).unwrap();
         let length = u64::try_from(bytes.len()).unwrap();
-        let entry =
-            RunEntry { subject: RunSubject::Logs, span, file_name, bytes: length, digest };
+        let entry = RunEntry { subject: RunSubject::Logs, span, file_name, bytes: length, digest };
         let view = shelf.view();
-        let edit = Edit {
-            runs: vec![entry],
-            gone: [held.file_name.clone()].into(),
-            ..Edit::default()
-        };
+        let edit =
+            Edit { runs: vec![entry], gone: [held.file_name.clone()].into(), ..Edit::default() };
         let false_view = view.with_manifest(view.manifest().edited(edit).unwrap());
         let error = check_all(&false_view).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -101,8 +101,7 @@ fn a_run_that_is_not_the_listed_one_is_named_and_not_merged() {
     let empty = Manifest::new(Network::default());
     let (first, keys) = slot_segment(0);
     let keys = BTreeMap::from([(first.file_name.clone(), keys)]);
-    let built =
-        build_runs(&workshop, sources(&empty, std::slice::from_ref(&first), &keys), &[]);
+    let built = build_runs(&workshop, sources(&empty, std::slice::from_ref(&first), &keys), &[]);
     let built = built.unwrap().built;
     let of = |subject| built.iter().find(|run| run.subject == subject).unwrap().clone();
     let (transactions, blocks) = (of(RunSubject::Transactions), of(RunSubject::Blocks));

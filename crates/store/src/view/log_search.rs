@@ -18,8 +18,8 @@ use segment::postings::{
 };
 use segment::{SLOT_BLOCKS, TxIndex};
 
-use super::log_rows::{ALL, LoggedRows, RowsPlace};
 use super::View;
+use super::log_rows::{ALL, LoggedRows, RowsPlace};
 use crate::error::StoreError;
 use crate::files::RunFile;
 use crate::layout::slot_of;

@@ -91,13 +91,14 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     if stat.block_count == 0 {
         lines.push("holds no block yet".to_owned());
         lines.extend(lost);
-    if !stat.without_log_index.is_empty() {
-        let ranges: Vec<String> = stat.without_log_index.iter().map(ToString::to_string).collect();
-        lines.push(format!(
-            "no log index of blocks {}: `quipu index` builds it",
-            ranges.join(", ")
-        ));
-    }
+        if !stat.without_log_index.is_empty() {
+            let ranges: Vec<String> =
+                stat.without_log_index.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "no log index of blocks {}: `quipu index` builds it",
+                ranges.join(", ")
+            ));
+        }
         return lines;
     }
     lines.push(format!(
@@ -123,10 +124,8 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     lines.extend(lost);
     if !stat.without_log_index.is_empty() {
         let ranges: Vec<String> = stat.without_log_index.iter().map(ToString::to_string).collect();
-        lines.push(format!(
-            "no log index of blocks {}: `quipu index` builds it",
-            ranges.join(", ")
-        ));
+        lines
+            .push(format!("no log index of blocks {}: `quipu index` builds it", ranges.join(", ")));
     }
     let pending = stat.pending_merges.iter();
     lines.extend(pending.map(|blocks| pending_merge(*blocks)));
