@@ -91,6 +91,11 @@ impl<'a> Params<'a> {
         self.take(hash)
     }
 
+    /// Bytes, as many as there are.
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Refusal> {
+        self.take(bytes)
+    }
+
     /// A block by number, by tag or by hash: what `eth_getBlockReceipts` takes.
     pub(crate) fn block_or_hash(&mut self) -> Result<BlockRef, Refusal> {
         self.take(|token| {
@@ -244,6 +249,17 @@ fn hex_number(text: &str) -> Result<u64, String> {
         return Ok(0);
     }
     u64::from_str_radix(significant, 16).map_err(|_| too_large())
+}
+
+fn bytes(token: Token<'_>) -> Result<Vec<u8>, String> {
+    let text = string(token)?;
+    let digits = hex_digits(&text)?;
+    if digits.len() % 2 == 1 {
+        return Err("hex string of odd length".to_owned());
+    }
+    // The decoder would pass over a second prefix.
+    let decoded = if digits.starts_with("0x") { None } else { hex::decode(digits).ok() };
+    decoded.ok_or_else(|| "invalid hex string".to_owned())
 }
 
 fn hash(token: Token<'_>) -> Result<B256, String> {
@@ -413,6 +429,26 @@ mod tests {
             Err("invalid argument 1: a string where true or false belongs".into())
         );
         assert!(second("[1,1]").is_err());
+    }
+
+    #[test]
+    fn bytes_have_two_digits_each_and_a_prefix() {
+        let one = |value: &str| with(&format!("[{value}]"), |params| params.bytes());
+        assert_eq!(one("\"0x\""), Ok(vec![]));
+        assert_eq!(one("\"0X00fF\""), Ok(vec![0, 0xff]));
+        for (value, reason) in [
+            ("\"\"", "empty hex string"),
+            ("\"00ff\"", "without 0x prefix"),
+            ("\"0x0\"", "odd length"),
+            ("\"0x0g\"", "invalid hex string"),
+            ("\"0x0x\"", "invalid hex string"),
+            ("\"0x\u{e9}\"", "invalid hex string"),
+            ("[0,255]", "non-string: an array"),
+            ("null", "non-string: null"),
+        ] {
+            let refused = one(value).unwrap_err();
+            assert!(refused.contains(reason), "{value}: {refused}");
+        }
     }
 
     #[test]

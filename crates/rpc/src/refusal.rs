@@ -5,6 +5,15 @@
 
 use chain::BlockRange;
 
+// Messages that take more than a line.
+const CHAIN_ID_UNKNOWN: &str = "chain id not known: no block held names it, and no flag does";
+const FORKS_UNKNOWN: &str =
+    "forks of this chain not known: the operator names them with --genesis FILE";
+const ISSUANCE_UNKNOWN: &str = "block rewards of this chain not known: the operator describes it \
+    with --genesis FILE, unless its consensus is not Ethereum's";
+const NOT_AT_TIP: &str =
+    "no gas price without the tip: no node is followed, or its tip is not reached; ask a node";
+
 /// Why a call gets an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -100,6 +109,8 @@ pub enum Refusal {
         /// The time of the block whose price is asked for.
         timestamp: u64,
     },
+    /// The answer depends on block rewards that nobody told.
+    IssuanceUnknown,
     /// A price is suggested only at the tip of a chain that is followed.
     NotAtTip,
     /// A subscription over a transport that carries answers only.
@@ -162,6 +173,7 @@ impl Refusal {
             | Self::BeyondHead { .. }
             | Self::TagUnknown { .. }
             | Self::ForksUnknown
+            | Self::IssuanceUnknown
             | Self::BlobPriceUnknown { .. }
             | Self::NotAtTip
             | Self::NotPassed { .. }
@@ -200,9 +212,7 @@ impl Refusal {
             Self::HashNotHeld { held } => {
                 format!("pruned history unavailable: hash not found in {}", blocks(held))
             }
-            Self::LookupMissing { held, file_name } => {
-                not_looked_up(held, file_name)
-            }
+            Self::LookupMissing { held, file_name } => not_looked_up(held, file_name),
             Self::ReceiptsNotHeld { number, held } => {
                 format!(
                     "receipts not held: block {number} not among those with receipts, {}",
@@ -210,28 +220,21 @@ impl Refusal {
                 )
             }
             Self::Transport { reason } => reason.clone(),
-            Self::ChainIdUnknown => {
-                "chain id not known: no block held names it, and no flag does".to_owned()
-            }
+            Self::ChainIdUnknown => CHAIN_ID_UNKNOWN.to_owned(),
             Self::NothingHeld => "no block is held yet".to_owned(),
             Self::BeyondHead { requested, head } => {
                 format!("request beyond head block: requested {requested}, head {head}")
             }
             Self::TagUnknown { tag } => format!("{tag} block not found"),
-            Self::ForksUnknown => {
-                "forks of this chain not known: the operator names them with --genesis FILE".to_owned()
-            }
+            Self::ForksUnknown => FORKS_UNKNOWN.to_owned(),
+            Self::IssuanceUnknown => ISSUANCE_UNKNOWN.to_owned(),
             Self::BlobPriceUnknown { timestamp } => {
                 format!(
                     "blob schedule of this chain not known at time {timestamp}: the operator names \
                      it with --genesis FILE, or follows a node that answers eth_config"
                 )
             }
-            Self::NotAtTip => {
-                "no gas price without the tip: no node is followed, or its tip is not reached; ask a \
-                 node"
-                    .to_owned()
-            }
+            Self::NotAtTip => NOT_AT_TIP.to_owned(),
             Self::NoNotifications => "notifications not supported".to_owned(),
             Self::UnknownSubscription { kind } => {
                 format!("no \"{kind}\" subscription in eth namespace")
@@ -272,6 +275,7 @@ impl Refusal {
             | Self::BeyondHead { .. }
             | Self::TagUnknown { .. }
             | Self::ForksUnknown
+            | Self::IssuanceUnknown
             | Self::BlobPriceUnknown { .. }
             | Self::NotAtTip
             | Self::NoNotifications
