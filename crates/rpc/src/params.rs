@@ -72,13 +72,7 @@ impl<'a> Params<'a> {
 
     /// A block number or a tag.
     pub(crate) fn block(&mut self) -> Result<BlockRef, Refusal> {
-        self.take(|token| {
-            let text = token.string();
-            match text.as_deref().and_then(BlockTagName::find) {
-                Some(tag) => Ok(BlockRef::Tag(tag)),
-                None => number(token).map(BlockRef::Number),
-            }
-        })
+        self.take(block_number_or_tag)
     }
 
     /// A block by its hash.
@@ -157,12 +151,24 @@ impl<'a> Params<'a> {
         })
     }
 
-    fn take<T>(&mut self, read: impl FnOnce(Token<'a>) -> Result<T, String>) -> Result<T, Refusal> {
+    /// The next parameter, of any form.
+    pub(crate) fn take<T>(
+        &mut self,
+        read: impl FnOnce(Token<'a>) -> Result<T, String>,
+    ) -> Result<T, Refusal> {
         let index = self.index;
         self.index = index.saturating_add(1);
         let token = self.items.as_mut().and_then(Iterator::next);
         let token = token.ok_or(Refusal::MissingParam { index })?;
         read(token).map_err(|reason| Refusal::BadParam { index, reason })
+    }
+}
+
+pub(crate) fn block_number_or_tag(token: Token<'_>) -> Result<BlockRef, String> {
+    let text = token.string();
+    match text.as_deref().and_then(BlockTagName::find) {
+        Some(tag) => Ok(BlockRef::Tag(tag)),
+        None => number(token).map(BlockRef::Number),
     }
 }
 
@@ -262,7 +268,7 @@ fn bytes(token: Token<'_>) -> Result<Vec<u8>, String> {
     decoded.ok_or_else(|| "invalid hex string".to_owned())
 }
 
-fn hash(token: Token<'_>) -> Result<B256, String> {
+pub(crate) fn hash(token: Token<'_>) -> Result<B256, String> {
     let text = string(token)?;
     let digits = if text.is_empty() { "" } else { hex_digits(&text)? };
     if digits.len() % 2 == 1 {
@@ -281,14 +287,15 @@ fn hash(token: Token<'_>) -> Result<B256, String> {
 }
 
 /// The content of a string. Half a character, which JSON lets one write, is no digit.
-fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
+pub(crate) fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
     if token.kind() != TokenKind::String {
         return Err(non_string(token));
     }
     token.string().ok_or_else(|| "invalid hex string".to_owned())
 }
 
-fn hex_digits(text: &str) -> Result<&str, String> {
+/// What follows the prefix.
+pub(crate) fn hex_digits(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("empty hex string".to_owned());
     }
@@ -300,7 +307,7 @@ fn non_string(token: Token<'_>) -> String {
     format!("non-string: {}", kind_text(token))
 }
 
-fn kind_text(token: Token<'_>) -> &'static str {
+pub(crate) fn kind_text(token: Token<'_>) -> &'static str {
     match token.kind() {
         TokenKind::Object => "an object",
         TokenKind::Array => "an array",

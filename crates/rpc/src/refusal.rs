@@ -7,6 +7,7 @@ use chain::BlockRange;
 
 // Messages that take more than a line.
 const CHAIN_ID_UNKNOWN: &str = "chain id not known: no block held names it, and no flag does";
+const BLOCK_RANGE_BEYOND_HEAD: &str = "block range extends beyond current head block";
 const FORKS_UNKNOWN: &str =
     "forks of this chain not known: the operator names them with --genesis FILE";
 const ISSUANCE_UNKNOWN: &str = "block rewards of this chain not known: the operator describes it \
@@ -81,6 +82,14 @@ pub enum Refusal {
         /// The blocks whose receipts are held.
         held: Vec<BlockRange>,
     },
+    /// A range of blocks whose first comes after its last.
+    InvalidBlockRange,
+    /// A range of blocks that ends above the newest.
+    BlockRangeBeyondHead,
+    /// Logs of a block that is not mined.
+    PendingLogs,
+    /// Logs of a block that does not exist.
+    UnknownBlock,
     /// The request was not taken by the transport.
     Transport {
         /// Why.
@@ -160,7 +169,12 @@ impl Refusal {
             Self::UnknownMethod { .. }
             | Self::NoNotifications
             | Self::UnknownSubscription { .. } => -32601,
-            Self::NotPositional | Self::MissingParam { .. } | Self::BadParam { .. } => -32602,
+            Self::NotPositional
+            | Self::MissingParam { .. }
+            | Self::BadParam { .. }
+            | Self::InvalidBlockRange
+            | Self::BlockRangeBeyondHead
+            | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
@@ -168,7 +182,8 @@ impl Refusal {
             | Self::HashNotHeld { .. }
             | Self::LookupMissing { .. }
             | Self::ReceiptsNotHeld { .. } => 4444,
-            Self::ChainIdUnknown
+            Self::UnknownBlock
+            | Self::ChainIdUnknown
             | Self::NothingHeld
             | Self::BeyondHead { .. }
             | Self::TagUnknown { .. }
@@ -219,6 +234,10 @@ impl Refusal {
                     blocks(held)
                 )
             }
+            Self::InvalidBlockRange => "invalid block range params".to_owned(),
+            Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
+            Self::PendingLogs => "pending logs are not supported".to_owned(),
+            Self::UnknownBlock => "unknown block".to_owned(),
             Self::Transport { reason } => reason.clone(),
             Self::ChainIdUnknown => CHAIN_ID_UNKNOWN.to_owned(),
             Self::NothingHeld => "no block is held yet".to_owned(),
@@ -269,6 +288,10 @@ impl Refusal {
             | Self::BadParam { .. }
             | Self::ResponseTooLarge
             | Self::TimedOut
+            | Self::InvalidBlockRange
+            | Self::BlockRangeBeyondHead
+            | Self::PendingLogs
+            | Self::UnknownBlock
             | Self::Transport { .. }
             | Self::ChainIdUnknown
             | Self::NothingHeld
