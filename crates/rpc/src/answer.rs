@@ -6,6 +6,7 @@
 
 mod blocks;
 mod fees;
+mod otterscan;
 mod server;
 mod subscriptions;
 mod transactions;
@@ -106,6 +107,9 @@ macro_rules! read_param {
     };
     ($context:expr, $params:expr, Count) => {
         $params.count()?
+    };
+    ($context:expr, $params:expr, Bytes) => {
+        $params.bytes()?
     };
     ($context:expr, $params:expr, Flag) => {
         $params.flag()?
@@ -232,6 +236,11 @@ impl Context<'_> {
                 RequestedBlock::Refused(Refusal::HashNotHeld { held: held.to_vec() })
             }
         })
+    }
+
+    /// What is not known here may be a node's to know.
+    fn unknown(&self, refusal: Refusal) -> CallFailure {
+        if self.node.is_some() { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
     }
 
     fn receipts_not_held(&self, number: BlockNumber) -> CallFailure {

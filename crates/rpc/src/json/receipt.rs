@@ -9,12 +9,12 @@ use store::{GasAndLogsBefore, LogView, ReceiptView, RowView};
 use super::transaction::TransactionLocation;
 use super::{NotABlock, Object, put_data, put_list};
 
-/// Appends the receipt of a mined transaction.
+/// Appends the receipt of a mined transaction. Without a bloom, its logs and its bloom are null.
 pub(crate) fn put_receipt(
     out: &mut Vec<u8>,
     spec: &ChainSpec,
     row: RowView<'_>,
-    (receipt, bloom): (ReceiptView<'_>, &Bloom),
+    (receipt, bloom): (ReceiptView<'_>, Option<&Bloom>),
     place: TransactionLocation<'_>,
     before: GasAndLogsBefore,
 ) -> Result<(), NotABlock> {
@@ -26,12 +26,17 @@ pub(crate) fn put_receipt(
         Eip658Value::PostState(root) => object.data("root", root.as_slice()),
     }
     object.quantity("cumulativeGasUsed", before.gas.wrapping_add(receipt.gas_used));
-    let mut index = before.logs;
-    put_list(object.member("logs"), receipt.logs(), |out, log| {
-        put_log(out, log, place, index);
-        index = index.saturating_add(1);
-    });
-    object.data("logsBloom", bloom.as_slice());
+    if let Some(bloom) = bloom {
+        let mut index = before.logs;
+        put_list(object.member("logs"), receipt.logs(), |out, log| {
+            put_log(out, log, place, index);
+            index = index.saturating_add(1);
+        });
+        object.data("logsBloom", bloom.as_slice());
+    } else {
+        object.raw("logs", "null");
+        object.raw("logsBloom", "null");
+    }
     object.data("transactionHash", place.hash.as_slice());
     object.quantity("transactionIndex", place.index.get());
     object.data("blockHash", place.block.hash.as_slice());
