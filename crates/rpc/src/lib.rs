@@ -24,6 +24,7 @@
 //! ```
 
 mod absence;
+mod answered_range;
 mod answer;
 mod budget;
 mod cache;
@@ -53,6 +54,7 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
+pub use answer::LogLimits;
 pub use budget::Budget;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{

@@ -9,6 +9,7 @@ pub(crate) mod range;
 mod tests;
 
 use alloy_primitives::{Address, B256, hex};
+use store::LogQuery;
 
 use crate::params::{
     BlockRef, BlockTagName, block_number_or_tag, hash, hex_digits, kind_text, string,
@@ -30,10 +31,7 @@ const HASH_AND_RANGE: &str =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogFilter {
     blocks: FilterBlocks,
-    /// In rising order; none for any address.
-    addresses: Vec<Address>,
-    /// What the topic at each position may be, in rising order; none for any topic.
-    topics: Vec<Vec<[u8; 32]>>,
+    query: LogQuery,
 }
 
 /// The blocks whose logs are asked for.
@@ -74,25 +72,9 @@ impl LogFilter {
         self.blocks
     }
 
-    /// Who may have logged, in rising order; empty for anyone.
-    pub(crate) fn addresses(&self) -> &[Address] {
-        &self.addresses
-    }
-
-    /// What the topic at each position may be, in rising order; empty for any topic. A log with
-    /// fewer topics than there are positions does not fit.
-    pub(crate) fn topics(&self) -> &[Vec<[u8; 32]>] {
-        &self.topics
-    }
-
-    /// Whether a log fits, whichever block it is of.
-    pub(crate) fn matches(&self, address: &Address, topics: &[[u8; 32]]) -> bool {
-        let is_any_of = |(any_of, topic): (&Vec<[u8; 32]>, &[u8; 32])| {
-            any_of.is_empty() || any_of.binary_search(topic).is_ok()
-        };
-        (self.addresses.is_empty() || self.addresses.binary_search(address).is_ok())
-            && self.topics.len() <= topics.len()
-            && self.topics.iter().zip(topics).all(is_any_of)
+    /// The addresses and topics that they are to have.
+    pub(crate) fn query(&self) -> &LogQuery {
+        &self.query
     }
 }
 
@@ -134,7 +116,7 @@ impl<'a> FilterMembers<'a> {
         };
         let addresses = given(self.address).map_or(Ok(Vec::new()), addresses)?;
         let topics = given(self.topics).map_or(Ok(Vec::new()), topics)?;
-        Ok(LogFilter { blocks, addresses, topics })
+        Ok(LogFilter { blocks, query: LogQuery::new(addresses, topics) })
     }
 }
 
@@ -168,7 +150,7 @@ fn addresses(token: Token<'_>) -> Result<Vec<Address>, String> {
                 let invalid = |reason| format!("invalid address at index {index}: {reason}");
                 found.push(decoded.map_err(invalid)?);
             }
-            Ok(in_order(found))
+            Ok(found)
         }
         TokenKind::Object | TokenKind::Number | TokenKind::Bool | TokenKind::Null => {
             Err("invalid addresses in query".to_owned())
@@ -177,7 +159,7 @@ fn addresses(token: Token<'_>) -> Result<Vec<Address>, String> {
 }
 
 /// What the topic at each position may be.
-fn topics(token: Token<'_>) -> Result<Vec<Vec<[u8; 32]>>, String> {
+fn topics(token: Token<'_>) -> Result<Vec<Vec<B256>>, String> {
     if token.kind() != TokenKind::Array {
         return Err(format!("{} where a list of topics belongs", kind_text(token)));
     }
@@ -199,7 +181,7 @@ fn topics(token: Token<'_>) -> Result<Vec<Vec<[u8; 32]>>, String> {
 }
 
 /// Topics of which a position may have any. A null among them stands for every topic.
-fn alternatives(list: Token<'_>) -> Result<Vec<[u8; 32]>, String> {
+fn alternatives(list: Token<'_>) -> Result<Vec<B256>, String> {
     let mut found = Vec::new();
     let mut is_any = false;
     for (item, index) in list.items().zip(0_usize..) {
@@ -214,11 +196,11 @@ fn alternatives(list: Token<'_>) -> Result<Vec<[u8; 32]>, String> {
             }
         }
     }
-    Ok(if is_any { Vec::new() } else { in_order(found) })
+    Ok(if is_any { Vec::new() } else { found })
 }
 
-fn topic(token: Token<'_>) -> Result<[u8; 32], String> {
-    fixed_bytes(&string(token)?, "topic")
+fn topic(token: Token<'_>) -> Result<B256, String> {
+    fixed_bytes(&string(token)?, "topic").map(B256::new)
 }
 
 fn fixed_bytes<const COUNT: usize>(text: &str, what: &str) -> Result<[u8; COUNT], String> {
@@ -240,9 +222,3 @@ fn fixed_bytes<const COUNT: usize>(text: &str, what: &str) -> Result<[u8; COUNT]
     Ok(bytes)
 }
 
-/// Sorted to be searched; those that stand twice count once.
-fn in_order<T: Ord>(mut found: Vec<T>) -> Vec<T> {
-    found.sort_unstable();
-    found.dedup();
-    found
-}

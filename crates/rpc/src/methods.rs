@@ -71,6 +71,10 @@ macro_rules! method_table {
                 raw_transaction_at(block_hash: BlockHash, index: Index) -> Data,
                 "A transaction in its EIP-2718 form, by its block's hash and its position there";
 
+            // Logs.
+            Logs = "eth_getLogs" logs(filter: LogFilter) -> Logs,
+                "The logs of a range of blocks, or of one block, that a filter asks for";
+
             // What explorers ask for beside.
             ErigonHeaderByNumber = "erigon_getHeaderByNumber"
                 erigon_header(block: BlockNumberOrTag) -> ErigonHeader,
@@ -164,6 +168,7 @@ pub(crate) enum JsonShape {
     Count,
     Bytes,
     Flag,
+    LogFilter,
     Percentiles,
     SubscriptionKind,
     SubscriptionId,
@@ -180,6 +185,7 @@ pub(crate) enum JsonShape {
     Transaction,
     Receipt,
     Receipts,
+    Logs,
     Syncing,
     Capabilities,
     Config,

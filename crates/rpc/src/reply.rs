@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chain::BlockRange;
 use hyper::body::Bytes;
 
+use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::{CacheEntry, CacheKey};
 use crate::envelope::Id;
@@ -32,6 +33,8 @@ pub(crate) struct Reply {
     lease: ByteLease,
     /// It stands for an answer that there was no room for.
     is_overloaded: bool,
+    /// Which blocks it is of, where that is told.
+    answered_range: Option<AnsweredRange>,
 }
 
 /// A result that is kept, and by which name.
@@ -71,6 +74,16 @@ impl Reply {
     /// The refusal of an answer that there is no room for.
     pub(crate) fn overloaded(begin: Vec<u8>, lease: ByteLease) -> Self {
         Self { begin, lease, is_overloaded: true, ..Self::default() }
+    }
+
+    /// The same with the blocks that it is of.
+    pub(crate) fn with_answered_range(self, answered_range: Option<AnsweredRange>) -> Self {
+        Self { answered_range, ..self }
+    }
+
+    /// Which blocks it is of, where that is told.
+    pub(crate) fn answered_range(&self) -> Option<AnsweredRange> {
+        self.answered_range
     }
 
     /// Whether it stands for an answer that there was no room for.

@@ -7,29 +7,31 @@ use alloy_primitives::{Address, B256, Bloom, BloomInput};
 use segment::LogView;
 use segment::postings::{PostingKey, PostingKind};
 
-/// The addresses and topics that logs are to have.
+/// The addresses and topics that logs are to have, all in rising order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// One of these logged it; whoever it was, if there is none here.
-    pub addresses: Vec<Address>,
-    /// For each topic by its position, one of these; any topic if there is none, but one there must be.
-    pub topics: Vec<Vec<B256>>,
+    addresses: Vec<Address>,
+    topics: Vec<Vec<B256>>,
 }
 
 impl LogQuery {
+    /// Logs of one of these addresses, or of any if there is none here; with one of these topics at each
+    /// position, or with any if there is none: but a topic there must be.
+    #[must_use]
+    pub fn new(addresses: Vec<Address>, topics: Vec<Vec<B256>>) -> Self {
+        let topics = topics.into_iter().map(in_order).collect();
+        Self { addresses: in_order(addresses), topics }
+    }
+
     /// Whether a log has what is asked for.
     #[must_use]
     pub fn matches(&self, log: &LogView<'_>) -> bool {
-        if !self.addresses.is_empty() && !self.addresses.contains(&log.address) {
-            return false;
-        }
-        if self.topics.len() > log.topics.len() {
-            return false;
-        }
-        let is_there = |(wanted, found): (&Vec<B256>, &[u8; 32])| {
-            wanted.is_empty() || wanted.iter().any(|topic| topic.0 == *found)
+        let is_any_of = |(wanted, found): (&Vec<B256>, &[u8; 32])| {
+            wanted.is_empty() || wanted.binary_search_by(|topic| topic.0.cmp(found)).is_ok()
         };
-        self.topics.iter().zip(log.topics).all(is_there)
+        (self.addresses.is_empty() || self.addresses.binary_search(&log.address).is_ok())
+            && self.topics.len() <= log.topics.len()
+            && self.topics.iter().zip(log.topics).all(is_any_of)
     }
 
     /// Whether a log with what is asked for may be among those of a bloom.
@@ -56,4 +58,11 @@ impl LogQuery {
         }
         keys
     }
+}
+
+/// Sorted to be searched; those that stand twice count once.
+fn in_order<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
 }

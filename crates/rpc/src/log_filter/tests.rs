@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chain::{BlockNumber, BlockRange, SplitMix64};
+use store::LogView;
 
 use super::range::FilterHorizon;
 use super::*;
@@ -63,8 +64,9 @@ fn addresses_and_topics_are_none_one_or_many() {
         (format!("{{\"address\":{one}}}"), vec![1]),
         (format!("{{\"address\":[{two},{one},{two}]}}"), vec![1, 2]),
     ] {
-        let expected: Vec<Address> = expected.into_iter().map(Address::repeat_byte).collect();
-        assert_eq!(parsed(&filter).unwrap().addresses(), expected, "{filter}");
+        let expected = expected.into_iter().map(Address::repeat_byte).collect();
+        let expected = LogQuery::new(expected, vec![]);
+        assert_eq!(*parsed(&filter).unwrap().query(), expected, "{filter}");
     }
     let (one, two) = (word(1), word(2));
     for (topics, expected) in [
@@ -80,7 +82,9 @@ fn addresses_and_topics_are_none_one_or_many() {
         (format!("[[{one},null]]"), vec![vec![]]),
     ] {
         let filter = parsed(&format!("{{\"topics\":{topics}}}")).unwrap();
-        assert_eq!(filter.topics(), expected, "{topics}");
+        let expected: Vec<Vec<B256>> =
+            expected.into_iter().map(|any| any.into_iter().map(B256::new).collect()).collect();
+        assert_eq!(*filter.query(), LogQuery::new(vec![], expected), "{topics}");
     }
 }
 
@@ -135,12 +139,10 @@ fn a_thousand_alternatives_are_taken_and_one_more_is_not() {
         let addresses = parsed(&format!("{{\"address\":{}}}", list(account(1), count)));
         let topics = parsed(&format!("{{\"topics\":[null,{}]}}", list(word(1), count)));
         if is_taken {
-            assert_eq!(
-                addresses.unwrap().addresses().len(),
-                1,
-                "those that stand twice count once"
-            );
-            assert_eq!(topics.unwrap().topics(), [vec![], vec![[1; 32]]]);
+            let once = LogQuery::new(vec![Address::repeat_byte(1)], vec![]);
+            assert_eq!(*addresses.unwrap().query(), once, "those that stand twice count once");
+            let once = LogQuery::new(vec![], vec![vec![], vec![B256::repeat_byte(1)]]);
+            assert_eq!(*topics.unwrap().query(), once);
         } else {
             assert_eq!(addresses, Err(format!("invalid argument 0: {TOO_MANY_ADDRESSES}")));
             assert_eq!(topics, Err(format!("invalid argument 0: {TOO_MANY_TOPICS}")));
@@ -222,7 +224,9 @@ fn random_filters_match_the_logs_that_a_naive_comparison_matches() {
             let address = small(&mut random);
             let topics: Vec<u8> = (0..random.below(5)).map(|_| small(&mut random)).collect();
             let words: Vec<[u8; 32]> = topics.iter().map(|byte| [*byte; 32]).collect();
-            let found = filter.matches(&Address::repeat_byte(address), &words);
+            let log =
+                LogView { address: Address::repeat_byte(address), topics: &words, data: &[] };
+            let found = filter.query().matches(&log);
             let expected = naive.matches(address, &topics);
             assert_eq!(found, expected, "round {round}: {text}: {address:#x} {topics:x?}");
             *(if found { &mut hits } else { &mut misses }) += 1;

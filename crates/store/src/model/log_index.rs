@@ -1,6 +1,6 @@
 //! The log index: not wanted, built later, damaged.
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use segment::lookup::RunSpan;
 use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
 use sha2::{Digest as _, Sha256};
@@ -12,6 +12,7 @@ use crate::disk::Disk as _;
 use crate::disk::faulty::{Crash, DiskFailure};
 use crate::error::StoreError;
 use crate::limits::Limits;
+use crate::log_query::LogQuery;
 use crate::manifest::{Edit, RunEntry};
 use crate::names::run_name;
 use crate::read::block_on;
@@ -105,10 +106,7 @@ fn without_a_run_blocks_are_read_and_with_a_damaged_one_it_is_named() {
     shelf.disk.write(&name, &damaged).unwrap();
     let store = open_store(&shelf.disk, Limits::default()).unwrap();
     let view = store.view();
-    let query = crate::log_query::LogQuery {
-        addresses: (0..=255).map(alloy_primitives::Address::repeat_byte).collect(),
-        topics: Vec::new(),
-    };
+    let query = LogQuery::new((0..=255).map(Address::repeat_byte).collect(), Vec::new());
     let mut search = view.search_logs(&query, range(0, 300));
     let mut reader = Reader::new().unwrap();
     let found = block_on(search.next_rows(&mut reader));

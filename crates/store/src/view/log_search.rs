@@ -80,6 +80,7 @@ pub struct LogSearch<'a> {
     candidates: VecDeque<Candidate>,
     /// Blocks that were candidates because no index tells of them.
     unindexed_count: u64,
+    read_bytes: u64,
 }
 
 impl View {
@@ -96,6 +97,7 @@ impl View {
             run: None,
             candidates: VecDeque::new(),
             unindexed_count: 0,
+            read_bytes: 0,
         }
     }
 }
@@ -112,6 +114,12 @@ impl LogSearch<'_> {
     #[must_use]
     pub fn unindexed_count(&self) -> u64 {
         self.unindexed_count
+    }
+
+    /// Bytes of blocks that were read so far.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// Reads the next blocks that may have such logs, some at a time, in their order. A block may come in
@@ -148,6 +156,7 @@ impl LogSearch<'_> {
                 places.extend(place);
             }
         }
+        self.read_bytes = self.read_bytes.saturating_add(bytes);
         self.view.read_places(reader, &places).await.map(Some)
     }
 
