@@ -35,7 +35,6 @@ mod health;
 pub mod http;
 mod in_time;
 mod json;
-#[cfg_attr(not(test), expect(dead_code, reason = "the query that it is for is not served yet"))]
 mod log_filter;
 mod methods;
 mod openrpc;

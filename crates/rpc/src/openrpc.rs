@@ -79,6 +79,8 @@ fn schema(shape: JsonShape) -> Value {
         JsonShape::Transaction => or_null(&reference("Transaction")),
         JsonShape::Receipt => or_null(&reference("Receipt")),
         JsonShape::Receipts => or_null(&list(&reference("Receipt"))),
+        JsonShape::LogFilter => reference("LogFilter"),
+        JsonShape::Logs => list(&reference("Log")),
         JsonShape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
         JsonShape::Config => reference("Config"),
         JsonShape::FeeHistory => reference("FeeHistory"),
@@ -119,6 +121,7 @@ fn schemas() -> Value {
         "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
+        "LogFilter": log_filter(),
         "Syncing": object(SYNCING, &[]),
         "Config": object(CONFIG, &[]),
         "ForkConfig": object(FORK_CONFIG, &[]),
@@ -130,6 +133,25 @@ fn schemas() -> Value {
         "Withdrawal": object(WITHDRAWAL, &[]),
         "AccessListItem": object(ACCESS_LIST_ITEM, &[]),
         "Authorization": object(AUTHORIZATION, &[]),
+    })
+}
+
+/// A filter: every member may be left out or null.
+fn log_filter() -> Value {
+    let one_or_more = |name: &str| {
+        json!({ "oneOf": [reference(name), list(&reference(name)), { "type": "null" }] })
+    };
+    let end = or_null(&reference("BlockNumberOrTag"));
+    json!({
+        "title": "Which logs are asked for: those of a range of blocks, or of one by its hash",
+        "type": "object",
+        "properties": {
+            "fromBlock": end,
+            "toBlock": end,
+            "blockHash": or_null(&reference("Hash")),
+            "address": one_or_more("Address"),
+            "topics": or_null(&list(&one_or_more("Hash"))),
+        },
     })
 }
 

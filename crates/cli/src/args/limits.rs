@@ -3,11 +3,11 @@
 //! Knows: flags, their help and their defaults, which are those of the server.
 //! Never knows: how a limit is kept.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use rpc::ServiceSettings;
+use rpc::{LogLimits, ServiceSettings};
 use rpc::http::HttpSettings;
 use store::Limits;
 
@@ -40,6 +40,18 @@ pub(crate) struct LimitArgs {
     /// Bytes of answers in a batch, after which the rest is refused
     #[arg(long, value_name = "BYTES", default_value = "25MB", value_parser = parse_some_bytes)]
     batch_bytes_max: usize,
+    /// Logs in an answer to eth_getLogs, unless it is of one block; beyond it, the range that fits is told
+    #[arg(long, value_name = "N", default_value = "20000")]
+    logs_max: NonZeroUsize,
+    /// Bytes of such an answer
+    #[arg(long, value_name = "BYTES", default_value = "9MB", value_parser = parse_some_bytes)]
+    logs_bytes_max: usize,
+    /// Bytes of stored blocks that are read for such an answer
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_some_bytes)]
+    logs_read_bytes_max: usize,
+    /// Blocks without a log index that are read for such an answer
+    #[arg(long, value_name = "N", default_value = "10000")]
+    logs_unindexed_blocks_max: NonZeroU64,
     /// Connections at a time; further ones get 503 with Retry-After
     #[arg(long, value_name = "N", default_value = "10000")]
     connections_max: NonZeroUsize,
@@ -151,6 +163,12 @@ impl LimitArgs {
             batch_items_max: self.batch_items_max.get(),
             batch_bytes_max: self.batch_bytes_max,
             cache_bytes_max: self.cache_bytes,
+            log_limits: LogLimits {
+                count_max: self.logs_max.get(),
+                bytes_max: self.logs_bytes_max,
+                unindexed_blocks_max: self.logs_unindexed_blocks_max.get(),
+                read_bytes_max: u64::try_from(self.logs_read_bytes_max).unwrap_or(u64::MAX),
+            },
             ..others
         }
     }

@@ -8,8 +8,8 @@ use store::{LogSearch, LoggedRows, TxIndex};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
-use crate::json::put_log;
-use crate::json::TransactionLocation;
+use crate::json::log::put_log;
+use crate::json::transaction::TransactionLocation;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
 use crate::params::BlockRef;
@@ -85,14 +85,14 @@ impl Context<'_> {
     ) -> Result<(), CallFailure> {
         let mut slice = WorkSlice::default();
         let mut search = self.view.search_logs(filter.query(), blocks);
-        let mut list = LogList { begin: on.out.len(), count: 0 };
+        let mut list = LogList { begin: on.out.len(), ..LogList::default() };
         on.out.push(b'[');
         while let Some(rows) = search.next_rows(on.reader).await? {
             let before = on.out.len();
             for piece in rows {
                 list.put(on.out, filter, &piece);
                 if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                    return Err(limit.refusal(blocks, piece.block.number).into());
+                    return Err(limit.refusal(blocks, piece.block.number, &list).into());
                 }
             }
             slice.count_request(on.out.len().saturating_sub(before));
@@ -113,10 +113,10 @@ impl Context<'_> {
         let limits = &self.log_limits;
         if blocks.count() == 1 {
             None
-        } else if list.count > limits.count_max {
-            Some(ExceededLimit::Count(limits.count_max))
-        } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
-            Some(ExceededLimit::Bytes(limits.bytes_max))
+        } else if list.count > limits.count_max
+            || out.len().saturating_sub(list.begin) > limits.bytes_max
+        {
+            Some(ExceededLimit::Logs)
         } else if search.unindexed_count() > limits.unindexed_blocks_max {
             Some(ExceededLimit::Unindexed(limits.unindexed_blocks_max))
         } else if search.read_bytes() > limits.read_bytes_max {
@@ -128,14 +128,21 @@ impl Context<'_> {
 }
 
 /// The list of logs in an answer, as far as it is written.
+#[derive(Default)]
 struct LogList {
     begin: usize,
     count: usize,
+    /// The block that was last written of, and how many logs there were before it.
+    block: Option<BlockNumber>,
+    count_before: usize,
 }
 
 impl LogList {
     /// Appends those of a block's logs that are asked for.
     fn put(&mut self, out: &mut Vec<u8>, filter: &LogFilter, piece: &LoggedRows) {
+        if self.block != Some(piece.block.number) {
+            (self.block, self.count_before) = (Some(piece.block.number), self.count);
+        }
         let mut log_index = piece.logs_before;
         for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
             let mut hash = None;
@@ -149,7 +156,7 @@ impl LogList {
                     if self.count > 0 {
                         out.push(b',');
                     }
-                    put_log(out, log, place, log_index);
+                    put_log(out, log, place, log_index, false);
                     self.count = self.count.saturating_add(1);
                 }
                 log_index = log_index.saturating_add(1);
@@ -158,28 +165,25 @@ impl LogList {
     }
 }
 
-/// A limit of an answer, and what it is.
+/// A limit of an answer.
 enum ExceededLimit {
-    Count(usize),
-    Bytes(usize),
+    Logs,
     Unindexed(u64),
     Work,
 }
 
 impl ExceededLimit {
     /// Refuses, with the blocks that can be answered: those before the block with which it was exceeded.
-    fn refusal(&self, asked: BlockRange, at: BlockNumber) -> Refusal {
-        let first = asked.first();
-        let last = at.get().saturating_sub(1).clamp(first, asked.last());
-        let limit = match self {
-            Self::Count(max) => format!("query returned more than {max} results"),
-            Self::Bytes(max) => format!("query returned more than {max} bytes"),
-            Self::Unindexed(max) => format!(
-                "query needs more than {max} blocks that have no log index (the operator builds it \
-                 with quipu index)"
-            ),
-            Self::Work => "query needs too much work".to_owned(),
-        };
-        Refusal::TooManyLogs { limit, first, last }
+    fn refusal(&self, asked: BlockRange, at: BlockNumber, list: &LogList) -> Refusal {
+        let last = at.get().saturating_sub(1).max(asked.first());
+        let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
+        match self {
+            Self::Logs => {
+                let count = u64::try_from(list.count_before).unwrap_or(u64::MAX);
+                Refusal::TooManyLogs { count, fits }
+            }
+            Self::Unindexed(max) => Refusal::NoLogIndex { count: *max, fits },
+            Self::Work => Refusal::TooMuchToRead { fits },
+        }
     }
 }
