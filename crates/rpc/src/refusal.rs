@@ -86,6 +86,14 @@ pub enum Refusal {
     InvalidBlockRange,
     /// A range of blocks that ends above the newest.
     BlockRangeBeyondHead,
+    /// More logs than one answer has.
+    TooManyLogs {
+        /// The filter matches more logs than this: the limit on logs or, where their bytes are
+        /// too many, the logs of the blocks that fit.
+        count: u64,
+        /// Blocks from the first that was asked for whose logs fit into one answer.
+        fits: BlockRange,
+    },
     /// Logs of a block that is not mined.
     PendingLogs,
     /// Logs of a block that does not exist.
@@ -176,6 +184,8 @@ impl Refusal {
             | Self::BlockRangeBeyondHead
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
+            // EIP-1474: a limit is exceeded; providers answer it for logs.
+            Self::TooManyLogs { .. } => -32005,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
@@ -236,6 +246,7 @@ impl Refusal {
             }
             Self::InvalidBlockRange => "invalid block range params".to_owned(),
             Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
+            Self::TooManyLogs { count, fits } => too_many_logs(*count, *fits),
             Self::PendingLogs => "pending logs are not supported".to_owned(),
             Self::UnknownBlock => "unknown block".to_owned(),
             Self::Transport { reason } => reason.clone(),
@@ -290,6 +301,7 @@ impl Refusal {
             | Self::TimedOut
             | Self::InvalidBlockRange
             | Self::BlockRangeBeyondHead
+            | Self::TooManyLogs { .. }
             | Self::PendingLogs
             | Self::UnknownBlock
             | Self::Transport { .. }
@@ -316,6 +328,16 @@ impl Refusal {
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {
     let held = blocks(held);
     format!("pruned history unavailable: hash not found in {held}, and {file_name} cannot be read")
+}
+
+/// The sentence by which ponder, rindexer and graph-node split a range, and that of
+/// `HyperIndex`.
+fn too_many_logs(count: u64, fits: BlockRange) -> String {
+    let (first, last) = (fits.first(), fits.last());
+    format!(
+        "query returned more than {count} results. Try with this block range [{first:#x}, \
+         {last:#x}]. In decimal: retry with the range {first}-{last}."
+    )
 }
 
 fn blocks(held: &[BlockRange]) -> String {

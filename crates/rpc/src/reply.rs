@@ -162,6 +162,13 @@ pub(crate) fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
         put_list(data.member("held"), held, put_range);
         data.end();
     }
+    if let Refusal::TooManyLogs { count, fits } = refusal {
+        let mut data = Object::begin(error.member("data"));
+        data.quantity("from", fits.first());
+        data.quantity("to", fits.last());
+        data.raw("limit", &count.to_string());
+        data.end();
+    }
     error.end();
     out.push(b'}');
 }
@@ -174,6 +181,19 @@ pub(crate) fn put_range(out: &mut Vec<u8>, range: &BlockRange) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_logs_are_refused_with_the_range_that_fits() {
+        let fits = BlockRange::from_ends(0x00bd_e5f8_u64, 0x00bd_ffff_u64).unwrap();
+        let found = refusal_body(&Refusal::TooManyLogs { count: 10_000, fits });
+        let expected = concat!(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"query returned more "#,
+            r#"than 10000 results. Try with this block range [0xbde5f8, 0xbdffff]. In decimal: "#,
+            r#"retry with the range 12445176-12451839.","data":{"from":"0xbde5f8","to":"0xbdffff","#,
+            r#""limit":10000}}}"#,
+        );
+        assert_eq!(String::from_utf8(found).unwrap(), expected);
+    }
 
     /// Seen: with the budget full, transactions of 700 bytes were refused once they were kept.
     #[test]
