@@ -24,8 +24,8 @@
 //! ```
 
 mod absence;
-mod answered_range;
 mod answer;
+mod answered_range;
 mod budget;
 mod cache;
 pub mod compare;

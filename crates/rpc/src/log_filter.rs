@@ -221,4 +221,3 @@ fn fixed_bytes<const COUNT: usize>(text: &str, what: &str) -> Result<[u8; COUNT]
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| wrong_length())?;
     Ok(bytes)
 }
-

@@ -138,9 +138,7 @@ fn schemas() -> Value {
 
 /// A filter: every member may be left out or null.
 fn log_filter() -> Value {
-    let one_or_more = |name: &str| {
-        json!({ "oneOf": [reference(name), list(&reference(name)), { "type": "null" }] })
-    };
+    let one_or_more = |name: &str| json!({ "oneOf": [reference(name), list(&reference(name)), { "type": "null" }] });
     let end = or_null(&reference("BlockNumberOrTag"));
     json!({
         "title": "Which logs are asked for: those of a range of blocks, or of one by its hash",

@@ -197,7 +197,9 @@ impl Refusal {
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
             // EIP-1474: a limit is exceeded; providers answer it for logs.
-            Self::TooManyLogs { .. } | Self::NoLogIndex { .. } | Self::TooMuchToRead { .. } => -32005,
+            Self::TooManyLogs { .. } | Self::NoLogIndex { .. } | Self::TooMuchToRead { .. } => {
+                -32005
+            }
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }

@@ -7,8 +7,8 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use rpc::{LogLimits, ServiceSettings};
 use rpc::http::HttpSettings;
+use rpc::{LogLimits, ServiceSettings};
 use store::Limits;
 
 use crate::Failure;

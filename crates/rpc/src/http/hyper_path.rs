@@ -23,9 +23,9 @@ use super::response::{
 };
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
+use crate::answered_range::ANSWERED;
 use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
-use crate::answered_range::ANSWERED;
 use crate::reply::{Reply, put_range};
 use crate::service::RequestLimits;
 use crate::stat_page::LiveCounts;

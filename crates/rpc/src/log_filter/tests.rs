@@ -224,8 +224,7 @@ fn random_filters_match_the_logs_that_a_naive_comparison_matches() {
             let address = small(&mut random);
             let topics: Vec<u8> = (0..random.below(5)).map(|_| small(&mut random)).collect();
             let words: Vec<[u8; 32]> = topics.iter().map(|byte| [*byte; 32]).collect();
-            let log =
-                LogView { address: Address::repeat_byte(address), topics: &words, data: &[] };
+            let log = LogView { address: Address::repeat_byte(address), topics: &words, data: &[] };
             let found = filter.query().matches(&log);
             let expected = naive.matches(address, &topics);
             assert_eq!(found, expected, "round {round}: {text}: {address:#x} {topics:x?}");
