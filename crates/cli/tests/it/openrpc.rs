@@ -14,7 +14,7 @@ use crate::golden::names;
 use crate::harness::stores;
 
 /// What is served, in the words of the interface.
-const METHODS: [&str; 44] = [
+const METHODS: [&str; 45] = [
     "eth_getBlockByNumber",
     "eth_getBlockByHash",
     "eth_getTransactionByHash",
@@ -37,6 +37,7 @@ const METHODS: [&str; 44] = [
     "eth_getRawTransactionByHash",
     "eth_getRawTransactionByBlockNumberAndIndex",
     "eth_getRawTransactionByBlockHashAndIndex",
+    "eth_getLogs",
     "erigon_getHeaderByNumber",
     "ots_getApiLevel",
     "ots_getBlockDetails",

@@ -185,7 +185,7 @@ fn nothing_is_passed_to_a_node_of_another_chain() {
     let upstream = Upstream::with_identity(foreign.clone());
     let served = passing("gap", &upstream, "eth_*,made_*");
     let error = not_passed("it has chain id 5, expected 20260101");
-    for method in ["eth_getLogs", "eth_call", "eth_getLogs"] {
+    for method in ["eth_getBalance", "eth_call", "eth_getBalance"] {
         assert_eq!(served.call(method, &json!([{}]))["error"], error, "{method}");
     }
     assert!(upstream.asked().is_empty(), "{:?}", upstream.asked());
@@ -194,7 +194,7 @@ fn nothing_is_passed_to_a_node_of_another_chain() {
     let shadow = SaidIdentity { genesis: genesis.clone(), ..SaidIdentity::default() };
     let shadow = Upstream::with_identity(shadow);
     let served = passing("gap", &shadow, "eth_*");
-    let answer = served.call("eth_getLogs", &json!([{}]));
+    let answer = served.call("eth_getBalance", &json!([{}]));
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     let begin = format!("not passed to the upstream node: it has genesis hash {}", genesis["hash"]);
     assert!(message.starts_with(&begin.replace('"', "")), "{message}");

@@ -43,7 +43,15 @@ impl Default for LogLimits {
 impl Context<'_> {
     pub(super) async fn logs(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
         let blocks = match filter.blocks() {
-            FilterBlocks::Range { from, to } => self.filter_horizon().resolve(from, to)?,
+            FilterBlocks::Range { from, to } => {
+                let resolved = self.filter_horizon().resolve(from, to);
+                resolved.map_err(|refusal| match refusal {
+                    Refusal::BlockNotHeld { .. } | Refusal::ReceiptsNotHeld { .. } => {
+                        self.unknown(refusal)
+                    }
+                    _ => refusal.into(),
+                })?
+            }
             FilterBlocks::Hash(hash) => {
                 let requested = self.requested(on.reader, BlockRef::Hash(hash)).await?;
                 let number = requested.found()?.ok_or(Refusal::UnknownBlock)?;
@@ -94,6 +102,10 @@ impl Context<'_> {
                 if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
                     return Err(limit.refusal(blocks, piece.block.number, &list).into());
                 }
+            }
+            let reached = search.searched_to();
+            if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
+                return Err(limit.refusal(blocks, reached, &list).into());
             }
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;

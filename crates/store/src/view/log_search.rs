@@ -123,13 +123,13 @@ impl LogSearch<'_> {
     }
 
     /// Reads the next blocks that may have such logs, some at a time, in their order. A block may come in
-    /// several pieces, which follow each other; it is whole when the next one begins. `None` at the
-    /// end.
+    /// several pieces, which follow each other. None of them may come after much work: whoever asks can let
+    /// others in. `None` at the end.
     pub async fn next_rows(
         &mut self,
         reader: &mut Reader,
     ) -> Result<Option<Vec<LoggedRows>>, StoreError> {
-        while self.candidates.is_empty() {
+        if self.candidates.is_empty() {
             if self.next >= self.end {
                 return Ok(None);
             }
