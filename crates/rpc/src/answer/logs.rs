@@ -100,12 +100,12 @@ impl Context<'_> {
             for piece in rows {
                 list.put(on.out, filter, &piece);
                 if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                    return Err(limit.refusal(blocks, piece.block.number, &list).into());
+                    return Err(limit.refusal(blocks, piece.block.number).into());
                 }
             }
             let reached = search.searched_to();
             if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                return Err(limit.refusal(blocks, reached, &list).into());
+                return Err(limit.refusal(blocks, reached).into());
             }
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
@@ -125,10 +125,11 @@ impl Context<'_> {
         let limits = &self.log_limits;
         if blocks.count() == 1 {
             None
-        } else if list.count > limits.count_max
-            || out.len().saturating_sub(list.begin) > limits.bytes_max
-        {
-            Some(ExceededLimit::Logs)
+        } else if list.count > limits.count_max {
+            Some(ExceededLimit::Logs(limits.count_max))
+        } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
+            // So many fit.
+            Some(ExceededLimit::Logs(list.count_before))
         } else if search.unindexed_count() > limits.unindexed_blocks_max {
             Some(ExceededLimit::Unindexed(limits.unindexed_blocks_max))
         } else if search.read_bytes() > limits.read_bytes_max {
@@ -179,19 +180,19 @@ impl LogList {
 
 /// A limit of an answer.
 enum ExceededLimit {
-    Logs,
+    Logs(usize),
     Unindexed(u64),
     Work,
 }
 
 impl ExceededLimit {
     /// Refuses, with the blocks that can be answered: those before the block with which it was exceeded.
-    fn refusal(&self, asked: BlockRange, at: BlockNumber, list: &LogList) -> Refusal {
+    fn refusal(&self, asked: BlockRange, at: BlockNumber) -> Refusal {
         let last = at.get().saturating_sub(1).max(asked.first());
         let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
         match self {
-            Self::Logs => {
-                let count = u64::try_from(list.count_before).unwrap_or(u64::MAX);
+            Self::Logs(count) => {
+                let count = u64::try_from(*count).unwrap_or(u64::MAX);
                 Refusal::TooManyLogs { count, fits }
             }
             Self::Unindexed(max) => Refusal::NoLogIndex { count: *max, fits },

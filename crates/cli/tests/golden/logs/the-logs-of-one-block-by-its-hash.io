@@ -1,4 +1,4 @@
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"blockHash":"0x15e9ba013e67bffc6a7152d46eba9680bb57ece9c10ae05130f32c48ccee5bca","address":"0xd827a76ca8fc529869edbcd901068bbe7b4ca7b4"}]}
-<< 
+<< {"jsonrpc":"2.0","id":1,"result":[{"address":"0xd827a76ca8fc529869edbcd901068bbe7b4ca7b4","topics":["0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c","0x0000000000000000000000001261231db623a1f9d818afc55a28cf8f2a04606a"],"data":"0x000000000000000000000000000000000000000000000000015292d857184000","blockHash":"0x15e9ba013e67bffc6a7152d46eba9680bb57ece9c10ae05130f32c48ccee5bca","blockNumber":"0x1","blockTimestamp":"0x6955b90c","transactionHash":"0x179343f2c50a481edf0f120d480522a5fd050618f92befffd078cd8ff195fb30","transactionIndex":"0x5","logIndex":"0x0","removed":false}]}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"blockHash":"0x15e9ba013e67bffc6a7152d46eba9680bb57ece9c10ae05130f32c48ccee5bca","address":"0x0000000000000000000000000000000000000001"}]}
-<< 
+<< {"jsonrpc":"2.0","id":1,"result":[]}
