@@ -21,7 +21,7 @@ use crate::progress::Watch;
 
 use report::Output;
 
-pub(crate) use report::hint;
+pub(crate) use report::{hint, remedy_hint};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let files = find_archives(&args.paths).map_err(|error| no_archives(&error))?;

@@ -27,7 +27,11 @@ pub(crate) fn refusal(error: &ArchiveError) -> String {
 }
 
 pub(crate) fn hint(error: &ArchiveError) -> &'static str {
-    match error.remedy() {
+    remedy_hint(error.remedy())
+}
+
+pub(crate) fn remedy_hint(remedy: Remedy) -> &'static str {
+    match remedy {
         Remedy::Retry => "the system could not read it; try again",
         Remedy::FixPath => "see whether the path is right",
         Remedy::Unpack => "the file is compressed: unpack it, and give what comes out",
