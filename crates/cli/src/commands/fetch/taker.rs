@@ -51,6 +51,7 @@ impl StoreTaker<'_> {
                 | Remedy::Relabel
                 | Remedy::AskElsewhere
                 | Remedy::CompareTrust
+                | Remedy::NameArchive
                 | Remedy::Unpack => true,
                 Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
             },
