@@ -3,6 +3,7 @@
 //! Knows: what was typed, and the exit code it earns.
 //! Never knows: any rule that a unit test would want to check.
 
+mod amounts;
 mod args;
 mod chain_choice;
 mod commands;

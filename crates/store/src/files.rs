@@ -454,14 +454,15 @@ impl Files {
     }
 }
 
-fn check_length(file_name: &str, found: u64, expected: u64) -> Result<u64, StoreError> {
+/// The length of a file, if it is the listed one.
+pub(crate) fn check_length(file_name: &str, found: u64, expected: u64) -> Result<u64, StoreError> {
     if found == expected {
         return Ok(found);
     }
     Err(StoreError::NotListed {
         file: file_name.to_owned(),
         what: "length",
-        found: found.to_string(),
-        expected: expected.to_string(),
+        found: format!("{found} bytes"),
+        expected: format!("{expected} bytes"),
     })
 }

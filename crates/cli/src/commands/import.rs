@@ -6,6 +6,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
@@ -26,7 +27,7 @@ use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
 use crate::interrupt::on_interrupt;
-use crate::output::print_lines;
+use crate::output::{Verbosity, print_lines, verbosity};
 use crate::priority::use_idle_scheduling;
 use crate::progress::Watch;
 
@@ -158,11 +159,22 @@ fn import_all(
     let mut tally = Tally::default();
     let mut reached = 0_u64;
     let mut broken = None;
-    for (path, bytes) in files.iter().zip(sizes) {
+    let file_count = files.len();
+    for ((path, bytes), number) in files.iter().zip(sizes).zip(1..) {
+        let begun = Instant::now();
+        let is_verbose = verbosity() == Verbosity::Verbose;
+        if is_verbose {
+            watch.say(&report::begin(path, bytes, number, file_count));
+        }
         let mut importer = Importer { writer, spec, anchors, settings, progress: &watch };
         match importer.import_file(path) {
             Ok(outcome) => {
                 watch.print(report::line(path, &outcome, settings.blocks))?;
+                if let Outcome::Imported(imported) = &outcome
+                    && is_verbose
+                {
+                    watch.say(&report::pace(path, imported.transaction_count, begun.elapsed()));
+                }
                 tally.add(&outcome, bytes);
             }
             Err(ImportError::Store(error)) if report::is_of_folder(&error) => {

@@ -36,6 +36,17 @@ pub(crate) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -
     }
 }
 
+/// Which file begins, for whoever wants to hear more.
+pub(crate) fn begin(path: &Path, bytes: u64, number: usize, count: usize) -> String {
+    format!("file {number} of {count}: {}, {} bytes", shown(path), grouped(bytes))
+}
+
+/// How long a file took, for whoever wants to hear more.
+pub(crate) fn pace(path: &Path, transaction_count: u64, elapsed: Duration) -> String {
+    let rate = rate(transaction_count, "transaction", elapsed);
+    format!("taken: {} in {:.1} s{rate}", shown(path), elapsed.as_secs_f64())
+}
+
 /// Why a file was not taken, and what to do about it. Where no genesis is known, one that lies beside
 /// the file is pointed at: it is for the user to trust.
 pub(crate) fn refusal(path: &Path, error: &ImportError, is_genesis_known: bool) -> String {
