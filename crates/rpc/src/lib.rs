@@ -60,7 +60,7 @@ pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
 };
-pub use refusal::Refusal;
+pub use refusal::{ExceededLogLimit, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
 pub use stat_page::{LiveCounts, MakingPage, StatPage};

@@ -3,6 +3,8 @@
 //! Knows: one code and one message for each, in the words that clients and proxies look for.
 //! Never knows: how a refusal came about.
 
+use std::fmt;
+
 use chain::BlockRange;
 
 // Messages that take more than a line.
@@ -86,24 +88,11 @@ pub enum Refusal {
     InvalidBlockRange,
     /// A range of blocks that ends above the newest.
     BlockRangeBeyondHead,
-    /// More logs than one answer has.
-    TooManyLogs {
-        /// The filter matches more logs than this: the limit on logs or, where their bytes are
-        /// too many, the logs of the blocks that fit.
-        count: u64,
-        /// Blocks from the first that was asked for whose logs fit into one answer.
-        fits: BlockRange,
-    },
-    /// Too many blocks that have no log index.
-    NoLogIndex {
-        /// So many such blocks are read for one answer.
-        count: u64,
-        /// Blocks from the first that was asked for that can be searched at once.
-        fits: BlockRange,
-    },
-    /// Logs that cannot be found without reading very much.
-    TooMuchToRead {
-        /// Blocks from the first that was asked for that can be searched at once.
+    /// More logs, or more work to find them, than one answer has.
+    LogLimit {
+        /// Which limit.
+        exceeded: ExceededLogLimit,
+        /// Blocks from the first that was asked for that one answer can be of.
         fits: BlockRange,
     },
     /// Logs of a block that is not mined.
@@ -197,9 +186,7 @@ impl Refusal {
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
             // EIP-1474: a limit is exceeded; providers answer it for logs.
-            Self::TooManyLogs { .. } | Self::NoLogIndex { .. } | Self::TooMuchToRead { .. } => {
-                -32005
-            }
+            Self::LogLimit { .. } => -32005,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
@@ -260,17 +247,7 @@ impl Refusal {
             }
             Self::InvalidBlockRange => "invalid block range params".to_owned(),
             Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
-            Self::TooManyLogs { count, fits } => {
-                split_range(&format!("query returned more than {count} results"), *fits)
-            }
-            Self::NoLogIndex { count, fits } => split_range(
-                &format!(
-                    "query needs more than {count} blocks that have no log index: the operator \
-                     builds it with quipu index"
-                ),
-                *fits,
-            ),
-            Self::TooMuchToRead { fits } => split_range("query takes too much reading", *fits),
+            Self::LogLimit { exceeded, fits } => split_range(&exceeded.to_string(), *fits),
             Self::PendingLogs => "pending logs are not supported".to_owned(),
             Self::UnknownBlock => "unknown block".to_owned(),
             Self::Transport { reason } => reason.clone(),
@@ -325,9 +302,7 @@ impl Refusal {
             | Self::TimedOut
             | Self::InvalidBlockRange
             | Self::BlockRangeBeyondHead
-            | Self::TooManyLogs { .. }
-            | Self::NoLogIndex { .. }
-            | Self::TooMuchToRead { .. }
+            | Self::LogLimit { .. }
             | Self::PendingLogs
             | Self::UnknownBlock
             | Self::Transport { .. }
@@ -354,6 +329,42 @@ impl Refusal {
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {
     let held = blocks(held);
     format!("pruned history unavailable: hash not found in {held}, and {file_name} cannot be read")
+}
+
+/// A limit of an answer with logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceededLogLimit {
+    /// There are more than so many: the limit on logs or, where their bytes are too many, the logs of the
+    /// blocks that fit.
+    Logs(u64),
+    /// More than so many blocks have no log index.
+    UnindexedBlocks(u64),
+    /// Too many bytes of blocks would be read.
+    Reading,
+}
+
+impl ExceededLogLimit {
+    /// The number of the limit, if it has one that clients understand.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            Self::Logs(count) | Self::UnindexedBlocks(count) => Some(count),
+            Self::Reading => None,
+        }
+    }
+}
+
+impl fmt::Display for ExceededLogLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Logs(count) => write!(f, "query returned more than {count} results"),
+            Self::UnindexedBlocks(count) => write!(
+                f,
+                "query needs more than {count} blocks that have no log index: the operator builds it \
+                 with quipu index"
+            ),
+            Self::Reading => write!(f, "query takes too much reading"),
+        }
+    }
 }
 
 /// The sentence by which ponder, rindexer and graph-node split a range, and that of

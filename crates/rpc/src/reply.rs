@@ -175,18 +175,11 @@ pub(crate) fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
         put_list(data.member("held"), held, put_range);
         data.end();
     }
-    let fits = match refusal {
-        Refusal::TooManyLogs { count, fits } | Refusal::NoLogIndex { count, fits } => {
-            Some((fits, Some(count)))
-        }
-        Refusal::TooMuchToRead { fits } => Some((fits, None)),
-        _ => None,
-    };
-    if let Some((fits, limit)) = fits {
+    if let Refusal::LogLimit { exceeded, fits } = refusal {
         let mut data = Object::begin(error.member("data"));
         data.quantity("from", fits.first());
         data.quantity("to", fits.last());
-        if let Some(limit) = limit {
+        if let Some(limit) = exceeded.number() {
             data.raw("limit", &limit.to_string());
         }
         data.end();
@@ -203,11 +196,13 @@ pub(crate) fn put_range(out: &mut Vec<u8>, range: &BlockRange) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::ExceededLogLimit;
 
     #[test]
     fn too_many_logs_are_refused_with_the_range_that_fits() {
         let fits = BlockRange::from_ends(0x00bd_e5f8_u64, 0x00bd_ffff_u64).unwrap();
-        let found = refusal_body(&Refusal::TooManyLogs { count: 10_000, fits });
+        let exceeded = ExceededLogLimit::Logs(10_000);
+        let found = refusal_body(&Refusal::LogLimit { exceeded, fits });
         let expected = concat!(
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"query returned more "#,
             r#"than 10000 results. Try with this block range [0xbde5f8, 0xbdffff]. In decimal: "#,

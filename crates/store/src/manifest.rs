@@ -10,6 +10,7 @@
 
 mod error;
 mod head_record;
+mod log_index;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,7 @@ use segment::lookup::RunSpan;
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
-use crate::layout::{HeldRange, join_ranges, pending_merges, slot_of, subtract};
+use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 use crate::run_subject::RunSubject;
@@ -306,40 +307,6 @@ impl Manifest {
     /// The live runs of one subject, lowest slot first.
     pub fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &RunEntry> {
         self.runs.iter().filter(move |entry| entry.subject == subject)
-    }
-
-    /// Whether new blocks get no log index.
-    #[must_use]
-    pub fn is_without_log_index(&self) -> bool {
-        self.is_without_log_index
-    }
-
-    /// The same manifest with another word on the log index of new blocks.
-    pub(crate) fn with_log_index(self, is_wanted: bool) -> Self {
-        Self { is_without_log_index: !is_wanted, ..self }
-    }
-
-    /// The slots that hold blocks and have no log index, lowest first.
-    #[must_use]
-    pub(crate) fn slots_without_log_index(&self) -> Vec<u64> {
-        let mut slots: Vec<u64> =
-            self.segments.iter().map(|entry| slot_of(entry.range.first())).collect();
-        slots.dedup();
-        let indexed: Vec<RunSpan> = self.runs_of(RunSubject::Logs).map(|run| run.span).collect();
-        slots.retain(|slot| {
-            let before = indexed.partition_point(|span| span.end_slot() <= *slot);
-            indexed.get(before).is_none_or(|span| !span.contains(*slot))
-        });
-        slots
-    }
-
-    /// The sealed blocks of such slots.
-    #[must_use]
-    pub fn blocks_without_log_index(&self) -> Vec<BlockRange> {
-        let slots = self.slots_without_log_index();
-        let is_without =
-            |it: &&SegmentEntry| slots.binary_search(&slot_of(it.range.first())).is_ok();
-        join_ranges(self.segments.iter().filter(is_without).map(|it| it.range))
     }
 
     /// The ranges of blocks that are held, lowest first. Between two of them is a gap.

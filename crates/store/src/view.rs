@@ -31,7 +31,6 @@ use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::read::fetch;
 use crate::reader::Reader;
-use crate::run_subject::RunSubject;
 
 use records::extras_of_head;
 use sealed_coverage::SealedCoverage;
@@ -141,15 +140,6 @@ impl View {
     #[must_use]
     pub fn missing(&self) -> &[MissingFile] {
         &self.missing
-    }
-
-    /// The hash lookups that cannot be read: hashes that only they tell are not found.
-    pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
-        let is_of_logs = |it: &&MissingFile| {
-            let mut runs = self.manifest.runs_of(RunSubject::Logs);
-            runs.any(|run| run.file_name == it.file_name)
-        };
-        self.missing.iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
     }
 
     fn is_missing(&self, file_name: &str) -> bool {

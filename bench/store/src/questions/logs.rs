@@ -36,7 +36,7 @@ const ROUNDS: usize = 5;
 /// Rounds of imports with an index and without.
 const IMPORT_ROUNDS: usize = 5;
 /// An answer is made well within it.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
+const ANSWER_TIME: Duration = Duration::from_mins(1);
 /// Blocks whose receipts and logs are asked for.
 const DENSE_BLOCKS: u64 = 200;
 
@@ -93,6 +93,7 @@ pub fn import_with_index(file: &ArchiveFile, work: &Path) -> Result<Figure> {
 }
 
 /// A store that is asked for logs.
+#[derive(Debug)]
 pub struct LogQuestions {
     of: String,
     service: Service,
@@ -194,7 +195,7 @@ impl LogQuestions {
         let mut found = 0_u64;
         for topic in topics {
             let answer = self.respond("eth_getLogs", &filter(topic))?;
-            let logs = answer["result"].as_array().with_context(|| answer.to_string())?.len();
+            let logs = count_logs(&answer)?;
             let mut expected = 0_usize;
             if topic == topics.first().unwrap_or(topic) {
                 self.each_log(range, |topics| {
@@ -239,30 +240,20 @@ impl LogQuestions {
     /// Logs answered a second beside those of the receipts of the same blocks.
     fn dense(&self, topic: B256) -> Result<Figure> {
         let range = self.last_blocks(DENSE_BLOCKS).context("too few blocks")?;
-        let mut ranges = Vec::new();
-        let mut next = range.first();
-        let mut logs = 0_u64;
+        let (mut ranges, mut next, mut logs) = (Vec::new(), range.first(), 0_u64);
         while next < range.end() {
-            let filter = |last: &Value| {
-                json!([{ "fromBlock": next, "toBlock": last,
-                                                 "topics": [topic] }])
-            };
-            let mut params = filter(&json!(range.last()));
-            let mut answer = self.respond("eth_getLogs", &params)?;
-            if let Some(to) = answer["error"]["data"].get("to") {
-                params = filter(to);
-                answer = self.respond("eth_getLogs", &params)?;
+            let filter =
+                |last: u64| json!([{ "fromBlock": next, "toBlock": last, "topics": [topic] }]);
+            let mut last = range.last();
+            let answer = self.respond("eth_getLogs", &filter(last))?;
+            if let Some(fits) = answer.pointer("/error/data/to").and_then(Value::as_str) {
+                last = u64::from_str_radix(fits.trim_start_matches("0x"), 16)?;
             }
-            let found = answer["result"].as_array().with_context(|| answer["error"].to_string())?;
-            logs += u64::try_from(found.len())?;
-            let to = &params[0]["toBlock"];
-            let text =
-                to.as_str().map(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16));
-            let last = text.transpose()?.or(to.as_u64()).context("no end")?;
+            let params = filter(last);
+            logs += u64::try_from(count_logs(&self.respond("eth_getLogs", &params)?)?)?;
             ranges.push(
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs",
-                                "params": params })
-                .to_string(),
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": params })
+                    .to_string(),
             );
             next = last + 1;
         }
@@ -297,4 +288,9 @@ impl LogQuestions {
             ),
         })
     }
+}
+
+fn count_logs(answer: &Value) -> Result<usize> {
+    let logs = answer.get("result").and_then(Value::as_array);
+    Ok(logs.with_context(|| answer.to_string())?.len())
 }

@@ -39,8 +39,8 @@ pub(crate) struct LimitArgs {
     /// Bytes of answers in a batch, after which the rest is refused
     #[arg(long, value_name = "BYTES", default_value = "25MB", value_parser = parse_some_bytes)]
     batch_bytes_max: usize,
-    /// Logs in an answer to eth_getLogs, unless it is of one block; beyond it, the range that fits is told
-    #[arg(long, value_name = "N", default_value = "20000")]
+    /// Logs in an answer to `eth_getLogs`, unless it is of one block; beyond it, the range that fits is told
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = parse_some::<NonZeroUsize>)]
     logs_max: NonZeroUsize,
     /// Bytes of such an answer
     #[arg(long, value_name = "BYTES", default_value = "9MB", value_parser = parse_some_bytes)]
@@ -49,7 +49,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_some_bytes)]
     logs_read_bytes_max: usize,
     /// Blocks without a log index that are read for such an answer
-    #[arg(long, value_name = "N", default_value = "10000")]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroU64>)]
     logs_unindexed_blocks_max: NonZeroU64,
     /// Connections at a time; further ones get 503 with Retry-After
     #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroUsize>)]

@@ -1,5 +1,7 @@
 //! `quipu index`: the log index of blocks that have none.
 
+use chain::BlockRange;
+
 use crate::Failure;
 use crate::args::index::IndexArgs;
 use crate::commands::import::{open_writer, to_failure};
@@ -16,7 +18,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<(), Failure> {
     let mut writer = open_writer(&folder, folder.spec()?)?;
     writer.want_log_index(true).map_err(|error| to_failure(&error))?;
     let blocks = |writer: &store::Writer| -> u64 {
-        writer.view().manifest().blocks_without_log_index().iter().map(|it| it.count()).sum()
+        writer.view().manifest().blocks_without_log_index().iter().map(BlockRange::count).sum()
     };
     let expected = blocks(&writer);
     let watch = Watch::blocks("indexing", expected);

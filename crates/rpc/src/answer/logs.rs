@@ -4,7 +4,7 @@
 //! Never knows: how logs are found.
 
 use chain::{BlockNumber, BlockRange};
-use store::{LogSearch, LoggedRows, TxIndex};
+use store::{LogSearch, LoggedRows, ReceiptView, TxIndex};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
@@ -13,7 +13,7 @@ use crate::json::transaction::TransactionLocation;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
 use crate::params::BlockRef;
-use crate::refusal::Refusal;
+use crate::refusal::{ExceededLogLimit, Refusal};
 use crate::work_slice::WorkSlice;
 
 /// How much one answer may be, unless it is of one block.
@@ -45,11 +45,13 @@ impl Context<'_> {
         let blocks = match filter.blocks() {
             FilterBlocks::Range { from, to } => {
                 let resolved = self.filter_horizon().resolve(from, to);
-                resolved.map_err(|refusal| match refusal {
-                    Refusal::BlockNotHeld { .. } | Refusal::ReceiptsNotHeld { .. } => {
-                        self.unknown(refusal)
-                    }
-                    _ => refusal.into(),
+                resolved.map_err(|refusal| {
+                    // 4444: history that a node may have.
+                    let is_not_held = matches!(
+                        refusal,
+                        Refusal::BlockNotHeld { .. } | Refusal::ReceiptsNotHeld { .. }
+                    );
+                    if is_not_held { self.unknown(refusal) } else { refusal.into() }
                 })?
             }
             FilterBlocks::Hash(hash) => {
@@ -100,12 +102,12 @@ impl Context<'_> {
             for piece in rows {
                 list.put(on.out, filter, &piece);
                 if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                    return Err(limit.refusal(blocks, piece.block.number).into());
+                    return Err(refusal(limit, blocks, piece.block.number).into());
                 }
             }
             let reached = search.searched_to();
             if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                return Err(limit.refusal(blocks, reached).into());
+                return Err(refusal(limit, blocks, reached).into());
             }
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
@@ -121,19 +123,20 @@ impl Context<'_> {
         out: &[u8],
         search: &LogSearch<'_>,
         blocks: BlockRange,
-    ) -> Option<ExceededLimit> {
+    ) -> Option<ExceededLogLimit> {
         let limits = &self.log_limits;
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         if blocks.count() == 1 {
             None
         } else if list.count > limits.count_max {
-            Some(ExceededLimit::Logs(limits.count_max))
+            Some(ExceededLogLimit::Logs(wide(limits.count_max)))
         } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
             // So many fit.
-            Some(ExceededLimit::Logs(list.count_before))
+            Some(ExceededLogLimit::Logs(wide(list.count_before)))
         } else if search.unindexed_count() > limits.unindexed_blocks_max {
-            Some(ExceededLimit::Unindexed(limits.unindexed_blocks_max))
+            Some(ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max))
         } else if search.read_bytes() > limits.read_bytes_max {
-            Some(ExceededLimit::Work)
+            Some(ExceededLogLimit::Reading)
         } else {
             None
         }
@@ -159,7 +162,7 @@ impl LogList {
         let mut log_index = piece.logs_before;
         for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
             let mut hash = None;
-            for log in row.receipt.iter().flat_map(|receipt| receipt.logs()) {
+            for log in row.receipt.iter().flat_map(ReceiptView::logs) {
                 if filter.query().matches(&log) {
                     // Only transactions with such logs are hashed.
                     let hash =
@@ -178,25 +181,9 @@ impl LogList {
     }
 }
 
-/// A limit of an answer.
-enum ExceededLimit {
-    Logs(usize),
-    Unindexed(u64),
-    Work,
-}
-
-impl ExceededLimit {
-    /// Refuses, with the blocks that can be answered: those before the block with which it was exceeded.
-    fn refusal(&self, asked: BlockRange, at: BlockNumber) -> Refusal {
-        let last = at.get().saturating_sub(1).max(asked.first());
-        let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
-        match self {
-            Self::Logs(count) => {
-                let count = u64::try_from(*count).unwrap_or(u64::MAX);
-                Refusal::TooManyLogs { count, fits }
-            }
-            Self::Unindexed(max) => Refusal::NoLogIndex { count: *max, fits },
-            Self::Work => Refusal::TooMuchToRead { fits },
-        }
-    }
+/// Refuses, with the blocks that can be answered: those before the block with which a limit was exceeded.
+fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
+    let last = at.get().saturating_sub(1).max(asked.first());
+    let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
+    Refusal::LogLimit { exceeded, fits }
 }

@@ -23,8 +23,8 @@ pub struct PostingSum {
 impl PostingSum {
     pub(super) fn add(&mut self, key: u64, slot_place: u64) {
         self.count = self.count.wrapping_add(1);
-        let mut mixer = SplitMix64::new(key.rotate_left(31) ^ slot_place);
-        let mixed = u128::from(mixer.next_number()) << 64 | u128::from(mixer.next_number());
+        let mut numbers = SplitMix64::new(key.rotate_left(31) ^ slot_place);
+        let mixed = u128::from(numbers.next_number()) << 64 | u128::from(numbers.next_number());
         self.mixed = self.mixed.wrapping_add(mixed);
     }
 

@@ -90,7 +90,7 @@ fn search(
         for block in batch {
             let mut log_index = block.logs_before;
             for (row, index) in block.rows.iter().zip(block.first.get()..) {
-                for log in row.receipt.iter().flat_map(|receipt| receipt.logs()) {
+                for log in row.receipt.iter().flat_map(segment::ReceiptView::logs) {
                     if query.matches(&log) {
                         let topics = log.topics.iter().map(B256::from).collect();
                         let data = log.data.to_vec().into();

@@ -48,7 +48,7 @@ enum CandidateRows {
 
 /// A block that may have such logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Candidate {
+struct CandidateBlock {
     number: BlockNumber,
     rows: CandidateRows,
 }
@@ -77,7 +77,7 @@ pub struct LogSearch<'a> {
     next: u64,
     end: u64,
     run: Option<RunPlaces>,
-    candidates: VecDeque<Candidate>,
+    candidates: VecDeque<CandidateBlock>,
     /// Blocks that were candidates because no index tells of them.
     unindexed_count: u64,
     read_bytes: u64,
@@ -166,7 +166,7 @@ impl LogSearch<'_> {
         if let Some(block) = self.view.unsealed_block(number) {
             self.next = self.next.saturating_add(1);
             if self.query.may_be_in(&block.block().header.logs_bloom) {
-                self.candidates.push_back(Candidate { number, rows: CandidateRows::All });
+                self.candidates.push_back(CandidateBlock { number, rows: CandidateRows::All });
             }
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl LogSearch<'_> {
                 let number = first.saturating_add(block.block.into());
                 if (self.next..end).contains(&number) {
                     let rows = CandidateRows::Parts(*block);
-                    self.candidates.push_back(Candidate { number: BlockNumber(number), rows });
+                    self.candidates.push_back(CandidateBlock { number: BlockNumber(number), rows });
                 }
             }
         }
@@ -218,7 +218,7 @@ impl LogSearch<'_> {
 
     fn add_all(&mut self, end: u64) {
         let all = (self.next..end)
-            .map(|number| Candidate { number: BlockNumber(number), rows: CandidateRows::All });
+            .map(|number| CandidateBlock { number: BlockNumber(number), rows: CandidateRows::All });
         self.candidates.extend(all);
         self.next = end;
     }

@@ -10,7 +10,7 @@ use chain::BlockNumber;
 use segment::lookup::{Position, Positions, Subject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
-use super::{StoredTransaction, View};
+use super::{MissingFile, StoredTransaction, View};
 use crate::error::StoreError;
 use crate::files::{RunFile, SegmentFile};
 use crate::read::fetch;
@@ -62,6 +62,15 @@ impl View {
             }
         }
         Ok(None)
+    }
+
+    /// The hash lookups that cannot be read: hashes that only they tell are not found.
+    pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
+        let is_of_logs = |it: &&MissingFile| {
+            let mut runs = self.manifest.runs_of(RunSubject::Logs);
+            runs.any(|run| run.file_name == it.file_name)
+        };
+        self.missing.iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
     }
 
     pub(super) fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &Arc<RunFile>> {

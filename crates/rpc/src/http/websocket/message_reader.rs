@@ -429,7 +429,7 @@ mod tests {
         let (mut client, mut stream) = tokio::io::duplex(1024);
         client.write_all(&frame(0x01, b"begun, ")).await.unwrap();
         reader.time_left = Some(Box::pin(sleep(Duration::ZERO)));
-        reader.extend_time(Duration::from_secs(3600));
+        reader.extend_time(Duration::from_hours(1));
         let mut context = Context::from_waker(Waker::noop());
         assert!(reader.poll_next(&mut stream, &mut context).is_pending());
         client.write_all(&frame(0x80, b"ended")).await.unwrap();
