@@ -127,7 +127,7 @@ fetches 0 "beside a mirror that lies, another one does" lying-first "$mirror/lyi
 says 'warning: mirror .*/lying/ is set aside: sample-00001-.*' "the one that lies is named"
 equals lying-first "beside a mirror that lies"
 fetches 1 "from a mirror that lies alone" lying-alone "$mirror/lying"
-says 'error: sample-00001-.*: no mirror gives it' "the file is named"
+says 'error: sample-00001-.*: no mirror gives one that can be taken' "the file is named"
 exits 0 "what was true is held" "$quipu" check --data-dir lying-alone
 fetches 0 "the next run takes the rest from an honest one" lying-alone "$mirror/archives"
 equals lying-alone "after a lie"

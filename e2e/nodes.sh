@@ -99,13 +99,14 @@ agrees() {
     says "^types $types\$" "$name: $(tail -n 1 "$output"), of types $types"
 }
 
-# follows NAME NODE_WS NODE_HTTP: a server with the data folder of this name that follows the node;
-# $ours is where.
+# follows NAME NODE_WS NODE_HTTP ARGUMENT...: a server with the data folder of this name that follows the
+# node; $ours is where.
 follows() {
     local name=$1 socket=$2 node=$3
+    shift 3
     names_chain "$node"
     starts "quipu-$name" '^listening on (http:.*)$' "$quipu" serve --data-dir "$work/$name-data" \
-        --listen 127.0.0.1:0 --upstream "$socket" "${chain_flags[@]}" --backfill-to 0
+        --listen 127.0.0.1:0 --upstream "$socket" "${chain_flags[@]}" --backfill-to 0 "$@"
     ours=$address
 }
 

@@ -70,7 +70,15 @@ struct SeenAnswer {
     body: Vec<u8>,
 }
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(init: prepare(), |data: &[u8]| check_input(data));
+
+/// What takes long is no input's fault.
+fn prepare() {
+    LazyLock::force(&SERVERS);
+    LazyLock::force(&RUNTIME);
+}
+
+fn check_input(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     if bytes.windows(HTTP2_PREFACE.len()).any(|window| window == HTTP2_PREFACE) {
         return;
@@ -81,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
     let (found, expected) = (see(FirstReader::FastPath), see(FirstReader::Hyper));
     assert_eq!(found, expected, "left: as ever; right: hyper alone");
     assert_eq!(server.budget().bytes(), 0);
-});
+}
 
 /// Sends the bytes in so many pieces; what came back by the time at which nothing moves any more, and
 /// whether the server closed.

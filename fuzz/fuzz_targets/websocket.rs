@@ -80,7 +80,15 @@ static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(fuzz::runtime);
 
-fuzz_target!(|data: &[u8]| {
+fuzz_target!(init: prepare(), |data: &[u8]| check_input(data));
+
+/// What takes long is no input's fault.
+fn prepare() {
+    LazyLock::force(&SERVICE);
+    LazyLock::force(&RUNTIME);
+}
+
+fn check_input(data: &[u8]) {
     let Some((choice, rest)) = data.split_first() else { return };
     let sent = if choice & 1 == 0 { rest.to_vec() } else { put_frames(rest) };
     let settings = HttpSettings {
@@ -96,7 +104,7 @@ fuzz_target!(|data: &[u8]| {
     let bytes_max = BUDGET_BYTES + BATCH_BYTES_MAX + ANSWER_BYTES_MAX;
     assert!(server.budget().bytes_peak() <= bytes_max, "{}", server.budget().bytes_peak());
     check_frames(&answered);
-});
+}
 
 /// Connects, sends all of it and ends; what came back. Fails if the server does not end then.
 async fn exchange(server: &Arc<Server>, sent: &[u8]) -> Vec<u8> {

@@ -8,8 +8,8 @@ use std::ops::AddAssign;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use segment::lookup::Subject;
 use segment::{FOOTER_BYTES, Footer, Inflater, Segment};
+use store::RunSubject;
 
 use crate::figure::{count, ratio};
 use crate::folder::BenchFolder;
@@ -35,6 +35,8 @@ pub struct Anatomy {
     pub transaction_lookups: u64,
     /// Lookup of blocks by hash.
     pub block_lookups: u64,
+    /// The log index.
+    pub log_index: u64,
     /// The manifest, and whatever else there is.
     pub rest: u64,
 }
@@ -48,12 +50,10 @@ impl Anatomy {
         for entry in manifest.segments() {
             sum += Self::of_segment(&fs::read(folder.path().join(&entry.file_name))?)?;
         }
-        let run_bytes = |subject| -> u64 {
-            let runs = manifest.runs().iter().filter(|run| run.subject == subject);
-            runs.map(|run| run.bytes).sum()
-        };
-        sum.transaction_lookups = run_bytes(Subject::Transactions);
-        sum.block_lookups = run_bytes(Subject::Blocks);
+        let run_bytes = |subject| -> u64 { manifest.runs_of(subject).map(|run| run.bytes).sum() };
+        sum.transaction_lookups = run_bytes(RunSubject::Transactions);
+        sum.block_lookups = run_bytes(RunSubject::Blocks);
+        sum.log_index = run_bytes(RunSubject::Logs);
         sum.rest = folder.bytes()?.saturating_sub(sum.bytes());
         Ok(sum)
     }
@@ -95,7 +95,7 @@ impl Anatomy {
         format!("bytes a transaction: {}", parts.join(", "))
     }
 
-    fn named(&self) -> [(&'static str, u64); 9] {
+    fn named(&self) -> [(&'static str, u64); 10] {
         [
             ("rows", self.rows),
             ("long payloads", self.payloads),
@@ -105,6 +105,7 @@ impl Anatomy {
             ("footers", self.footers),
             ("transaction lookup", self.transaction_lookups),
             ("block lookup", self.block_lookups),
+            ("log index", self.log_index),
             ("manifest", self.rest),
         ]
     }
@@ -121,6 +122,7 @@ impl AddAssign for Anatomy {
         self.footers += other.footers;
         self.transaction_lookups += other.transaction_lookups;
         self.block_lookups += other.block_lookups;
+        self.log_index += other.log_index;
         self.rest += other.rest;
     }
 }

@@ -23,6 +23,9 @@ pub const SYNTH: &str = "synth-02560";
 pub const ERA_BLOCKS: u64 = 8192;
 /// Transactions of a block of the sample chains, on average.
 const TXS_PER_BLOCK: u32 = 200;
+/// Blocks of the chain that is searched for logs, and their transactions.
+const LOGS_BLOCKS: u64 = 10_500;
+const LOGS_TXS_PER_BLOCK: u32 = 95;
 
 /// An archive file, and the chain that it is of.
 #[derive(Clone, Debug)]
@@ -61,6 +64,23 @@ pub fn make_sample(folder: &Path, block_count: u64) -> Result<ArchiveFile> {
     made?;
     let written = writer.finish()?;
     sample_file(&written.first().context("a sample chain has a block")?.path)
+}
+
+/// Makes the archives of a chain of a million transactions in 10,500 blocks. `folder` must be empty.
+pub fn make_logs_sample(folder: &Path) -> Result<Vec<ArchiveFile>> {
+    let settings = SampleSettings { txs_per_block: LOGS_TXS_PER_BLOCK, ..settings(LOGS_BLOCKS) };
+    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
+    let made: Result<(), WriteError> =
+        sample::generate(&settings, threads_default(), |block| writer.push(&block));
+    made?;
+    let spec = ChainSpec::from_genesis(NETWORK_NAME, &sample::genesis(&settings))?;
+    let file = |path: PathBuf| ArchiveFile {
+        title: "sample chain".to_owned(),
+        path,
+        spec: spec.clone(),
+        is_unanchored: false,
+    };
+    Ok(writer.finish()?.into_iter().map(|written| file(written.path)).collect())
 }
 
 /// An archive that [`make_sample`] made.

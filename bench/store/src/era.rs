@@ -50,6 +50,7 @@ pub fn project(file: &ArchiveFile, archive_bytes: u64, folder: &Anatomy) -> Resu
         directory,
         folder.transaction_lookups,
         folder.block_lookups,
+        folder.log_index,
     ];
     let repeated: u64 = repeated.iter().sum();
     let once = TABLES_BYTES + folder.footers + folder.rest;

@@ -33,6 +33,8 @@ pub enum FigureUnit {
     Ratio,
     /// Bytes for each transaction.
     BytesPerTx,
+    /// Bytes for each log.
+    BytesPerLog,
     /// Millionths of a second of CPU time.
     Micros,
     /// Thousandths of a second of CPU time.
@@ -47,7 +49,7 @@ impl FigureUnit {
     fn symbol(self) -> &'static str {
         match self {
             Self::Ratio => "",
-            Self::BytesPerTx => " B",
+            Self::BytesPerTx | Self::BytesPerLog => " B",
             Self::Micros => " us",
             Self::Millis => " ms",
             Self::Reads => " reads",
@@ -59,7 +61,7 @@ impl FigureUnit {
         let digits = match self {
             Self::Ratio => 4,
             Self::Millis => 3,
-            Self::BytesPerTx | Self::Micros => 2,
+            Self::BytesPerTx | Self::BytesPerLog | Self::Micros => 2,
             Self::Reads | Self::Megabytes => 0,
         };
         format!("{value:.digits$}{}", self.symbol())

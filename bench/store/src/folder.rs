@@ -43,12 +43,27 @@ impl BenchFolder {
         blocks: Option<BlockRange>,
         threads: NonZeroUsize,
     ) -> Result<ImportReport> {
+        self.import_indexed(file, blocks, threads, false)
+    }
+
+    /// The same with the log index or without.
+    pub fn import_indexed(
+        &self,
+        file: &ArchiveFile,
+        blocks: Option<BlockRange>,
+        threads: NonZeroUsize,
+        is_without_log_index: bool,
+    ) -> Result<ImportReport> {
         let disk = Arc::new(Folder::create(self.path())?);
         let mut writer = Writer::open(open(disk, Limits::default())?, file.spec.clone())?;
         let anchors = Anchors::of(&file.spec);
+        if is_without_log_index {
+            writer.want_log_index(false)?;
+        }
         let settings = ImportSettings {
             is_unanchored_allowed: file.is_unanchored,
             is_without_receipts_allowed: false,
+            is_without_log_index,
             blocks,
             threads,
         };

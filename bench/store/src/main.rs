@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use bench_store::archives::{ERA_BLOCKS, SYNTH, find_real, make_sample};
+use bench_store::archives::{ERA_BLOCKS, SYNTH, find_real, make_logs_sample, make_sample};
 use bench_store::figure::{Figure, count, format_table, to_json};
 use bench_store::folder::BenchFolder;
 use bench_store::keys::read_keys;
@@ -21,6 +21,9 @@ use bench_store::machine::load;
 use bench_store::questions::cold_reads::reads_per_answer;
 use bench_store::questions::density::{bytes_on_disk, lookup_bytes};
 use bench_store::questions::import_speed::import_beside_recovery;
+use bench_store::questions::logs::{
+    LogQuestions, import_with_index, index_bytes, index_bytes_of_real_chains,
+};
 use bench_store::questions::memory::{memory_of_holding, memory_of_import, tell};
 use bench_store::questions::segment_count::cost_of_segments;
 use bench_store::questions::warm_reads::WarmReads;
@@ -41,16 +44,18 @@ enum QuestionKind {
     Cold,
     Memory,
     Speed,
+    Logs,
     Segments,
 }
 
-const KINDS: [(&str, QuestionKind); 7] = [
+const KINDS: [(&str, QuestionKind); 8] = [
     ("density", QuestionKind::Density),
     ("lookup", QuestionKind::Lookup),
     ("warm", QuestionKind::Warm),
     ("cold", QuestionKind::Cold),
     ("memory", QuestionKind::Memory),
     ("speed", QuestionKind::Speed),
+    ("logs", QuestionKind::Logs),
     ("segments", QuestionKind::Segments),
 ];
 
@@ -125,6 +130,7 @@ fn run(request: &StoreArgs) -> Result<()> {
     answers.of_real_chains()?;
     answers.of_sample_chain()?;
     answers.of_speed()?;
+    answers.of_logs()?;
     answers.of_segments()?;
     let figures = answers.in_order();
     let seconds = begun.elapsed().as_secs();
@@ -240,6 +246,36 @@ impl Answers<'_> {
             self.add(QuestionKind::Lookup, [lookup_bytes(&of, &folder)?]);
             self.add(QuestionKind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
         }
+        Ok(())
+    }
+
+    fn of_logs(&mut self) -> Result<()> {
+        if !self.request.wants(&[QuestionKind::Logs]) {
+            return Ok(());
+        }
+        self.say("indexing the logs of real blocks");
+        let figures = index_bytes_of_real_chains(&self.request.data, self.work)?;
+        self.add(QuestionKind::Logs, figures);
+        if let Some(file) = find_real(&self.request.data, SYNTH) {
+            self.say("timing imports with a log index and without");
+            let figure = import_with_index(&file, self.work)?;
+            self.add(QuestionKind::Logs, [figure]);
+        }
+        if self.request.is_quick {
+            return Ok(());
+        }
+        self.say("making a chain of a million transactions in 10,000 blocks");
+        let file = make_logs_sample(&self.work.join("logs-archive"))?;
+        let folder = BenchFolder::at(self.work.join("logs"));
+        for part in &file {
+            folder.import(part, None, threads_default())?;
+        }
+        let Some(first) = file.first() else { return Ok(()) };
+        let of = "sample, 10^6 tx in 10,500 blocks";
+        self.add(QuestionKind::Logs, [index_bytes(of, &folder)?]);
+        self.say("asking for logs");
+        let figures = LogQuestions::open(of, &folder, first)?.ask()?;
+        self.add(QuestionKind::Logs, figures);
         Ok(())
     }
 

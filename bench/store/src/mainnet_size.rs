@@ -163,7 +163,7 @@ impl SegmentTemplate {
 /// What the runs of the small folder hold, by prefix.
 fn real_entries(small: &BenchFolder, view: &View, subject: Subject) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for listed in view.manifest().runs().iter().filter(|entry| entry.subject == subject) {
+    for listed in view.manifest().runs_of(subject.into()) {
         let file = fs::read(small.path().join(&listed.file_name))?;
         let run = Run::from_file(&file)?;
         for bucket in 0..run.bucket_count() {
@@ -205,7 +205,7 @@ fn write_run(
     let key_count = real_count.saturating_add(made_up);
     let mut writer = RunWriter::new(subject, span, counts, key_count)?;
     let digest = B256::from(U256::from(span.first_slot()));
-    let file_name = run_name(subject, span, digest);
+    let file_name = run_name(subject.into(), span, digest);
     let mut file = BufWriter::new(File::create(folder.join(&file_name))?);
     let (mut bytes, mut length) = (Vec::with_capacity(CHUNK_BYTES), 0_u64);
     let mut random = Random::default();
@@ -238,5 +238,5 @@ fn write_run(
     file.write_all(&bytes)?;
     file.flush()?;
     ensure!(length > 0, "an empty run");
-    Ok(RunEntry { subject, span, file_name, bytes: length, digest })
+    Ok(RunEntry { subject: subject.into(), span, file_name, bytes: length, digest })
 }

@@ -3,7 +3,6 @@
 //! Knows: flags and their help; those of one command are in a file of its own.
 //! Never knows: what comes of them.
 
-mod amounts;
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -13,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fetch;
 pub(crate) mod import;
+pub(crate) mod index;
 pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod repair;
@@ -30,6 +30,7 @@ use chain::BlockRange;
 use chain::trust::Anchor;
 use clap::{Parser, Subcommand};
 
+use crate::amounts::{parse_hash, parse_number, parse_some};
 use crate::output::Verbosity;
 
 const EXAMPLES: &str = "\
@@ -142,6 +143,12 @@ pub(crate) enum Command {
     /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
+    /// Build the log index of blocks that have none
+    ///
+    /// For a folder that was imported with --without-log-index, or by a version without one. From then on
+    /// new blocks are indexed as they come.
+    #[command(after_help = index::EXAMPLES)]
+    Index(index::IndexArgs),
     /// Rebuild the manifest of a damaged data folder from its segments
     ///
     /// For when the manifest was lost or cannot be read. Every segment is proven as `quipu check`
@@ -191,7 +198,7 @@ pub(crate) struct DataArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkArgs {
     /// Threads to work with [default: one for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
@@ -206,10 +213,10 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chain_id", "genesis_hash"])]
     pub(crate) genesis: Option<PathBuf>,
     /// A chain without its genesis.json; a known id brings that network's forks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub(crate) chain_id: Option<u64>,
     /// The hash of that chain's genesis block
-    #[arg(long, value_name = "HASH", requires = "chain_id")]
+    #[arg(long, value_name = "HASH", requires = "chain_id", value_parser = parse_hash)]
     pub(crate) genesis_hash: Option<B256>,
     /// A block hash you trust: blocks at or below it by parent links are anchored; may be repeated
     #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]

@@ -17,6 +17,10 @@ use crate::args::ChainArgs;
 /// What to do about a genesis.json that is damaged.
 const GENESIS_REMEDY: &str = "`quipu repair --genesis FILE` puts the right one in its place";
 
+/// What to give as a genesis.json.
+const GENESIS_HINT: &str = "give the genesis.json that nodes of this chain are started with; a network \
+                            that is built in needs none: --network NAME";
+
 /// What the flags say of the chain; `None` leaves it to others.
 pub(crate) fn named_chain(args: &ChainArgs) -> Result<Option<NamedChain>, Failure> {
     if let Some(name) = &args.network {
@@ -61,7 +65,9 @@ pub(crate) fn folder_chain(
 /// Why a chain was refused, with the flags that mend it.
 pub(crate) fn chain_failure(error: FolderChainError) -> Failure {
     match error {
-        FolderChainError::NamedGenesis { .. } => Failure::Usage(error.into()),
+        FolderChainError::NamedGenesis { .. } => {
+            Failure::Usage(anyhow!("{error}\n  hint: {GENESIS_HINT}"))
+        }
         FolderChainError::KeptGenesis { .. } | FolderChainError::GenesisOfOther { .. } => {
             Failure::Work(anyhow!("{error}: {GENESIS_REMEDY}"))
         }

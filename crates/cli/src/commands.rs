@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fetch;
 pub(crate) mod import;
+pub(crate) mod index;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;

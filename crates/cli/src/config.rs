@@ -14,10 +14,11 @@ pub(crate) mod variables;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
@@ -199,7 +200,15 @@ impl ConfigFile {
     /// Reads a file, and refuses what is unknown or wrong in it, whichever command it is for.
     pub(crate) fn read(root: &Command, path: &Path) -> Result<Self, Failure> {
         let place = path.display();
-        let text = fs::read_to_string(path).with_context(|| place.to_string());
+        let text = fs::read_to_string(path).map_err(|error| {
+            if path.is_dir() {
+                anyhow!("{place}: this is a folder: name the file in it, such as {CONFIG_NAME}")
+            } else if error.kind() == io::ErrorKind::InvalidData {
+                anyhow!("{place}: this is no text in UTF-8")
+            } else {
+                anyhow!("{place}: {error}")
+            }
+        });
         let entries = read_entries(&text.map_err(Failure::Usage)?);
         let mut entries = entries.map_err(|error| Failure::Usage(anyhow!("{place}: {error}")))?;
         let known = settings(root);

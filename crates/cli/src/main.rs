@@ -3,6 +3,7 @@
 //! Knows: what was typed, and the exit code it earns.
 //! Never knows: any rule that a unit test would want to check.
 
+mod amounts;
 mod args;
 mod chain_choice;
 mod commands;
@@ -73,6 +74,7 @@ fn run(args: Args) -> Result<(), Failure> {
             None => commands::import::run(&import),
         },
         Command::Repair(repair) => commands::repair::run(&repair),
+        Command::Index(index) => commands::index::run(&index),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

@@ -88,6 +88,17 @@ pub(crate) fn ratio(part: u64, whole: u64, digits: u32) -> String {
     format!("{}.{:0places$}", scaled / scale, scaled % scale)
 }
 
+/// Seconds as people read them.
+pub(crate) fn clock(seconds: u64) -> String {
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours @ 1..=47, minutes) => format!("{hours} h {minutes} min"),
+        (hours, _) => format!("{} days", hours / 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +132,11 @@ mod tests {
         assert_eq!(counted_grouped(1, "block"), "1 block");
         assert_eq!(counted_grouped(1234, "block"), "1,234 blocks");
         assert_eq!([0, 1, 2].map(|count| counted(count, "file")), ["0 files", "1 file", "2 files"]);
+    }
+
+    #[test]
+    fn times_are_told_in_the_unit_that_suits_them() {
+        let shown = [0, 59, 60, 3599, 3600, 172_799, 172_800].map(clock);
+        assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "47 h 59 min", "2 days"]);
     }
 }

@@ -12,6 +12,7 @@ use ingest::upstream::{
 use tracing::warn;
 
 use crate::Failure;
+use crate::amounts::{parse_number, parse_some};
 
 /// How long nodes are waited for that all fail: longer than the preferred one may fail before the next
 /// one says what is final.
@@ -26,17 +27,17 @@ pub(crate) struct UpstreamArgs {
     #[arg(long = "upstream", value_name = "URL", value_delimiter = ',')]
     pub(crate) upstreams: Vec<String>,
     /// So many nodes must agree on which block is the tip, or final [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) quorum: Option<NonZeroUsize>,
     /// Blocks this far below the tip are final, whatever the node says of it
     /// [default: the node's finalized block]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub(crate) finality_depth: Option<u64>,
     /// Questions at a time that each node is asked at the most [default: 16]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) upstream_concurrency: Option<NonZeroUsize>,
     /// Seconds that an answer may take [default: 30]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_some::<NonZeroU64>)]
     pub(crate) upstream_timeout: Option<NonZeroU64>,
 }
 

@@ -23,7 +23,7 @@ use chain::{BlockPart, BlockRange, Body, Candidate, decode_header, decode_receip
 
 pub use checksums::{ChecksumList, hash_file};
 pub use e2store::{FileBytes, ReadAt};
-pub use error::{ArchiveError, ArchiveFault, ChecksumListError, Remedy, is_compressed};
+pub use error::{ArchiveError, ArchiveFault, ChecksumListError, Remedy};
 pub use layout::Format;
 use layout::{Layout, Misfit};
 pub use name::{ArchiveName, Content};

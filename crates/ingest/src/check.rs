@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use chain::ChainSpec;
-use store::check::{CheckCounts, CheckedGroup, SegmentCheck, check_layout, check_run};
+use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
 use store::{StoreError, View};
 
 use crate::pool::map_in_order;
@@ -24,12 +24,17 @@ pub fn check_all(
     mut refused: impl FnMut(StoreError),
 ) -> CheckCounts {
     let mut sum = CheckCounts::default();
+    let mut logs = Vec::new();
     if let Err(error) = check_layout(view) {
         refused(error);
     }
     for position in 0..view.manifest().segments().len() {
         match check_segment(view, spec, position, threads, progress) {
-            Ok(found) => sum.add(found),
+            Ok(found) => {
+                let (counts, own) = found.unzip();
+                sum.add(counts.unwrap_or_default());
+                logs.extend(own);
+            }
             Err(error) => refused(error),
         }
     }
@@ -37,7 +42,7 @@ pub fn check_all(
     let _: ControlFlow<()> = map_in_order(
         threads,
         runs,
-        |position| check_run(view, position),
+        |position| check_run(view, position, &logs),
         |checked| {
             match checked {
                 Ok(found) => sum.add(found.unwrap_or_default()),
@@ -55,12 +60,12 @@ fn check_segment(
     position: usize,
     threads: NonZeroUsize,
     progress: &dyn Progress,
-) -> Result<CheckCounts, StoreError> {
+) -> Result<Option<(CheckCounts, CheckedLogs)>, StoreError> {
     let Some((check, mut rebuild)) = SegmentCheck::begin(view, spec, position)? else {
-        return Ok(CheckCounts::default());
+        return Ok(None);
     };
     examine_segment(&check, threads, progress, |examined| rebuild.take(examined))?;
-    rebuild.finish(&check)
+    rebuild.finish(&check).map(Some)
 }
 
 /// Examines a segment's groups over all cores, and hands them on in their order.

@@ -21,6 +21,7 @@ mod mirror_url;
 mod mirrors;
 mod partial;
 mod pipeline;
+mod relative_url;
 mod task;
 
 pub use catalog::{MirrorFile, MirrorSource, parse_list};

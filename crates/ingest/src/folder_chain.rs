@@ -18,13 +18,22 @@ use store::{CommitFacts, Reader, Store, StoreError, Writer};
 use thiserror::Error;
 
 use crate::archive::ArchiveName;
+use crate::file_kind::FileBegin;
 use crate::import::network_of;
 
 /// Why a genesis.json describes no chain.
 #[derive(Debug, Error)]
 pub enum GenesisTextError {
-    /// It is not the JSON of a genesis.
-    #[error(transparent)]
+    /// It is no JSON at all.
+    #[error("this is no genesis.json: {begin}, and as JSON it fails: {cause}")]
+    NotJson {
+        /// How it begins.
+        begin: FileBegin,
+        /// Where it fails.
+        cause: serde_json::Error,
+    },
+    /// It is JSON, but not that of a genesis.
+    #[error("this is no genesis.json: {0}")]
     Json(#[from] serde_json::Error),
     /// It lacks what every genesis has: an object of something else, or an empty one.
     #[error("this is no genesis.json: it has no {member}")]
@@ -299,7 +308,8 @@ pub fn proving_spec(store: &Store) -> ChainSpec {
 /// The chain of a genesis.json. `name` is what it is called, if it is called anything.
 pub fn parse_genesis(text: &[u8], name: Option<&str>) -> Result<ChainSpec, GenesisTextError> {
     // All members have defaults for whoever reads them, so that `{}` would be a chain with id 1.
-    let json: serde_json::Value = serde_json::from_slice(text)?;
+    let json: serde_json::Value = serde_json::from_slice(text)
+        .map_err(|cause| GenesisTextError::NotJson { begin: FileBegin::of(text), cause })?;
     for (member, place) in [("config.chainId", "/config/chainId"), ("alloc", "/alloc")] {
         if json.pointer(place).is_none_or(serde_json::Value::is_null) {
             return Err(GenesisTextError::Lacks { member });

@@ -59,6 +59,8 @@ pub struct ImportSettings {
     pub is_unanchored_allowed: bool,
     /// Take archives that hold no receipts.
     pub is_without_receipts_allowed: bool,
+    /// Build no log index, now and later.
+    pub is_without_log_index: bool,
     /// Take only these blocks.
     pub blocks: Option<BlockRange>,
     /// How many threads work.

@@ -28,6 +28,7 @@ mod backoff;
 pub mod check;
 pub mod export;
 pub mod fetch;
+pub mod file_kind;
 pub mod folder_chain;
 pub mod follow;
 pub mod import;

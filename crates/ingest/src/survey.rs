@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,9 @@ use chain::{BlockRange, ChainSpec};
 use thiserror::Error;
 
 use crate::archive::{
-    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, is_compressed, shown,
+    Archive, ArchiveError, ArchiveFault, ArchiveName, ChecksumList, hash_file, shown,
 };
+use crate::file_kind::FileBegin;
 use crate::prove::{Progress, ProofReport, Prover, check_name};
 
 /// Why no archives could be found where the user said.
@@ -42,6 +43,14 @@ pub enum NoArchives {
     Absent {
         /// The name.
         path: PathBuf,
+    },
+    /// A file that is something else, by its name and by its first bytes.
+    #[error("{}: this is no archive: {begin}", shown(.path))]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes.
+        begin: FileBegin,
     },
     /// A file that begins as compressed ones do.
     #[error("{}: this file is compressed, and archives are read as they were published", shown(.path))]
@@ -105,18 +114,24 @@ pub fn find_archives(paths: &[PathBuf]) -> Result<Vec<PathBuf>, NoArchives> {
     Ok(found)
 }
 
-/// Refuses paths of which nothing can be read, before long work begins: names that nobody has, and files
-/// that must be unpacked first. Where others can be read, each is told when its turn comes.
+/// Refuses paths of which nothing can be read, before long work begins: names that nobody has, files
+/// that must be unpacked first, and files that are no archives. Where others can be read, each is told when its turn comes.
 pub fn refuse_unreadable(paths: &[PathBuf]) -> Result<(), NoArchives> {
     let mut first = None;
     for path in paths {
         let is_absent = path.metadata().is_err_and(|it| it.kind() == io::ErrorKind::NotFound);
         let error = if is_absent {
             NoArchives::Absent { path: path.clone() }
-        } else if path.is_file() && begins_compressed(path) {
-            NoArchives::Compressed { path: path.clone() }
         } else {
-            return Ok(());
+            let begin = FileBegin::read(path).ok().filter(|_| path.is_file());
+            let path = path.clone();
+            match begin {
+                Some(begin) if begin.is_compressed() => NoArchives::Compressed { path },
+                Some(begin) if !begin.is_e2store() && !ArchiveName::is_archive(&path) => {
+                    NoArchives::Other { path, begin }
+                }
+                Some(_) | None => return Ok(()),
+            }
         };
         first.get_or_insert(error);
     }
@@ -129,16 +144,9 @@ fn find_packed(folder: &Path) -> Option<PathBuf> {
     let is_packed = |path: &PathBuf| {
         path.is_file()
             && ArchiveName::is_archive(&path.with_extension(""))
-            && begins_compressed(path)
+            && FileBegin::read(path).is_ok_and(|begin| begin.is_compressed())
     };
     entries.map(|entry| entry.path()).filter(is_packed).min()
-}
-
-/// Whether a file that can be read begins as compressed ones do.
-fn begins_compressed(path: &Path) -> bool {
-    let mut begin = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(6).read_to_end(&mut begin));
-    read.is_ok() && is_compressed(&begin)
 }
 
 /// Proves every file with all threads, then judges the files of each network together. `heard`

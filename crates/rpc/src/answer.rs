@@ -6,20 +6,25 @@
 
 mod blocks;
 mod fees;
+mod logs;
+mod otterscan;
 mod server;
 mod subscriptions;
 mod transactions;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::{Reader, StoreError, View};
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
+use crate::answered_range::AnsweredRange;
+use crate::budget::Budget;
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
 use crate::health::Health;
 use crate::json::NotABlock;
+use crate::log_filter::LogFilter;
 use crate::methods::{Method, method_table};
 use crate::params::{BlockRef, BlockTagName, Params};
 use crate::pass_through::Forwarding;
@@ -28,6 +33,7 @@ use crate::reply::CachedResult;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 
+pub use logs::LogLimits;
 pub(crate) use server::CLIENT_VERSION;
 
 const NULL: &[u8] = b"null";
@@ -51,6 +57,12 @@ pub(crate) struct Context<'a> {
     pub(crate) suggested_tip: &'a SuggestedTip,
     pub(crate) document: &'a [u8],
     pub(crate) cache: &'a AnswerCache,
+    /// How much an answer with logs may be.
+    pub(crate) log_limits: LogLimits,
+    /// Where work is counted.
+    pub(crate) budget: &'a Arc<Budget>,
+    /// Which blocks the answer is of, where that is told.
+    pub(crate) answered_range: &'a OnceLock<AnsweredRange>,
 }
 
 /// Why a call has no result.
@@ -106,6 +118,12 @@ macro_rules! read_param {
     };
     ($context:expr, $params:expr, Count) => {
         $params.count()?
+    };
+    ($context:expr, $params:expr, Bytes) => {
+        $params.bytes()?
+    };
+    ($context:expr, $params:expr, LogFilter) => {
+        $params.take(LogFilter::parse)?
     };
     ($context:expr, $params:expr, Flag) => {
         $params.flag()?
@@ -232,6 +250,11 @@ impl Context<'_> {
                 RequestedBlock::Refused(Refusal::HashNotHeld { held: held.to_vec() })
             }
         })
+    }
+
+    /// What is not known here may be a node's to know.
+    fn unknown(&self, refusal: Refusal) -> CallFailure {
+        if self.node.is_some() { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
     }
 
     fn receipts_not_held(&self, number: BlockNumber) -> CallFailure {

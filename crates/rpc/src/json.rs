@@ -4,6 +4,8 @@
 //! Never knows: which members an answer has; `json::*` does.
 
 pub(crate) mod block;
+pub(crate) mod log;
+pub(crate) mod otterscan;
 pub(crate) mod receipt;
 pub(crate) mod transaction;
 

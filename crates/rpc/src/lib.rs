@@ -25,6 +25,7 @@
 
 mod absence;
 mod answer;
+mod answered_range;
 mod budget;
 mod cache;
 pub mod compare;
@@ -34,6 +35,7 @@ mod health;
 pub mod http;
 mod in_time;
 mod json;
+mod log_filter;
 mod methods;
 mod openrpc;
 mod params;
@@ -51,13 +53,14 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
+pub use answer::LogLimits;
 pub use budget::Budget;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
 };
-pub use refusal::Refusal;
+pub use refusal::{ExceededLogLimit, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
 pub use stat_page::{LiveCounts, MakingPage, StatPage};

@@ -6,6 +6,8 @@
 //!
 //! A new method is one row here and one function of [`crate::answer::Context`].
 
+use std::collections::BTreeSet;
+
 /// Hands every row to another macro:
 /// `Name = "wire name" function(parameter: Shape, ..) -> Shape, "summary";`. The shape of a parameter
 /// says how it is read, too (`answer`'s `read_param`).
@@ -60,18 +62,54 @@ macro_rules! method_table {
                 "A transaction in its EIP-2718 form";
             RawReceipts = "debug_getRawReceipts" raw_receipts(block: BlockNumberTagOrHash) -> DataList,
                 "The receipts of a block, each in its EIP-2718 form";
+            RawTransactionByHash = "eth_getRawTransactionByHash" raw_transaction(tx_hash: Hash) -> Data,
+                "A transaction in its EIP-2718 form, by its hash";
+            RawTransactionByBlockNumberAndIndex = "eth_getRawTransactionByBlockNumberAndIndex"
+                raw_transaction_at(block: BlockNumberOrTag, index: Index) -> Data,
+                "A transaction in its EIP-2718 form, by its block's number or a tag, and its position there";
+            RawTransactionByBlockHashAndIndex = "eth_getRawTransactionByBlockHashAndIndex"
+                raw_transaction_at(block_hash: BlockHash, index: Index) -> Data,
+                "A transaction in its EIP-2718 form, by its block's hash and its position there";
+
+            // Logs.
+            Logs = "eth_getLogs" logs(filter: LogFilter) -> Logs,
+                "The logs of a range of blocks, or of one block, that a filter asks for";
+
+            // What explorers ask for beside.
+            ErigonHeaderByNumber = "erigon_getHeaderByNumber"
+                erigon_header(block: BlockNumberOrTag) -> ErigonHeader,
+                "A header by its number or a tag, with null for fields of later forks, as Erigon writes it";
+            OtsApiLevel = "ots_getApiLevel" ots_api_level() -> Number,
+                "The level of Otterscan's interface whose forms are spoken here";
+            OtsBlockDetails = "ots_getBlockDetails" ots_block_details(block: BlockNumberOrTag) -> OtsBlockDetails,
+                "A block without its transactions, with its issuance and the sum of its fees";
+            OtsBlockDetailsByHash = "ots_getBlockDetailsByHash"
+                ots_block_details(block_hash: BlockHash) -> OtsBlockDetails,
+                "A block without its transactions, with its issuance and the sum of its fees";
+            OtsBlockTransactions = "ots_getBlockTransactions"
+                ots_block_transactions(block: BlockNumberOrTag, page_number: Index, page_size: Index)
+                -> OtsBlockTransactions,
+                "A page of a block's transactions and receipts, from the last transaction backwards";
 
             // The server and its chain.
             ChainId = "eth_chainId" chain_id() -> Quantity,
                 "The chain id of EIP-155";
             NetVersion = "net_version" net_version() -> Text,
                 "The network id, which is the chain id, in decimal";
+            NetListening = "net_listening" net_listening() -> Flag,
+                "True: the server accepts connections";
+            NetPeerCount = "net_peerCount" net_peer_count() -> Quantity,
+                "Zero: the server takes no part in the peer-to-peer network";
             BlockNumber = "eth_blockNumber" block_number() -> Quantity,
                 "The number of the newest block held";
             Syncing = "eth_syncing" syncing() -> Syncing,
                 "False, or how far it is to the tip while a node is followed and not yet reached";
             ClientVersion = "web3_clientVersion" client_version() -> Text,
                 "Name and version of this server";
+            Sha3 = "web3_sha3" sha3(bytes: Bytes) -> Hash,
+                "The Keccak-256 hash of bytes";
+            Modules = "rpc_modules" modules() -> Modules,
+                "The namespaces of this table, each with its version";
             Capabilities = "eth_capabilities" capabilities() -> Capabilities,
                 "What is held of blocks, transactions and receipts";
 
@@ -128,23 +166,31 @@ pub(crate) enum JsonShape {
     Hash,
     Index,
     Count,
+    Bytes,
     Flag,
+    LogFilter,
     Percentiles,
     SubscriptionKind,
     SubscriptionId,
     Quantity,
+    Number,
     Text,
     Data,
     DataList,
     Block,
     Header,
+    ErigonHeader,
+    OtsBlockDetails,
+    OtsBlockTransactions,
     Transaction,
     Receipt,
     Receipts,
+    Logs,
     Syncing,
     Capabilities,
     Config,
     FeeHistory,
+    Modules,
     Document,
 }
 
@@ -169,6 +215,11 @@ macro_rules! rows {
 }
 method_table!(rows);
 
+/// The namespaces of all methods, each once and in order: what comes before the underscore.
+pub(crate) fn namespaces() -> BTreeSet<&'static str> {
+    METHODS.iter().filter_map(|row| Some(row.name.split_once('_')?.0)).collect()
+}
+
 /// The method of this name.
 pub(crate) fn find(name: &str) -> Option<&'static MethodRow> {
     METHODS.iter().find(|row| row.name == name)
@@ -186,5 +237,11 @@ mod tests {
             assert_eq!(find(row.name).unwrap().method, row.method);
         }
         assert!(find("eth_sendRawTransaction").is_none());
+    }
+
+    #[test]
+    fn namespaces_are_told_once_and_in_order() {
+        let found: Vec<&str> = namespaces().into_iter().collect();
+        assert_eq!(found, ["debug", "erigon", "eth", "net", "ots", "rpc", "web3"]);
     }
 }

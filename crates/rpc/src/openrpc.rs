@@ -65,19 +65,28 @@ fn schema(shape: JsonShape) -> Value {
         JsonShape::Flag => json!({ "type": "boolean" }),
         JsonShape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
         JsonShape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
+        JsonShape::Bytes => reference("Data"),
+        JsonShape::Number => reference("Number"),
         JsonShape::Quantity => or_null(&reference("Quantity")),
         JsonShape::Text | JsonShape::SubscriptionId => json!({ "type": "string" }),
         JsonShape::Data => or_null(&reference("Data")),
         JsonShape::DataList => or_null(&list(&reference("Data"))),
         JsonShape::Block => or_null(&reference("Block")),
         JsonShape::Header => or_null(&reference("Header")),
+        JsonShape::ErigonHeader => or_null(&reference("ErigonHeader")),
+        JsonShape::OtsBlockDetails => or_null(&reference("OtsBlockDetails")),
+        JsonShape::OtsBlockTransactions => or_null(&reference("OtsBlockTransactions")),
         JsonShape::Transaction => or_null(&reference("Transaction")),
         JsonShape::Receipt => or_null(&reference("Receipt")),
         JsonShape::Receipts => or_null(&list(&reference("Receipt"))),
+        JsonShape::LogFilter => reference("LogFilter"),
+        JsonShape::Logs => list(&reference("Log")),
         JsonShape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
         JsonShape::Config => reference("Config"),
         JsonShape::FeeHistory => reference("FeeHistory"),
-        JsonShape::Capabilities | JsonShape::Document => json!({ "type": "object" }),
+        JsonShape::Capabilities | JsonShape::Modules | JsonShape::Document => {
+            json!({ "type": "object" })
+        }
     }
 }
 
@@ -98,9 +107,21 @@ fn schemas() -> Value {
         },
         "Header": object(HEADER, HEADER_OPTIONAL),
         "Block": object(&[HEADER, BLOCK].concat(), &[HEADER_OPTIONAL, BLOCK_OPTIONAL].concat()),
+        "ErigonHeader": object(&[HEADER, ERIGON_HEADER].concat(), &[SLOT_NUMBER]),
+        "OtsBlock": ots_block(&[]),
+        "OtsFullBlock": ots_block(&[("transactions", "[Transaction]")]),
+        "OtsReceipt": object(
+            &[&without(RECEIPT, &["logs", "logsBloom"])[..], OTS_NULL_LOGS].concat(),
+            RECEIPT_OPTIONAL,
+        ),
+        "OtsBlockDetails": object(OTS_BLOCK_DETAILS, &[]),
+        "OtsBlockTransactions": object(OTS_BLOCK_TRANSACTIONS, &[]),
+        "Issuance": object(ISSUANCE, &[]),
+        "Null": { "type": "null" },
         "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
+        "LogFilter": log_filter(),
         "Syncing": object(SYNCING, &[]),
         "Config": object(CONFIG, &[]),
         "ForkConfig": object(FORK_CONFIG, &[]),
@@ -112,6 +133,23 @@ fn schemas() -> Value {
         "Withdrawal": object(WITHDRAWAL, &[]),
         "AccessListItem": object(ACCESS_LIST_ITEM, &[]),
         "Authorization": object(AUTHORIZATION, &[]),
+    })
+}
+
+/// A filter: every member may be left out or null.
+fn log_filter() -> Value {
+    let one_or_more = |name: &str| json!({ "oneOf": [reference(name), list(&reference(name)), { "type": "null" }] });
+    let end = or_null(&reference("BlockNumberOrTag"));
+    json!({
+        "title": "Which logs are asked for: those of a range of blocks, or of one by its hash",
+        "type": "object",
+        "properties": {
+            "fromBlock": end,
+            "toBlock": end,
+            "blockHash": or_null(&reference("Hash")),
+            "address": one_or_more("Address"),
+            "topics": or_null(&list(&one_or_more("Hash"))),
+        },
     })
 }
 
@@ -144,11 +182,30 @@ const HEADER_OPTIONAL: SchemaMembers<'_> = &[
     ("parentBeaconBlockRoot", "Hash"),
     ("requestsHash", "Hash"),
     ("blockAccessListHash", "Hash"),
-    ("slotNumber", "Quantity"),
+    SLOT_NUMBER,
+];
+const SLOT_NUMBER: (&str, &str) = ("slotNumber", "Quantity");
+/// What Erigon writes as null before its fork.
+const ERIGON_HEADER: SchemaMembers<'_> = &[
+    ("baseFeePerGas", "Quantity?"),
+    ("withdrawalsRoot", "Hash?"),
+    ("blobGasUsed", "Quantity?"),
+    ("excessBlobGas", "Quantity?"),
+    ("parentBeaconBlockRoot", "Hash?"),
+    ("requestsHash", "Hash?"),
+    ("blockAccessListHash", "Hash?"),
 ];
 const BLOCK: SchemaMembers<'_> = &[("size", "Quantity"), ("uncles", "[Hash]")];
 const BLOCK_OPTIONAL: SchemaMembers<'_> =
     &[("transactions", "[Hash|Transaction]"), ("withdrawals", "[Withdrawal]")];
+const OTS_BLOCK: SchemaMembers<'_> = &[("logsBloom", "Null"), ("transactionCount", "Number")];
+const OTS_NULL_LOGS: SchemaMembers<'_> = &[("logs", "Null"), ("logsBloom", "Null")];
+const OTS_BLOCK_DETAILS: SchemaMembers<'_> =
+    &[("block", "OtsBlock"), ("issuance", "Issuance"), ("totalFees", "Quantity")];
+const OTS_BLOCK_TRANSACTIONS: SchemaMembers<'_> =
+    &[("fullblock", "OtsFullBlock"), ("receipts", "[OtsReceipt]")];
+const ISSUANCE: SchemaMembers<'_> =
+    &[("blockReward", "Quantity"), ("uncleReward", "Quantity"), ("issuance", "Quantity")];
 const SYNCING: SchemaMembers<'_> =
     &[("startingBlock", "Quantity"), ("currentBlock", "Quantity"), ("highestBlock", "Quantity")];
 
@@ -248,6 +305,18 @@ const LOG: SchemaMembers<'_> = &[
     ("logIndex", "Quantity"),
     ("removed", "bool"),
 ];
+
+/// A block as Otterscan has it, with these members more.
+fn ots_block(more: SchemaMembers<'_>) -> Value {
+    let header = without(HEADER, &["logsBloom"]);
+    let optional = [HEADER_OPTIONAL, &[("withdrawals", "[Withdrawal]")]].concat();
+    object(&[&header[..], BLOCK, OTS_BLOCK, more].concat(), &optional)
+}
+
+/// These members but for some.
+fn without<'a>(members: SchemaMembers<'a>, names: &[&str]) -> Vec<(&'a str, &'a str)> {
+    members.iter().copied().filter(|(name, _)| !names.contains(name)).collect()
+}
 
 fn object(required: SchemaMembers<'_>, optional: SchemaMembers<'_>) -> Value {
     let members = required.iter().chain(optional);

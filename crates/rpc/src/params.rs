@@ -72,13 +72,7 @@ impl<'a> Params<'a> {
 
     /// A block number or a tag.
     pub(crate) fn block(&mut self) -> Result<BlockRef, Refusal> {
-        self.take(|token| {
-            let text = token.string();
-            match text.as_deref().and_then(BlockTagName::find) {
-                Some(tag) => Ok(BlockRef::Tag(tag)),
-                None => number(token).map(BlockRef::Number),
-            }
-        })
+        self.take(block_number_or_tag)
     }
 
     /// A block by its hash.
@@ -89,6 +83,11 @@ impl<'a> Params<'a> {
     /// A hash.
     pub(crate) fn hash(&mut self) -> Result<B256, Refusal> {
         self.take(hash)
+    }
+
+    /// Bytes, as many as there are.
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Refusal> {
+        self.take(bytes)
     }
 
     /// A block by number, by tag or by hash: what `eth_getBlockReceipts` takes.
@@ -152,12 +151,24 @@ impl<'a> Params<'a> {
         })
     }
 
-    fn take<T>(&mut self, read: impl FnOnce(Token<'a>) -> Result<T, String>) -> Result<T, Refusal> {
+    /// The next parameter, of any form.
+    pub(crate) fn take<T>(
+        &mut self,
+        read: impl FnOnce(Token<'a>) -> Result<T, String>,
+    ) -> Result<T, Refusal> {
         let index = self.index;
         self.index = index.saturating_add(1);
         let token = self.items.as_mut().and_then(Iterator::next);
         let token = token.ok_or(Refusal::MissingParam { index })?;
         read(token).map_err(|reason| Refusal::BadParam { index, reason })
+    }
+}
+
+pub(crate) fn block_number_or_tag(token: Token<'_>) -> Result<BlockRef, String> {
+    let text = token.string();
+    match text.as_deref().and_then(BlockTagName::find) {
+        Some(tag) => Ok(BlockRef::Tag(tag)),
+        None => number(token).map(BlockRef::Number),
     }
 }
 
@@ -246,7 +257,18 @@ fn hex_number(text: &str) -> Result<u64, String> {
     u64::from_str_radix(significant, 16).map_err(|_| too_large())
 }
 
-fn hash(token: Token<'_>) -> Result<B256, String> {
+fn bytes(token: Token<'_>) -> Result<Vec<u8>, String> {
+    let text = string(token)?;
+    let digits = hex_digits(&text)?;
+    if digits.len() % 2 == 1 {
+        return Err("hex string of odd length".to_owned());
+    }
+    // The decoder would pass over a second prefix.
+    let decoded = if digits.starts_with("0x") { None } else { hex::decode(digits).ok() };
+    decoded.ok_or_else(|| "invalid hex string".to_owned())
+}
+
+pub(crate) fn hash(token: Token<'_>) -> Result<B256, String> {
     let text = string(token)?;
     let digits = if text.is_empty() { "" } else { hex_digits(&text)? };
     if digits.len() % 2 == 1 {
@@ -265,14 +287,15 @@ fn hash(token: Token<'_>) -> Result<B256, String> {
 }
 
 /// The content of a string. Half a character, which JSON lets one write, is no digit.
-fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
+pub(crate) fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
     if token.kind() != TokenKind::String {
         return Err(non_string(token));
     }
     token.string().ok_or_else(|| "invalid hex string".to_owned())
 }
 
-fn hex_digits(text: &str) -> Result<&str, String> {
+/// What follows the prefix.
+pub(crate) fn hex_digits(text: &str) -> Result<&str, String> {
     if text.is_empty() {
         return Err("empty hex string".to_owned());
     }
@@ -284,7 +307,7 @@ fn non_string(token: Token<'_>) -> String {
     format!("non-string: {}", kind_text(token))
 }
 
-fn kind_text(token: Token<'_>) -> &'static str {
+pub(crate) fn kind_text(token: Token<'_>) -> &'static str {
     match token.kind() {
         TokenKind::Object => "an object",
         TokenKind::Array => "an array",
@@ -413,6 +436,26 @@ mod tests {
             Err("invalid argument 1: a string where true or false belongs".into())
         );
         assert!(second("[1,1]").is_err());
+    }
+
+    #[test]
+    fn bytes_have_two_digits_each_and_a_prefix() {
+        let one = |value: &str| with(&format!("[{value}]"), |params| params.bytes());
+        assert_eq!(one("\"0x\""), Ok(vec![]));
+        assert_eq!(one("\"0X00fF\""), Ok(vec![0, 0xff]));
+        for (value, reason) in [
+            ("\"\"", "empty hex string"),
+            ("\"00ff\"", "without 0x prefix"),
+            ("\"0x0\"", "odd length"),
+            ("\"0x0g\"", "invalid hex string"),
+            ("\"0x0x\"", "invalid hex string"),
+            ("\"0x\u{e9}\"", "invalid hex string"),
+            ("[0,255]", "non-string: an array"),
+            ("null", "non-string: null"),
+        ] {
+            let refused = one(value).unwrap_err();
+            assert!(refused.contains(reason), "{value}: {refused}");
+        }
     }
 
     #[test]

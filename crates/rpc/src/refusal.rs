@@ -3,7 +3,19 @@
 //! Knows: one code and one message for each, in the words that clients and proxies look for.
 //! Never knows: how a refusal came about.
 
+use std::fmt;
+
 use chain::BlockRange;
+
+// Messages that take more than a line.
+const CHAIN_ID_UNKNOWN: &str = "chain id not known: no block held names it, and no flag does";
+const BLOCK_RANGE_BEYOND_HEAD: &str = "block range extends beyond current head block";
+const FORKS_UNKNOWN: &str =
+    "forks of this chain not known: the operator names them with --genesis FILE";
+const ISSUANCE_UNKNOWN: &str = "block rewards of this chain not known: the operator describes it \
+    with --genesis FILE, unless its consensus is not Ethereum's";
+const NOT_AT_TIP: &str =
+    "no gas price without the tip: no node is followed, or its tip is not reached; ask a node";
 
 /// Why a call gets an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +84,21 @@ pub enum Refusal {
         /// The blocks whose receipts are held.
         held: Vec<BlockRange>,
     },
+    /// A range of blocks whose first comes after its last.
+    InvalidBlockRange,
+    /// A range of blocks that ends above the newest.
+    BlockRangeBeyondHead,
+    /// More logs, or more work to find them, than one answer has.
+    LogLimit {
+        /// Which limit.
+        exceeded: ExceededLogLimit,
+        /// Blocks from the first that was asked for that one answer can be of.
+        fits: BlockRange,
+    },
+    /// Logs of a block that is not mined.
+    PendingLogs,
+    /// Logs of a block that does not exist.
+    UnknownBlock,
     /// The request was not taken by the transport.
     Transport {
         /// Why.
@@ -100,6 +127,8 @@ pub enum Refusal {
         /// The time of the block whose price is asked for.
         timestamp: u64,
     },
+    /// The answer depends on block rewards that nobody told.
+    IssuanceUnknown,
     /// A price is suggested only at the tip of a chain that is followed.
     NotAtTip,
     /// A subscription over a transport that carries answers only.
@@ -149,19 +178,28 @@ impl Refusal {
             Self::UnknownMethod { .. }
             | Self::NoNotifications
             | Self::UnknownSubscription { .. } => -32601,
-            Self::NotPositional | Self::MissingParam { .. } | Self::BadParam { .. } => -32602,
+            Self::NotPositional
+            | Self::MissingParam { .. }
+            | Self::BadParam { .. }
+            | Self::InvalidBlockRange
+            | Self::BlockRangeBeyondHead
+            | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
+            // EIP-1474: a limit is exceeded; providers answer it for logs.
+            Self::LogLimit { .. } => -32005,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
             | Self::HashNotHeld { .. }
             | Self::LookupMissing { .. }
             | Self::ReceiptsNotHeld { .. } => 4444,
-            Self::ChainIdUnknown
+            Self::UnknownBlock
+            | Self::ChainIdUnknown
             | Self::NothingHeld
             | Self::BeyondHead { .. }
             | Self::TagUnknown { .. }
             | Self::ForksUnknown
+            | Self::IssuanceUnknown
             | Self::BlobPriceUnknown { .. }
             | Self::NotAtTip
             | Self::NotPassed { .. }
@@ -200,38 +238,34 @@ impl Refusal {
             Self::HashNotHeld { held } => {
                 format!("pruned history unavailable: hash not found in {}", blocks(held))
             }
-            Self::LookupMissing { held, file_name } => {
-                not_looked_up(held, file_name)
-            }
+            Self::LookupMissing { held, file_name } => not_looked_up(held, file_name),
             Self::ReceiptsNotHeld { number, held } => {
                 format!(
                     "receipts not held: block {number} not among those with receipts, {}",
                     blocks(held)
                 )
             }
+            Self::InvalidBlockRange => "invalid block range params".to_owned(),
+            Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
+            Self::LogLimit { exceeded, fits } => split_range(&exceeded.to_string(), *fits),
+            Self::PendingLogs => "pending logs are not supported".to_owned(),
+            Self::UnknownBlock => "unknown block".to_owned(),
             Self::Transport { reason } => reason.clone(),
-            Self::ChainIdUnknown => {
-                "chain id not known: no block held names it, and no flag does".to_owned()
-            }
+            Self::ChainIdUnknown => CHAIN_ID_UNKNOWN.to_owned(),
             Self::NothingHeld => "no block is held yet".to_owned(),
             Self::BeyondHead { requested, head } => {
                 format!("request beyond head block: requested {requested}, head {head}")
             }
             Self::TagUnknown { tag } => format!("{tag} block not found"),
-            Self::ForksUnknown => {
-                "forks of this chain not known: the operator names them with --genesis FILE".to_owned()
-            }
+            Self::ForksUnknown => FORKS_UNKNOWN.to_owned(),
+            Self::IssuanceUnknown => ISSUANCE_UNKNOWN.to_owned(),
             Self::BlobPriceUnknown { timestamp } => {
                 format!(
                     "blob schedule of this chain not known at time {timestamp}: the operator names \
                      it with --genesis FILE, or follows a node that answers eth_config"
                 )
             }
-            Self::NotAtTip => {
-                "no gas price without the tip: no node is followed, or its tip is not reached; ask a \
-                 node"
-                    .to_owned()
-            }
+            Self::NotAtTip => NOT_AT_TIP.to_owned(),
             Self::NoNotifications => "notifications not supported".to_owned(),
             Self::UnknownSubscription { kind } => {
                 format!("no \"{kind}\" subscription in eth namespace")
@@ -266,12 +300,18 @@ impl Refusal {
             | Self::BadParam { .. }
             | Self::ResponseTooLarge
             | Self::TimedOut
+            | Self::InvalidBlockRange
+            | Self::BlockRangeBeyondHead
+            | Self::LogLimit { .. }
+            | Self::PendingLogs
+            | Self::UnknownBlock
             | Self::Transport { .. }
             | Self::ChainIdUnknown
             | Self::NothingHeld
             | Self::BeyondHead { .. }
             | Self::TagUnknown { .. }
             | Self::ForksUnknown
+            | Self::IssuanceUnknown
             | Self::BlobPriceUnknown { .. }
             | Self::NotAtTip
             | Self::NoNotifications
@@ -289,6 +329,52 @@ impl Refusal {
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {
     let held = blocks(held);
     format!("pruned history unavailable: hash not found in {held}, and {file_name} cannot be read")
+}
+
+/// A limit of an answer with logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceededLogLimit {
+    /// There are more than so many: the limit on logs or, where their bytes are too many, the logs of the
+    /// blocks that fit.
+    Logs(u64),
+    /// More than so many blocks have no log index.
+    UnindexedBlocks(u64),
+    /// Too many bytes of blocks would be read.
+    Reading,
+}
+
+impl ExceededLogLimit {
+    /// The number of the limit, if it has one that clients understand.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            Self::Logs(count) | Self::UnindexedBlocks(count) => Some(count),
+            Self::Reading => None,
+        }
+    }
+}
+
+impl fmt::Display for ExceededLogLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Logs(count) => write!(f, "query returned more than {count} results"),
+            Self::UnindexedBlocks(count) => write!(
+                f,
+                "query needs more than {count} blocks that have no log index: the operator builds it \
+                 with quipu index"
+            ),
+            Self::Reading => write!(f, "query takes too much reading"),
+        }
+    }
+}
+
+/// The sentence by which ponder, rindexer and graph-node split a range, and that of
+/// `HyperIndex`.
+fn split_range(reason: &str, fits: BlockRange) -> String {
+    let (first, last) = (fits.first(), fits.last());
+    format!(
+        "{reason}. Try with this block range [{first:#x}, {last:#x}]. In decimal: retry with the \
+         range {first}-{last}."
+    )
 }
 
 fn blocks(held: &[BlockRange]) -> String {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chain::BlockRange;
 use hyper::body::Bytes;
 
+use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::{CacheEntry, CacheKey};
 use crate::envelope::Id;
@@ -32,6 +33,8 @@ pub(crate) struct Reply {
     lease: ByteLease,
     /// It stands for an answer that there was no room for.
     is_overloaded: bool,
+    /// Which blocks it is of, where that is told.
+    answered_range: Option<AnsweredRange>,
 }
 
 /// A result that is kept, and by which name.
@@ -71,6 +74,16 @@ impl Reply {
     /// The refusal of an answer that there is no room for.
     pub(crate) fn overloaded(begin: Vec<u8>, lease: ByteLease) -> Self {
         Self { begin, lease, is_overloaded: true, ..Self::default() }
+    }
+
+    /// The same with the blocks that it is of.
+    pub(crate) fn with_answered_range(self, answered_range: Option<AnsweredRange>) -> Self {
+        Self { answered_range, ..self }
+    }
+
+    /// Which blocks it is of, where that is told.
+    pub(crate) fn answered_range(&self) -> Option<AnsweredRange> {
+        self.answered_range
     }
 
     /// Whether it stands for an answer that there was no room for.
@@ -162,6 +175,15 @@ pub(crate) fn put_refusal(out: &mut Vec<u8>, id: Id<'_>, refusal: &Refusal) {
         put_list(data.member("held"), held, put_range);
         data.end();
     }
+    if let Refusal::LogLimit { exceeded, fits } = refusal {
+        let mut data = Object::begin(error.member("data"));
+        data.quantity("from", fits.first());
+        data.quantity("to", fits.last());
+        if let Some(limit) = exceeded.number() {
+            data.raw("limit", &limit.to_string());
+        }
+        data.end();
+    }
     error.end();
     out.push(b'}');
 }
@@ -174,6 +196,21 @@ pub(crate) fn put_range(out: &mut Vec<u8>, range: &BlockRange) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::ExceededLogLimit;
+
+    #[test]
+    fn too_many_logs_are_refused_with_the_range_that_fits() {
+        let fits = BlockRange::from_ends(0x00bd_e5f8_u64, 0x00bd_ffff_u64).unwrap();
+        let exceeded = ExceededLogLimit::Logs(10_000);
+        let found = refusal_body(&Refusal::LogLimit { exceeded, fits });
+        let expected = concat!(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"query returned more "#,
+            r#"than 10000 results. Try with this block range [0xbde5f8, 0xbdffff]. In decimal: "#,
+            r#"retry with the range 12445176-12451839.","data":{"from":"0xbde5f8","to":"0xbdffff","#,
+            r#""limit":10000}}}"#,
+        );
+        assert_eq!(String::from_utf8(found).unwrap(), expected);
+    }
 
     /// Seen: with the budget full, transactions of 700 bytes were refused once they were kept.
     #[test]

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
-use crate::answer::{CallFailure, Context};
+use crate::answer::{CallFailure, Context, LogLimits};
+use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
@@ -61,6 +62,8 @@ pub struct ServiceSettings {
     pub batch_bytes_max: usize,
     /// Bytes of results that are kept because they are asked for again and again.
     pub cache_bytes_max: usize,
+    /// How much an answer with logs may be.
+    pub log_limits: LogLimits,
 }
 
 impl Default for ServiceSettings {
@@ -71,6 +74,7 @@ impl Default for ServiceSettings {
             batch_items_max: 1000,
             batch_bytes_max: 25_000_000,
             cache_bytes_max: 32 << 20,
+            log_limits: LogLimits::default(),
         }
     }
 }
@@ -153,6 +157,8 @@ struct BatchContext<'a> {
     limits: RequestLimits<'a>,
     /// Where notifications can be sent.
     channel: Option<&'a Channel>,
+    /// Which blocks the answer is of, where that is told.
+    answered_range: OnceLock<AnsweredRange>,
 }
 
 impl BatchContext<'_> {
@@ -276,7 +282,8 @@ impl Service {
         body: &[u8],
         limits: RequestLimits<'_>,
     ) -> Option<Reply> {
-        let asked = BatchContext { view: self.store.current_view(), limits, channel };
+        let view = self.store.current_view();
+        let asked = BatchContext { view, limits, channel, answered_range: OnceLock::new() };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
@@ -305,6 +312,7 @@ impl Service {
                 return self.record_traffic(log, batch.count(), reply);
             }
         };
+        let reply = reply.with_answered_range(asked.answered_range.into_inner());
         let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id));
         self.record_traffic(log, 1, Some(reply))
     }
@@ -462,7 +470,7 @@ impl Service {
             let view = newer.as_ref().unwrap_or(&asked.view);
             put_envelope(out, call.id);
             out.extend_from_slice(b",\"result\":");
-            let failure = match self.run(view, asked.channel, row, call, out).await {
+            let failure = match self.run(view, asked, row, call, out).await {
                 Ok(Some(kept)) => return Appended::Before(kept),
                 Ok(None) => {
                     out.push(b'}');
@@ -506,7 +514,7 @@ impl Service {
     async fn run(
         &self,
         view: &Arc<View>,
-        channel: Option<&Channel>,
+        asked: &BatchContext<'_>,
         row: &MethodRow,
         call: &Call<'_>,
         out: &mut Vec<u8>,
@@ -520,11 +528,14 @@ impl Service {
             is_built_in: *is_built_in,
             node: self.forwarding.as_ref().filter(|it| it.takes(row.name)),
             health: self.health.as_deref(),
-            channel,
+            channel: asked.channel,
             subscription_ids: &self.subscription_ids,
             suggested_tip: &self.suggested_tip,
             document: &self.document,
             cache,
+            log_limits: self.settings.log_limits,
+            budget: asked.limits.budget,
+            answered_range: &asked.answered_range,
         };
         let mut reader = take_reader()?;
         let answered = context.answer(row.method, call, &mut reader, out).await;

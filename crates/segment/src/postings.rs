@@ -31,6 +31,7 @@ mod long_list;
 mod merge;
 mod part;
 mod reader;
+mod sum;
 mod tail;
 mod writer;
 
@@ -40,6 +41,7 @@ pub use long_list::{LongListPlace, LongListTable};
 pub use merge::{PostingsMerge, merge_posting_files};
 pub use part::{BlockParts, SlotParts, part_of, transactions_of};
 pub use reader::{FoundPostings, KeyEntry, Postings};
+pub use sum::PostingSum;
 pub use tail::PostingsFooter;
 pub use writer::{PostingsBuilder, PostingsWriter};
 

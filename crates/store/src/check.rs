@@ -10,13 +10,16 @@
 //!   gas, senders;
 //! - *rows*: encoded again, the blocks give the very file that is stored, so nothing in it, such as a
 //!   sender or a running sum, can differ from what the blocks say;
-//! - *lookups*: every hash is found where it is, and the runs hold nothing else.
+//! - *lookups*: every hash is found where it is, and the runs hold nothing else;
+//! - *log index*: the addresses and topics of all logs, derived again, are what its runs hold.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
 use segment::lookup::{Position, Run, Subject};
+use segment::postings::{PostingSum, PostingsBuilder};
 use segment::{
     Census, EncodedGroup, Encoder, RowParts, SLOT_BLOCKS, SegmentWriter, count_block, groups,
     is_counted,
@@ -29,6 +32,7 @@ use crate::layout::{plan_lookups, plan_unmerged, slot_of};
 use crate::manifest::SegmentEntry;
 use crate::read::{block_on, fetch};
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// Bytes of a file that are hashed at a time.
@@ -43,11 +47,16 @@ pub fn check_layout(view: &View) -> Result<(), StoreError> {
     };
     let wanted = plan_unmerged(&held, &held);
     expect_equal("manifest", "list of segments", &texts(&held), &texts(&wanted))?;
-    let spans = plan_lookups(&held);
-    for subject in [Subject::Transactions, Subject::Blocks] {
-        let listed = manifest.runs().iter().filter(|run| run.subject == subject);
-        let listed: Vec<String> = listed.map(|run| run.span.to_string()).collect();
-        let wanted: Vec<String> = spans.iter().map(ToString::to_string).collect();
+    for subject in RunSubject::ALL {
+        let runs: Vec<_> = manifest.runs_of(subject).collect();
+        let is_indexed = |it: &&crate::layout::HeldRange| {
+            // A slot may do without a log index.
+            subject != RunSubject::Logs
+                || runs.iter().any(|run| run.span.contains(slot_of(it.range.first())))
+        };
+        let indexed: Vec<_> = held.iter().filter(is_indexed).copied().collect();
+        let listed: Vec<String> = runs.iter().map(|run| run.span.to_string()).collect();
+        let wanted: Vec<String> = plan_lookups(&indexed).iter().map(ToString::to_string).collect();
         expect_equal("manifest", "list of runs", &listed.join(" "), &wanted.join(" "))?;
     }
     let pairs = manifest.segments().iter().zip(manifest.segments().iter().skip(1));
@@ -76,6 +85,7 @@ pub struct SegmentCheck<'a> {
 #[derive(Debug)]
 pub struct Rebuild {
     range: BlockRange,
+    logs: PostingSum,
     writer: SegmentWriter,
     census: Census,
     found: CheckCounts,
@@ -92,11 +102,19 @@ pub struct CheckCounts {
     pub bytes: u64,
 }
 
+/// What the blocks of a segment say that the log index should keep of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckedLogs {
+    slot: u64,
+    sum: PostingSum,
+}
+
 /// A group whose blocks are proven and whose hashes were found.
 #[derive(Debug)]
 pub struct CheckedGroup {
     blocks: Vec<Verified<Block>>,
     encoded: EncodedGroup,
+    logs: PostingSum,
 }
 
 impl CheckedGroup {
@@ -142,6 +160,7 @@ impl<'a> SegmentCheck<'a> {
         let in_slot = before.filter(|it| slot_of(it.range.first()) == slot_of(range.first()));
         let rebuild = Rebuild {
             range,
+            logs: PostingSum::default(),
             writer: SegmentWriter::new(range, &encoder).map_err(refused)?,
             census: Census::default(),
             found: CheckCounts { bytes: entry.bytes, ..CheckCounts::default() },
@@ -209,7 +228,9 @@ impl<'a> SegmentCheck<'a> {
             .encoder
             .encode_group(&blocks)
             .map_err(|cause| StoreError::Write { range: self.file.entry.range, cause })?;
-        Ok(CheckedGroup { blocks, encoded })
+        let mut logs = PostingsBuilder::new(slot_of(group.first()));
+        blocks.iter().try_for_each(|block| logs.push_logs(block))?;
+        Ok(CheckedGroup { blocks, encoded, logs: logs.sum() })
     }
 
     fn prove(
@@ -277,12 +298,17 @@ impl Rebuild {
             }
             self.found.add(CheckCounts { block_count: 1, transaction_count, bytes: 0 });
         }
+        self.logs = self.logs.joined(examined.logs);
         let pushed = self.writer.push(examined.encoded);
         pushed.map(drop).map_err(|cause| StoreError::Write { range, cause })
     }
 
-    /// Holds the file against what its blocks give.
-    pub fn finish(self, check: &SegmentCheck<'_>) -> Result<CheckCounts, StoreError> {
+    /// Holds the file against what its blocks give. What the log index should have is told, for
+    /// [`check_run`].
+    pub fn finish(
+        self,
+        check: &SegmentCheck<'_>,
+    ) -> Result<(CheckCounts, CheckedLogs), StoreError> {
         let (range, entry) = (self.range, &check.file.entry);
         let name = entry.file_name.as_str();
         if *check.open.segment.tables() != self.census.into_tables() {
@@ -302,26 +328,86 @@ impl Rebuild {
         let digested = 0..entry.bytes.saturating_sub(footer_bytes);
         let digest = block_on(digest_of(&*check.open.bytes, digested))?;
         expect_equal(name, "SHA-256 of the file", &digest, &entry.digest)?;
-        Ok(self.found)
+        Ok((self.found, CheckedLogs { slot: slot_of(range.first()), sum: self.logs }))
     }
 }
 
-/// Checks a lookup run by itself: digest, every bucket, and how many hashes it has.
-pub fn check_run(view: &View, position: usize) -> Result<Option<CheckCounts>, StoreError> {
+/// Checks a run: digest and every bucket. A hash lookup has as many hashes as the segments; a run of the
+/// log index has what the segments say, whose checks gave `logs`, one for each.
+pub fn check_run(
+    view: &View,
+    position: usize,
+    logs: &[CheckedLogs],
+) -> Result<Option<CheckCounts>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
+    let segments = view.manifest().segments().iter();
+    let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
+    match file.entry.subject {
+        RunSubject::Transactions => {
+            check_hash_run(view, file, covered.map(|it| it.transaction_count).sum())?;
+        }
+        RunSubject::Blocks => {
+            check_hash_run(view, file, covered.map(|it| it.range.count()).sum())?;
+        }
+        RunSubject::Logs => check_log_run(view, file, covered.count(), logs)?,
+    }
+    Ok(Some(CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() }))
+}
+
+fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), StoreError> {
     let name = file.entry.file_name.as_str();
     let open = block_on(file.opened(view.files()))?;
     let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
     expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
     let entry_count = count_entries(file, &open.run, &*open.bytes)?;
-    let segments = view.manifest().segments().iter();
-    let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
-    let expected: u64 = match file.entry.subject {
-        Subject::Transactions => covered.map(|it| it.transaction_count).sum(),
-        Subject::Blocks => covered.map(|it| it.range.count()).sum(),
-    };
-    expect_equal(name, "number of hashes", &entry_count, &expected)?;
-    Ok(Some(CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() }))
+    expect_equal(name, "number of hashes", &entry_count, &hash_count)
+}
+
+fn check_log_run(
+    view: &View,
+    file: &RunFile,
+    segment_count: usize,
+    logs: &[CheckedLogs],
+) -> Result<(), StoreError> {
+    let name = file.entry.file_name.as_str();
+    let open = block_on(file.opened_postings(view.files()))?;
+    let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
+    expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
+    let first_slot = file.entry.span.first_slot();
+    let mut found: BTreeMap<u64, PostingSum> = BTreeMap::new();
+    let mut buffer = Vec::new();
+    for bucket in 0..open.postings.bucket_count() {
+        let range = open.postings.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
+        block_on(fetch(&*open.bytes, range, &mut buffer))?;
+        let entries = open.postings.entries(bucket, &buffer);
+        for entry in entries.map_err(|cause| file.corrupt_postings(cause))? {
+            for (slot, parts) in &entry.slots {
+                let slot = first_slot.saturating_add(*slot);
+                found.entry(slot).or_default().add_slot(&entry, parts);
+            }
+        }
+    }
+    let own = logs.iter().filter(|it| file.entry.span.contains(it.slot));
+    if own.clone().count() != segment_count {
+        // A segment is damaged, which is told: nobody knows what the run should have.
+        return Ok(());
+    }
+    let mut expected: BTreeMap<u64, PostingSum> = BTreeMap::new();
+    for CheckedLogs { slot, sum } in own {
+        let held = expected.entry(*slot).or_default();
+        *held = held.joined(*sum);
+    }
+    for slot in file.entry.span.first_slot()..file.entry.span.end_slot() {
+        let of = |sums: &BTreeMap<u64, PostingSum>| sums.get(&slot).copied().unwrap_or_default();
+        let (found, expected) = (of(&found), of(&expected));
+        let what = format!("number of postings of slot {slot}");
+        expect_equal(name, &what, &found.count, &expected.count)?;
+        if found != expected {
+            let what = format!("set of the postings of slot {slot}");
+            expect_equal(name, &what, &"another one", &"what its blocks give")?;
+        }
+    }
+    Ok(())
 }
 
 fn count_entries(

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use chain::{Block, Verified, keccak256_each};
 use segment::lookup::HashPrefix;
+use segment::postings::PostingsBuilder;
 use segment::{EncodedGroup, Encoder, SegmentWriter, Tables};
 
 use crate::error::StoreError;
-use crate::layout::HeldRange;
+use crate::layout::{HeldRange, slot_of};
 use crate::lookups::SegmentKeys;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
@@ -22,6 +23,8 @@ use crate::part::{StagedFile, StagingArea};
 pub struct GroupEncoder {
     held: HeldRange,
     encoder: Arc<Encoder>,
+    /// Whether the log index is wanted.
+    has_log_index: bool,
 }
 
 /// A group of blocks, ready to be written.
@@ -43,11 +46,16 @@ impl GroupEncoder {
         let transactions = || blocks.iter().flat_map(|block| &block.transactions);
         let encodings: Vec<&[u8]> = transactions().map(|tx| tx.encoded.as_ref()).collect();
         let hashes = keccak256_each(&encodings);
+        let logs = self.has_log_index.then(|| {
+            let mut logs = PostingsBuilder::new(slot_of(self.held.range.first()));
+            blocks.iter().try_for_each(|block| logs.push_logs(block)).map(|()| logs)
+        });
         Ok(Group {
             encoded,
             keys: SegmentKeys {
                 transactions: hashes.iter().map(HashPrefix::of).collect(),
                 blocks: blocks.iter().map(|block| HashPrefix::of(&block.hash)).collect(),
+                logs: logs.transpose()?,
             },
             difficulty: blocks
                 .iter()
@@ -93,6 +101,7 @@ impl Draft {
         workshop: &StagingArea,
         held: HeldRange,
         tables: Tables,
+        has_log_index: bool,
     ) -> Result<Self, StoreError> {
         let refused = |cause| StoreError::Write { range: held.range, cause };
         let encoder = Arc::new(Encoder::new(Arc::new(tables), held.has_receipts));
@@ -100,7 +109,7 @@ impl Draft {
             held,
             difficulty: U256::ZERO,
             writer: SegmentWriter::new(held.range, &encoder).map_err(refused)?,
-            encoder: GroupEncoder { held, encoder },
+            encoder: GroupEncoder { held, encoder, has_log_index },
             part: workshop.begin(),
             keys: SegmentKeys::default(),
             chain_id: None,
@@ -119,8 +128,7 @@ impl Draft {
         let bytes =
             self.writer.push(group.encoded).map_err(|cause| StoreError::Write { range, cause })?;
         self.part.append(&bytes)?;
-        self.keys.transactions.extend(group.keys.transactions);
-        self.keys.blocks.extend(group.keys.blocks);
+        self.keys.append(group.keys)?;
         self.difficulty = self.difficulty.saturating_add(group.difficulty);
         self.chain_id = self.chain_id.or(group.chain_id);
         Ok(())

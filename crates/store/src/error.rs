@@ -3,6 +3,7 @@
 use alloy_primitives::B256;
 use chain::{BlockNumber, BlockRange, Mismatch};
 use segment::lookup::{self, BuildError, MergeError};
+use segment::postings::{CorruptPostings, PostingsBuildError, PostingsMergeError};
 use segment::{PageFault, WriteFault};
 use thiserror::Error;
 
@@ -23,6 +24,7 @@ impl StoreError {
             self,
             Self::Segment { .. }
                 | Self::Lookup { .. }
+                | Self::Postings { .. }
                 | Self::NotListed { .. }
                 | Self::Differs { .. }
         )
@@ -56,6 +58,14 @@ pub enum StoreError {
         file: String,
         /// What is wrong, and where.
         cause: lookup::CorruptRun,
+    },
+    /// A run of the log index cannot be believed.
+    #[error("{file}: {cause}")]
+    Postings {
+        /// Its file.
+        file: String,
+        /// What is wrong, and where.
+        cause: CorruptPostings,
     },
     /// A file is not the one that the manifest lists.
     #[error("{file}: {what} is {found}, the manifest says {expected}")]
@@ -134,6 +144,28 @@ pub enum StoreError {
         right: String,
         /// Why.
         cause: MergeError,
+    },
+    /// A log index with holes would be made.
+    #[error(
+        "{folder} has a log index, which blocks without one would leave incomplete: import without \
+         --without-log-index, or into another folder"
+    )]
+    HasLogIndex {
+        /// The folder.
+        folder: String,
+    },
+    /// A run of the log index could not be built.
+    #[error("log index: {0}")]
+    BuildPostings(#[from] PostingsBuildError),
+    /// Two runs of the log index could not be merged.
+    #[error("{left} and {right}: {cause}")]
+    MergePostings {
+        /// The one with the lower slots.
+        left: String,
+        /// The one with the higher slots.
+        right: String,
+        /// Why.
+        cause: PostingsMergeError,
     },
     /// The head or its log.
     #[error(transparent)]

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use alloy_primitives::B256;
 use arc_swap::ArcSwapOption;
-use segment::lookup::{self, Run, RunOpening, VerifiedBuckets};
+use segment::lookup::{self, Run, RunOpening, RunSpan, VerifiedBuckets};
+use segment::postings::{CorruptPostings, Postings, PostingsFooter};
 use segment::{FOOTER_BYTES, Footer, Segment};
 
 use crate::disk::{Disk, DiskError};
@@ -19,6 +20,7 @@ use crate::limits::Limits;
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::read::{Blocking, Inline, LocalBytes, SegmentBytes, block_on, fetch};
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 
 mod claims;
 mod faults;
@@ -105,10 +107,20 @@ pub(crate) struct RunFile {
     pub(crate) entry: RunEntry,
     claim: Claim,
     faults: Arc<Faults>,
+    /// Of a hash lookup.
     open: OnceLock<OpenRun>,
+    /// Of the log index.
+    postings: OnceLock<OpenPostings>,
 }
 
-/// A run whose tail is in memory.
+/// A run of the log index whose tail is in memory.
+#[derive(Debug)]
+pub(crate) struct OpenPostings {
+    pub(crate) bytes: Arc<dyn SegmentBytes>,
+    pub(crate) postings: Postings,
+}
+
+/// A run of a hash lookup whose tail is in memory.
 #[derive(Debug)]
 pub(crate) struct OpenRun {
     pub(crate) bytes: Arc<dyn SegmentBytes>,
@@ -158,6 +170,22 @@ impl RunFile {
         error
     }
 
+    /// Notes that bytes of it are wrong.
+    pub(crate) fn corrupt_postings(&self, cause: CorruptPostings) -> StoreError {
+        self.unread(StoreError::Postings { file: self.entry.file_name.clone(), cause })
+    }
+
+    /// The run of the log index, opened if it is not.
+    pub(crate) async fn opened_postings(&self, files: &Files) -> Result<&OpenPostings, StoreError> {
+        if let Some(open) = self.postings.get() {
+            return Ok(open);
+        }
+        let open = files.open_postings(&self.entry).await;
+        let open =
+            open.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
+        Ok(self.postings.get_or_init(|| open))
+    }
+
     /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay, and so
     /// do whole runs while there is room for them.
     pub(crate) async fn opened(&self, files: &Files) -> Result<&OpenRun, StoreError> {
@@ -184,19 +212,45 @@ async fn open_run(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Run, Sto
             break run;
         }
     };
-    let (found, expected) = ((run.subject(), run.span()), (entry.subject, entry.span));
-    if found != expected {
-        let text = |(subject, span)| format!("{subject} of {span}");
-        let (found, expected) = (text(found), text(expected));
-        return Err(StoreError::NotListed { file: file(), what: "content", found, expected });
-    }
+    check_content(entry, run.subject().into(), run.span())?;
     Ok(run)
+}
+
+/// Reads the tail of a run of the log index, and believes it if it is what the manifest lists.
+async fn open_postings(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Postings, StoreError> {
+    let corrupt = |cause| StoreError::Postings { file: entry.file_name.clone(), cause };
+    let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
+    let mut buffer = Vec::new();
+    let footer = file_bytes.saturating_sub(PostingsFooter::BYTES)..file_bytes;
+    fetch(bytes, footer, &mut buffer).await?;
+    let footer = PostingsFooter::parse(&buffer, file_bytes).map_err(corrupt)?;
+    fetch(bytes, footer.tail(), &mut buffer).await?;
+    let postings = Postings::parse(&buffer, file_bytes).map_err(corrupt)?;
+    check_content(entry, RunSubject::Logs, postings.span())?;
+    Ok(postings)
+}
+
+/// Whether a run is the one that the manifest lists.
+fn check_content(entry: &RunEntry, subject: RunSubject, span: RunSpan) -> Result<(), StoreError> {
+    if (subject, span) == (entry.subject, entry.span) {
+        return Ok(());
+    }
+    let text = |(subject, span): (RunSubject, RunSpan)| format!("{subject} of {span}");
+    let (found, expected) = (text((subject, span)), text((entry.subject, entry.span)));
+    let (file, what) = (entry.file_name.clone(), "content");
+    Err(StoreError::NotListed { file, what, found, expected })
 }
 
 /// The same for whoever builds runs, who waits for the disk.
 pub(crate) fn open_run_on(disk: &dyn Disk, entry: &RunEntry) -> Result<Run, StoreError> {
     let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
     block_on(open_run(entry, &bytes))
+}
+
+/// The same of the log index.
+pub(crate) fn open_postings_on(disk: &dyn Disk, entry: &RunEntry) -> Result<Postings, StoreError> {
+    let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
+    block_on(open_postings(entry, &bytes))
 }
 
 impl Files {
@@ -228,6 +282,12 @@ impl Files {
         Ok(OpenRun { bytes, run, verified })
     }
 
+    async fn open_postings(&self, entry: &RunEntry) -> Result<OpenPostings, StoreError> {
+        let bytes = self.open_file(&entry.file_name)?;
+        let postings = open_postings(entry, &*bytes).await?;
+        Ok(OpenPostings { bytes, postings })
+    }
+
     /// Whether a listed segment can be opened, and is closed again.
     pub(crate) async fn try_segment(&self, entry: &SegmentEntry) -> Result<(), StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
@@ -236,7 +296,10 @@ impl Files {
 
     /// Whether a listed run can be opened, and is closed again.
     pub(crate) async fn try_run(&self, entry: &RunEntry) -> Result<(), StoreError> {
-        self.open_run(entry).await.map(drop)
+        match entry.subject {
+            RunSubject::Logs => self.open_postings(entry).await.map(drop),
+            RunSubject::Transactions | RunSubject::Blocks => self.open_run(entry).await.map(drop),
+        }
     }
 
     /// Who wants which file.
@@ -297,9 +360,13 @@ impl Files {
             file.claim.keep();
             return file;
         }
-        let (claim, open) = (self.claims.claim_listed(&entry.file_name), OnceLock::new());
-        let faults = Arc::clone(&self.faults);
-        let file = Arc::new(RunFile { entry: entry.clone(), claim, faults, open });
+        let file = Arc::new(RunFile {
+            entry: entry.clone(),
+            claim: self.claims.claim_listed(&entry.file_name),
+            faults: Arc::clone(&self.faults),
+            open: OnceLock::new(),
+            postings: OnceLock::new(),
+        });
         listed.runs.insert(entry.file_name.clone(), Arc::downgrade(&file));
         file
     }
@@ -387,14 +454,15 @@ impl Files {
     }
 }
 
-fn check_length(file_name: &str, found: u64, expected: u64) -> Result<u64, StoreError> {
+/// The length of a file, if it is the listed one.
+pub(crate) fn check_length(file_name: &str, found: u64, expected: u64) -> Result<u64, StoreError> {
     if found == expected {
         return Ok(found);
     }
     Err(StoreError::NotListed {
         file: file_name.to_owned(),
         what: "length",
-        found: found.to_string(),
-        expected: expected.to_string(),
+        found: format!("{found} bytes"),
+        expected: format!("{expected} bytes"),
     })
 }

@@ -8,6 +8,7 @@ use segment::{FOOTER_BYTES, Footer};
 
 use crate::disk::Disk;
 use crate::error::StoreError;
+use crate::files::check_length;
 use crate::layout::HeldRange;
 use crate::manifest::SegmentEntry;
 use crate::names::segment_name;
@@ -42,6 +43,8 @@ pub(crate) fn read_entry(disk: &dyn Disk, name: &str) -> Result<SegmentEntry, St
 
 /// Whether a listed file has the length and the footer that the manifest says.
 pub(crate) fn look_at_segment(disk: &dyn Disk, entry: &SegmentEntry) -> Result<(), StoreError> {
+    // A footer is looked for at the end: of a file that was cut, that is not where it was.
+    check_length(&entry.file_name, disk.file_bytes(&entry.file_name)?, entry.bytes)?;
     let found = read_entry(disk, &entry.file_name)?;
     let found = SegmentEntry { difficulty: entry.difficulty, ..found };
     if found == *entry {

@@ -37,6 +37,7 @@ pub mod journal;
 pub mod layout;
 mod limits;
 pub mod lock;
+mod log_query;
 mod lookups;
 pub mod manifest;
 #[cfg(test)]
@@ -48,6 +49,7 @@ mod presence;
 pub mod read;
 mod reader;
 pub mod repair;
+mod run_subject;
 pub mod stat;
 mod store;
 mod view;
@@ -68,10 +70,13 @@ pub use error::StoreError;
 pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
 pub use limits::Limits;
+pub use log_query::LogQuery;
 pub use lookups::SegmentKeys;
 pub use reader::Reader;
+pub use run_subject::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
-    BlockFacts, HashedBlock, MissingFile, StoredBlock, StoredHeader, StoredTransaction, View,
+    BlockFacts, HashedBlock, LogSearch, LoggedRows, MissingFile, StoredBlock, StoredHeader,
+    StoredTransaction, View,
 };
 pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

@@ -1,48 +1,33 @@
-//! Keeping the lookup runs: after every change they are the ones that the coverage asks for.
+//! Keeping the runs: after every change they are the ones that the coverage asks for.
 //!
 //! Knows: which runs stay, which are built from keys, which are merged from their halves.
-//! Never knows: the bytes of a run, or what the hashes are hashes of.
+//! Never knows: the bytes of a run, or what is found by them.
 //!
 //! A slot whose blocks did not change keeps its keys, so every run of such slots stays true. Only
 //! slots that are not complete change, and those have runs of their own: no large run is built anew.
 //! Large runs are merged when a complete slot is gathered with others, which takes as long as reading
 //! and writing them: whoever has little time is given runs that were prepared beside.
 
-use std::collections::BTreeMap;
+mod hash_slot;
+mod log_slot;
+mod sources;
 
-use chain::BlockNumber;
-use segment::lookup::{
-    Entry, HashPrefix, Merge, MergeStep, Position, RunBuilder, RunSpan, Side, Subject,
-};
-use segment::{SLOT_BLOCKS, slice};
+use segment::lookup::{Merge, MergeStep, RunSpan, Side, Subject};
+use segment::postings::PostingsMerge;
 
 use crate::error::StoreError;
-use crate::files::{Claim, open_run_on};
-use crate::layout::{join_ranges, overlap, plan_lookups, slot_of, slot_range};
-use crate::manifest::{Manifest, RunEntry, SegmentEntry};
+use crate::files::{Claim, open_postings_on, open_run_on};
+use crate::layout::plan_lookups;
+use crate::manifest::RunEntry;
 use crate::names::run_name;
-use crate::part::StagingArea;
+use crate::part::{StagedFile, StagingArea};
+use crate::run_subject::RunSubject;
 
-/// The longest run of a single slot that is read whole: a slot of 2^24 transactions.
-const SLOT_RUN_BYTES_MAX: u64 = 128 << 20;
+use hash_slot::build_hash_slot;
+use log_slot::build_log_slot;
 
-/// What lookups keep of a segment, in the order of its blocks and transactions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SegmentKeys {
-    /// Of every transaction's hash.
-    pub transactions: Vec<HashPrefix>,
-    /// Of every block's hash.
-    pub blocks: Vec<HashPrefix>,
-}
-
-impl SegmentKeys {
-    fn of(&self, subject: Subject) -> &[HashPrefix] {
-        match subject {
-            Subject::Transactions => &self.transactions,
-            Subject::Blocks => &self.blocks,
-        }
-    }
-}
+pub(crate) use sources::RunSources;
+pub use sources::SegmentKeys;
 
 /// A change of runs.
 #[derive(Debug, Default)]
@@ -54,72 +39,54 @@ pub(crate) struct RunChange {
     pub(crate) files: Vec<Claim>,
 }
 
-/// Builds the runs for `segments`, which take the place of those of `before`. `keys` has those of
-/// every segment that was not there before, by file name; `prepared` are runs that were built already.
+/// Builds the runs that a change of segments asks for; `prepared` are runs that were built already.
 pub(crate) fn build_runs(
     workshop: &StagingArea,
-    before: &Manifest,
-    segments: &[SegmentEntry],
-    keys: &BTreeMap<String, SegmentKeys>,
+    sources: RunSources<'_>,
     prepared: &[RunEntry],
 ) -> Result<RunChange, StoreError> {
-    let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
     // What is to be committed now is wanted.
-    let task = Task::new(workshop, before, segments, keys, &|| false);
-    Task { prepared, ..task }.build_spans(&plan_lookups(&held))
+    let task = Task { workshop, sources, prepared, is_stopped: &|| false, files: Vec::new() };
+    task.build_all(|_, _| true)
 }
 
-/// Builds those of the runs for `segments` that gather complete slots and are not there yet: what
+/// Builds those of the runs that gather complete slots and are not there yet: what
 /// [`build_runs`] can be given. Slots that are not complete may change until then. Ends with an error soon
 /// after `is_stopped` says so.
 pub(crate) fn prepare_runs(
     workshop: &StagingArea,
-    before: &Manifest,
-    segments: &[SegmentEntry],
-    keys: &BTreeMap<String, SegmentKeys>,
+    sources: RunSources<'_>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<RunChange, StoreError> {
-    let held: Vec<_> = segments.iter().map(SegmentEntry::held).collect();
-    let mut wanted = plan_lookups(&held);
-    wanted.retain(|span| is_complete(segments, *span));
-    Task::new(workshop, before, segments, keys, is_stopped).build_spans(&wanted)
+    let task = Task { workshop, sources, prepared: &[], is_stopped, files: Vec::new() };
+    task.build_all(|subject, span| sources.is_complete(subject, span))
 }
 
-/// The runs of one subject.
+/// Runs in the making.
 struct Task<'a> {
     workshop: &'a StagingArea,
-    before: &'a Manifest,
-    segments: &'a [SegmentEntry],
-    keys: &'a BTreeMap<String, SegmentKeys>,
+    sources: RunSources<'a>,
     prepared: &'a [RunEntry],
     is_stopped: &'a dyn Fn() -> bool,
-    subject: Subject,
     /// Runs that were made.
     files: Vec<Claim>,
 }
 
-impl<'a> Task<'a> {
-    fn new(
-        workshop: &'a StagingArea,
-        before: &'a Manifest,
-        segments: &'a [SegmentEntry],
-        keys: &'a BTreeMap<String, SegmentKeys>,
-        is_stopped: &'a dyn Fn() -> bool,
-    ) -> Self {
-        let (prepared, subject, files) = (&[][..], Subject::Transactions, Vec::new());
-        Self { workshop, before, segments, keys, prepared, is_stopped, subject, files }
-    }
-
-    /// The runs of both subjects.
-    fn build_spans(mut self, wanted: &[RunSpan]) -> Result<RunChange, StoreError> {
+impl Task<'_> {
+    /// The runs of all subjects, as far as they are wanted.
+    fn build_all(
+        mut self,
+        is_wanted: impl Fn(RunSubject, RunSpan) -> bool,
+    ) -> Result<RunChange, StoreError> {
         let mut change = RunChange::default();
-        for subject in [Subject::Transactions, Subject::Blocks] {
-            self.subject = subject;
+        for subject in RunSubject::ALL {
             let mut runs = Vec::new();
-            for span in wanted {
-                runs.push(self.build(*span)?);
+            for span in plan_lookups(&self.sources.held(subject)) {
+                if is_wanted(subject, span) {
+                    runs.push(self.build(subject, span)?);
+                }
             }
-            let held = || self.before.runs().iter().filter(|entry| entry.subject == subject);
+            let held = || self.sources.before.runs_of(subject);
             change.gone.extend(
                 held().filter(|entry| !runs.contains(entry)).map(|entry| entry.file_name.clone()),
             );
@@ -133,9 +100,9 @@ impl<'a> Task<'a> {
         if (self.is_stopped)() { Err(StoreError::Stopped) } else { Ok(()) }
     }
 
-    fn build(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
+    fn build(&mut self, subject: RunSubject, span: RunSpan) -> Result<RunEntry, StoreError> {
         self.check_stop()?;
-        if let Some(held) = self.held(span).or_else(|| self.prepared(span)) {
+        if let Some(held) = self.held(subject, span).or_else(|| self.prepared(subject, span)) {
             return Ok(held.clone());
         }
         let half = span.slot_count() / 2;
@@ -143,114 +110,37 @@ impl<'a> Task<'a> {
             RunSpan::new(span.first_slot(), half),
             RunSpan::new(span.first_slot().saturating_add(half), half),
         );
-        let (Ok(left), Ok(right)) = halves else { return self.build_slot(span) };
-        let (left, right) = (self.build(left)?, self.build(right)?);
+        let (Ok(left), Ok(right)) = halves else { return self.build_slot(subject, span) };
+        let (left, right) = (self.build(subject, left)?, self.build(subject, right)?);
         self.merge(span, &left, &right)
     }
 
     /// The run of exactly these slots, if it is there and still true.
-    fn held(&self, span: RunSpan) -> Option<&RunEntry> {
-        let mut held = self.before.runs().iter();
-        let held = held.find(|entry| entry.subject == self.subject && entry.span == span)?;
-        let is_same =
-            |slot| blocks_in(self.before.segments(), slot) == blocks_in(self.segments, slot);
-        (span.first_slot()..span.end_slot()).all(is_same).then_some(held)
+    fn held(&self, subject: RunSubject, span: RunSpan) -> Option<&RunEntry> {
+        let held = self.sources.before.runs_of(subject).find(|entry| entry.span == span)?;
+        self.sources.is_unchanged(subject, span).then_some(held)
     }
 
     /// The run of exactly these slots, if somebody has built it. What complete slots hold does not
     /// change.
-    fn prepared(&self, span: RunSpan) -> Option<&RunEntry> {
+    fn prepared(&self, subject: RunSubject, span: RunSpan) -> Option<&RunEntry> {
         let mut prepared = self.prepared.iter();
-        let found = prepared.find(|entry| entry.subject == self.subject && entry.span == span)?;
-        is_complete(self.segments, span).then_some(found)
+        let found = prepared.find(|entry| entry.subject == subject && entry.span == span)?;
+        self.sources.is_complete(subject, span).then_some(found)
     }
 
-    /// Builds the run of one slot from the keys of its new segments and, for those that stay, from
-    /// the run that it had.
-    fn build_slot(&mut self, span: RunSpan) -> Result<RunEntry, StoreError> {
-        let slot = span.first_slot();
-        let mut builder = RunBuilder::new(self.subject, span);
-        let mut moves = self.moves_before(slot);
-        let mut ordinal = 0_u64;
-        for entry in in_slot(self.segments, slot) {
-            let first = self.first_ordinal(entry, ordinal);
-            if let Some(keys) = self.keys.get(&entry.file_name) {
-                for (prefix, ordinal) in keys.of(self.subject).iter().zip(first..) {
-                    builder.push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })?;
-                }
-            } else {
-                let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
-                let (.., to) =
-                    own.ok_or(StoreError::NotHeld { number: BlockNumber(entry.range.first()) })?;
-                *to = Some(first);
-            }
-            ordinal = ordinal.saturating_add(entry.transaction_count);
-        }
-        if moves.iter().any(|(.., to)| to.is_some()) {
-            self.move_entries(span, &moves, &mut builder)?;
-        }
-        let bytes = builder.finish()?;
+    /// Builds the run of one slot.
+    fn build_slot(&mut self, subject: RunSubject, span: RunSpan) -> Result<RunEntry, StoreError> {
+        let disk = &**self.workshop.disk();
+        let of_hashes = |subject| build_hash_slot(&self.sources, disk, subject, span);
+        let bytes = match subject {
+            RunSubject::Transactions => of_hashes(Subject::Transactions)?,
+            RunSubject::Blocks => of_hashes(Subject::Blocks)?,
+            RunSubject::Logs => build_log_slot(&self.sources, disk, span.first_slot())?,
+        };
         let mut part = self.workshop.begin();
         part.append(&bytes)?;
-        self.finish(span, part)
-    }
-
-    /// The segments that the slot had: their names, where their ordinals were, and that nobody
-    /// wants them yet.
-    fn moves_before(&self, slot: u64) -> Vec<(String, std::ops::Range<u64>, Option<u64>)> {
-        let mut ordinal = 0_u64;
-        let mut moves = Vec::new();
-        for entry in in_slot(self.before.segments(), slot) {
-            let first = self.first_ordinal(entry, ordinal);
-            let count = match self.subject {
-                Subject::Transactions => entry.transaction_count,
-                Subject::Blocks => entry.range.count(),
-            };
-            moves.push((entry.file_name.clone(), first..first.saturating_add(count), None));
-            ordinal = ordinal.saturating_add(entry.transaction_count);
-        }
-        moves
-    }
-
-    fn first_ordinal(&self, entry: &SegmentEntry, transactions_before: u64) -> u64 {
-        match self.subject {
-            Subject::Transactions => transactions_before,
-            Subject::Blocks => entry.range.first() % SLOT_BLOCKS,
-        }
-    }
-
-    /// Takes over the entries of segments that stay, to the ordinals that they have now.
-    fn move_entries(
-        &self,
-        span: RunSpan,
-        moves: &[(String, std::ops::Range<u64>, Option<u64>)],
-        builder: &mut RunBuilder,
-    ) -> Result<(), StoreError> {
-        let mut held = self.before.runs().iter();
-        let held = held.find(|entry| entry.subject == self.subject && entry.span == span);
-        let Some(held) = held else {
-            let number = span.first_slot().saturating_mul(SLOT_BLOCKS);
-            return Err(StoreError::NotHeld { number: BlockNumber(number) });
-        };
-        let disk = &**self.workshop.disk();
-        let run = open_run_on(disk, held)?;
-        let file = disk.read(&held.file_name, SLOT_RUN_BYTES_MAX)?;
-        let corrupt = |cause| StoreError::Lookup { file: held.file_name.clone(), cause };
-        for bucket in 0..run.bucket_count() {
-            let range = run.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
-            for Entry { prefix, position } in
-                run.entries(bucket, slice(&file, &range)).map_err(corrupt)?
-            {
-                let ordinal = u64::from(position.ordinal);
-                let own = moves.iter().find(|(_, ordinals, _)| ordinals.contains(&ordinal));
-                if let Some((_, ordinals, Some(to))) = own {
-                    let ordinal = to.saturating_add(ordinal.saturating_sub(ordinals.start));
-                    let position = at(position.slot, ordinal);
-                    builder.push_entry(Entry { prefix, position })?;
-                }
-            }
-        }
-        Ok(())
+        self.finish(subject, span, part)
     }
 
     fn merge(
@@ -260,62 +150,73 @@ impl<'a> Task<'a> {
         right: &RunEntry,
     ) -> Result<RunEntry, StoreError> {
         let disk = &**self.workshop.disk();
-        let failed = |cause| StoreError::Merge {
-            left: left.file_name.clone(),
-            right: right.file_name.clone(),
-            cause,
+        let names = || (left.file_name.clone(), right.file_name.clone());
+        let part = match left.subject {
+            RunSubject::Transactions | RunSubject::Blocks => {
+                let failed = |cause| {
+                    let (left, right) = names();
+                    StoreError::Merge { left, right, cause }
+                };
+                let (left_run, right_run) = (open_run_on(disk, left)?, open_run_on(disk, right)?);
+                let mut merge = Merge::new(left_run, right_run).map_err(failed)?;
+                self.write_merged(left, right, |supplied, out| {
+                    let supplied =
+                        supplied.map_or(Ok(()), |(side, bytes)| merge.supply(side, bytes));
+                    supplied.and_then(|()| merge.step(out)).map_err(failed)
+                })?
+            }
+            RunSubject::Logs => {
+                let failed = |cause| {
+                    let (left, right) = names();
+                    StoreError::MergePostings { left, right, cause }
+                };
+                let halves = (open_postings_on(disk, left)?, open_postings_on(disk, right)?);
+                let mut merge = PostingsMerge::new(halves.0, halves.1).map_err(failed)?;
+                self.write_merged(left, right, |supplied, out| {
+                    let supplied =
+                        supplied.map_or(Ok(()), |(side, bytes)| merge.supply(side, bytes));
+                    supplied.and_then(|()| merge.step(out)).map_err(failed)
+                })?
+            }
         };
-        let (left_run, right_run) = (open_run_on(disk, left)?, open_run_on(disk, right)?);
-        let mut merge = Merge::new(left_run, right_run).map_err(failed)?;
+        self.finish(left.subject, span, part)
+    }
+
+    /// Writes what a merge gives. `go_on` is given what it asked for, and appends to the buffer.
+    fn write_merged(
+        &self,
+        left: &RunEntry,
+        right: &RunEntry,
+        mut go_on: impl FnMut(Option<(Side, &[u8])>, &mut Vec<u8>) -> Result<MergeStep, StoreError>,
+    ) -> Result<StagedFile, StoreError> {
+        let disk = &**self.workshop.disk();
         let mut part = self.workshop.begin();
         let mut bytes = Vec::new();
+        let mut supplied: Option<(Side, Vec<u8>)> = None;
         loop {
             self.check_stop()?;
-            let step = merge.step(&mut bytes).map_err(failed)?;
+            let given = supplied.as_ref().map(|(side, bytes)| (*side, bytes.as_slice()));
+            let step = go_on(given, &mut bytes)?;
             part.append(&bytes)?;
             bytes.clear();
-            let MergeStep::Need { side, range } = step else { break };
+            let MergeStep::Need { side, range } = step else { return Ok(part) };
             let from = match side {
                 Side::Left => left,
                 Side::Right => right,
             };
-            let supplied = disk.read_range(&from.file_name, range)?;
-            merge.supply(side, &supplied).map_err(failed)?;
+            supplied = Some((side, disk.read_range(&from.file_name, range)?));
         }
-        self.finish(span, part)
     }
 
     fn finish(
         &mut self,
+        subject: RunSubject,
         span: RunSpan,
-        mut part: crate::part::StagedFile,
+        mut part: StagedFile,
     ) -> Result<RunEntry, StoreError> {
-        let subject = self.subject;
         let finished = part.close()?;
         let file_name = run_name(subject, span, finished.digest);
         self.files.push(part.rename(&file_name)?);
         Ok(RunEntry { subject, span, file_name, bytes: finished.bytes, digest: finished.digest })
     }
-}
-
-fn at(slot: u64, ordinal: u64) -> Position {
-    // A builder refuses the highest ordinal, so nothing is cut off in silence.
-    Position { slot, ordinal: u32::try_from(ordinal).unwrap_or(u32::MAX) }
-}
-
-fn in_slot(segments: &[SegmentEntry], slot: u64) -> impl Iterator<Item = &SegmentEntry> {
-    let begins = segments.partition_point(|entry| slot_of(entry.range.last()) < slot);
-    let rest = segments.get(begins..).unwrap_or_default();
-    rest.iter().take_while(move |entry| slot_of(entry.range.first()) == slot)
-}
-
-/// Whether all blocks of these slots are held.
-fn is_complete(segments: &[SegmentEntry], span: RunSpan) -> bool {
-    let is_whole = |slot| slot_range(slot).is_some_and(|all| blocks_in(segments, slot) == [all]);
-    (span.first_slot()..span.end_slot()).all(is_whole)
-}
-
-fn blocks_in(segments: &[SegmentEntry], slot: u64) -> Vec<chain::BlockRange> {
-    let Some(blocks) = slot_range(slot) else { return Vec::new() };
-    join_ranges(in_slot(segments, slot).filter_map(|entry| overlap(entry.range, blocks)))
 }

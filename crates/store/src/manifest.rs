@@ -8,8 +8,10 @@
 //! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,
 //! whatever led to it.
 
+mod difficulties;
 mod error;
 mod head_record;
+mod log_index;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::{RunSpan, Subject};
+use segment::lookup::RunSpan;
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
 use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
+use crate::run_subject::RunSubject;
 
 pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
@@ -77,11 +80,11 @@ impl SegmentEntry {
     }
 }
 
-/// A live lookup run.
+/// A live run: of a hash lookup, or of the log index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEntry {
-    /// What its hashes are hashes of.
-    pub subject: Subject,
+    /// What it is an index of.
+    pub subject: RunSubject,
     /// Its slots.
     pub span: RunSpan,
     /// Its file.
@@ -93,9 +96,9 @@ pub struct RunEntry {
 }
 
 impl RunEntry {
-    /// Transactions before blocks, then by slot.
-    fn order(&self) -> (bool, u64) {
-        (self.subject == Subject::Blocks, self.span.first_slot())
+    /// By subject, then by slot.
+    fn order(&self) -> (RunSubject, u64) {
+        (self.subject, self.span.first_slot())
     }
 
     fn shares_slots_with(&self, other: &Self) -> bool {
@@ -129,6 +132,8 @@ pub struct Manifest {
     segments: Vec<SegmentEntry>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
+    /// Whether new blocks get no log index, because somebody wanted it so.
+    is_without_log_index: bool,
 }
 
 /// A change of a manifest.
@@ -167,6 +172,7 @@ impl Manifest {
             lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
             runs: Vec::new(),
+            is_without_log_index: false,
         }
     }
 
@@ -299,6 +305,11 @@ impl Manifest {
         &self.runs
     }
 
+    /// The live runs of one subject, lowest slot first.
+    pub fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &RunEntry> {
+        self.runs.iter().filter(move |entry| entry.subject == subject)
+    }
+
     /// The ranges of blocks that are held, lowest first. Between two of them is a gap.
     #[must_use]
     pub fn coverage(&self) -> Vec<BlockRange> {
@@ -330,59 +341,6 @@ impl Manifest {
         let position = after.checked_sub(1)?;
         let entry = self.segments.get(position)?;
         entry.range.contains(number).then_some((position, entry))
-    }
-
-    /// Total difficulty before the first block of a segment, if it is known.
-    #[must_use]
-    pub fn difficulty_before(&self, segment: &SegmentEntry) -> Option<U256> {
-        let number = segment.range.first();
-        let range = self.coverage().into_iter().find(|range| range.contains(number))?;
-        let base = match range.first() {
-            0 => U256::ZERO,
-            first => *self.difficulties.get(&first)?,
-        };
-        self.difficulty_between(range.first(), number).checked_add(base)
-    }
-
-    /// The difficulties of the blocks from `first` up to `end`, both of which begin a segment.
-    fn difficulty_between(&self, first: u64, end: u64) -> U256 {
-        let between = self.segments.iter().map(|entry| (entry.range.first(), entry.difficulty));
-        let between = between.filter(|(number, _)| (first..end).contains(number));
-        between.fold(U256::ZERO, |sum, (_, difficulty)| sum.saturating_add(difficulty))
-    }
-
-    /// Keeps of what is told one sum for every range, at its beginning, whatever was told first.
-    fn settle_difficulties(&mut self, told: Vec<(u64, U256)>) -> Result<(), ManifestConflict> {
-        let told: Vec<(u64, U256)> =
-            std::mem::take(&mut self.difficulties).into_iter().chain(told).collect();
-        for range in self.coverage() {
-            let first = range.first();
-            let mut settled = (first == 0).then_some(U256::ZERO);
-            // One that was told for a block which begins no segment any more cannot be compared.
-            let begins = |number: u64| {
-                self.find_segment(BlockNumber(number))
-                    .is_some_and(|(_, it)| it.range.first() == number)
-            };
-            let told = told.iter().filter(|(number, _)| range.contains(*number) && begins(*number));
-            for (number, found) in told {
-                let between = self.difficulty_between(first, *number);
-                let base = found.checked_sub(between);
-                let held = settled.map(|held| held.saturating_add(between));
-                match (settled, base) {
-                    (None, Some(base)) => settled = Some(base),
-                    (Some(held), Some(base)) if held == base => {}
-                    (_, _) => {
-                        let (number, found) = (*number, *found);
-                        let held = held.unwrap_or(between);
-                        return Err(ManifestConflict::Difficulty { number, found, held });
-                    }
-                }
-            }
-            if let Some(settled) = settled.filter(|_| first > 0) {
-                self.difficulties.insert(first, settled);
-            }
-        }
-        Ok(())
     }
 
     /// The segments as runs of proven blocks, for [`chain::trust::assess`].

@@ -9,8 +9,10 @@
 mod act;
 mod blocks;
 mod compare;
+mod compare_logs;
 mod dice;
 mod directed;
+mod log_index;
 mod remade;
 mod rewinds;
 mod runs;

@@ -5,9 +5,10 @@
 
 use alloy_primitives::{B256, hex};
 use chain::BlockRange;
-use segment::lookup::{RunSpan, Subject};
+use segment::lookup::RunSpan;
 
 use crate::layout::{HeldRange, slot_of};
+use crate::run_subject::RunSubject;
 
 /// The genesis.json that a folder keeps.
 pub const GENESIS_NAME: &str = "genesis.json";
@@ -40,7 +41,7 @@ pub fn segment_name(held: HeldRange, digest: B256) -> String {
 
 /// A lookup run's file.
 #[must_use]
-pub fn run_name(subject: Subject, span: RunSpan, digest: B256) -> String {
+pub fn run_name(subject: RunSubject, span: RunSpan, digest: B256) -> String {
     let (first, last) = (span.first_slot(), span.end_slot().saturating_sub(1));
     format!("{RUN_BEGIN}{subject}-{first:06}-{last:06}-{}{RUN_END}", short(digest))
 }
@@ -110,7 +111,7 @@ mod tests {
             |has_receipts| segment_name(HeldRange { range, has_receipts }, B256::repeat_byte(0xab));
         assert_eq!(named(true), "blocks-0000008192-0000016383-abababababababab.segment");
         assert_eq!(named(false), "blocks-0000008192-0000016383-abababababababab-bare.segment");
-        let run = run_name(Subject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);
+        let run = run_name(RunSubject::Blocks, RunSpan::new(2, 2).unwrap(), B256::ZERO);
         assert_eq!(run, "lookup-blocks-000002-000003-0000000000000000.run");
         assert_eq!(segment_range(&named(true)), Some(range));
         assert_eq!(segment_range(&named(false)), Some(range));

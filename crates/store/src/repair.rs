@@ -34,7 +34,7 @@ use crate::journal::unlisted_segments;
 use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
-use crate::lookups::{SegmentKeys, build_runs};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{
     Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, RunEntry,
     SegmentEntry, TextFault,
@@ -428,18 +428,28 @@ impl Repair {
         let _removal = claims.begin_removal(Arc::clone(&self.disk));
         let workshop = StagingArea::new(Arc::clone(&self.disk), claims);
         let mut files: Vec<Claim> = Vec::new();
-        let mut manifest = Manifest::new(Network::default());
+        let is_indexed = self.before.as_ref().is_none_or(|before| !before.is_without_log_index());
+        let mut manifest = Manifest::new(Network::default()).with_log_index(is_indexed);
         let is_same_slot = |one: &SegmentEntry, next: &SegmentEntry| {
             slot_of(one.range.first()) == slot_of(next.range.first())
         };
         for slot in chosen.chunk_by(is_same_slot) {
             let mut keys = BTreeMap::new();
             for entry in slot {
-                keys.insert(entry.file_name.clone(), self.read_keys(entry.range)?);
+                let logs = is_indexed.then(|| self.view.read_log_keys(entry.range)).transpose()?;
+                let own = SegmentKeys { logs, ..self.read_keys(entry.range)? };
+                keys.insert(entry.file_name.clone(), own);
             }
             let after: Vec<SegmentEntry> =
                 manifest.segments().iter().chain(slot).cloned().collect();
-            let change = build_runs(&workshop, &manifest, &after, &keys, &[])?;
+            let sources = RunSources {
+                before: &manifest,
+                segments: &after,
+                keys: &keys,
+                read_logs: &|range| self.view.read_log_keys(range),
+                indexed_now: None,
+            };
+            let change = build_runs(&workshop, sources, &[])?;
             files.extend(change.files);
             let gone = change.gone.into_iter().collect();
             let edit =

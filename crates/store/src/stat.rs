@@ -20,6 +20,7 @@ use crate::files::{FileSource, Files};
 use crate::limits::Limits;
 use crate::manifest::{Network, RunEntry, SegmentEntry};
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// What a data folder holds.
@@ -56,6 +57,8 @@ pub struct Stat {
     pub runs: Vec<RunEntry>,
     /// The slots that are held whole and still in pieces: the next writer merges them.
     pub pending_merges: Vec<BlockRange>,
+    /// The blocks whose logs are found by reading them only.
+    pub without_log_index: Vec<BlockRange>,
 }
 
 /// What the files of a folder take, by what they hold.
@@ -69,6 +72,8 @@ pub struct BytesByPart {
     pub receipts: u64,
     /// From hash to place.
     pub lookups: u64,
+    /// From addresses and topics to logs.
+    pub log_index: u64,
     /// The head's log.
     pub head: u64,
     /// Ommers and withdrawals, directories and tables of the segments, and the files that the manifest
@@ -108,8 +113,8 @@ impl BytesByPart {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { headers, transactions, receipts, lookups, head, other } = *self;
-        let parts = [headers, transactions, receipts, lookups, head, other];
+        let Self { headers, transactions, receipts, lookups, log_index, head, other } = *self;
+        let parts = [headers, transactions, receipts, lookups, log_index, head, other];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
@@ -147,7 +152,11 @@ impl Stat {
             bytes.add_segment(parts, entry.bytes);
         }
         for entry in manifest.runs() {
-            bytes.lookups = bytes.lookups.saturating_add(entry.bytes);
+            let sum = match entry.subject {
+                RunSubject::Logs => &mut bytes.log_index,
+                RunSubject::Transactions | RunSubject::Blocks => &mut bytes.lookups,
+            };
+            *sum = sum.saturating_add(entry.bytes);
         }
         let tip = block_id(view, &mut reader, view.tip()).await?;
         let finalized = block_id(view, &mut reader, view.finalized()).await?;
@@ -171,6 +180,7 @@ impl Stat {
             segments: manifest.segments().to_vec(),
             runs: manifest.runs().to_vec(),
             pending_merges: manifest.pending_merges().iter().map(|it| it.range).collect(),
+            without_log_index: manifest.blocks_without_log_index(),
         })
     }
 }

@@ -6,6 +6,8 @@
 //!
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
+mod log_rows;
+mod log_search;
 mod lookup;
 mod records;
 mod sealed_coverage;
@@ -33,6 +35,8 @@ use crate::reader::Reader;
 use records::extras_of_head;
 use sealed_coverage::SealedCoverage;
 
+pub use log_rows::LoggedRows;
+pub use log_search::LogSearch;
 pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
 
 /// What can be read, as it is at one moment.
@@ -136,11 +140,6 @@ impl View {
     #[must_use]
     pub fn missing(&self) -> &[MissingFile] {
         &self.missing
-    }
-
-    /// The lookup runs that cannot be read: hashes that only they tell are not found.
-    pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
-        self.missing.iter().filter(|it| it.blocks.is_none())
     }
 
     fn is_missing(&self, file_name: &str) -> bool {
@@ -286,6 +285,14 @@ impl View {
             return Some(block);
         }
         let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
+        sealed.is_none().then_some(block)
+    }
+
+    /// The head's block of this number, unless a segment has it with its receipts.
+    fn unsealed_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
+        let block = self.head.find_block(number)?;
+        let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
+        let sealed = sealed.filter(|(_, entry)| !self.is_missing(&entry.file_name));
         sealed.is_none().then_some(block)
     }
 

@@ -6,6 +6,7 @@
 
 mod drafting;
 mod head;
+mod log_index;
 mod rewind;
 
 use std::cell::RefCell;
@@ -26,7 +27,7 @@ use crate::head::Head;
 use crate::journal::Journal;
 use crate::layout::{HeldRange, overlap, plan_unmerged};
 use crate::lock::WriterLock;
-use crate::lookups::{SegmentKeys, build_runs};
+use crate::lookups::{RunSources, SegmentKeys, build_runs};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::{is_data_name, is_segment_name};
 use crate::part::StagedFile;
@@ -66,6 +67,17 @@ pub struct CommitFacts {
     pub epochs: Vec<Epoch>,
     /// Total difficulty before the first block of a segment, where a source tells it.
     pub difficulty: Option<(u64, U256)>,
+}
+
+/// What else a commit does, or can do without.
+#[derive(Debug, Default)]
+struct CommitExtras {
+    /// All that is above this block goes.
+    cut: Option<BlockNumber>,
+    /// Runs that were built beforehand.
+    prepared: Vec<PreparedRun>,
+    /// A slot that gets a log index though its blocks do not change.
+    indexed_now: Option<u64>,
 }
 
 impl Writer {
@@ -234,7 +246,7 @@ impl Writer {
     /// Makes new segments live, with the lookups that they change, in one step. Segments that their
     /// blocks make superfluous leave in the same step.
     pub fn commit(&mut self, new: Vec<NewSegment>, facts: CommitFacts) -> Result<(), StoreError> {
-        self.commit_cut(new, facts, None, Vec::new())
+        self.commit_with(new, facts, CommitExtras::default())
     }
 
     /// The same with lookup runs that were built beforehand: little is left to do here.
@@ -243,16 +255,15 @@ impl Writer {
         prepared: PreparedSegments,
         facts: CommitFacts,
     ) -> Result<(), StoreError> {
-        self.commit_cut(prepared.segments, facts, None, prepared.runs)
+        let extras = CommitExtras { prepared: prepared.runs, ..CommitExtras::default() };
+        self.commit_with(prepared.segments, facts, extras)
     }
 
-    /// The same, and all that is above a number goes.
-    fn commit_cut(
+    fn commit_with(
         &mut self,
         new: Vec<NewSegment>,
         facts: CommitFacts,
-        cut: Option<BlockNumber>,
-        prepared: Vec<PreparedRun>,
+        CommitExtras { cut, prepared, indexed_now }: CommitExtras,
     ) -> Result<(), StoreError> {
         let view = self.view();
         let before = view.manifest();
@@ -285,7 +296,15 @@ impl Writer {
         after.sort_by_key(|entry| entry.range.first());
         after.dedup();
         let given: Vec<RunEntry> = prepared.iter().map(|run| run.entry.clone()).collect();
-        let runs = build_runs(self.drafting.workshop(), before, &after, &keys, &given)?;
+        let read_logs = |range| view.read_log_keys(range);
+        let sources = RunSources {
+            before,
+            segments: &after,
+            keys: &keys,
+            read_logs: &read_logs,
+            indexed_now,
+        };
+        let runs = build_runs(self.drafting.workshop(), sources, &given)?;
         let retired = gone.clone();
         gone.extend(runs.gone);
         let mut files: Vec<Claim> = runs.files;

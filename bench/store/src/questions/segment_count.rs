@@ -338,7 +338,8 @@ struct RunProbe {
 impl RunProbe {
     fn open(store: &AskedStore, subject: Subject) -> Result<Self> {
         let mut runs = store.view.manifest().runs().iter();
-        let listed = runs.find(|entry| entry.subject == subject).context("a store without runs")?;
+        let listed =
+            runs.find(|entry| entry.subject == subject.into()).context("a store without runs")?;
         let file = File::open(store.folder.path().join(&listed.file_name))?;
         let mut buffer = Vec::new();
         let mut opening = RunOpening::new(listed.bytes);

@@ -5,6 +5,7 @@
 
 use chain::BlockRange;
 
+use crate::amounts::parse_number;
 use crate::upstream_args::UpstreamArgs;
 
 use super::{ChainArgs, DataArgs, WorkArgs, parse_blocks};
@@ -23,7 +24,7 @@ pub(crate) struct BackfillArgs {
     #[arg(long, value_name = "A..B", value_parser = parse_blocks, conflicts_with = "backfill_to")]
     pub(crate) blocks: Option<BlockRange>,
     /// Fill gaps no further down than to this block [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number::<u64>)]
     pub(crate) backfill_to: Option<u64>,
     /// Take ranges that link to nothing known: they are proven inside, and reported as unanchored
     #[arg(long)]

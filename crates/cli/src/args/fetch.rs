@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::amounts::{parse_some_bytes, parse_some_time};
 use super::import::SelectionArgs;
 use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs, WorkArgs};
+use crate::amounts::{parse_some_bytes, parse_some_time};
 use crate::upstream_args::UpstreamArgs;
 
 pub(crate) const EXAMPLES: &str = "\

@@ -30,6 +30,9 @@ pub(crate) struct SelectionArgs {
     /// Take archives of the noreceipts profile; the same range with receipts replaces it later
     #[arg(long)]
     pub(crate) without_receipts: bool,
+    /// Build no log index, now and later: logs are found by reading blocks, until `quipu index` builds it
+    #[arg(long)]
+    pub(crate) without_log_index: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,17 +3,16 @@
 //! Knows: flags, their help and their defaults, which are those of the server.
 //! Never knows: how a limit is kept.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
+use rpc::{LogLimits, ServiceSettings};
 use store::Limits;
 
 use crate::Failure;
-
-use super::amounts::{parse_bytes, parse_some_bytes, parse_some_time};
+use crate::amounts::{parse_bytes, parse_some, parse_some_bytes, parse_some_time};
 
 /// Bodies that are under way get half of the budget, and the largest takes twice its length while it
 /// grows: a budget for bodies of 5 MiB has at least 16 MiB.
@@ -35,25 +34,37 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "5MiB", value_parser = parse_some_bytes)]
     body_bytes_max: usize,
     /// Calls in a batch
-    #[arg(long, value_name = "N", default_value = "1000")]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = parse_some::<NonZeroUsize>)]
     batch_items_max: NonZeroUsize,
     /// Bytes of answers in a batch, after which the rest is refused
     #[arg(long, value_name = "BYTES", default_value = "25MB", value_parser = parse_some_bytes)]
     batch_bytes_max: usize,
+    /// Logs in an answer to `eth_getLogs`, unless it is of one block; beyond it, the range that fits is told
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = parse_some::<NonZeroUsize>)]
+    logs_max: NonZeroUsize,
+    /// Bytes of such an answer
+    #[arg(long, value_name = "BYTES", default_value = "9MB", value_parser = parse_some_bytes)]
+    logs_bytes_max: usize,
+    /// Bytes of stored blocks that are read for such an answer
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_some_bytes)]
+    logs_read_bytes_max: usize,
+    /// Blocks without a log index that are read for such an answer
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroU64>)]
+    logs_unindexed_blocks_max: NonZeroU64,
     /// Connections at a time; further ones get 503 with Retry-After
-    #[arg(long, value_name = "N", default_value = "10000")]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroUsize>)]
     connections_max: NonZeroUsize,
     /// Connections of one address at a time; further ones get 429 with Retry-After [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
     connections_per_client_max: Option<NonZeroUsize>,
     /// Requests under way on one HTTP/2 connection at a time
-    #[arg(long, value_name = "N", default_value = "32")]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = parse_some::<NonZeroU32>)]
     streams_max: NonZeroU32,
     /// Messages of one WebSocket that are answered at a time; further ones are read later
-    #[arg(long, value_name = "N", default_value = "32")]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = parse_some::<NonZeroUsize>)]
     socket_requests_max: NonZeroUsize,
     /// Subscriptions of one WebSocket
-    #[arg(long, value_name = "N", default_value = "32")]
+    #[arg(long, value_name = "N", default_value = "32", value_parser = parse_some::<NonZeroUsize>)]
     subscriptions_max: NonZeroUsize,
     /// For a request's head to arrive, from its first byte; a number is seconds, as for every timeout
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_some_time)]
@@ -81,16 +92,16 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = parse_some_time)]
     stop_timeout: Duration,
     /// Threads that serve connections [default: one for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
     serve_threads: Option<NonZeroUsize>,
     /// Threads that wait for disks
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) read_threads: NonZeroUsize,
     /// Cold reads that wait for one of them
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) reads_max: NonZeroUsize,
     /// Segments that are open at once, as far as the limit of file descriptors allows
-    #[arg(long, value_name = "N", default_value = "512")]
+    #[arg(long, value_name = "N", default_value = "512", value_parser = parse_some::<NonZeroUsize>)]
     open_segments_max: NonZeroUsize,
     /// Memory for directories and tables of segments that were read lately
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_bytes)]
@@ -99,10 +110,10 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_bytes)]
     run_bytes_max: usize,
     /// Calls on their way to the node of --pass-through at a time; further ones wait
-    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(long, value_name = "N", default_value = "64", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) pass_through_requests_max: NonZeroUsize,
     /// Subscriptions of all clients at the node of --pass-through
-    #[arg(long, value_name = "N", default_value = "256")]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = parse_some::<NonZeroUsize>)]
     pub(crate) pass_through_subscriptions_max: NonZeroUsize,
 }
 
@@ -151,6 +162,12 @@ impl LimitArgs {
             batch_items_max: self.batch_items_max.get(),
             batch_bytes_max: self.batch_bytes_max,
             cache_bytes_max: self.cache_bytes,
+            log_limits: LogLimits {
+                count_max: self.logs_max.get(),
+                bytes_max: self.logs_bytes_max,
+                unindexed_blocks_max: self.logs_unindexed_blocks_max.get(),
+                read_bytes_max: u64::try_from(self.logs_read_bytes_max).unwrap_or(u64::MAX),
+            },
             ..others
         }
     }

@@ -9,6 +9,8 @@ use clap::ValueEnum;
 use ingest::archive::Format;
 use ingest::sample::Payload;
 
+use crate::amounts::{parse_number, parse_some};
+
 use super::WorkArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,13 +36,13 @@ pub(crate) struct SampleArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SampleChainArgs {
     /// Blocks, genesis included
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = parse_some::<u64>)]
     pub(crate) block_count: u64,
     /// Transactions in an ordinary block; some blocks are empty, some hold 200 whatever this says
-    #[arg(long, value_name = "M", default_value_t = 20)]
+    #[arg(long, value_name = "M", default_value_t = 20, value_parser = parse_number::<u32>)]
     pub(crate) txs_per_block: u32,
     /// Another seed, another chain with an id of its own
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_number::<u64>)]
     pub(crate) seed: u64,
     /// Sizes of call data and logs
     #[arg(long, value_enum, default_value_t = PayloadArg::Small)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rpc::PassThroughMethod;
 
+use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
 
-use super::amounts::parse_time;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs};
@@ -72,13 +72,13 @@ pub(crate) struct FollowArgs {
     #[command(flatten)]
     pub(crate) upstream: UpstreamArgs,
     /// Fill gaps down to this block while serving (0 = genesis) [default: off]
-    #[arg(long, value_name = "N", help_heading = "Upstream")]
+    #[arg(long, value_name = "N", help_heading = "Upstream", value_parser = parse_number::<u64>)]
     pub(crate) backfill_to: Option<u64>,
     /// Blocks to catch up with before a gap is left and reported instead
-    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Upstream")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Upstream", value_parser = parse_number::<u64>)]
     pub(crate) gap_max: u64,
     /// Milliseconds between two looks at a node that offers no subscription (ws, wss)
-    #[arg(long, value_name = "MS", default_value = "1000", help_heading = "Upstream")]
+    #[arg(long, value_name = "MS", default_value = "1000", help_heading = "Upstream", value_parser = parse_some::<NonZeroU64>)]
     pub(crate) poll_every: NonZeroU64,
     /// Between two lines in the log that tell how following goes; 0 writes none
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_time, help_heading = "Upstream")]

@@ -92,6 +92,7 @@ fn prepare(
     let settings = ingest::import::ImportSettings {
         is_unanchored_allowed: false,
         is_without_receipts_allowed: false,
+        is_without_log_index: false,
         blocks: None,
         threads: chain.work.threads.unwrap_or_else(threads_default),
     };

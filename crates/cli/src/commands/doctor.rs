@@ -13,7 +13,7 @@ use node::examine_nodes;
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let FolderExam { mut findings, spec, tip, path, writer } = examine_folder(args)?;
     findings.extend(examine_nodes(args, spec.as_ref(), tip)?);
-    let is_ill = findings.iter().any(|finding| finding.level == FindingLevel::Fix);
+    let is_ill = findings.iter().any(DoctorFinding::is_fix);
     let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
     let mut lines: Vec<String> = findings.iter().map(|finding| finding.line(width)).collect();
     let mut todo: Vec<String> =
@@ -76,6 +76,11 @@ impl DoctorFinding {
     /// The same with a thing that may be done.
     pub(super) fn with_todo(self, todo: impl Into<String>) -> Self {
         Self { todo: Some(todo.into()), ..self }
+    }
+
+    /// Whether something must be done.
+    pub(super) fn is_fix(&self) -> bool {
+        self.level == FindingLevel::Fix
     }
 
     fn line(&self, width: usize) -> String {

@@ -14,6 +14,7 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use chain::BlockRange;
+use ingest::archive::{ArchiveName, Remedy};
 use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, MirrorFile, MirrorUrl,
     Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,
@@ -28,6 +29,7 @@ use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
 use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, to_failure};
 use crate::commands::serve;
+use crate::commands::verify::remedy_hint;
 use crate::data_folder::locate;
 use crate::output::{counted, grouped, print_lines};
 use crate::priority::use_idle_scheduling;
@@ -96,9 +98,9 @@ impl FetchWork<'_> {
         };
         let files = self.choose(files)?;
         let names: Vec<PathBuf> = files.iter().map(|file| PathBuf::from(&file.name)).collect();
-        let opened = open_import(self.path, &self.args.chain, &names)?;
-        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         let settings = settings(&self.args.selection, &self.args.work);
+        let opened = open_import(self.path, &self.args.chain, &names, &settings)?;
+        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
         resume_merges(&mut writer, chain.spec(), settings.threads);
         let files = MirrorFile::order(files, writer.view().coverage(), &anchors);
         self.progress.expect(self.missing(&files, &writer.view())?);
@@ -114,7 +116,7 @@ impl FetchWork<'_> {
             stop: stop.flag.clone(),
             tally: Tally::default(),
             reached: 0,
-            distrusted: None,
+            distrusted: BTreeSet::new(),
         };
         let outcome = fetch_files(&downloader, runtime.handle(), files, &mut taker);
         let (tally, distrusted) = (taker.tally, taker.distrusted);
@@ -122,13 +124,8 @@ impl FetchWork<'_> {
         let outcome = outcome.map_err(|failure| match failure {
             FetchFailure::Stopped => stop.failure(),
             FetchFailure::Download(error) => {
-                match distrusted.filter(|of| is_of_file(&error, &of.name)) {
-                    Some(of) => {
-                        self.progress.say(&of.said);
-                        Failure::Told
-                    }
-                    None => refused(&error),
-                }
+                let era = error.file_of_mirrors().and_then(era_of);
+                refused(&error, era.is_some_and(|era| distrusted.contains(&era)))
             }
             FetchFailure::Taker(failure) => failure,
         });
@@ -139,7 +136,8 @@ impl FetchWork<'_> {
     /// Where files go: into the work folder, or into the user's.
     fn downloads(&self, work: &Path) -> Result<DownloadFolder, Failure> {
         let Some(keep) = &self.args.keep else {
-            return DownloadFolder::temporary(work.to_owned()).map_err(|error| refused(&error));
+            return DownloadFolder::temporary(work.to_owned())
+                .map_err(|error| refused(&error, false));
         };
         if is_inside(keep, work)? {
             // What is kept there would be taken for what an earlier run left.
@@ -147,9 +145,9 @@ impl FetchWork<'_> {
                 "--keep: this is where fetch works; give another folder"
             )));
         }
-        let kept = DownloadFolder::kept(keep.clone()).map_err(|error| refused(&error))?;
+        let kept = DownloadFolder::kept(keep.clone()).map_err(|error| refused(&error, false))?;
         // A run that kept nothing may have been stopped before.
-        DownloadFolder::discard(work).map_err(|error| refused(&error))?;
+        DownloadFolder::discard(work).map_err(|error| refused(&error, false))?;
         Ok(kept)
     }
 
@@ -249,17 +247,18 @@ fn is_inside(folder: &Path, other: &Path) -> io::Result<bool> {
     Ok(resolve(folder)?.starts_with(resolve(other)?))
 }
 
-/// Whether no mirror gives this file.
-fn is_of_file(error: &DownloadError, name: &str) -> bool {
-    matches!(error, DownloadError::NoMirror { file, .. } if file == name)
+/// The era of a file.
+fn era_of(name: &str) -> Option<u64> {
+    ArchiveName::parse(Path::new(name)).map(|archive| archive.era)
 }
 
-/// Why a file could not be had, and what to do about it.
-fn refused(error: &DownloadError) -> Failure {
+/// Why a file could not be had, and what to do about it. One that contradicts what is trusted may have
+/// come from a mirror that is right.
+fn refused(error: &DownloadError, is_distrusted: bool) -> Failure {
     let hint = match error {
         DownloadError::NoMirror { .. } => {
-            "give another mirror with --from, or leave these blocks out with --blocks; what was taken \
-             stays"
+            "give another mirror with --from, leave out one that lists what nobody has, or leave these \
+             blocks out with --blocks; what was taken stays"
         }
         DownloadError::Quiet { .. } => {
             "run the same command again when a mirror is well, or give another one with --from; what \
@@ -274,5 +273,7 @@ fn refused(error: &DownloadError) -> Failure {
             "see to the disk and run the same command again; what was taken stays"
         }
     };
-    Failure::Work(anyhow!("{error}\n  hint: {hint}"))
+    let trust = format!("\n  hint: {}", remedy_hint(Remedy::CompareTrust));
+    let trust = if is_distrusted { trust.as_str() } else { "" };
+    Failure::Work(anyhow!("{error}{trust}\n  hint: {hint}"))
 }

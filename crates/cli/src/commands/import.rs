@@ -6,6 +6,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use chain::trust::Anchors;
@@ -26,7 +27,7 @@ use crate::commands::verify::no_archives;
 use crate::data_folder::{DataFolder, locate};
 use crate::folder_text::unlisted_segment;
 use crate::interrupt::on_interrupt;
-use crate::output::print_lines;
+use crate::output::{Verbosity, print_lines, verbosity};
 use crate::priority::use_idle_scheduling;
 use crate::progress::Watch;
 
@@ -44,6 +45,7 @@ pub(crate) fn settings(selection: &SelectionArgs, work: &WorkArgs) -> ImportSett
     ImportSettings {
         is_unanchored_allowed: selection.unanchored,
         is_without_receipts_allowed: selection.without_receipts,
+        is_without_log_index: selection.without_log_index,
         blocks: selection.blocks,
         threads: work.threads.unwrap_or_else(threads_default),
     }
@@ -59,7 +61,7 @@ pub(crate) fn import(
 ) -> Result<DataFolder, Failure> {
     refuse_unreadable(paths).map_err(|error| no_archives(&error))?;
     let files = find_archives(paths).map_err(|error| no_archives(&error))?;
-    let opened = open_import(path, chain_args, &files)?;
+    let opened = open_import(path, chain_args, &files, &settings)?;
     let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
     resume_merges(&mut writer, chain.spec(), settings.threads);
     let done = import_all(&mut writer, chain.spec(), &anchors, settings, files);
@@ -84,6 +86,7 @@ pub(crate) fn open_import(
     path: &Path,
     chain_args: &ChainArgs,
     files: &[PathBuf],
+    settings: &ImportSettings,
 ) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
     let held = found.as_ref().map(DataFolder::store);
@@ -99,6 +102,9 @@ pub(crate) fn open_import(
     refuse_false_anchors(&writer.view(), &anchors)?;
     // One that is damaged is not put back.
     let genesis_before = folder.store.read_genesis().unwrap_or_default();
+    if settings.is_without_log_index {
+        writer.want_log_index(false).map_err(|error| to_failure(&error))?;
+    }
     chain.settle(&mut writer)?;
     Ok(OpenedImport { folder, writer, chain, anchors, genesis_before })
 }
@@ -153,11 +159,22 @@ fn import_all(
     let mut tally = Tally::default();
     let mut reached = 0_u64;
     let mut broken = None;
-    for (path, bytes) in files.iter().zip(sizes) {
+    let file_count = files.len();
+    for ((path, bytes), number) in files.iter().zip(sizes).zip(1..) {
+        let begun = Instant::now();
+        let is_verbose = verbosity() == Verbosity::Verbose;
+        if is_verbose {
+            watch.say(&report::begin(path, bytes, number, file_count));
+        }
         let mut importer = Importer { writer, spec, anchors, settings, progress: &watch };
         match importer.import_file(path) {
             Ok(outcome) => {
                 watch.print(report::line(path, &outcome, settings.blocks))?;
+                if let Outcome::Imported(imported) = &outcome
+                    && is_verbose
+                {
+                    watch.say(&report::pace(path, imported.transaction_count, begun.elapsed()));
+                }
                 tally.add(&outcome, bytes);
             }
             Err(ImportError::Store(error)) if report::is_of_folder(&error) => {

@@ -284,8 +284,9 @@ fn refused(error: &StoreError) -> Failure {
     }
     if matches!(error, StoreError::NothingProven { .. }) {
         return Failure::Work(anyhow!(
-            "{error}\n  hint: name the chain that these files are of with --network, --genesis or \
-             --chain-id; nothing was changed"
+            "{error}\n  hint: if these files are of another chain than the one that was named, name \
+             theirs with --network, --genesis or --chain-id; if they are damaged, bring them back from \
+             a copy, or import the blocks again into another folder; nothing was changed"
         ));
     }
     to_failure(error)

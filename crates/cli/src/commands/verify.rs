@@ -21,7 +21,7 @@ use crate::progress::Watch;
 
 use report::Output;
 
-pub(crate) use report::hint;
+pub(crate) use report::{NAME_ARCHIVE_HINT, hint, remedy_hint};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let files = find_archives(&args.paths).map_err(|error| no_archives(&error))?;
@@ -48,6 +48,7 @@ pub(crate) fn no_archives(error: &NoArchives) -> Failure {
         NoArchives::Packed { .. } | NoArchives::Compressed { .. } => {
             "unpack it first (gunzip, unzstd, ...), and give what comes out"
         }
+        NoArchives::Other { .. } => NAME_ARCHIVE_HINT,
         NoArchives::Absent { .. } => "see whether the path is right",
     };
     Failure::Work(anyhow!("{error}\n  hint: {hint}"))

@@ -38,9 +38,10 @@ pub(crate) struct DocumentError {
 /// Takes a file apart.
 pub(crate) fn read_entries(text: &str) -> Result<Vec<ConfigEntry>, DocumentError> {
     let line = |span: Option<Range<usize>>| line_of(text, span.map_or(0, |span| span.start));
-    let document = Document::parse(text).map_err(|error| DocumentError {
-        line: line(error.span()),
-        said: error.message().trim_end().replace('\n', "; "),
+    let document = Document::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or_default();
+        let said = error.message().trim_end().replace('\n', "; ");
+        DocumentError { line: line_of(text, span.start), said: explain(text, span, &said) }
     })?;
     let mut entries = Vec::new();
     for (key, item) in document.as_table() {
@@ -107,6 +108,43 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// What is wrong where the parser stopped: its words, the key, and what is wanted. Values are not shown:
+/// addresses hold keys.
+fn explain(text: &str, span: Range<usize>, said: &str) -> String {
+    let line = text.lines().nth(line_of(text, span.start).saturating_sub(1)).unwrap_or_default();
+    let key = line.split_once('=').map(|(key, _)| format!("{}: ", key.trim())).unwrap_or_default();
+    match said {
+        "duplicate key" => explain_twice(text, span),
+        "integer number overflowed" => format!(
+            "{key}the number is too large without quotes: write it in quotes, such as seed = \
+             \"18446744073709551615\""
+        ),
+        _ => format!(
+            "{key}{said}; write KEY = VALUE, such as threads = 4 or network = \"mainnet\", and \
+             [TABLE] above the keys of a table"
+        ),
+    }
+}
+
+/// A key or a table that stands there twice, and where it stood first, if that is on another line.
+fn explain_twice(text: &str, span: Range<usize>) -> String {
+    let name = text.get(span.clone()).unwrap_or_default().trim();
+    let last = line_of(text, span.start);
+    let line = text.lines().nth(last.saturating_sub(1)).unwrap_or_default();
+    let before: Vec<&str> = text.lines().take(last.saturating_sub(1)).map(str::trim).collect();
+    let (what, first) = if line.trim_start().starts_with('[') {
+        let header = format!("[{name}]");
+        (header.clone(), before.iter().position(|line| line.starts_with(&header)))
+    } else {
+        let table = before.iter().rposition(|line| line.starts_with('[')).unwrap_or_default();
+        let is_same = |line: &&str| line.split_once('=').is_some_and(|(key, _)| key.trim() == name);
+        let first = before.iter().skip(table).position(is_same);
+        (name.to_owned(), first.map(|position| position.saturating_add(table)))
+    };
+    let first = first.map(|position| format!(", first in line {}", position.saturating_add(1)));
+    format!("{what} stands there twice{}: remove one of the two", first.unwrap_or_default())
+}
+
 /// The line of a byte, from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).matches('\n').count() + 1
@@ -127,6 +165,7 @@ mod tests {
     fn check_refused(text: &str, line: usize, part: &str) {
         let error = read_entries(text).unwrap_err();
         assert!(error.line == line && error.said.contains(part), "{text}: {error:?}");
+        assert!(!error.said.contains("secret"), "{text}: {error:?}");
     }
 
     #[test]
@@ -149,8 +188,16 @@ mod tests {
 
     #[test]
     fn what_is_no_configuration_is_refused_with_its_line() {
-        check_refused("a = 1\na = 2\n", 2, "duplicate");
-        check_refused("x = \n", 1, "");
+        check_refused("a = 1\na = 2\n", 2, "a stands there twice, first in line 1: remove one");
+        let text = "a = 1\n[log]\n# a\nb = 2\n a= 3\n\na = 4\n";
+        check_refused(text, 7, "a stands there twice, first in line 5: remove one");
+        let text = "[log]\na = 1\n[server]\n[log] # again\n";
+        check_refused(text, 4, "[log] stands there twice, first in line 1: remove one");
+        check_refused("log = { a = 1, a = 2 }\n", 1, "a stands there twice: remove one");
+        check_refused("x = \n", 1, "x: string values must be quoted");
+        check_refused("x = secret\n", 1, "write KEY = VALUE, such as threads = 4");
+        check_refused("x = 18446744073709551615\n", 1, "x: the number is too large without quotes");
+        check_refused("a = 1\nsecret\n", 2, "[TABLE] above the keys of a table");
         check_refused("[a]\n[a.b]\nc = 1\n", 2, "tables have none in them");
         check_refused("\n[[keys]]\nname = \"x\"\n", 2, "[[keys]] is not known");
         check_refused("a = 2020-01-01\n", 1, "a value is a text");

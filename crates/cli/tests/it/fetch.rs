@@ -206,7 +206,11 @@ fn a_false_archive_is_refused_though_its_list_says_it_is_right() {
     let lying = Mirror::good(lying.path());
     let (_folder, data) = data();
     let ran = fetch(&data, &[&lying], &[]).ends_with(1);
-    assert!(ran.err.contains(&format!("error: {first}: no mirror gives it")), "{}", ran.err);
+    assert!(
+        ran.err.contains(&format!("error: {first}: no mirror gives one that can be taken")),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("is set aside"), "{}", ran.err);
     assert!(ran.err.contains("hint: give another mirror"), "{}", ran.err);
     let good = Mirror::good(&ARCHIVES);
@@ -264,17 +268,32 @@ fn a_list_that_names_what_is_not_there_or_something_else_is_told() {
 #[test]
 fn a_genesis_that_is_wrong_or_missing_is_not_the_mirrors_fault() {
     let mirror = Mirror::good(&ARCHIVES);
+    let lacking = Mirror::of(&ARCHIVES, |wish| match wish.path.as_str() {
+        SUMS => Manner::Well,
+        _ => Manner::Status(404, ""),
+    });
     let (folder, data) = data();
     let genesis = fs::read_to_string(ARCHIVES.join("genesis.json")).unwrap();
     let wrong = folder.path().join("wrong.json");
     let other = genesis.replacen("\"gasLimit\": \"0x", "\"gasLimit\": \"0x1", 1);
     assert_ne!(genesis, other);
     fs::write(&wrong, other).unwrap();
-    let own = ["fetch", "--data-dir", text(&data), "--from", &mirror.url, "--blocks", "0..9"];
+    let both = format!("{},{}", lacking.url, mirror.url);
+    let own = ["fetch", "--data-dir", text(&data), "--from", &both, "--blocks", "0..9"];
     let ran = quipu(&[&own[..], &["--genesis", text(&wrong)]].concat()).ends_with(1);
-    assert!(ran.err.contains("genesis says"), "{}", ran.err);
-    assert!(ran.err.contains("or what is trusted is wrong: see whether --genesis"), "{}", ran.err);
-    assert!(!ran.err.contains("no mirror gives it"), "{}", ran.err);
+    let [first, _] = archives(&ARCHIVES);
+    // What became of each mirror, and that the genesis may be the one that is wrong.
+    let (_, said) = ran.err.split_once(&format!("error: {first}: no mirror gives")).unwrap();
+    for expected in [
+        format!("\n  {}: not there (HTTP 404)\n", lacking.url),
+        format!("\n  {}: ", mirror.url),
+        "genesis says".to_owned(),
+        "hint: either the file is of another chain or false, or what is trusted is wrong"
+            .to_owned(),
+        "hint: give another mirror with --from".to_owned(),
+    ] {
+        assert!(said.contains(&expected), "{expected}:\n{}", ran.err);
+    }
     let ran = quipu(&own).ends_with(1);
     assert!(ran.err.contains("name yours: --genesis FILE"), "{}", ran.err);
 }

@@ -32,6 +32,7 @@ mod import;
 mod interrupt;
 mod kill;
 mod limits;
+mod logs;
 mod lost_manifest;
 mod missing_segments;
 mod new_heads;

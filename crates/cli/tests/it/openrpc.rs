@@ -14,7 +14,7 @@ use crate::golden::names;
 use crate::harness::stores;
 
 /// What is served, in the words of the interface.
-const METHODS: [&str; 32] = [
+const METHODS: [&str; 45] = [
     "eth_getBlockByNumber",
     "eth_getBlockByHash",
     "eth_getTransactionByHash",
@@ -34,11 +34,24 @@ const METHODS: [&str; 32] = [
     "debug_getRawBlock",
     "debug_getRawTransaction",
     "debug_getRawReceipts",
+    "eth_getRawTransactionByHash",
+    "eth_getRawTransactionByBlockNumberAndIndex",
+    "eth_getRawTransactionByBlockHashAndIndex",
+    "eth_getLogs",
+    "erigon_getHeaderByNumber",
+    "ots_getApiLevel",
+    "ots_getBlockDetails",
+    "ots_getBlockDetailsByHash",
+    "ots_getBlockTransactions",
     "eth_chainId",
     "net_version",
+    "net_listening",
+    "net_peerCount",
     "eth_blockNumber",
     "eth_syncing",
     "web3_clientVersion",
+    "web3_sha3",
+    "rpc_modules",
     "eth_capabilities",
     "eth_config",
     "eth_baseFee",

@@ -51,6 +51,62 @@ fn a_single_answer_is_never_refused_for_its_size() {
     assert_eq!(answer[1]["error"], json!({ "code": -32003, "message": "response too large" }));
 }
 
+#[test]
+fn issuance_of_a_chain_that_nobody_described_is_refused_and_not_guessed() {
+    let unknown = service_of_unknown_chain(&data_folder("sample"));
+    let known = service(&data_folder("sample"), ServiceSettings::default());
+    for number in [0, 9, 1023] {
+        let refused = ask(&unknown, "ots_getBlockDetails", json!([number]));
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32000, "{refused}");
+        let begin = "block rewards of this chain not known: ";
+        assert!(error["message"].as_str().unwrap().starts_with(begin), "{refused}");
+        let told = ask(&known, "ots_getBlockDetails", json!([number]));
+        assert!(told["result"]["issuance"]["blockReward"].is_string(), "{told}");
+        // What does not rest on rewards is told.
+        let page = ask(&unknown, "ots_getBlockTransactions", json!([number, 0, 25]));
+        assert!(page["result"]["receipts"].is_array(), "{page}");
+    }
+}
+
+/// Pages are put together to the whole block, and fees to what its receipts say.
+#[test]
+fn pages_and_fees_of_a_block_are_those_of_its_receipts() {
+    let service = service(&data_folder("sample"), ServiceSettings::default());
+    for number in [1, 20, 64, 84, 1023] {
+        let block = ask(&service, "eth_getBlockByNumber", json!([number, true]))["result"].clone();
+        let receipts = ask(&service, "eth_getBlockReceipts", json!([number]))["result"].clone();
+        let (mut transactions, mut paged) = (Vec::new(), Vec::new());
+        for page in (0..=200 / 7).rev() {
+            let page = ask(&service, "ots_getBlockTransactions", json!([number, page, 7]));
+            let page = &page["result"];
+            transactions.extend_from_slice(page["fullblock"]["transactions"].as_array().unwrap());
+            paged.extend_from_slice(page["receipts"].as_array().unwrap());
+            assert_eq!(page["fullblock"]["hash"], block["hash"], "block {number}");
+        }
+        let mut expected = block["transactions"].as_array().unwrap().clone();
+        for transaction in &mut expected {
+            let input = transaction["input"].as_str().unwrap();
+            transaction["input"] = input[..input.len().min(10)].into();
+        }
+        assert_eq!(transactions, expected, "block {number}");
+        let mut expected = receipts.as_array().unwrap().clone();
+        let (mut fees, number_of) = (0_u128, |value: &Value| {
+            u128::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+        });
+        for receipt in &mut expected {
+            fees += number_of(&receipt["gasUsed"]) * number_of(&receipt["effectiveGasPrice"]);
+            receipt["logs"] = Value::Null;
+            receipt["logsBloom"] = Value::Null;
+        }
+        assert_eq!(paged, expected, "block {number}");
+        let details = ask(&service, "ots_getBlockDetails", json!([number]))["result"].clone();
+        assert_eq!(number_of(&details["totalFees"]), fees, "block {number}");
+        let count = u64::try_from(expected.len()).unwrap();
+        assert_eq!(details["block"]["transactionCount"], count, "block {number}");
+    }
+}
+
 /// A copy of a folder, the beginning of whose segments is damaged: so many bytes of a length.
 fn damaged(bytes_of: impl Fn(usize) -> usize) -> TempDir {
     let folder = tempfile::tempdir().unwrap();

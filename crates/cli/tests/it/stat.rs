@@ -43,7 +43,7 @@ fn the_parts_add_up_to_all_files_of_the_folder() {
         let bytes = &stat["bytes"];
         let on_disk: u64 = data.files().values().map(|file| file.len() as u64).sum();
         assert_eq!(bytes["total"].as_u64().unwrap(), on_disk);
-        let parts = ["headers", "transactions", "receipts", "lookups", "other"];
+        let parts = ["headers", "transactions", "receipts", "lookups", "log_index", "other"];
         let sum: u64 = parts.iter().map(|part| bytes[part].as_u64().unwrap()).sum();
         assert_eq!(sum, on_disk);
         assert!(parts.iter().all(|part| bytes[part].as_u64().unwrap() > 0), "{bytes}");
@@ -73,7 +73,7 @@ fn the_page_for_people_tells_ranges_counts_and_bytes() {
         "finalized  none",
         "per transaction",
         "  total ",
-        "2 segments, 2 lookup runs",
+        "2 segments, 3 lookup runs",
     ] {
         assert!(page.contains(said), "{said}:\n{page}");
     }

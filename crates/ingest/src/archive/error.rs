@@ -8,6 +8,7 @@ use chain::{BlockRange, BodyError, Fault, HeaderError, Mismatch, ReceiptError};
 use thiserror::Error;
 
 use super::slim::SlimError;
+use crate::file_kind::{E2STORE_BEGIN, FileBegin};
 
 /// Why a checksum list cannot be used.
 #[derive(Debug, Error)]
@@ -85,6 +86,8 @@ pub enum Remedy {
     FixPath,
     /// The file is compressed.
     Unpack,
+    /// The file is something else than an archive.
+    NameArchive,
     /// The hash that is trusted and the file's block differ: either may be the wrong one.
     CompareTrust,
     /// The file is damaged or false: get it again, best from another source.
@@ -106,7 +109,8 @@ impl ArchiveError {
         match self.fault.as_ref() {
             ArchiveFault::Io(error) if error.kind() == io::ErrorKind::NotFound => Remedy::FixPath,
             ArchiveFault::Io(_) => Remedy::Retry,
-            ArchiveFault::NotE2store { found } if is_compressed(found) => Remedy::Unpack,
+            ArchiveFault::NotE2store { begin } if begin.is_compressed() => Remedy::Unpack,
+            ArchiveFault::NotE2store { .. } => Remedy::NameArchive,
             ArchiveFault::Block(mismatch) if matches!(*mismatch.fault, Fault::Anchor { .. }) => {
                 Remedy::CompareTrust
             }
@@ -114,8 +118,7 @@ impl ArchiveError {
             ArchiveFault::Network { .. } => Remedy::FixRequest,
             ArchiveFault::ChecksumList(_) => Remedy::MendList,
             ArchiveFault::NotHeld { .. } => Remedy::AskElsewhere,
-            ArchiveFault::NotE2store { .. }
-            | ArchiveFault::Truncated { .. }
+            ArchiveFault::Truncated { .. }
             | ArchiveFault::Reserved { .. }
             | ArchiveFault::EntryTooLarge { .. }
             | ArchiveFault::DataLength { .. }
@@ -146,27 +149,14 @@ impl ArchiveError {
     }
 }
 
-/// Whether a file that begins so is compressed: gzip, zstd, xz, bzip2 or zip.
-#[must_use]
-pub fn is_compressed(begin: &[u8]) -> bool {
-    let magics: [&[u8]; 5] = [
-        &[0x1f, 0x8b],
-        &[0x28, 0xb5, 0x2f, 0xfd],
-        &[0xfd, b'7', b'z', b'X', b'Z'],
-        b"BZh",
-        b"PK\x03",
-    ];
-    magics.iter().any(|magic| begin.starts_with(magic))
-}
-
 /// What is wrong with an archive.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "each variant's message says what its fields are")]
 pub enum ArchiveFault {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("not an e2store file: begins with {found:02x?}, expected a version entry [65, 32, ..]")]
-    NotE2store { found: Vec<u8> },
+    #[error("not an e2store file: {begin}, expected {E2STORE_BEGIN:02x?} at its beginning")]
+    NotE2store { begin: FileBegin },
     #[error("truncated: {what} of {needed} bytes, {left} left in the file")]
     Truncated { what: &'static str, needed: u64, left: u64 },
     #[error("reserved bytes of the entry head are {found:02x?}, expected [00, 00]")]

@@ -12,6 +12,7 @@ use chain::BlockRange;
 use super::ARCHIVE_BLOCKS_MAX;
 use super::e2store::{E2storeEntry, HEAD_BYTES, ReadAt, Tag};
 use super::error::ArchiveFault;
+use crate::file_kind::FileBegin;
 
 /// The two archive formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,8 +277,9 @@ fn first_entry(source: &impl ReadAt) -> Result<E2storeEntry, Misfit> {
     let length = usize::try_from(source.bytes_count().min(HEAD_BYTES)).unwrap_or_default();
     let mut found = vec![0; length];
     source.read_exact_at(&mut found, 0).map_err(|error| Misfit::at(0, error.into()))?;
-    if found.as_slice() != [0x65, 0x32, 0, 0, 0, 0, 0, 0] {
-        return Err(Misfit::at(0, ArchiveFault::NotE2store { found }));
+    let begin = FileBegin::of(&found);
+    if !begin.is_e2store() {
+        return Err(Misfit::at(0, ArchiveFault::NotE2store { begin }));
     }
     E2storeEntry::read(source, 0).map_err(|fault| Misfit::at(0, fault))
 }

@@ -252,6 +252,7 @@ impl Downloader {
             if self.mirrors.has_better_rival(task, rate) {
                 return Ok(AnswerEnd::Rival);
             }
+            self.mirrors.tell_slow(task, source, rate);
         }
         if let Some(rate) = meter.short_rate() {
             self.mirrors.note_short_rate(task, source, rate);

@@ -14,6 +14,9 @@ use super::list::ListFault;
 use crate::archive::shown;
 use crate::upstream::AskError;
 
+/// Other files of an era that are told one by one when none of them could be had.
+const OTHERS_SHOWN_MAX: usize = 4;
+
 /// Why a mirror did not give what it was asked for.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum MirrorFault {
@@ -75,8 +78,12 @@ impl MirrorFault {
             Self::Ask(AskError::Status { status: 400..=499, .. }) if !self.is_pressure() => {
                 MirrorFaultKind::Lasting
             }
+            // The same list is as long the next time.
+            Self::Ask(AskError::TooLarge { .. })
+            | Self::Missing { .. }
+            | Self::Redirect(_)
+            | Self::Encoded(_) => MirrorFaultKind::Lasting,
             Self::Ask(_) | Self::Stalled(_) | Self::OtherPart(_) => MirrorFaultKind::Passing,
-            Self::Missing { .. } | Self::Redirect(_) | Self::Encoded(_) => MirrorFaultKind::Lasting,
             Self::TooLarge { .. } | Self::Checksum { .. } | Self::Refused(_) => {
                 MirrorFaultKind::False
             }
@@ -135,7 +142,7 @@ pub enum ListError {
 #[derive(Debug, Error)]
 pub enum DownloadError {
     /// No mirror gives it.
-    #[error("{file}: no mirror gives it{}", lines(.said))]
+    #[error("{file}: no mirror gives one that can be taken{}", lines(.said))]
     NoMirror {
         /// The file.
         file: String,
@@ -180,6 +187,30 @@ pub enum DownloadError {
 }
 
 impl DownloadError {
+    /// The same, with what became of other files of the same era that could not be had either: each may
+    /// be another name for the same blocks, and its mirrors are others.
+    #[must_use]
+    pub(super) fn with_others(mut self, others: &[Self]) -> Self {
+        let (Self::NoMirror { said, .. } | Self::Quiet { said, .. }) = &mut self else {
+            return self;
+        };
+        let shown = others.iter().take(OTHERS_SHOWN_MAX);
+        said.extend(shown.map(|other| format!("also {}", other.to_string().replace('\n', "\n  "))));
+        if let more @ 1.. = others.len().saturating_sub(OTHERS_SHOWN_MAX) {
+            said.push(format!("also {more} more of this era"));
+        }
+        self
+    }
+
+    /// The file that could not be had because of its mirrors.
+    #[must_use]
+    pub fn file_of_mirrors(&self) -> Option<&str> {
+        match self {
+            Self::NoMirror { file, .. } | Self::Quiet { file, .. } => Some(file),
+            Self::Occupied { .. } | Self::Locked { .. } | Self::Disk { .. } | Self::Stopped => None,
+        }
+    }
+
     /// Whether the disk is full.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
@@ -197,6 +228,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_became_of_other_files_is_told_below_and_not_without_end() {
+        let lost = |file: &str| {
+            let said = vec![format!("http://{file}.example/: not there")];
+            DownloadError::NoMirror { file: file.to_owned(), said }
+        };
+        let others = ["b", "c", "d", "e", "f", "g"].map(lost);
+        let said = lost("a").with_others(others.get(..1).unwrap()).to_string();
+        let expected = "a: no mirror gives one that can be taken\n  http://a.example/: not there\n  \
+                        also b: no mirror gives one that can be taken\n    http://b.example/: not there";
+        assert_eq!(said, expected);
+        let said = lost("a").with_others(&others).to_string();
+        assert!(said.contains("also e: ") && !said.contains("also f: "), "{said}");
+        assert!(said.ends_with("\n  also 2 more of this era"), "{said}");
+    }
+
+    #[test]
     fn failures_pass_or_last_or_are_lies() {
         let status = |status| {
             let (retry_after, begin) = (None, String::new());
@@ -209,6 +256,8 @@ mod tests {
             assert_eq!(status(code), MirrorFaultKind::Lasting, "{code}");
         }
         assert_eq!(MirrorFault::Missing { status: 404 }.kind(), MirrorFaultKind::Lasting);
+        let too_large = MirrorFault::Ask(AskError::TooLarge { bytes_max: 1 });
+        assert_eq!(too_large.kind(), MirrorFaultKind::Lasting);
         assert_eq!(MirrorFault::Refused(String::new()).kind(), MirrorFaultKind::False);
     }
 }

@@ -51,6 +51,14 @@ pub enum FetchEvent {
         /// How many are passed over.
         count: u64,
     },
+    /// A mirror is slow, and nobody else is better asked.
+    #[error("mirror {mirror} sends {rate} kB/s, and no other is faster: name more with --from")]
+    Slow {
+        /// The mirror.
+        mirror: String,
+        /// Thousands of bytes a second.
+        rate: u64,
+    },
     /// A mirror's list takes long.
     #[error("mirror {mirror}: waiting for its list")]
     Waiting {

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::error::MirrorFault;
 use super::limits::FetchLimits;
 use super::mirror_url::HttpTarget;
+use super::relative_url::resolve;
 use crate::upstream::{
     AskError, HttpClient, build_client, client_config, client_config_unused, innermost, retry_after,
 };
@@ -151,36 +152,6 @@ fn follow(from: &HttpTarget, headers: &HeaderMap) -> Result<HttpTarget, MirrorFa
     Ok(HttpTarget { uri, authorization })
 }
 
-/// The whole address that one stands for, seen from another (RFC 3986, section 5.2).
-fn resolve(from: &Uri, to: &str) -> String {
-    // What follows a `#` is for the reader, not for the server.
-    let to = to.split_once('#').map_or(to, |(to, _)| to);
-    let (scheme, host) = (from.scheme_str().unwrap_or("http"), from.authority());
-    let host = host.map(ToString::to_string).unwrap_or_default();
-    let path_end = to.find(['/', '?']).unwrap_or(to.len());
-    if to.get(..path_end).is_some_and(|begin| begin.contains(':')) {
-        return to.to_owned();
-    }
-    if to.starts_with("//") {
-        return format!("{scheme}:{to}");
-    }
-    let (path, query) = to.find('?').map_or((to, ""), |at| to.split_at(at));
-    let joined = match (path, from.path().rsplit_once('/')) {
-        ("", _) => from.path().to_owned(),
-        (path, Some((folder, _))) if !path.starts_with('/') => format!("{folder}/{path}"),
-        (path, _) => path.to_owned(),
-    };
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in joined.split('/').skip(1) {
-        match segment {
-            "." => {}
-            ".." => drop(segments.pop()),
-            segment => segments.push(segment),
-        }
-    }
-    format!("{scheme}://{host}/{}{query}", segments.join("/"))
-}
-
 async fn read_head(response: Response<Incoming>, asked: u64) -> Result<FileAnswer, MirrorFault> {
     let status = response.status();
     let headers = response.headers();
@@ -284,7 +255,7 @@ mod tests {
         check_redirect(from, "z/g.ere?k=a/b", same("http://a.example/x/y/z/g.ere?k=a/b"));
         check_redirect(from, "../g.ere#part", same("http://a.example/x/g.ere"));
         check_redirect(from, "../../../../g.ere", same("http://a.example/g.ere"));
-        check_redirect(from, "./", same("http://a.example/x/y/"));
+        check_redirect(from, "..", same("http://a.example/x/"));
         check_redirect(from, "?k=1", same("http://a.example/x/y/f.ere?k=1"));
         check_redirect(from, "//b.example/g.ere", Some(("http://b.example/g.ere", false)));
         check_redirect(from, "https:g.ere", None);

@@ -35,6 +35,8 @@ pub struct FetchLimits {
     pub patience: Duration,
     /// Over how long the rate of a download is measured.
     pub rate_window: Duration,
+    /// Bytes a second below which it is told that a mirror is slow, if no other is better asked.
+    pub slow_rate: u64,
 }
 
 impl Default for FetchLimits {
@@ -53,6 +55,7 @@ impl Default for FetchLimits {
             pause_max: Duration::from_mins(1),
             patience: Duration::from_mins(10),
             rate_window: Duration::from_secs(5),
+            slow_rate: 50_000,
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct MirrorState {
     pub(super) is_rate_sure: bool,
     /// Whether it sends whole files whatever part is asked for.
     pub(super) ignores_ranges: bool,
+    /// Whether it was told that it is slow and nobody is better asked.
+    pub(super) is_slowness_told: bool,
 }
 
 /// Whether a mirror is asked like the others, from the best on.

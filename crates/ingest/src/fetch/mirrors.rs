@@ -186,6 +186,21 @@ impl Mirrors {
         better
     }
 
+    /// Tells once of a mirror that it is slow, though nobody is better asked: the user may know another.
+    pub(super) fn tell_slow(&self, task: &FileTask, source: usize, rate: u64) {
+        if rate >= self.limits.slow_rate {
+            return;
+        }
+        let mut is_told = true;
+        self.change(task, source, |state| {
+            is_told = std::mem::replace(&mut state.is_slowness_told, true);
+        });
+        if !is_told {
+            let mirror = self.name(task, source);
+            self.watch.heard(&FetchEvent::Slow { mirror, rate: rate / 1000 });
+        }
+    }
+
     /// Notes the rate of a short answer.
     pub(super) fn note_short_rate(&self, task: &FileTask, source: usize, rate: u64) {
         self.change(task, source, |state| {

@@ -199,7 +199,7 @@ impl<T: FileTaker> Pipeline<'_, T> {
                     *count = count.saturating_add(1);
                     left.push(position);
                 }
-                Err(FetchFailure::Download(error)) if is_of_mirrors(&error) => {
+                Err(FetchFailure::Download(error)) if error.file_of_mirrors().is_some() => {
                     faults.add(&file);
                     lost.push((file, error));
                 }
@@ -257,13 +257,18 @@ impl<T: FileTaker> Pipeline<'_, T> {
         &mut self,
         failed: Vec<(MirrorFile, DownloadError)>,
     ) -> Result<(), FetchFailure<T::Error>> {
+        let mut missing = Vec::new();
         for (file, error) in failed {
             self.check_stop()?;
             if !self.taker.is_held(&file).map_err(FetchFailure::Taker)? {
-                return Err(error.into());
+                missing.push(error);
             }
         }
-        Ok(())
+        let mut missing = missing.into_iter();
+        match missing.next() {
+            None => Ok(()),
+            Some(first) => Err(first.with_others(missing.as_slice()).into()),
+        }
     }
 
     /// Has one file taken, from whichever mirror has a true one. The next one that is missing from a
@@ -390,15 +395,4 @@ fn alternatives_at(files: &[MirrorFile], position: usize) -> Range<usize> {
     let rest = files.get(position..).unwrap_or_default();
     let count = rest.chunk_by(MirrorFile::begins_with).next().map_or(0, <[MirrorFile]>::len);
     position..position.saturating_add(count)
-}
-
-/// Whether a file was not had because of mirrors, not because of this machine.
-fn is_of_mirrors(error: &DownloadError) -> bool {
-    match error {
-        DownloadError::NoMirror { .. } | DownloadError::Quiet { .. } => true,
-        DownloadError::Occupied { .. }
-        | DownloadError::Locked { .. }
-        | DownloadError::Disk { .. }
-        | DownloadError::Stopped => false,
-    }
 }

@@ -95,8 +95,14 @@ impl FileTask {
         }
         let sources = self.file.sources.iter().zip(&mut self.tries).enumerate();
         for (position, (source, tries)) in sources {
-            if position == download.source || source.sha256 == Some(download.sha256) {
+            if position == download.source {
                 tries.said = Some(fault.to_string());
+                tries.is_out = true;
+            } else if source.sha256 == Some(download.sha256) {
+                // What it said itself is what became of it.
+                tries
+                    .said
+                    .get_or_insert_with(|| "lists the same bytes, which are refused".to_owned());
                 tries.is_out = true;
             }
         }
@@ -164,6 +170,25 @@ mod tests {
         assert!(task.has_misfit);
         task.refuse(&refused(true), "false");
         assert_eq!(open(&task), [1]);
+        let said: Vec<_> = task.said().collect();
+        assert_eq!(said, [(0, "false"), (2, "lists the same bytes, which are refused")]);
+    }
+
+    #[test]
+    fn a_mirror_without_the_file_is_not_said_to_have_sent_what_is_refused() {
+        let mut task = task(&[1, 1]);
+        task.note(0, &MirrorFault::Missing { status: 404 });
+        let refused = WholeDownload {
+            path: PathBuf::new(),
+            sha256: B256::repeat_byte(1),
+            source: 1,
+            is_certain: true,
+            is_end_told: true,
+            is_found: false,
+        };
+        task.refuse(&refused, "false");
+        let said: Vec<_> = task.said().collect();
+        assert_eq!(said, [(0, "not there (HTTP 404)"), (1, "false")]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) fn settings() -> ImportSettings {
     ImportSettings {
         is_unanchored_allowed: false,
         is_without_receipts_allowed: false,
+        is_without_log_index: false,
         blocks: None,
         threads: threads(2),
     }

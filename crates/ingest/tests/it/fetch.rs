@@ -414,6 +414,36 @@ fn a_mirror_that_is_far_slower_than_another_is_left_in_the_middle_of_a_file() {
 }
 
 #[test]
+fn a_mirror_that_is_slow_and_alone_is_told_of_once() {
+    let folder = files();
+    let slow = Mirror::of(folder.path(), |wish| match wish.path.as_str() {
+        SECOND => Manner::Slow(4000),
+        _ => Manner::Well,
+    });
+    let mut fetching = Fetching::new();
+    fetching.limits.rate_window = Duration::from_millis(50);
+    fetching.limits.slow_rate = 1_000_000;
+    fetching.run(&[&slow]).unwrap();
+    let events = fetching.events();
+    let [event] = events.as_slice() else { panic!("{events:?}") };
+    assert!(event.starts_with(&format!("mirror {} sends ", slow.url)), "{event}");
+    assert!(event.ends_with(" kB/s, and no other is faster: name more with --from"), "{event}");
+}
+
+#[test]
+fn a_list_that_is_too_long_is_asked_for_once() {
+    let folder = files();
+    let mirror = Mirror::good(folder.path());
+    let limits = FetchLimits { list_bytes_max: 10, ..limits() };
+    let urls = vec![mirror.url.parse().unwrap()];
+    let mirrors = Mirrors::new(urls, limits, Arc::<Heard>::default()).unwrap();
+    let refused = Runtime::new().unwrap().block_on(mirrors.list()).unwrap_err();
+    let said = refused[0].1.to_string();
+    assert_eq!(said, "checksums_sha256.txt: the answer is larger than 10 bytes");
+    assert_eq!(mirror.count(SUMS), 1);
+}
+
+#[test]
 fn parts_of_mirrors_that_do_not_fit_together_are_downloaded_anew_and_nobody_is_blamed() {
     let folder = files();
     let cut = Mirror::of(folder.path(), |wish| match wish.path.as_str() {
@@ -830,6 +860,26 @@ fn every_file_of_an_era_that_could_not_be_had_counts_unless_its_blocks_are_held(
     };
     assert_eq!(file, names[1]);
     assert_eq!(fetching.reader.taken.len(), 1);
+}
+
+#[test]
+fn of_several_names_that_could_not_be_had_each_is_told() {
+    let names = ["x-00000-00000000.ere", "x-00000-11111111.ere"];
+    let folders = names.map(|name| named_files(&[name]));
+    let lacks = |folder: &TempDir, status| {
+        Mirror::of(folder.path(), move |wish| match wish.path.as_str() {
+            SUMS => Manner::Well,
+            _ => Manner::Status(status, ""),
+        })
+    };
+    let (one, other) = (lacks(&folders[0], 404), lacks(&folders[1], 403));
+    let failure = Fetching::new().run(&[&one, &other]).unwrap_err().to_string();
+    for expected in [
+        format!("{}: no mirror gives one that can be taken\n  {}: not there", names[0], one.url),
+        format!("\n  also {}: no mirror gives one that can be taken\n    {}", names[1], other.url),
+    ] {
+        assert!(failure.contains(&expected), "{expected}:\n{failure}");
+    }
 }
 
 #[test]

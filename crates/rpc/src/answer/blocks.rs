@@ -7,7 +7,9 @@ use store::{BlockExtras, RowParts, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
-use crate::json::block::{list_items, put_full_block, put_hashed_block, put_header, put_uncle};
+use crate::json::block::{
+    list_items, put_erigon_header, put_full_block, put_hashed_block, put_header, put_uncle,
+};
 use crate::json::{put_data, put_quantity};
 use crate::params::BlockRef;
 use crate::raw;
@@ -57,6 +59,14 @@ impl Context<'_> {
 
     pub(super) async fn header(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
         self.put_of_header(on, block, |out, header| Ok(put_header(out, &header)?)).await
+    }
+
+    pub(super) async fn erigon_header(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+    ) -> CallResult {
+        self.put_of_header(on, block, |out, header| Ok(put_erigon_header(out, &header)?)).await
     }
 
     pub(super) async fn raw_header(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {

@@ -84,11 +84,6 @@ impl Context<'_> {
         fee.map(Some).ok_or_else(|| self.unknown(Refusal::BlobPriceUnknown { timestamp }))
     }
 
-    /// What is not known here may be a node's to know.
-    fn unknown(&self, refusal: Refusal) -> CallFailure {
-        if self.node.is_some() { CallFailure::AskNode } else { CallFailure::Refused(refusal) }
-    }
-
     async fn tip_header(&self, reader: &mut Reader) -> Result<(StoredHeader, Header), CallFailure> {
         let number = self.view.tip().ok_or(CallFailure::Refused(Refusal::NothingHeld))?;
         self.header_of(reader, number).await

@@ -3,15 +3,20 @@
 //! Knows: what is told of the chain id, the tip, what is held, and the server itself.
 //! Never knows: how following goes; `Health` tells.
 
+use alloy_primitives::keccak256;
 use chain::{BlockNumber, BlockRange};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::health::Health;
-use crate::json::{Object, put_quantity, put_text};
+use crate::json::{Object, put_data, put_quantity, put_text};
+use crate::methods::namespaces;
 use crate::refusal::Refusal;
 
 /// Name and version, as `web3_clientVersion` tells them.
 pub(crate) const CLIENT_VERSION: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));
+
+/// The version that go-ethereum gives every namespace.
+const MODULE_VERSION: &str = "1.0";
 
 #[expect(clippy::unused_async, reason = "the functions of all methods have one form")]
 impl Context<'_> {
@@ -22,6 +27,18 @@ impl Context<'_> {
 
     pub(super) async fn net_version(&self, on: &mut Answering<'_>) -> CallResult {
         put_text(on.out, &self.known_chain_id()?.to_string());
+        Ok(None)
+    }
+
+    /// As go-ethereum has it: whoever is answered has been listened to.
+    pub(super) async fn net_listening(&self, on: &mut Answering<'_>) -> CallResult {
+        on.out.extend_from_slice(b"true");
+        Ok(None)
+    }
+
+    /// Blocks come from archives and nodes, and from no peer.
+    pub(super) async fn net_peer_count(&self, on: &mut Answering<'_>) -> CallResult {
+        put_quantity(on.out, 0);
         Ok(None)
     }
 
@@ -37,6 +54,20 @@ impl Context<'_> {
 
     pub(super) async fn client_version(&self, on: &mut Answering<'_>) -> CallResult {
         put_text(on.out, CLIENT_VERSION);
+        Ok(None)
+    }
+
+    pub(super) async fn sha3(&self, on: &mut Answering<'_>, bytes: Vec<u8>) -> CallResult {
+        put_data(on.out, keccak256(bytes).as_slice());
+        Ok(None)
+    }
+
+    pub(super) async fn modules(&self, on: &mut Answering<'_>) -> CallResult {
+        let mut object = Object::begin(on.out);
+        for namespace in namespaces() {
+            put_text(object.member(namespace), MODULE_VERSION);
+        }
+        object.end();
         Ok(None)
     }
 

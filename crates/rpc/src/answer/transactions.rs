@@ -5,7 +5,9 @@
 
 use alloy_primitives::{B256, keccak256};
 use chain::decode_header;
-use store::{GasAndLogsBefore, Reader, RowParts, StoredBlock, StoredTransaction, TxIndex};
+use store::{
+    GasAndLogsBefore, Reader, ReceiptView, RowParts, StoredBlock, StoredTransaction, TxIndex,
+};
 
 use super::{Answering, CallFailure, CallResult, Context, null, put_or_null};
 use crate::cache::{CacheKey, CacheSubject};
@@ -66,21 +68,25 @@ impl Context<'_> {
         block: BlockRef,
         index: u64,
     ) -> CallResult {
-        let Answering { reader, out, .. } = on;
-        let Some(number) = self.requested(reader, block).await?.found()? else { return null(out) };
-        let wanted = RowParts::Transaction;
-        let found = self.view.read_transaction(reader, number, TxIndex(index), wanted).await?;
-        put_or_null(out, found, |out, found| {
+        let found = self.find_transaction_at(on, block, index).await?;
+        put_or_null(on.out, found, |out, found| {
             put_found(out, keccak256(found.row.view().encoded), &found)
         })
     }
 
+    pub(super) async fn raw_transaction_at(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        index: u64,
+    ) -> CallResult {
+        let found = self.find_transaction_at(on, block, index).await?;
+        put_encoded(on.out, found)
+    }
+
     pub(super) async fn raw_transaction(&self, on: &mut Answering<'_>, hash: B256) -> CallResult {
         let found = self.find_transaction(hash, on.reader, RowParts::Transaction).await?;
-        put_or_null(on.out, found, |out, found| {
-            put_data(out, found.row.view().encoded);
-            Ok(())
-        })
+        put_encoded(on.out, found)
     }
 
     pub(super) async fn receipts(&self, on: &mut Answering<'_>, block: BlockRef) -> CallResult {
@@ -93,10 +99,8 @@ impl Context<'_> {
         try_put_list(on.out, rows, |out, (((row, hash), bloom), index)| {
             let receipt = row.receipt.ok_or(NotABlock)?;
             let place = TransactionLocation { block: &facts, index: TxIndex(index), hash };
-            put_receipt(out, self.spec, row, (receipt, &bloom), place, before)?;
-            let logs = u64::try_from(receipt.log_count()).unwrap_or(u64::MAX);
-            before.gas = before.gas.wrapping_add(receipt.gas_used);
-            before.logs = before.logs.saturating_add(logs);
+            put_receipt(out, self.spec, row, (receipt, Some(&bloom)), place, before)?;
+            count_receipt(&mut before, receipt);
             Ok::<_, CallFailure>(())
         })?;
         Ok(None)
@@ -111,7 +115,7 @@ impl Context<'_> {
     }
 
     /// A block whose receipts are held.
-    async fn block_with_receipts(
+    pub(super) async fn block_with_receipts(
         &self,
         on: &mut Answering<'_>,
         block: BlockRef,
@@ -123,6 +127,18 @@ impl Context<'_> {
             return Err(self.receipts_not_held(number));
         }
         Ok(self.view.read_block(on.reader, number, RowParts::Receipt).await?)
+    }
+
+    async fn find_transaction_at(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        index: u64,
+    ) -> Result<Option<StoredTransaction>, CallFailure> {
+        let requested = self.requested(on.reader, block).await?;
+        let Some(number) = requested.found()? else { return Ok(None) };
+        let wanted = RowParts::Transaction;
+        Ok(self.view.read_transaction(on.reader, number, TxIndex(index), wanted).await?)
     }
 
     async fn find_transaction(
@@ -148,8 +164,22 @@ impl Context<'_> {
             return Err(self.receipts_not_held(found.block.number));
         };
         let place = TransactionLocation { block: &found.block, index: found.index, hash };
-        Ok(put_receipt(out, self.spec, row, (receipt, &receipt.bloom()), place, before)?)
+        Ok(put_receipt(out, self.spec, row, (receipt, Some(&receipt.bloom())), place, before)?)
     }
+}
+
+/// Adds a receipt to what comes before the next one of its block.
+pub(super) fn count_receipt(before: &mut GasAndLogsBefore, receipt: ReceiptView<'_>) {
+    let logs = u64::try_from(receipt.log_count()).unwrap_or(u64::MAX);
+    before.gas = before.gas.wrapping_add(receipt.gas_used);
+    before.logs = before.logs.saturating_add(logs);
+}
+
+fn put_encoded(out: &mut Vec<u8>, found: Option<StoredTransaction>) -> CallResult {
+    put_or_null(out, found, |out, found| {
+        put_data(out, found.row.view().encoded);
+        Ok(())
+    })
 }
 
 fn put_found(out: &mut Vec<u8>, hash: B256, found: &StoredTransaction) -> Result<(), CallFailure> {

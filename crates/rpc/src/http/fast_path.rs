@@ -30,6 +30,7 @@ use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
+use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
@@ -351,6 +352,7 @@ impl<S: ByteStream> Connection<'_, S> {
             buffer.pass(post.end());
             reply
         };
+        let answered_range = reply.as_ref().and_then(Reply::answered_range);
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
                 let (budget, cache) = (&server.budget, server.service.cache());
@@ -373,6 +375,9 @@ impl<S: ByteStream> Connection<'_, S> {
         }
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
+        }
+        if let Some(answered) = answered_range {
+            put_header(&mut self.head, ANSWERED, &answered.to_string());
         }
         self.write(&reply, is_last).await?;
         reply.give_back();

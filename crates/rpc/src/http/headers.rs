@@ -2,8 +2,11 @@
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderMap, HeaderValue,
+    ORIGIN, VARY,
 };
+
+use crate::answered_range::ANSWERED;
 
 const JSON_TYPES: [&str; 3] =
     ["application/json", "application/json-rpc", "application/jsonrequest"];
@@ -39,6 +42,7 @@ pub(super) fn allow_origin(
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
         (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
+        (ACCESS_CONTROL_EXPOSE_HEADERS, ANSWERED),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ] {
         answer.insert(name, HeaderValue::from_static(value));

@@ -23,6 +23,7 @@ use super::response::{
 };
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
+use crate::answered_range::ANSWERED;
 use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
 use crate::reply::{Reply, put_range};
@@ -111,8 +112,13 @@ impl Server {
         };
         let Some(reply) = replied else { return empty(StatusCode::OK) };
         let is_overloaded = reply.is_overloaded();
+        let answered_range = reply.answered_range();
         let status = if is_overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-        let answer = json(status, reply);
+        let mut answer = json(status, reply);
+        let answered = answered_range.map(|answered| HeaderValue::try_from(answered.to_string()));
+        if let Some(Ok(answered)) = answered {
+            answer.headers_mut().insert(ANSWERED, answered);
+        }
         if is_overloaded { come_again(answer) } else { answer }
     }
 

@@ -238,8 +238,16 @@ impl Session<'_> {
         Err(SocketEnd::Close(CloseCode::Away, "the server stops"))
     }
 
-    /// Sends a message, in parts if it is long.
+    /// Sends a message. Nothing is read meanwhile: that is not the time of what the client sends.
     async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
+        let begun = Instant::now();
+        self.send_in_parts(body).await?;
+        self.reader.extend_time(begun.elapsed());
+        Ok(())
+    }
+
+    /// Sends a message, in parts if it is long.
+    async fn send_in_parts(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
         let mut rest = body.as_slice();
         let mut code = Data::Text;
         let mut progress = WriteProgress::new(self.settings.write_limit());

@@ -2,7 +2,7 @@
 
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::{B256, Bloom, keccak256};
 use alloy_rlp::Decodable as _;
 use chain::decode_header;
 use store::{BlockExtras, BlockFacts, HashedBlock, StoredBlock, StoredHeader, TxIndex};
@@ -57,18 +57,36 @@ fn put_block(
 ) -> Result<(), NotABlock> {
     let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
-    put_header_members(&mut object, &header, stored.hash);
+    put_header_members(&mut object, &header, stored.hash, Some(&header.logs_bloom));
+    put_size_and_uncles(&mut object, stored, extras)?;
+    put_transactions(object.member("transactions"), &header)?;
+    put_withdrawals(&mut object, extras)?;
+    object.end();
+    Ok(())
+}
+
+pub(super) fn put_size_and_uncles(
+    object: &mut Object<'_>,
+    stored: &StoredHeader,
+    extras: &BlockExtras,
+) -> Result<(), NotABlock> {
     object.quantity("size", stored.block_bytes);
     let uncles = list_items(&extras.ommers)?;
     put_list(object.member("uncles"), uncles, |out, uncle| {
         put_data(out, keccak256(uncle).as_slice());
     });
-    put_transactions(object.member("transactions"), &header)?;
+    Ok(())
+}
+
+/// Withdrawals, from the fork on that has them.
+pub(super) fn put_withdrawals(
+    object: &mut Object<'_>,
+    extras: &BlockExtras,
+) -> Result<(), NotABlock> {
     if let Some(withdrawals) = &extras.withdrawals {
         let list = Vec::<Withdrawal>::decode(&mut withdrawals.as_ref()).map_err(|_| NotABlock)?;
         put_list(object.member("withdrawals"), &list, put_withdrawal);
     }
-    object.end();
     Ok(())
 }
 
@@ -76,7 +94,29 @@ fn put_block(
 pub(crate) fn put_header(out: &mut Vec<u8>, stored: &StoredHeader) -> Result<(), NotABlock> {
     let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
-    put_header_members(&mut object, &header, stored.hash);
+    put_header_members(&mut object, &header, stored.hash, Some(&header.logs_bloom));
+    object.end();
+    Ok(())
+}
+
+/// Appends a header as Erigon writes it: null for the fields of later forks, but for the slot.
+pub(crate) fn put_erigon_header(out: &mut Vec<u8>, stored: &StoredHeader) -> Result<(), NotABlock> {
+    let header = decode_header(&stored.rlp).map_err(|_| NotABlock)?;
+    let mut object = Object::begin(out);
+    put_header_members(&mut object, &header, stored.hash, Some(&header.logs_bloom));
+    for (name, is_there) in [
+        ("baseFeePerGas", header.base_fee_per_gas.is_some()),
+        ("withdrawalsRoot", header.withdrawals_root.is_some()),
+        ("blobGasUsed", header.blob_gas_used.is_some()),
+        ("excessBlobGas", header.excess_blob_gas.is_some()),
+        ("parentBeaconBlockRoot", header.parent_beacon_block_root.is_some()),
+        ("requestsHash", header.requests_hash.is_some()),
+        ("blockAccessListHash", header.block_access_list_hash.is_some()),
+    ] {
+        if !is_there {
+            object.raw(name, "null");
+        }
+    }
     object.end();
     Ok(())
 }
@@ -85,7 +125,7 @@ pub(crate) fn put_header(out: &mut Vec<u8>, stored: &StoredHeader) -> Result<(),
 pub(crate) fn put_uncle(out: &mut Vec<u8>, rlp: &[u8]) -> Result<(), NotABlock> {
     let header = decode_header(rlp).map_err(|_| NotABlock)?;
     let mut object = Object::begin(out);
-    put_header_members(&mut object, &header, keccak256(rlp));
+    put_header_members(&mut object, &header, keccak256(rlp), Some(&header.logs_bloom));
     // A block with this header and nothing in it: two empty lists.
     let payload_length = rlp.len().saturating_add(2);
     let bytes = alloy_rlp::Header { list: true, payload_length }.length_with_payload();
@@ -119,7 +159,13 @@ pub(crate) fn facts_of(stored: &StoredHeader, header: &Header) -> BlockFacts {
     }
 }
 
-fn put_header_members(object: &mut Object<'_>, header: &Header, hash: B256) {
+/// The members of a header. Without a bloom, that is null.
+pub(super) fn put_header_members(
+    object: &mut Object<'_>,
+    header: &Header,
+    hash: B256,
+    bloom: Option<&Bloom>,
+) {
     object.data("hash", hash.as_slice());
     object.data("parentHash", header.parent_hash.as_slice());
     object.data("sha3Uncles", header.ommers_hash.as_slice());
@@ -127,7 +173,10 @@ fn put_header_members(object: &mut Object<'_>, header: &Header, hash: B256) {
     object.data("stateRoot", header.state_root.as_slice());
     object.data("transactionsRoot", header.transactions_root.as_slice());
     object.data("receiptsRoot", header.receipts_root.as_slice());
-    object.data("logsBloom", header.logs_bloom.as_slice());
+    match bloom {
+        Some(bloom) => object.data("logsBloom", bloom.as_slice()),
+        None => object.raw("logsBloom", "null"),
+    }
     object.quantity_u256("difficulty", &header.difficulty);
     object.quantity("number", header.number);
     object.quantity("gasLimit", header.gas_limit);

@@ -4,17 +4,18 @@ use alloy_consensus::Eip658Value;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::Bloom;
 use chain::{ChainSpec, TxFields};
-use store::{GasAndLogsBefore, LogView, ReceiptView, RowView};
+use store::{GasAndLogsBefore, ReceiptView, RowView};
 
+use super::log::put_log;
 use super::transaction::TransactionLocation;
-use super::{NotABlock, Object, put_data, put_list};
+use super::{NotABlock, Object, put_list};
 
-/// Appends the receipt of a mined transaction.
+/// Appends the receipt of a mined transaction. Without a bloom, its logs and its bloom are null.
 pub(crate) fn put_receipt(
     out: &mut Vec<u8>,
     spec: &ChainSpec,
     row: RowView<'_>,
-    (receipt, bloom): (ReceiptView<'_>, &Bloom),
+    (receipt, bloom): (ReceiptView<'_>, Option<&Bloom>),
     place: TransactionLocation<'_>,
     before: GasAndLogsBefore,
 ) -> Result<(), NotABlock> {
@@ -26,12 +27,17 @@ pub(crate) fn put_receipt(
         Eip658Value::PostState(root) => object.data("root", root.as_slice()),
     }
     object.quantity("cumulativeGasUsed", before.gas.wrapping_add(receipt.gas_used));
-    let mut index = before.logs;
-    put_list(object.member("logs"), receipt.logs(), |out, log| {
-        put_log(out, log, place, index);
-        index = index.saturating_add(1);
-    });
-    object.data("logsBloom", bloom.as_slice());
+    if let Some(bloom) = bloom {
+        let mut index = before.logs;
+        put_list(object.member("logs"), receipt.logs(), |out, log| {
+            put_log(out, log, place, index, false);
+            index = index.saturating_add(1);
+        });
+        object.data("logsBloom", bloom.as_slice());
+    } else {
+        object.raw("logs", "null");
+        object.raw("logsBloom", "null");
+    }
     object.data("transactionHash", place.hash.as_slice());
     object.quantity("transactionIndex", place.index.get());
     object.data("blockHash", place.block.hash.as_slice());
@@ -60,19 +66,4 @@ pub(crate) fn put_receipt(
     }
     object.end();
     Ok(())
-}
-
-fn put_log(out: &mut Vec<u8>, log: LogView<'_>, place: TransactionLocation<'_>, index: u64) {
-    let mut object = Object::begin(out);
-    object.data("address", log.address.as_slice());
-    put_list(object.member("topics"), log.topics, |out, topic| put_data(out, topic));
-    object.data("data", log.data);
-    object.data("blockHash", place.block.hash.as_slice());
-    object.quantity("blockNumber", place.block.number.get());
-    object.quantity("blockTimestamp", place.block.timestamp);
-    object.data("transactionHash", place.hash.as_slice());
-    object.quantity("transactionIndex", place.index.get());
-    object.quantity("logIndex", index);
-    object.raw("removed", "false");
-    object.end();
 }

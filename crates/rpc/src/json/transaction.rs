@@ -20,6 +20,16 @@ pub(crate) fn put_transaction(
     row: RowView<'_>,
     place: TransactionLocation<'_>,
 ) -> Result<(), NotABlock> {
+    put_transaction_cut(out, row, place, usize::MAX)
+}
+
+/// The same with no more than the first bytes of its input.
+pub(crate) fn put_transaction_cut(
+    out: &mut Vec<u8>,
+    row: RowView<'_>,
+    place: TransactionLocation<'_>,
+    input_bytes_max: usize,
+) -> Result<(), NotABlock> {
     let fields = TxFields::read(row.encoded).map_err(|_| NotABlock)?;
     // The signature alone takes 200 bytes, hashes and addresses 500 more.
     out.reserve(row.encoded.len().saturating_mul(2).saturating_add(1024));
@@ -54,7 +64,7 @@ pub(crate) fn put_transaction(
         let authorizations = std::iter::from_fn(|| list.next_list());
         put_list(object.member("authorizationList"), authorizations, put_authorization);
     }
-    object.data("input", fields.input);
+    object.data("input", fields.input.get(..input_bytes_max).unwrap_or(fields.input));
     object.quantity_bytes("r", fields.r);
     object.quantity_bytes("s", fields.s);
     if fields.tx_type > 0 {

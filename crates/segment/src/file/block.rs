@@ -1,4 +1,4 @@
-//! All rows of one block from one read.
+//! Rows of one block, all or some that follow each other, from one read.
 //!
 //! Knows: which pages a block's rows lie in, and that each need be inflated only once.
 //! Never knows: what an answer makes of the rows.
@@ -9,19 +9,19 @@ use alloy_primitives::B256;
 use chain::BlockNumber;
 
 use super::PageKind;
-use super::read::{RowPlace, Segment, corrupt};
+use super::read::{RowPlace, RowPosition, Segment, corrupt};
 use crate::bytes::Cursor;
 use crate::corrupt::{Corrupt, PageFault};
 use crate::page::{Inflater, RowsRoom};
 use crate::row::{RowParts, Senders};
 use crate::row_set::RowSet;
-use crate::tx_position::TxOrdinal;
+use crate::tx_position::{TxIndex, TxOrdinal};
 
-/// Where all rows of a block lie.
+/// Where rows of a block lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockPlace {
-    /// The bytes from the block's first page to its last, payloads included; empty if it has no
-    /// transactions. Pages at the ends may hold rows of its neighbours too.
+    /// The bytes from the page of the first row to that of the last, payloads included; empty if there
+    /// is none. Pages at the ends may hold other rows too.
     pub range: Range<u64>,
     /// Which of the pages of rows it has a part in.
     row_pages: Range<usize>,
@@ -30,14 +30,34 @@ pub struct BlockPlace {
     row_count: usize,
 }
 
+impl BlockPlace {
+    const NONE: Self = Self { range: 0..0, row_pages: 0..0, skipped: 0, row_count: 0 };
+}
+
 impl Segment {
     /// Where all rows of a block lie.
     #[must_use]
     pub fn find_block(&self, number: BlockNumber) -> Option<BlockPlace> {
-        let ordinals = self.find_ordinals(number)?;
-        let row_count = usize::try_from(ordinals.end.checked_sub(ordinals.start)?).ok()?;
+        self.find_rows(self.find_ordinals(number)?)
+    }
+
+    /// Where some rows of a block lie; an index that it does not have is left out.
+    #[must_use]
+    pub fn find_block_part(
+        &self,
+        number: BlockNumber,
+        indices: Range<TxIndex>,
+    ) -> Option<BlockPlace> {
+        let all = self.find_ordinals(number)?;
+        let at = |index| all.start.at(index).unwrap_or(all.end).min(all.end);
+        self.find_rows(at(indices.start)..at(indices.end))
+    }
+
+    fn find_rows(&self, ordinals: Range<TxOrdinal>) -> Option<BlockPlace> {
+        let row_count = ordinals.end.checked_sub(ordinals.start);
+        let row_count = usize::try_from(row_count.unwrap_or(0)).ok()?;
         if row_count == 0 {
-            return Some(BlockPlace { range: 0..0, row_pages: 0..0, skipped: 0, row_count });
+            return Some(BlockPlace::NONE);
         }
         let first = self.find_row_page(ordinals.start)?;
         let last = self.find_row_page(TxOrdinal(ordinals.end.get().checked_sub(1)?))?;
@@ -52,6 +72,19 @@ impl Segment {
         Some(BlockPlace { range, row_pages: first..last.checked_add(1)?, skipped, row_count })
     }
 
+    /// Reads rows of a block with their receipts, and tells where the first of them stands; `None` if
+    /// there is none. `bytes` are those of the place's range.
+    pub fn read_block_part(
+        &self,
+        inflater: &mut Inflater,
+        place: &BlockPlace,
+        bytes: &[u8],
+    ) -> Result<Option<(RowPosition, RowSet)>, Corrupt> {
+        let (first, rows) =
+            self.read_rows(inflater, place, bytes, RowParts::Receipt, Senders::LeftOut)?;
+        Ok(first.map(|first| (first, rows)))
+    }
+
     /// Reads the rows of a block in order; `bytes` are those of the place's range.
     pub fn read_block(
         &self,
@@ -60,7 +93,7 @@ impl Segment {
         bytes: &[u8],
         wanted: RowParts,
     ) -> Result<RowSet, Corrupt> {
-        self.read_rows(inflater, place, bytes, wanted, Senders::Told)
+        Ok(self.read_rows(inflater, place, bytes, wanted, Senders::Told)?.1)
     }
 
     /// The hashes of a block's transactions in order; `bytes` are those of the place's range.
@@ -71,10 +104,11 @@ impl Segment {
         bytes: &[u8],
     ) -> Result<Vec<B256>, Corrupt> {
         let wanted = RowParts::Transaction;
-        let rows = self.read_rows(inflater, place, bytes, wanted, Senders::LeftOut)?;
+        let (_, rows) = self.read_rows(inflater, place, bytes, wanted, Senders::LeftOut)?;
         Ok(rows.hashes())
     }
 
+    /// The rows in order, and where the first of them stands.
     fn read_rows(
         &self,
         inflater: &mut Inflater,
@@ -82,10 +116,11 @@ impl Segment {
         bytes: &[u8],
         wanted: RowParts,
         senders: Senders,
-    ) -> Result<RowSet, Corrupt> {
+    ) -> Result<(Option<RowPosition>, RowSet), Corrupt> {
         let offset = place.range.start;
         let mut set = RowSet::with_capacity(place.row_count, bytes.len());
         let mut skipped = place.skipped;
+        let mut position = None;
         let mut room = RowsRoom::default();
         for (page, _) in place.row_pages.clone().filter_map(|page| self.row_page(page)) {
             let own = part(bytes, offset, &page.range).map_err(|fault| corrupt(&page, fault))?;
@@ -94,6 +129,7 @@ impl Segment {
             let first = std::mem::take(&mut skipped);
             let wanted_count = place.row_count.saturating_sub(set.len());
             let mut place = RowPlace { page, row: first };
+            position = position.or_else(|| self.position_of(&place, &rows));
             for row in (0..rows.len()).skip(first).take(wanted_count) {
                 place.row = row;
                 let payloads = self.find_payloads(&place, &rows);
@@ -105,7 +141,7 @@ impl Segment {
                 self.read_into(inflater, &place, &rows, payloads, set.add())?;
             }
         }
-        Ok(set)
+        Ok((position, set))
     }
 }
 

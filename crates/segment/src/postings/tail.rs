@@ -87,6 +87,9 @@ pub struct PostingsFooter {
 }
 
 impl PostingsFooter {
+    /// Its length, at the very end of a file.
+    pub const BYTES: u64 = FOOTER_BYTES;
+
     /// Reads the footer from any last part of a file of `file_bytes`.
     pub fn parse(suffix: &[u8], file_bytes: u64) -> Result<Self, CorruptPostings> {
         let (part, expected, found) = ("footer", FOOTER_BYTES, wide(suffix.len()));

@@ -3,17 +3,21 @@
 //! Knows: the order of a file's parts.
 //! Never knows: how keys came to be sorted, where the bytes go.
 
-use chain::Block;
+use alloy_primitives::Address;
+use chain::{Block, BlockNumber};
 
 use super::bucket::{KeyPlaces, PlaceList};
 use super::error::PostingsBuildError;
 use super::key::{PostingKey, PostingKind};
 use super::part::{PART_BITS, SLOT_PLACE_BITS, part_of};
+use super::reader::KeyEntry;
+use super::sum::PostingSum;
 use super::tail::{FileFrame, POSTING_COUNT_MAX, TailSource, bucket_count};
 use crate::bytes::wide;
 use crate::file::shape::SLOT_BLOCKS;
 use crate::lookup::RunSpan;
 use crate::lookup::bits::{mask, width_of};
+use crate::row_set::{ReceiptView, RowSet};
 
 /// Writes a posting file from keys that come in order, holding one bucket at a time. Finished bytes
 /// are appended to a buffer that the caller may empty whenever it likes.
@@ -127,14 +131,75 @@ impl PostingsBuilder {
         let receipts = block.receipts.as_deref().unwrap_or_default();
         for (receipt, index) in receipts.iter().zip(0..) {
             for log in &receipt.fields.logs {
-                self.push(PostingKey::of_address(&log.address), number, index)?;
-                for (topic, kind) in log.data.topics().iter().zip(PostingKind::TOPICS) {
-                    self.push(PostingKey::of(kind, topic.as_slice()), number, index)?;
-                }
+                let topics = log.data.topics().iter().map(|topic| &**topic);
+                self.push_log(number, index, &log.address, topics)?;
             }
         }
         self.dedup_from(begin);
         Ok(())
+    }
+
+    /// Adds the addresses and topics of the logs of a block, whose rows these are.
+    pub fn push_rows(
+        &mut self,
+        number: BlockNumber,
+        rows: &RowSet,
+    ) -> Result<(), PostingsBuildError> {
+        let begin = self.packed.len();
+        for (row, index) in rows.iter().zip(0..) {
+            for log in row.receipt.iter().flat_map(ReceiptView::logs) {
+                self.push_log(number.get(), index, &log.address, log.topics.iter())?;
+            }
+        }
+        self.dedup_from(begin);
+        Ok(())
+    }
+
+    fn push_log<'a>(
+        &mut self,
+        number: u64,
+        tx_index: u64,
+        address: &Address,
+        topics: impl Iterator<Item = &'a [u8; 32]>,
+    ) -> Result<(), PostingsBuildError> {
+        self.push(PostingKey::of_address(address), number, tx_index)?;
+        for (topic, kind) in topics.zip(PostingKind::TOPICS) {
+            self.push(PostingKey::of(kind, topic), number, tx_index)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the places of a key that a file of the slot has, as far as `is_kept` says so of their
+    /// blocks, which are counted from the first of the slot.
+    pub fn push_entry(&mut self, entry: &KeyEntry, is_kept: impl Fn(u32) -> bool) {
+        for (_, parts) in &entry.slots {
+            for block in parts.as_slice().iter().filter(|it| is_kept(it.block)) {
+                for part in block.iter() {
+                    let place = u64::from(block.block) << PART_BITS | u64::from(part);
+                    self.packed.push(entry.key.number() << SLOT_PLACE_BITS | place);
+                }
+            }
+        }
+    }
+
+    /// Adds what was collected of other blocks of the slot.
+    pub fn append(&mut self, mut other: Self) -> Result<(), PostingsBuildError> {
+        if other.slot != self.slot {
+            let number = other.slot.saturating_mul(SLOT_BLOCKS);
+            return Err(PostingsBuildError::Block { number, slot: self.slot });
+        }
+        self.packed.append(&mut other.packed);
+        Ok(())
+    }
+
+    /// What sets of postings are compared by.
+    #[must_use]
+    pub fn sum(&self) -> PostingSum {
+        let mut sum = PostingSum::default();
+        for posting in &self.packed {
+            sum.add(posting >> SLOT_PLACE_BITS, posting & mask(SLOT_PLACE_BITS));
+        }
+        sum
     }
 
     /// Drops what was added more than once since there were `begin` postings: the values of one block

@@ -53,7 +53,8 @@ pub(crate) fn block(
 ) -> Verified<Block> {
     let count = if letter == SPARSE { u64::from(number % 16 == 3) } else { number % 3 };
     let transactions: Vec<_> = (0..count).map(|index| transaction(number, letter, index)).collect();
-    let receipts: Vec<Receipt> = (1..=count).map(receipt).collect();
+    let receipts = (1..=count).map(|count| receipt(number, letter, count));
+    let receipts: Vec<Receipt> = receipts.collect();
     let mut bloom = Bloom::ZERO;
     let encoded: Vec<Vec<u8>> = receipts
         .iter()
@@ -95,15 +96,23 @@ fn transaction(number: u64, letter: u8, index: u64) -> alloy_primitives::Bytes {
     envelope.encoded_2718().into()
 }
 
-fn receipt(count: u64) -> Receipt {
-    let log = alloy_primitives::Log {
+/// One log that all have, and in some blocks one more, with up to three topics that few others have.
+fn receipt(number: u64, letter: u8, count: u64) -> Receipt {
+    let common = alloy_primitives::Log {
         address: Address::repeat_byte(3),
         data: LogData::new_unchecked(vec![B256::repeat_byte(4)], vec![1, 2, 3].into()),
+    };
+    let topics = [number % 2, number / 4, u64::from(letter) + number % 7];
+    let topics = topics.map(|word| B256::left_padding_from(&word.to_be_bytes()));
+    let topics = topics.into_iter().take(usize::try_from(number % 4).unwrap());
+    let other = alloy_primitives::Log {
+        address: Address::repeat_byte(5 + u8::try_from(number % 3).unwrap()),
+        data: LogData::new_unchecked(topics.collect(), vec![letter].into()),
     };
     let fields = Fields {
         status: Eip658Value::Eip658(true),
         cumulative_gas_used: 21_000 * count,
-        logs: vec![log],
+        logs: if number % 5 < 2 { vec![common, other] } else { vec![common] },
     };
     Receipt { tx_type: TxType::Legacy, fields }
 }

@@ -3,16 +3,19 @@
 use alloy_primitives::{B256, U256};
 use chain::BlockRange;
 use chain::trust::Anchor;
-use segment::lookup::{RunSpan, SpanError, Subject};
+use segment::lookup::{RunSpan, SpanError};
 use thiserror::Error;
 
 use super::{MANIFEST_BYTES_MAX, MANIFEST_NAME};
 use crate::disk::DiskError;
+use crate::run_subject::RunSubject;
 
 /// What the first line of a manifest's text says before the version.
 pub(super) const TITLE: &str = "quipu manifest ";
-/// The version that this build writes and reads.
-pub(super) const VERSION: u32 = 1;
+/// The highest version that this build writes and reads.
+pub(super) const VERSION: u32 = 2;
+/// The version of a manifest that says nothing of a log index.
+pub(super) const VERSION_WITHOUT_LOGS: u32 = 1;
 
 /// What is wrong with a manifest's bytes.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -24,13 +27,17 @@ pub enum TextFault {
         byte: usize,
     },
     /// Not a manifest at all.
-    #[error("line 1: {found:?} where a manifest says \"{TITLE}{VERSION}\"")]
+    #[error(
+        "line 1: {found:?} where a manifest says \"{TITLE}{VERSION_WITHOUT_LOGS}\" or \"{TITLE}{VERSION}\""
+    )]
     Title {
         /// How it begins, at most 40 characters.
         found: String,
     },
     /// Written by another build.
-    #[error("line 1: manifest version {found}, this build reads {VERSION}")]
+    #[error(
+        "line 1: manifest version {found}, this build reads {VERSION_WITHOUT_LOGS} and {VERSION}"
+    )]
     Version {
         /// The version.
         found: u32,
@@ -158,7 +165,7 @@ pub enum ManifestConflict {
     #[error("{file_name} looks up the {subject} of {span}, but {held_name} those of {held}")]
     Slots {
         /// What the hashes are hashes of.
-        subject: Subject,
+        subject: RunSubject,
         /// The file that came second.
         file_name: String,
         /// Its slots.

@@ -22,7 +22,7 @@ pub(crate) fn segment(first: u64, last: u64) -> SegmentEntry {
     }
 }
 
-fn run(subject: Subject, first_slot: u64, slot_count: u64) -> RunEntry {
+fn run(subject: RunSubject, first_slot: u64, slot_count: u64) -> RunEntry {
     RunEntry {
         subject,
         span: RunSpan::new(first_slot, slot_count).unwrap(),
@@ -56,9 +56,9 @@ pub(super) fn sample() -> Manifest {
         difficulties: vec![(8192, U256::from(8191)), (24_576, U256::from(7))],
         segments: vec![segment(8192, 8447), segment(0, 8191), bare],
         runs: vec![
-            run(Subject::Blocks, 0, 1),
-            run(Subject::Transactions, 2, 2),
-            run(Subject::Transactions, 0, 2),
+            run(RunSubject::Blocks, 0, 1),
+            run(RunSubject::Transactions, 2, 2),
+            run(RunSubject::Transactions, 0, 2),
         ],
         gone: BTreeSet::new(),
         cut: None,
@@ -175,7 +175,7 @@ fn a_text_with_a_right_checksum_is_still_checked() {
     let digest = B256::ZERO;
     let rest = format!("{digest} receipts {digest} {digest} 0 0 0");
     let cases = [
-        ("quipu manifest 2\n".to_owned(), "line 1: manifest version 2, this build reads 1"),
+        ("quipu manifest 3\n".to_owned(), "line 1: manifest version 3, this build reads 1 and 2"),
         ("{}\n".to_owned(), "line 1: \"{}\" where"),
         (format!("{head}segment 5 4 a 1 {rest}\n"), "line 5: blocks 5..4 are"),
         (format!("{head}segment 0 {} a 1 {rest}\n", u64::MAX), "line 5: blocks 0"),
@@ -268,13 +268,13 @@ fn what_is_held_stays_held_and_receipts_may_come_and_never_go() {
 
 #[test]
 fn a_run_takes_the_place_of_its_halves_and_of_no_other_subject() {
-    let larger = run(Subject::Transactions, 0, 4);
+    let larger = run(RunSubject::Transactions, 0, 4);
     let refusal =
         sample().edited(Edit { runs: vec![larger.clone()], ..Edit::default() }).unwrap_err();
     assert!(matches!(refusal, ManifestConflict::Slots { .. }), "{refusal}");
     let gone = ["transactions-0-2.run", "transactions-2-2.run"].map(str::to_owned).into();
     let merged = sample().edited(Edit { runs: vec![larger.clone()], gone, ..Edit::default() });
-    assert_eq!(merged.unwrap().runs(), [larger, run(Subject::Blocks, 0, 1)]);
+    assert_eq!(merged.unwrap().runs(), [larger, run(RunSubject::Blocks, 0, 1)]);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_change_that_changes_nothing_gives_the_same_manifest() {
         epochs: manifest.epochs().collect(),
         difficulties: vec![(0, U256::ZERO), (24_576, U256::from(7))],
         segments: vec![segment(0, 8191)],
-        runs: vec![run(Subject::Blocks, 0, 1)],
+        runs: vec![run(RunSubject::Blocks, 0, 1)],
         gone: BTreeSet::from(["nothing".to_owned()]),
         cut: None,
     };

@@ -4,7 +4,7 @@
 //! Never knows: disks.
 //!
 //! ```text
-//! quipu manifest 1
+//! quipu manifest 1             2 if something of the log index is in it
 //! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
@@ -16,7 +16,8 @@
 //! lost FIRST LAST              blocks that were held or that the head reached, and that no file has
 //! lost-hash NUMBER HASH        of a lost block, if it is known
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
-//! run transactions|blocks FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
+//! log-index none               the line is only there if new blocks get no log index
+//! run transactions|blocks|logs FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
 //! ```
 //!
@@ -26,13 +27,16 @@ use std::fmt::{Display, Write as _};
 use std::str::{FromStr, Split};
 
 use chain::{BlockNumber, BlockRange};
-use segment::lookup::{RunSpan, Subject};
+use segment::lookup::RunSpan;
 
-use super::error::{TITLE, TextFault, VERSION};
+use super::error::{TITLE, TextFault, VERSION, VERSION_WITHOUT_LOGS};
 use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
 use crate::block_id::BlockId;
+use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
+const LOG_INDEX: &str = "log-index";
+const NO_LOG_INDEX: &str = "none";
 
 impl Manifest {
     /// The text of the file.
@@ -49,8 +53,9 @@ impl Manifest {
             lost_hashes,
             segments,
             runs,
+            is_without_log_index,
         } = self;
-        let mut text = format!("{TITLE}{VERSION}\n");
+        let mut text = format!("{TITLE}{}\n", self.version());
         put(&mut text, format_args!("network {}", known(network.name.as_deref())));
         put(&mut text, format_args!("chain {}", known(network.chain_id)));
         put(&mut text, format_args!("genesis {}", known(network.genesis_hash)));
@@ -91,6 +96,9 @@ impl Manifest {
                 ),
             );
         }
+        if *is_without_log_index {
+            put(&mut text, format_args!("{LOG_INDEX} {NO_LOG_INDEX}"));
+        }
         for RunEntry { subject, span, file_name, bytes, digest } in runs {
             let (first_slot, slot_count) = (span.first_slot(), span.slot_count());
             put(
@@ -103,6 +111,12 @@ impl Manifest {
         let checksum = crc32fast::hash(text.as_bytes());
         put(&mut text, format_args!("checksum {checksum:08x}"));
         text.into_bytes()
+    }
+
+    /// The oldest version that has all that it says: builds that know no log index read the others.
+    fn version(&self) -> u32 {
+        let has_log_runs = self.runs_of(RunSubject::Logs).next().is_some();
+        if has_log_runs || self.is_without_log_index { VERSION } else { VERSION_WITHOUT_LOGS }
     }
 
     /// Reads the text of a file.
@@ -156,6 +170,10 @@ impl Manifest {
                 self.lost_hashes.insert(number, words.parse("lost block")?);
             }
             "segment" => self.segments.push(segment_of(words)?),
+            LOG_INDEX => {
+                self.is_without_log_index = true;
+                words.choose("log index", [NO_LOG_INDEX], |word| word)?;
+            }
             "run" => self.runs.push(run_of(words)?),
             other => return Err(words.fault("no line of a manifest begins so", other)),
         }
@@ -205,8 +223,7 @@ fn segment_of(words: &mut Words<'_>) -> Result<SegmentEntry, TextFault> {
 
 fn run_of(words: &mut Words<'_>) -> Result<RunEntry, TextFault> {
     let line = words.line;
-    let subjects = [Subject::Transactions, Subject::Blocks];
-    let subject = words.choose("subject", subjects, |subject| subject)?;
+    let subject = words.choose("subject", RunSubject::ALL, |subject| subject)?;
     let (first_slot, slot_count) = (words.parse("first slot")?, words.parse("slot count")?);
     Ok(RunEntry {
         subject,
@@ -239,7 +256,7 @@ fn check_title(text: &str) -> Result<(), TextFault> {
     let title = text.split('\n').next().unwrap_or_default();
     let version = title.strip_prefix(TITLE).and_then(|version| version.parse().ok());
     match version {
-        Some(VERSION) => Ok(()),
+        Some(VERSION | VERSION_WITHOUT_LOGS) => Ok(()),
         Some(found) => Err(TextFault::Version { found }),
         None => Err(TextFault::Title { found: excerpt(title) }),
     }

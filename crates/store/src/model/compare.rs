@@ -9,6 +9,7 @@ use chain::{Block, BlockNumber, BlockRange, Verified};
 use segment::{BlockExtras, GasAndLogsBefore, Row, RowParts, RowSet, TxIndex};
 
 use super::blocks::get;
+use super::compare_logs::{Shown, compare_logs};
 use super::state::{HeadState, Sealed};
 use crate::check::{SegmentCheck, check_layout, check_run};
 use crate::error::StoreError;
@@ -18,9 +19,6 @@ use crate::manifest::SegmentEntry;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::view::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction, View};
-
-/// A block that can be read: its hash, and whether its receipts can be read too.
-type Shown = BTreeMap<u64, (B256, bool)>;
 
 /// What a view can be asked about.
 #[derive(Clone, Debug)]
@@ -102,6 +100,7 @@ fn compare_all(
         let outcome = compare_number(view, &mut reader, number, expected.as_ref());
         judge(outcome.with_context(|| format!("block {number}")))?;
     }
+    compare_logs(view, &mut reader, &shown, judge)?;
     compare_absent(view, &mut reader, &shown, questions, judge)
 }
 
@@ -245,18 +244,20 @@ fn compare_absent(
 pub(super) fn check_all(view: &View) -> Result<()> {
     check_layout(view)?;
     let spec = spec();
+    let mut logs = Vec::new();
     let mut position = 0;
     while let Some((check, mut rebuild)) = SegmentCheck::begin(view, &spec, position)? {
         for group in check.groups() {
             rebuild.take(check.examine(group)?)?;
         }
-        let found = rebuild.finish(&check)?;
+        let (found, own) = rebuild.finish(&check)?;
+        logs.push(own);
         ensure!(found.block_count == check.block_count(), "blocks of {}", check.file_name());
         position += 1;
     }
     ensure!(position == view.manifest().segments().len(), "segments");
     let mut position = 0;
-    while check_run(view, position)?.is_some() {
+    while check_run(view, position, &logs)?.is_some() {
         position += 1;
     }
     ensure!(position == view.manifest().runs().len(), "runs");

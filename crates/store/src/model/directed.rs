@@ -71,10 +71,12 @@ fn a_run_stays_when_no_block_of_its_slots_comes_or_only_receipts_do() {
     let runs = run_names(&shelf);
     shelf.bring(&[whole(8192, 8300)]).unwrap();
     let both = run_names(&shelf);
-    assert_eq!((runs.len(), both.len()), (2, 4));
+    assert_eq!((runs.len(), both.len()), (3, 6));
     assert!(runs.iter().all(|name| both.contains(name)));
     shelf.bring(&[whole(8000, 8191)]).unwrap();
-    assert_eq!(run_names(&shelf), both);
+    let with_receipts = run_names(&shelf);
+    let changed: Vec<&String> = with_receipts.iter().filter(|it| !both.contains(it)).collect();
+    assert!(changed.len() == 1 && changed[0].starts_with("lookup-logs-000000"), "{changed:?}");
     shelf.check();
 }
 
@@ -125,7 +127,7 @@ fn superseded_files_go_with_the_last_view_that_lists_them() {
     shelf.bring(&[whole(101, 255)]).unwrap();
     let third = shelf.files();
     let found = |shelf: &Shelf| shelf.data_names();
-    assert_eq!(found(&shelf).len(), 9, "three states of a segment and two runs");
+    assert_eq!(found(&shelf).len(), 12, "three states of a segment and three runs");
     shelf.check_view(&second.0, &second.1).unwrap();
     drop(second);
     let expected: BTreeSet<&String> = first.2.keys().chain(third.keys()).collect();
@@ -226,9 +228,9 @@ fn after_a_failed_commit() -> Shelf {
     let mut other = Shelf::new(range(0, 300));
     other.bring(&[whole(0, 50)]).unwrap();
     other.bring(&[whole(51, 100)]).unwrap();
-    // The last operations are the fsync of the folder, the removal of a segment and two runs, and three
-    // that settle the journal.
-    shelf.disk.fail_after(other.disk.operation_count() - begun - 7, DiskFailure::Io);
+    // The last operations are the fsync of the folder, the removal of a segment and three runs, and
+    // three that settle the journal.
+    shelf.disk.fail_after(other.disk.operation_count() - begun - 8, DiskFailure::Io);
     let error = shelf.bring(&[whole(51, 100)]).unwrap_err().to_string();
     assert!(error.contains("fsync of the folder"), "{error}");
     assert_eq!(shelf.view().coverage(), [range(0, 100)], "it is the manifest of the folder");

@@ -58,6 +58,7 @@ fn prepared() -> &'static Prepared {
                 "blocks-0000000000-000000",
                 "blocks-0000008192-000001",
                 "lookup-blocks-000000-000",
+                "lookup-logs-000000-00000",
                 "lookup-transactions-0000"
             ]
         );
@@ -173,7 +174,7 @@ fn check_pending(view: &View) {
     assert_eq!(manifest.pending_merges(), [whole(SLOT_BLOCKS, END - 1)]);
     assert_eq!(manifest.segments().len(), 1 + 32);
     let spans: Vec<String> = manifest.runs().iter().map(|run| run.span.to_string()).collect();
-    assert_eq!(spans, ["slots 0..0", "slots 1..1", "slots 0..0", "slots 1..1"]);
+    assert_eq!(spans, ["slots 0..0", "slots 1..1"].repeat(3));
     assert!(is_after(view));
 }
 

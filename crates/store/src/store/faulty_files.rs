@@ -7,9 +7,10 @@ use std::sync::PoisonError;
 
 use super::{Store, look_at_segments};
 use crate::error::StoreError;
-use crate::files::{FaultKind, open_run_on};
+use crate::files::{FaultKind, open_postings_on, open_run_on};
 use crate::manifest::RunEntry;
 use crate::read::block_on;
+use crate::run_subject::RunSubject;
 use crate::view::View;
 
 /// A listed file that cannot be read, or not all of it.
@@ -51,7 +52,13 @@ impl Store {
     fn look_at_runs(&self) -> Vec<(String, StoreError)> {
         let view = self.view();
         let look = |entry: &RunEntry| {
-            let error = open_run_on(&*self.disk, entry).err()?;
+            let looked = match entry.subject {
+                RunSubject::Logs => open_postings_on(&*self.disk, entry).map(drop),
+                RunSubject::Transactions | RunSubject::Blocks => {
+                    open_run_on(&*self.disk, entry).map(drop)
+                }
+            };
+            let error = looked.err()?;
             Some((entry.file_name.clone(), error))
         };
         view.manifest().runs().iter().filter_map(look).collect()
@@ -140,6 +147,8 @@ impl Store {
     pub fn faulty_files(&self) -> Vec<FileFault> {
         let view = self.view();
         let manifest = view.manifest();
+        let is_of_logs =
+            |name: &str| manifest.runs_of(RunSubject::Logs).any(|run| run.file_name == name);
         let mut found = Vec::new();
         for (file_name, fault) in view.files().faults().all() {
             let reason = &fault.reason;
@@ -148,6 +157,9 @@ impl Store {
                 _ if !view.lists(&file_name) => continue,
                 (FaultKind::Whole, Some(entry)) => {
                     format!("blocks {} are not served: {reason}", entry.range)
+                }
+                (FaultKind::Whole, None) if is_of_logs(&file_name) => {
+                    format!("logs are looked for without {file_name}, block by block: {reason}")
                 }
                 (FaultKind::Whole, None) => {
                     format!("hashes that only {file_name} tells are not found: {reason}")

@@ -10,11 +10,12 @@ use chain::BlockNumber;
 use segment::lookup::{Position, Positions, Subject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
-use super::{StoredTransaction, View};
+use super::{MissingFile, StoredTransaction, View};
 use crate::error::StoreError;
 use crate::files::{RunFile, SegmentFile};
 use crate::read::fetch;
 use crate::reader::Reader;
+use crate::run_subject::RunSubject;
 
 impl View {
     /// A transaction by its hash, proven by hashing it.
@@ -27,7 +28,7 @@ impl View {
         if let Some(place) = self.head.find_tx(&hash) {
             return self.read_transaction(reader, place.number, place.index, wanted).await;
         }
-        for run in self.runs_of(Subject::Transactions) {
+        for run in self.runs_of(RunSubject::Transactions) {
             for position in self.probe(reader, run, hash).await? {
                 let Some((file, ordinal)) = self.locate(position) else { continue };
                 let open = self.files.segment(reader, file).await?;
@@ -51,7 +52,7 @@ impl View {
         if let Some(block) = self.head.find_block_by_hash(&hash) {
             return Ok(Some(block.number()));
         }
-        for run in self.runs_of(Subject::Blocks) {
+        for run in self.runs_of(RunSubject::Blocks) {
             for Position { slot, ordinal } in self.probe(reader, run, hash).await? {
                 let first = BlockNumber(slot.saturating_mul(SLOT_BLOCKS));
                 let number = first.saturating_add(ordinal.into());
@@ -63,7 +64,16 @@ impl View {
         Ok(None)
     }
 
-    fn runs_of(&self, subject: Subject) -> impl Iterator<Item = &Arc<RunFile>> {
+    /// The hash lookups that cannot be read: hashes that only they tell are not found.
+    pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
+        let is_of_logs = |it: &&MissingFile| {
+            let mut runs = self.manifest.runs_of(RunSubject::Logs);
+            runs.any(|run| run.file_name == it.file_name)
+        };
+        self.missing.iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
+    }
+
+    pub(super) fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &Arc<RunFile>> {
         let is_there = move |file: &&Arc<RunFile>| {
             self.missing.is_empty() || !self.is_missing(&file.entry.file_name)
         };
@@ -100,7 +110,7 @@ impl View {
         slot: u64,
         hash: B256,
     ) -> Result<Positions, StoreError> {
-        match self.runs_of(subject).find(|run| run.entry.span.contains(slot)) {
+        match self.runs_of(subject.into()).find(|run| run.entry.span.contains(slot)) {
             Some(run) => self.probe(reader, run, hash).await,
             None => Ok(Positions::default()),
         }

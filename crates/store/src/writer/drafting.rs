@@ -14,7 +14,7 @@ use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
 use crate::files::Claim;
 use crate::layout::{HeldRange, overlap, plan_segments, plan_unmerged};
-use crate::lookups::prepare_runs;
+use crate::lookups::{RunSources, prepare_runs};
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::part::StagingArea;
 use crate::store::Store;
@@ -92,7 +92,9 @@ impl Drafting {
     ) -> Result<NewSegment, E> {
         let mut census = Census::default();
         count(&mut census)?;
-        let mut draft = Draft::begin(self.workshop(), target, census.into_tables())?;
+        let has_log_index = !self.view().manifest().is_without_log_index();
+        let tables = census.into_tables();
+        let mut draft = Draft::begin(self.workshop(), target, tables, has_log_index)?;
         fill(&mut draft)?;
         Ok(draft.finish()?)
     }
@@ -120,7 +122,15 @@ impl Drafting {
             .iter()
             .map(|segment| (segment.entry.file_name.clone(), segment.keys.clone()))
             .collect();
-        let change = prepare_runs(self.workshop(), before, &after, &keys, is_stopped)?;
+        let read_logs = |range| view.read_log_keys(range);
+        let sources = RunSources {
+            before,
+            segments: &after,
+            keys: &keys,
+            read_logs: &read_logs,
+            indexed_now: None,
+        };
+        let change = prepare_runs(self.workshop(), sources, is_stopped)?;
         let built = |file: Claim| {
             let entry = change.built.iter().find(|entry| entry.file_name == file.file_name())?;
             Some(PreparedRun { entry: entry.clone(), file })

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use alloy_primitives::B256;
 use chain::{BlockNumber, BlockRange};
 
-use super::{CommitFacts, Writer, held};
+use super::{CommitExtras, CommitFacts, Writer, held};
 use crate::block_id::BlockId;
 use crate::error::StoreError;
 use crate::head::HeadError;
@@ -49,7 +49,8 @@ impl Writer {
         }
         // The head goes first: it must not stand on blocks that are not there any more.
         self.change_head(|head| head.lower_finality_with(to, |head| head.stand_on(number, hash)))?;
-        self.commit_cut(segments, CommitFacts::default(), Some(number), Vec::new())?;
+        let extras = CommitExtras { cut: Some(number), ..CommitExtras::default() };
+        self.commit_with(segments, CommitFacts::default(), extras)?;
         Ok(gone)
     }
 

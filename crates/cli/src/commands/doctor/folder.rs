@@ -31,6 +31,10 @@ const RANGES_MAX: usize = 8;
 /// The longest text that a lock's file is read for.
 const HOLDER_BYTES_MAX: u64 = 4096;
 
+/// What to do about a folder of which nothing is left.
+const NOTHING_LEFT_ADVICE: &str = "bring the files back from a copy; without one, take the blocks in again, \
+                                 into another folder: quipu import --data-dir NEW ARCHIVES";
+
 /// What was found.
 #[derive(Debug)]
 pub(super) struct FolderExam {
@@ -126,6 +130,12 @@ fn text_of(failure: Failure) -> Result<String, Failure> {
     }
 }
 
+/// Whether blocks are listed, and none of them can be read: there is nothing to rebuild a manifest from,
+/// and nothing that an import could go on from.
+fn is_nothing_left(view: &View) -> bool {
+    view.coverage().is_empty() && !view.manifest().segments().is_empty()
+}
+
 /// Whether every listed file is there with its length.
 fn examine_files(folder: &DataFolder, place: &str) -> Result<DoctorFinding, Failure> {
     folder.store.pass_over_missing()?;
@@ -142,9 +152,12 @@ fn examine_files(folder: &DataFolder, place: &str) -> Result<DoctorFinding, Fail
     }
     let said =
         format!("{place}: {} of {files} cannot be read: {}", faults.len(), faults.join("; "));
+    if is_nothing_left(&view) {
+        return Ok(DoctorFinding::fix("data folder", said, NOTHING_LEFT_ADVICE));
+    }
     let todo = format!(
-        "bring the files back from a copy, or run quipu repair --data-dir {place} and import their \
-         blocks again"
+        "bring the files back from a copy; without one, quipu repair --data-dir {place} lists what is \
+         left, and an import brings their blocks back; quipu check --data-dir {place} proves the others"
     );
     Ok(DoctorFinding::fix("data folder", said, todo))
 }
@@ -187,6 +200,9 @@ fn examine_blocks(view: &View, place: &str, writer: Option<&str>) -> Vec<DoctorF
             "blocks",
             format!("none are held yet: {writer} is at work"),
         )];
+    }
+    if is_nothing_left(view) {
+        return vec![DoctorFinding::fix("blocks", "none can be read", NOTHING_LEFT_ADVICE)];
     }
     if held.is_empty() {
         let todo = format!("quipu import --data-dir {place} ARCHIVES");

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use chain::trust::Anchors;
 use chain::{ChainSpec, Start, Verifier};
-use ingest::upstream::{AskLimits, BlockTag, FetchError, Upstream, UpstreamUrl, WantedBlock};
+use ingest::upstream::{
+    AskLimits, BlockTag, FetchError, MethodUse, MissingMethod, Upstream, UpstreamUrl, WantedBlock,
+};
 use store::BlockId;
 
 use crate::Failure;
@@ -59,6 +61,12 @@ async fn examine(
 ) -> Result<(), FetchError> {
     let (name, is_websocket) = (url.name().to_owned(), url.is_websocket());
     let node = Upstream::new(url, LIMITS)?;
+    let missing = judge_methods(&name, &node.find_missing_methods().await?);
+    let is_enough = missing.iter().all(|finding| !finding.is_fix());
+    findings.extend(missing);
+    if !is_enough {
+        return Ok(());
+    }
     let identity = node.fetch_identity().await?;
     let difference =
         spec.and_then(|spec| identity.find_difference(spec.chain_id(), spec.genesis_hash()));
@@ -101,6 +109,49 @@ async fn examine(
         });
     }
     Ok(())
+}
+
+/// What is said of methods that a node does not offer.
+fn judge_methods(name: &str, missing: &[MissingMethod]) -> Vec<DoctorFinding> {
+    let lacks = |purpose: MethodUse| missing.iter().any(|method| method.purpose == purpose);
+    let has_receipts = !lacks(MethodUse::Receipts) || !lacks(MethodUse::ReceiptsOneByOne);
+    let judge = |method: &MissingMethod| {
+        let said = |what: &str| format!("{name}: does not offer {}: {what}", method.name);
+        let todo = "use a node that offers it, or turn it on there";
+        match method.purpose {
+            MethodUse::Everything => Some(DoctorFinding::fix(
+                "node",
+                said("nothing can be followed or filled from it"),
+                todo,
+            )),
+            MethodUse::Receipts if has_receipts => Some(DoctorFinding::note(
+                "node",
+                said("receipts are asked one by one, which takes longer"),
+            )),
+            MethodUse::Receipts => Some(DoctorFinding::fix(
+                "node",
+                said(
+                    "receipts cannot be had, because it does not offer eth_getTransactionReceipt either",
+                ),
+                "use a node that offers one of the two, or turn one on there",
+            )),
+            // It is asked only where there is no list.
+            MethodUse::ReceiptsOneByOne => None,
+            MethodUse::Ommers => Some(DoctorFinding::note(
+                "node",
+                said("blocks with ommers, which are before the merge, cannot be had from it"),
+            )),
+            MethodUse::ForkSchedule => Some(DoctorFinding::note(
+                "node",
+                said("blob prices of a chain that is not built in need --genesis FILE"),
+            )),
+        }
+    };
+    if missing.is_empty() {
+        let said = format!("{name}: offers every method that blocks are asked with");
+        return vec![DoctorFinding::well("node", said)];
+    }
+    missing.iter().filter_map(judge).collect()
 }
 
 /// Rebuilds a block from what the node tells, with every method that this takes, and proves it.

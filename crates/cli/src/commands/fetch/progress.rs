@@ -1,51 +1,33 @@
 //! The one line that says how far a download is.
 
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use ingest::fetch::{FetchEvent, FetchWatch};
 use ingest::prove::{BlockDone, Progress};
 
-use crate::output::{Verbosity, grouped, print_lines, ratio, verbosity};
-
-/// Between two changes of the line on a terminal.
-const CHANGE_EVERY: Duration = Duration::from_millis(100);
-/// Between two lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+use crate::output::{clock, grouped, ratio};
+use crate::progress::ProgressLine;
 
 /// Watches downloads, and blocks that are proven meanwhile.
 #[derive(Debug)]
 pub(super) struct FetchProgress {
-    bar: ProgressBar,
-    is_terminal: bool,
-    is_quiet: bool,
+    line: ProgressLine,
     begun: Instant,
     /// Blocks that are to be had.
     total: AtomicU64,
     done: AtomicU64,
     bytes: AtomicU64,
-    shown_count: AtomicU64,
 }
 
 impl Default for FetchProgress {
     fn default() -> Self {
-        let is_quiet = verbosity() == Verbosity::Quiet;
-        let is_terminal = std::io::stderr().is_terminal() && !is_quiet;
-        let bar = if is_terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        if let Ok(style) = ProgressStyle::with_template("fetching [{bar:30}] {msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
         Self {
-            bar,
-            is_terminal,
-            is_quiet,
+            line: ProgressLine::default(),
             begun: Instant::now(),
             total: AtomicU64::new(0),
             done: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            shown_count: AtomicU64::new(0),
         }
     }
 }
@@ -54,7 +36,6 @@ impl FetchProgress {
     /// So many blocks are to be had.
     pub(super) fn expect(&self, blocks: u64) {
         self.total.store(blocks, Ordering::Relaxed);
-        self.bar.set_length(blocks);
     }
 
     /// All of the total up to `done` is done, whether or not blocks told it.
@@ -65,37 +46,32 @@ impl FetchProgress {
 
     /// Prints a line above the bar.
     pub(super) fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.line.say(line);
     }
 
     /// Prints a line of the result above the bar.
     pub(super) fn print(&self, line: String) -> std::io::Result<()> {
-        self.bar.suspend(|| print_lines(&[line]))
+        self.line.print(line)
     }
 
     /// Ends the bar; tells how long the work took and how many bytes came.
     pub(super) fn finish(&self) -> (Duration, u64) {
-        self.bar.finish_and_clear();
+        self.line.finish();
         (self.begun.elapsed(), self.bytes.load(Ordering::Relaxed))
     }
 
     fn show_if_due(&self) {
-        let every = if self.is_terminal { CHANGE_EVERY } else { LINE_EVERY };
         let elapsed = self.begun.elapsed();
-        let due = u64::try_from(elapsed.as_millis() / every.as_millis()).unwrap_or(u64::MAX);
-        let shown = self.shown_count.load(Ordering::Relaxed);
-        let order = Ordering::Relaxed;
-        let count = &self.shown_count;
-        if due <= shown || count.compare_exchange(shown, due, order, order).is_err() {
+        if !self.line.is_due(elapsed) {
             return;
         }
-        let [done, total, bytes] = [&self.done, &self.total, &self.bytes].map(|it| it.load(order));
-        let text = describe(done, total, bytes, elapsed);
-        if self.is_terminal {
-            self.bar.set_position(done);
-            self.bar.set_message(text);
-        } else if !self.is_quiet {
-            eprintln!("fetching: {text}");
+        let counts = [&self.done, &self.total, &self.bytes].map(|it| it.load(Ordering::Relaxed));
+        let [done, total, bytes] = counts;
+        let parts = describe(done, total, bytes, elapsed);
+        if self.line.is_terminal {
+            self.line.show("fetching", done, total, &parts);
+        } else {
+            eprintln!("fetching: {}", parts.join(", "));
         }
     }
 }
@@ -119,9 +95,17 @@ impl FetchWatch for FetchProgress {
 }
 
 /// How far it is: bytes, blocks, rate, and how long the rest takes if it goes on so.
-fn describe(done: u64, total: u64, bytes: u64, elapsed: Duration) -> String {
+fn describe(done: u64, total: u64, bytes: u64, elapsed: Duration) -> [String; 4] {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
-    let rate = ratio(bytes, millis.saturating_mul(1000), 1);
+    // Of a slow mirror, millions a second would be none.
+    let rate = match bytes.saturating_mul(1000) / millis {
+        slow @ 0..1_000_000 => format!("{} kB/s", slow / 1000),
+        _ => format!("{} MB/s", ratio(bytes, millis.saturating_mul(1000), 1)),
+    };
+    let amount = match bytes {
+        few @ 0..10_000_000 => format!("{} kB", grouped(few / 1000)),
+        _ => format!("{} MB", grouped(bytes / 1_000_000)),
+    };
     let eta = match done {
         0 => "?".to_owned(),
         done => {
@@ -129,23 +113,12 @@ fn describe(done: u64, total: u64, bytes: u64, elapsed: Duration) -> String {
             clock(u64::try_from(left / u128::from(done) / 1000).unwrap_or(u64::MAX))
         }
     };
-    format!(
-        "{} MB, {} of {} blocks, {rate} MB/s, eta {eta}",
-        grouped(bytes / 1_000_000),
-        grouped(done),
-        grouped(total.max(done))
-    )
-}
-
-/// Seconds as people read them.
-fn clock(seconds: u64) -> String {
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours @ 1..=47, minutes) => format!("{hours} h {minutes} min"),
-        (hours, _) => format!("{} days", hours / 24),
-    }
+    [
+        amount,
+        format!("{} of {} blocks", grouped(done), grouped(total.max(done))),
+        rate,
+        format!("eta {eta}"),
+    ]
 }
 
 #[cfg(test)]
@@ -155,15 +128,11 @@ mod tests {
     #[test]
     fn the_line_has_bytes_blocks_rate_and_the_time_that_is_left() {
         let ten = Duration::from_secs(10);
-        let text = describe(8192, 81_920, 123_456_789, ten);
+        let text = describe(8192, 81_920, 123_456_789, ten).join(", ");
         assert_eq!(text, "123 MB, 8,192 of 81,920 blocks, 12.3 MB/s, eta 1 min");
-        let text = describe(0, 81_920, 0, Duration::ZERO);
-        assert_eq!(text, "0 MB, 0 of 81,920 blocks, 0.0 MB/s, eta ?");
-    }
-
-    #[test]
-    fn times_are_told_in_the_unit_that_suits_them() {
-        let shown = [0, 59, 60, 3599, 3600, 172_799, 172_800].map(clock);
-        assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "47 h 59 min", "2 days"]);
+        let text = describe(0, 81_920, 0, Duration::ZERO).join(", ");
+        assert_eq!(text, "0 kB, 0 of 81,920 blocks, 0 kB/s, eta ?");
+        let text = describe(0, 81_920, 184_320, Duration::from_secs(45)).join(", ");
+        assert_eq!(text, "184 kB, 0 of 81,920 blocks, 4 kB/s, eta ?");
     }
 }

@@ -1,5 +1,6 @@
 //! Downloaded files go the way of every archive: proven, and taken into the data folder.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -29,16 +30,9 @@ pub(super) struct StoreTaker<'a> {
     pub(super) tally: Tally,
     /// Blocks of the files that were taken or passed over, as the total counts them.
     pub(super) reached: u64,
-    /// The last file that contradicts what is trusted, and what is said of it if no mirror has another:
-    /// then what is trusted may be wrong.
-    pub(super) distrusted: Option<DistrustedFile>,
-}
-
-/// A file that contradicts what is trusted.
-#[derive(Debug)]
-pub(super) struct DistrustedFile {
-    pub(super) name: String,
-    pub(super) said: String,
+    /// Eras of which a file contradicts what is trusted. If no mirror has another one, what is trusted
+    /// may be wrong.
+    pub(super) distrusted: BTreeSet<u64>,
 }
 
 impl StoreTaker<'_> {
@@ -57,6 +51,7 @@ impl StoreTaker<'_> {
                 | Remedy::Relabel
                 | Remedy::AskElsewhere
                 | Remedy::CompareTrust
+                | Remedy::NameArchive
                 | Remedy::Unpack => true,
                 Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
             },
@@ -83,17 +78,13 @@ impl StoreTaker<'_> {
 
     /// Why a file is not taken that no other mirror can replace.
     fn refuse(&self, path: &Path, error: &ImportError) -> Failure {
-        self.progress.say(&self.refusal(path, error));
-        Failure::Told
-    }
-
-    fn refusal(&self, path: &Path, error: &ImportError) -> String {
         let is_genesis_known = self.spec.genesis_hash().is_some();
-        let said = report::refusal(path, error, is_genesis_known);
-        if is_genesis_known || !matches!(error, ImportError::Unanchored { .. }) {
-            return said;
+        let mut said = report::refusal(path, error, is_genesis_known);
+        if !is_genesis_known && matches!(error, ImportError::Unanchored { .. }) {
+            said += "\n  hint: mirrors are not asked for the genesis; name yours: --genesis FILE";
         }
-        format!("{said}\n  hint: mirrors are not asked for the genesis; name yours: --genesis FILE")
+        self.progress.say(&said);
+        Failure::Told
     }
 }
 
@@ -139,8 +130,7 @@ impl FileTaker for StoreTaker<'_> {
                     ImportError::Archive(error) if error.remedy() == Remedy::CompareTrust
                 );
                 if is_of_trust {
-                    let (name, said) = (file.name.clone(), self.refusal(path, &error));
-                    self.distrusted = Some(DistrustedFile { name, said });
+                    self.distrusted.insert(file.archive.era);
                 }
                 Ok(TakeVerdict::Refused(error.to_string()))
             }

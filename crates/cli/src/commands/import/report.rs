@@ -36,6 +36,17 @@ pub(crate) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -
     }
 }
 
+/// Which file begins, for whoever wants to hear more.
+pub(crate) fn begin(path: &Path, bytes: u64, number: usize, count: usize) -> String {
+    format!("file {number} of {count}: {}, {} bytes", shown(path), grouped(bytes))
+}
+
+/// How long a file took, for whoever wants to hear more.
+pub(crate) fn pace(path: &Path, transaction_count: u64, elapsed: Duration) -> String {
+    let rate = rate(transaction_count, "transaction", elapsed);
+    format!("taken: {} in {:.1} s{rate}", shown(path), elapsed.as_secs_f64())
+}
+
 /// Why a file was not taken, and what to do about it. Where no genesis is known, one that lies beside
 /// the file is pointed at: it is for the user to trust.
 pub(crate) fn refusal(path: &Path, error: &ImportError, is_genesis_known: bool) -> String {
@@ -79,6 +90,10 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Lock(_)
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
+        | StoreError::Postings { .. }
+        | StoreError::HasLogIndex { .. }
+        | StoreError::BuildPostings(_)
+        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }
@@ -131,11 +146,15 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::HeadLost { .. }
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
+        | StoreError::HasLogIndex { .. }
         | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })
         | StoreError::Segment { .. }
         | StoreError::Lookup { .. }
+        | StoreError::Postings { .. }
+        | StoreError::BuildPostings(_)
+        | StoreError::MergePostings { .. }
         | StoreError::NotListed { .. }
         | StoreError::Differs { .. }
         | StoreError::Block { .. }

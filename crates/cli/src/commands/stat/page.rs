@@ -61,12 +61,14 @@ pub(super) fn json(stat: &Stat, notice: Option<&str>) -> Value {
             "transactions": bytes.transactions,
             "receipts": bytes.receipts,
             "lookups": bytes.lookups,
+            "log_index": bytes.log_index,
             "head": bytes.head,
             "other": bytes.other,
         },
         "segments": segments.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
         "pending_merges": ranges(&stat.pending_merges),
+        "without_log_index": ranges(&stat.without_log_index),
     })
 }
 
@@ -89,6 +91,14 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
     if stat.block_count == 0 {
         lines.push("holds no block yet".to_owned());
         lines.extend(lost);
+        if !stat.without_log_index.is_empty() {
+            let ranges: Vec<String> =
+                stat.without_log_index.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "no log index of blocks {}: `quipu index` builds it",
+                ranges.join(", ")
+            ));
+        }
         return lines;
     }
     lines.push(format!(
@@ -112,6 +122,11 @@ pub(super) fn text(place: &str, stat: &Stat) -> Vec<String> {
         counted_grouped(u64::try_from(stat.runs.len()).unwrap_or(u64::MAX), "lookup run")
     ));
     lines.extend(lost);
+    if !stat.without_log_index.is_empty() {
+        let ranges: Vec<String> = stat.without_log_index.iter().map(ToString::to_string).collect();
+        lines
+            .push(format!("no log index of blocks {}: `quipu index` builds it", ranges.join(", ")));
+    }
     let pending = stat.pending_merges.iter();
     lines.extend(pending.map(|blocks| pending_merge(*blocks)));
     lines
@@ -176,6 +191,7 @@ fn table(stat: &Stat) -> Vec<String> {
         ("transactions", bytes.transactions),
         ("receipts", bytes.receipts),
         ("lookups", bytes.lookups),
+        ("log index", bytes.log_index),
         ("head", bytes.head),
         ("other", bytes.other),
         ("total", total),

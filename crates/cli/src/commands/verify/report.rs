@@ -26,11 +26,20 @@ pub(crate) fn refusal(error: &ArchiveError) -> String {
     format!("error: {error}\n  hint: {}", hint(error))
 }
 
+/// For whoever names a file that is none.
+pub(crate) const NAME_ARCHIVE_HINT: &str = "if it should be an archive, get it again; otherwise name archives \
+     (.era1, .ere, .erae) or folders of them; the genesis.json of a chain goes with --genesis";
+
 pub(crate) fn hint(error: &ArchiveError) -> &'static str {
-    match error.remedy() {
+    remedy_hint(error.remedy())
+}
+
+pub(crate) fn remedy_hint(remedy: Remedy) -> &'static str {
+    match remedy {
         Remedy::Retry => "the system could not read it; try again",
         Remedy::FixPath => "see whether the path is right",
         Remedy::Unpack => "the file is compressed: unpack it, and give what comes out",
+        Remedy::NameArchive => NAME_ARCHIVE_HINT,
         Remedy::CompareTrust => {
             "either the file is of another chain or false, or what is trusted is wrong: see whether \
              --genesis (or the genesis.json that the data folder keeps), --network and --anchor are \

@@ -1,8 +1,8 @@
 // Names are exact; what would write is not served.
 >> {"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x00"]}
 << {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_sendRawTransaction does not exist/is not available"}}
->> {"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{}]}
-<< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_getLogs does not exist/is not available"}}
+>> {"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{}]}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method eth_call does not exist/is not available"}}
 >> {"jsonrpc":"2.0","id":1,"method":"ETH_BLOCKNUMBER","params":[]}
 << {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method ETH_BLOCKNUMBER does not exist/is not available"}}
 >> {"jsonrpc":"2.0","id":1,"method":"","params":[]}

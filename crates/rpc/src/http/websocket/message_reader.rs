@@ -114,6 +114,14 @@ impl MessageReader {
         poll_fn(|context| self.poll_next(stream, context)).await
     }
 
+    /// Gives what has begun so much more time: for as long nobody read.
+    pub(super) fn extend_time(&mut self, by: Duration) {
+        if let Some(time_left) = &mut self.time_left {
+            let deadline = time_left.deadline();
+            time_left.as_mut().reset(deadline.checked_add(by).unwrap_or(deadline));
+        }
+    }
+
     fn poll_next(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -411,6 +419,26 @@ mod tests {
         for (name, raw, expected) in cases {
             assert_eq!(shown(&raw, 1024).await, [expected], "{name}");
         }
+    }
+
+    /// A client that sent a message while it took a long answer was closed: nobody read it meanwhile.
+    #[tokio::test]
+    async fn time_in_which_nobody_read_is_not_the_client_s() {
+        let limits = MessageLimits { bytes_max: MIB, timeout: Duration::ZERO };
+        let mut reader = MessageReader::new(Budget::unbounded(), limits);
+        let (mut client, mut stream) = tokio::io::duplex(1024);
+        client.write_all(&frame(0x01, b"begun, ")).await.unwrap();
+        reader.time_left = Some(Box::pin(sleep(Duration::ZERO)));
+        reader.extend_time(Duration::from_hours(1));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(reader.poll_next(&mut stream, &mut context).is_pending());
+        client.write_all(&frame(0x80, b"ended")).await.unwrap();
+        let message = reader.next(&mut stream).await;
+        assert!(matches!(&message, Ok(ClientMessage::Text(text, _)) if *text == "begun, ended"));
+        // The next one has its own time, which is over at once.
+        client.write_all(&frame(0x01, b"more")).await.unwrap();
+        let late = reader.next(&mut stream).await;
+        assert!(matches!(late, Err(ReadFailure::Late)), "{late:?}");
     }
 
     /// The length of a frame was reserved with its head, and a message in parts held three times what

@@ -1,12 +1,50 @@
-//! Bytes and times as people write them.
+//! Numbers, hashes, bytes and times as people write them.
 //!
-//! Knows: units, and that a number alone is bytes or seconds.
+//! Knows: units, that a number alone is bytes or seconds, and what to say of a text that is none of
+//! these.
 //! Never knows: what they are amounts of.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
+use alloy_primitives::B256;
+
+/// A whole number.
+pub(crate) fn parse_number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    parse_digits(text, "write a whole number, such as 16")
+}
+
+/// A whole number that is not 0.
+pub(crate) fn parse_some<N: TryFrom<NonZeroU64>>(text: &str) -> Result<N, String> {
+    let wanted = "write a whole number from 1 on, such as 16";
+    let number: u64 = parse_digits(text, wanted)?;
+    let number = NonZeroU64::new(number).ok_or_else(|| format!("0 is too small: {wanted}"))?;
+    N::try_from(number).map_err(|_| too_large(wanted))
+}
+
+fn parse_digits<N: TryFrom<u64>>(text: &str, wanted: &str) -> Result<N, String> {
+    // Rust's own parser would let a plus sign through, and its messages name no example.
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wanted.to_owned());
+    }
+    let number = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| too_large(wanted))
+}
+
+fn too_large(wanted: &str) -> String {
+    format!("too large: {wanted}")
+}
+
+/// The hash of a block.
+pub(crate) fn parse_hash(text: &str) -> Result<B256, String> {
+    text.parse().map_err(|_| {
+        let digits = text.strip_prefix("0x").unwrap_or(text).chars().count();
+        format!("write 0x and 64 hexadecimal digits; here are {digits} letters and digits")
+    })
+}
+
 /// Bytes: a number, perhaps with a unit such as `64MiB` or `25MB`.
-pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     let wrong = || "write bytes, such as 67108864, 64MiB or 64MB".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let factor: usize = match unit {
@@ -24,7 +62,7 @@ pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
 }
 
 /// Bytes of which there must be some.
-pub(super) fn parse_some_bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_some_bytes(text: &str) -> Result<usize, String> {
     match parse_bytes(text)? {
         0 => Err("at least 1 is needed".to_owned()),
         bytes => Ok(bytes),
@@ -32,7 +70,7 @@ pub(super) fn parse_some_bytes(text: &str) -> Result<usize, String> {
 }
 
 /// A time: seconds, perhaps with a fraction, or with a unit such as `500ms`, `30s`, `2m` or `1h`.
-pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let wrong = || "write seconds, such as 30 or 1.5, or 500ms, 2m, 1h".to_owned();
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let milliseconds: u64 = match unit {
@@ -56,7 +94,7 @@ pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
 }
 
 /// A time that is not none.
-pub(super) fn parse_some_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_some_time(text: &str) -> Result<Duration, String> {
     match parse_time(text)? {
         Duration::ZERO => Err("longer than 0 is needed".to_owned()),
         time => Ok(time),
@@ -72,7 +110,37 @@ fn split(text: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::{NonZeroU32, NonZeroUsize};
+
     use super::*;
+
+    #[test]
+    fn numbers_are_digits_alone() {
+        assert_eq!(parse_number::<u64>("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(parse_number::<u64>("0"), Ok(0));
+        assert_eq!(parse_some("7"), Ok(NonZeroUsize::MIN.saturating_add(6)));
+        let wanted = "write a whole number, such as 16";
+        for text in ["", "+1", "-1", "1.5", "1,000", "1_000", "0x10", "ten", " 1"] {
+            assert_eq!(parse_number::<u64>(text), Err(wanted.to_owned()), "{text}");
+            assert!(parse_some::<NonZeroU64>(text).is_err(), "{text}");
+        }
+        let too_large = Err(format!("too large: {wanted}"));
+        assert_eq!(parse_number::<u64>("18446744073709551616"), too_large);
+        assert_eq!(parse_number::<u32>("4294967296").map(u64::from), too_large);
+        let wanted = "write a whole number from 1 on, such as 16";
+        assert_eq!(parse_some::<NonZeroU32>("0"), Err(format!("0 is too small: {wanted}")));
+        assert_eq!(parse_some::<NonZeroU32>("4294967296"), Err(format!("too large: {wanted}")));
+    }
+
+    #[test]
+    fn a_hash_has_64_digits() {
+        let digits = "5".repeat(64);
+        assert_eq!(parse_hash(&format!("0x{digits}")), Ok(B256::repeat_byte(0x55)));
+        assert_eq!(parse_hash(&digits), Ok(B256::repeat_byte(0x55)));
+        let said = parse_hash("0x1234").unwrap_err();
+        assert_eq!(said, "write 0x and 64 hexadecimal digits; here are 4 letters and digits");
+        assert!(parse_hash(&digits.replace('5', "g")).is_err());
+    }
 
     #[test]
     fn bytes_may_have_a_unit() {

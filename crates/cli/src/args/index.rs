@@ -1,0 +1,19 @@
+//! The arguments of `quipu index`.
+//!
+//! Knows: flags and their help.
+//! Never knows: what comes of them.
+
+use super::DataArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  quipu index --data-dir data
+
+A kill at any moment is harmless: the same command again goes on after the last 8,192 blocks that are
+done. `quipu serve` may run beside it, and uses what is done within a second.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct IndexArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+}

@@ -1,0 +1,217 @@
+//! `eth_getLogs` against a look at every receipt, and folders without a log index.
+
+use std::path::Path;
+
+use chain::{BlockRange, ChainSpec, SplitMix64};
+use rpc::{LogLimits, Service, ServiceSettings};
+use serde_json::{Value, json};
+
+use crate::harness::data::Data;
+use crate::harness::hosted::{respond, service};
+use crate::harness::run::{quipu, text};
+use crate::harness::served::Served;
+use crate::harness::shared_data::shared_data;
+use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_until;
+
+/// Filters that are tried of each chain, unless `QUIPU_LOG_FILTERS` says otherwise.
+const FILTER_COUNT: u64 = 2000;
+
+/// A log, and what of it can be asked for.
+struct KnownLog {
+    block: u64,
+    address: String,
+    topics: Vec<String>,
+    json: Value,
+}
+
+/// All logs of a chain, and questions about them.
+struct KnownLogs {
+    blocks: BlockRange,
+    logs: Vec<KnownLog>,
+    dice: SplitMix64,
+}
+
+impl KnownLogs {
+    /// Takes them from the receipts of every block.
+    fn of(service: &Service, blocks: BlockRange) -> Self {
+        let mut logs = Vec::new();
+        for number in blocks.first()..blocks.end() {
+            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getBlockReceipts",
+                               "params": [number] });
+            let answer = respond(service, &call.to_string()).unwrap();
+            for receipt in answer["result"].as_array().unwrap() {
+                for log in receipt["logs"].as_array().unwrap() {
+                    let text = |value: &Value| value.as_str().unwrap().to_owned();
+                    logs.push(KnownLog {
+                        block: number,
+                        address: text(&log["address"]),
+                        topics: log["topics"].as_array().unwrap().iter().map(text).collect(),
+                        json: log.clone(),
+                    });
+                }
+            }
+        }
+        Self { blocks, logs, dice: SplitMix64::new(19) }
+    }
+
+    fn below(&mut self, count: usize) -> usize {
+        usize::try_from(self.dice.below(u64::try_from(count).unwrap())).unwrap()
+    }
+
+    /// None, one or more values of logs at random; now and then one that no log has.
+    fn values(
+        &mut self,
+        value: impl Fn(&KnownLog) -> Option<String>,
+        nowhere: &str,
+    ) -> Vec<String> {
+        let count = [0, 0, 1, 1, 1, 2, 5][self.below(7)];
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let drawn = self.below(self.logs.len());
+            let drawn = if self.below(9) == 0 { None } else { value(&self.logs[drawn]) };
+            values.push(drawn.unwrap_or_else(|| nowhere.to_owned()));
+        }
+        values
+    }
+
+    /// A filter, and the logs that it asks for.
+    fn draw(&mut self) -> (Value, Vec<Value>) {
+        let addresses =
+            self.values(|log| Some(log.address.clone()), &format!("0x{}", "0".repeat(40)));
+        let mut topics: Vec<Vec<String>> = Vec::new();
+        for position in 0..[0, 0, 1, 1, 2, 3, 4][self.below(7)] {
+            let nowhere = format!("0x{}", "0f".repeat(32));
+            topics.push(self.values(|log| log.topics.get(position).cloned(), &nowhere));
+        }
+        let first = self.blocks.first() + self.dice.below(self.blocks.count());
+        let most = self.blocks.end() - first;
+        let most = [1, 8.min(most), most, most][self.below(4)];
+        let last = first + self.dice.below(most);
+        let is_asked = |log: &&KnownLog| {
+            (first..=last).contains(&log.block)
+                && (addresses.is_empty() || addresses.contains(&log.address))
+                && topics.len() <= log.topics.len()
+                && topics
+                    .iter()
+                    .zip(&log.topics)
+                    .all(|(any, it)| any.is_empty() || any.contains(it))
+        };
+        let expected = self.logs.iter().filter(is_asked).map(|log| log.json.clone()).collect();
+        let topics: Vec<Value> = topics
+            .iter()
+            .map(|any| match any.as_slice() {
+                [] => Value::Null,
+                [one] => json!(one),
+                many => json!(many),
+            })
+            .collect();
+        let filter = json!({ "fromBlock": first, "toBlock": last, "address": addresses,
+                             "topics": topics });
+        (filter, expected)
+    }
+}
+
+fn check_filters(service: &Service, blocks: BlockRange) {
+    let mut known = KnownLogs::of(service, blocks);
+    let told = std::env::var("QUIPU_LOG_FILTERS").ok().and_then(|count| count.parse().ok());
+    let (mut empty, mut found_count) = (0, 0);
+    for round in 0..told.unwrap_or(FILTER_COUNT) {
+        let (filter, expected) = known.draw();
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [filter] });
+        let found = respond(service, &call.to_string()).unwrap();
+        empty += u64::from(expected.is_empty());
+        found_count += expected.len();
+        assert!(
+            found["result"] == Value::Array(expected.clone()),
+            "{round}: {call}: {} logs, expected {}; {:?}",
+            found["result"].as_array().map_or(0, Vec::len),
+            expected.len(),
+            found["error"]
+        );
+    }
+    println!("{blocks}: {found_count} logs were found, {empty} filters find none");
+}
+
+/// Limits are tested elsewhere.
+fn unlimited() -> ServiceSettings {
+    let log_limits = LogLimits {
+        count_max: usize::MAX,
+        bytes_max: usize::MAX,
+        unindexed_blocks_max: u64::MAX,
+        read_bytes_max: u64::MAX,
+    };
+    ServiceSettings { log_limits, ..ServiceSettings::default() }
+}
+
+#[test]
+fn random_filters_find_what_a_look_at_every_receipt_finds() {
+    let sample = service(&data_folder("sample"), unlimited());
+    check_filters(&sample, BlockRange::from_ends(0, 1023).unwrap());
+}
+
+#[test]
+fn random_filters_find_what_a_look_at_every_real_receipt_finds() {
+    let Some(folder) = shared_data() else { return };
+    let work = tempfile::tempdir().unwrap();
+    let archive = folder.join("ere/relinked-02560-8eb90bff-noproofs.ere");
+    let import = ["import", "--data-dir", text(work.path()), "--unanchored", "--chain-id", "1"];
+    quipu(&[&import[..], &[text(&archive)]].concat()).ends_with(0);
+    let stat = quipu(&["stat", "--data-dir", text(work.path()), "--json"]).json();
+    let held = &stat["coverage"][0];
+    let ends = ["first", "last"].map(|end| held[end].as_u64().unwrap());
+    let blocks = BlockRange::from_ends(ends[0], ends[1]).unwrap();
+    check_filters(&real_service(work.path()), blocks);
+}
+
+fn real_service(folder: &Path) -> Service {
+    let disk = std::sync::Arc::new(store::disk::Folder::open(folder).unwrap());
+    let blocking = std::sync::Arc::new(store::read::Inline);
+    let store = store::Store::open(disk, blocking, store::Limits::default()).unwrap();
+    let spec = ChainSpec::bare("relinked", Some(1), None);
+    Service::new(std::sync::Arc::new(store), spec, unlimited())
+}
+
+#[test]
+fn blocks_without_an_index_are_read_up_to_a_limit() {
+    let data = Data::new();
+    let (genesis, archive) = (data.genesis(), data.archive());
+    let args = ["--genesis", text(&genesis), "--without-log-index", text(&archive)];
+    data.run("import", &args).ends_with(0);
+    let told = data.run("stat", &[]).ends_with(0).out;
+    assert!(told.contains("no log index of blocks 0..99: `quipu index` builds it"), "{told}");
+    let other = Data::imported();
+    let indexed = Served::start(&other.path(), &[]);
+    let all = indexed.result("eth_getLogs", &json!([{ "fromBlock": 0, "toBlock": 99 }]));
+    let address = &all[0]["address"];
+    let filter = |last: u64| json!([{ "fromBlock": 0, "toBlock": last, "address": address }]);
+    {
+        let served = Served::start(&data.path(), &["--logs-unindexed-blocks-max", "60"]);
+        let found = served.result("eth_getLogs", &filter(50));
+        assert_eq!(found, indexed.result("eth_getLogs", &filter(50)));
+        assert!(!found.as_array().unwrap().is_empty());
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs",
+                           "params": filter(99) });
+        let refused = served.post(&call.to_string()).json();
+        assert_eq!(refused["error"]["code"], -32005);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("quipu index"), "{message}");
+        // The range that is told is answered.
+        let fits = &refused["error"]["data"];
+        let range =
+            json!([{ "fromBlock": fits["from"], "toBlock": fits["to"], "address": address }]);
+        assert_eq!(served.result("eth_getLogs", &range), indexed.result("eth_getLogs", &range));
+        // A server that is running sees the index that is built beside it.
+        let built = data.run("index", &[]).ends_with(0).out;
+        assert!(built.contains("the logs of 100 blocks indexed"), "{built}");
+        wait_until(|| served.post(&call.to_string()).json().get("result").is_some());
+    }
+    let again = data.run("index", &[]).ends_with(0).out;
+    assert!(again.contains("every sealed block has its log index"), "{again}");
+    let refused = data.run("import", &args).ends_with(1).err;
+    assert!(refused.contains("has a log index"), "{refused}");
+    assert!(refused.contains("nothing was changed"), "{refused}");
+    assert_eq!(data.files().keys().filter(|name| name.contains("-logs-")).count(), 1);
+    data.run("check", &[]).ends_with(0);
+}

@@ -1,0 +1,189 @@
+//! `eth_getLogs`: the logs of a range of blocks, all of them or none.
+//!
+//! Knows: when a range is answered, and how much of it an answer may be.
+//! Never knows: how logs are found.
+
+use chain::{BlockNumber, BlockRange};
+use store::{LogSearch, LoggedRows, ReceiptView, TxIndex};
+
+use super::{Answering, CallFailure, CallResult, Context};
+use crate::answered_range::AnsweredRange;
+use crate::json::log::put_log;
+use crate::json::transaction::TransactionLocation;
+use crate::log_filter::range::FilterHorizon;
+use crate::log_filter::{FilterBlocks, LogFilter};
+use crate::params::BlockRef;
+use crate::refusal::{ExceededLogLimit, Refusal};
+use crate::work_slice::WorkSlice;
+
+/// How much one answer may be, unless it is of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Logs.
+    pub count_max: usize,
+    /// Bytes of the result: clients refuse long answers.
+    pub bytes_max: usize,
+    /// Blocks that are read because no index tells of them.
+    pub unindexed_blocks_max: u64,
+    /// Bytes of blocks that are read, whether they have such logs or not.
+    pub read_bytes_max: u64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            count_max: 20_000,
+            bytes_max: 9_000_000,
+            unindexed_blocks_max: 10_000,
+            read_bytes_max: 512 << 20,
+        }
+    }
+}
+
+impl Context<'_> {
+    pub(super) async fn logs(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
+        let blocks = match filter.blocks() {
+            FilterBlocks::Range { from, to } => {
+                let resolved = self.filter_horizon().resolve(from, to);
+                resolved.map_err(|refusal| {
+                    // 4444: history that a node may have.
+                    let is_not_held = matches!(
+                        refusal,
+                        Refusal::BlockNotHeld { .. } | Refusal::ReceiptsNotHeld { .. }
+                    );
+                    if is_not_held { self.unknown(refusal) } else { refusal.into() }
+                })?
+            }
+            FilterBlocks::Hash(hash) => {
+                let requested = self.requested(on.reader, BlockRef::Hash(hash)).await?;
+                let number = requested.found()?.ok_or(Refusal::UnknownBlock)?;
+                let asked = BlockRange::from_count(number, 1).ok_or(Refusal::UnknownBlock)?;
+                if !self.view.coverage_receipts().iter().any(|range| range.contains(number)) {
+                    return Err(self.receipts_not_held(number));
+                }
+                asked
+            }
+        };
+        self.put_logs(on, &filter, blocks).await?;
+        let last = BlockNumber(blocks.last());
+        if let Some(last_hash) = self.view.read_hash(on.reader, last).await? {
+            let _ = self.answered_range.set(AnsweredRange { blocks, last_hash });
+        }
+        Ok(None)
+    }
+
+    /// What ranges of filters are held against.
+    fn filter_horizon(&self) -> FilterHorizon<'_> {
+        let blocks = self.view.coverage();
+        FilterHorizon {
+            blocks,
+            receipts: self.view.coverage_receipts(),
+            tip: self.view.tip(),
+            safe: self.view.safe(),
+            finalized: self.view.finalized(),
+            lost: self.view.lost().last().map(|range| BlockNumber(range.last())),
+            above_tip: self.horizon(blocks).above_tip(),
+        }
+    }
+
+    /// Appends the logs of a range that is held.
+    async fn put_logs(
+        &self,
+        on: &mut Answering<'_>,
+        filter: &LogFilter,
+        blocks: BlockRange,
+    ) -> Result<(), CallFailure> {
+        let mut slice = WorkSlice::default();
+        let mut search = self.view.search_logs(filter.query(), blocks);
+        let mut list = LogList { begin: on.out.len(), ..LogList::default() };
+        on.out.push(b'[');
+        while let Some(rows) = search.next_rows(on.reader).await? {
+            let before = on.out.len();
+            for piece in rows {
+                list.put(on.out, filter, &piece);
+                if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
+                    return Err(refusal(limit, blocks, piece.block.number).into());
+                }
+            }
+            let reached = search.searched_to();
+            if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
+                return Err(refusal(limit, blocks, reached).into());
+            }
+            slice.count_request(on.out.len().saturating_sub(before));
+            slice.go_on(self.budget).await;
+        }
+        on.out.push(b']');
+        Ok(())
+    }
+
+    /// The limit that is exceeded, if one is. One block is always answered.
+    fn exceeded(
+        &self,
+        list: &LogList,
+        out: &[u8],
+        search: &LogSearch<'_>,
+        blocks: BlockRange,
+    ) -> Option<ExceededLogLimit> {
+        let limits = &self.log_limits;
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        if blocks.count() == 1 {
+            None
+        } else if list.count > limits.count_max {
+            Some(ExceededLogLimit::Logs(wide(limits.count_max)))
+        } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
+            // So many fit.
+            Some(ExceededLogLimit::Logs(wide(list.count_before)))
+        } else if search.unindexed_count() > limits.unindexed_blocks_max {
+            Some(ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max))
+        } else if search.read_bytes() > limits.read_bytes_max {
+            Some(ExceededLogLimit::Reading)
+        } else {
+            None
+        }
+    }
+}
+
+/// The list of logs in an answer, as far as it is written.
+#[derive(Default)]
+struct LogList {
+    begin: usize,
+    count: usize,
+    /// The block that was last written of, and how many logs there were before it.
+    block: Option<BlockNumber>,
+    count_before: usize,
+}
+
+impl LogList {
+    /// Appends those of a block's logs that are asked for.
+    fn put(&mut self, out: &mut Vec<u8>, filter: &LogFilter, piece: &LoggedRows) {
+        if self.block != Some(piece.block.number) {
+            (self.block, self.count_before) = (Some(piece.block.number), self.count);
+        }
+        let mut log_index = piece.logs_before;
+        for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
+            let mut hash = None;
+            for log in row.receipt.iter().flat_map(ReceiptView::logs) {
+                if filter.query().matches(&log) {
+                    // Only transactions with such logs are hashed.
+                    let hash =
+                        *hash.get_or_insert_with(|| alloy_primitives::keccak256(row.encoded));
+                    let index = TxIndex(index);
+                    let place = TransactionLocation { block: &piece.block, index, hash };
+                    if self.count > 0 {
+                        out.push(b',');
+                    }
+                    put_log(out, log, place, log_index, false);
+                    self.count = self.count.saturating_add(1);
+                }
+                log_index = log_index.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// Refuses, with the blocks that can be answered: those before the block with which a limit was exceeded.
+fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
+    let last = at.get().saturating_sub(1).max(asked.first());
+    let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
+    Refusal::LogLimit { exceeded, fits }
+}

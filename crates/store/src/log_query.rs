@@ -1,0 +1,68 @@
+//! What logs are asked for: addresses and topics.
+//!
+//! Knows: when a log has what is asked for, and which keys of the index may lead to it.
+//! Never knows: blocks, or how the question was put.
+
+use alloy_primitives::{Address, B256, Bloom, BloomInput};
+use segment::LogView;
+use segment::postings::{PostingKey, PostingKind};
+
+/// The addresses and topics that logs are to have, all in rising order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    addresses: Vec<Address>,
+    topics: Vec<Vec<B256>>,
+}
+
+impl LogQuery {
+    /// Logs of one of these addresses, or of any if there is none here; with one of these topics at each
+    /// position, or with any if there is none: but a topic there must be.
+    #[must_use]
+    pub fn new(addresses: Vec<Address>, topics: Vec<Vec<B256>>) -> Self {
+        let topics = topics.into_iter().map(in_order).collect();
+        Self { addresses: in_order(addresses), topics }
+    }
+
+    /// Whether a log has what is asked for.
+    #[must_use]
+    pub fn matches(&self, log: &LogView<'_>) -> bool {
+        let is_any_of = |(wanted, found): (&Vec<B256>, &[u8; 32])| {
+            wanted.is_empty() || wanted.binary_search_by(|topic| topic.0.cmp(found)).is_ok()
+        };
+        (self.addresses.is_empty() || self.addresses.binary_search(&log.address).is_ok())
+            && self.topics.len() <= log.topics.len()
+            && self.topics.iter().zip(log.topics).all(is_any_of)
+    }
+
+    /// Whether a log with what is asked for may be among those of a bloom.
+    #[must_use]
+    pub fn may_be_in(&self, bloom: &Bloom) -> bool {
+        let has = |bytes: &[u8]| bloom.contains_input(BloomInput::Raw(bytes));
+        let is_any_address =
+            self.addresses.is_empty() || self.addresses.iter().any(|it| has(it.as_slice()));
+        let is_any_topic =
+            |wanted: &Vec<B256>| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
+        is_any_address && self.topics.iter().all(is_any_topic)
+    }
+
+    /// Keys of the index: a log has one of each list. None at all if every log is asked for.
+    pub(crate) fn keys(&self) -> Vec<Vec<PostingKey>> {
+        let mut keys = Vec::new();
+        if !self.addresses.is_empty() {
+            keys.push(self.addresses.iter().map(PostingKey::of_address).collect());
+        }
+        for (wanted, kind) in self.topics.iter().zip(PostingKind::TOPICS) {
+            if !wanted.is_empty() {
+                keys.push(wanted.iter().map(|it| PostingKey::of(kind, it.as_slice())).collect());
+            }
+        }
+        keys
+    }
+}
+
+/// Sorted to be searched; those that stand twice count once.
+fn in_order<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}

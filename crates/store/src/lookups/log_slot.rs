@@ -1,0 +1,74 @@
+//! The run of one slot of the log index.
+//!
+//! Knows: that postings tell blocks by their numbers, so that those of a segment that stays are kept
+//! as they are.
+//! Never knows: larger runs, or what a log says.
+
+use chain::{BlockNumber, BlockRange};
+use segment::postings::PostingsBuilder;
+use segment::{SLOT_BLOCKS, slice};
+
+use super::sources::{RunSources, SLOT_RUN_BYTES_MAX};
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::files::open_postings_on;
+use crate::manifest::RunEntry;
+use crate::run_subject::RunSubject;
+
+/// Builds the run of one slot from the keys of its new segments. Those that stay are taken from the run
+/// that the slot had, or read if it had none of its own.
+pub(super) fn build_log_slot(
+    sources: &RunSources<'_>,
+    disk: &dyn Disk,
+    slot: u64,
+) -> Result<Vec<u8>, StoreError> {
+    let mut builder = PostingsBuilder::new(slot);
+    let mut staying: Vec<BlockRange> = Vec::new();
+    for entry in sources.in_slot(slot).filter(|entry| entry.has_receipts) {
+        match sources.keys.get(&entry.file_name) {
+            None => staying.push(entry.range),
+            Some(keys) => {
+                let number = BlockNumber(entry.range.first());
+                let logs = keys.logs.clone().ok_or(StoreError::NotHeld { number })?;
+                builder.append(logs)?;
+            }
+        }
+    }
+    if staying.is_empty() {
+        return Ok(builder.finish()?);
+    }
+    let mut held = sources.before.runs_of(RunSubject::Logs);
+    match held.find(|run| run.span.first_slot() == slot && run.span.slot_count() == 1) {
+        Some(held) => keep_entries(disk, held, &staying, &mut builder)?,
+        None => {
+            for range in staying {
+                builder.append((sources.read_logs)(range)?)?;
+            }
+        }
+    }
+    Ok(builder.finish()?)
+}
+
+/// Takes over what a slot's run says of these blocks.
+fn keep_entries(
+    disk: &dyn Disk,
+    held: &RunEntry,
+    kept: &[BlockRange],
+    builder: &mut PostingsBuilder,
+) -> Result<(), StoreError> {
+    let postings = open_postings_on(disk, held)?;
+    let file = disk.read(&held.file_name, SLOT_RUN_BYTES_MAX)?;
+    let corrupt = |cause| StoreError::Postings { file: held.file_name.clone(), cause };
+    let first = held.span.first_slot().saturating_mul(SLOT_BLOCKS);
+    let is_kept = |block: u32| {
+        let number = first.saturating_add(block.into());
+        kept.iter().any(|range| range.contains(number))
+    };
+    for bucket in 0..postings.bucket_count() {
+        let range = postings.buckets_range(bucket..bucket.saturating_add(1)).unwrap_or(0..0);
+        for entry in postings.entries(bucket, slice(&file, &range)).map_err(corrupt)? {
+            builder.push_entry(&entry, is_kept);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What a manifest says of the log index: whether it is wanted, and which slots have it.
+
+use chain::BlockRange;
+use segment::lookup::RunSpan;
+
+use super::{Manifest, SegmentEntry};
+use crate::layout::{join_ranges, slot_of};
+use crate::run_subject::RunSubject;
+
+impl Manifest {
+    /// Whether new blocks get no log index.
+    #[must_use]
+    pub fn is_without_log_index(&self) -> bool {
+        self.is_without_log_index
+    }
+
+    /// The same manifest with another word on the log index of new blocks.
+    pub(crate) fn with_log_index(self, is_wanted: bool) -> Self {
+        Self { is_without_log_index: !is_wanted, ..self }
+    }
+
+    /// The slots that hold blocks and have no log index, lowest first.
+    #[must_use]
+    pub(crate) fn slots_without_log_index(&self) -> Vec<u64> {
+        let mut slots: Vec<u64> =
+            self.segments.iter().map(|entry| slot_of(entry.range.first())).collect();
+        slots.dedup();
+        let indexed: Vec<RunSpan> = self.runs_of(RunSubject::Logs).map(|run| run.span).collect();
+        slots.retain(|slot| {
+            let before = indexed.partition_point(|span| span.end_slot() <= *slot);
+            indexed.get(before).is_none_or(|span| !span.contains(*slot))
+        });
+        slots
+    }
+
+    /// The sealed blocks of such slots.
+    #[must_use]
+    pub fn blocks_without_log_index(&self) -> Vec<BlockRange> {
+        let slots = self.slots_without_log_index();
+        let is_without =
+            |it: &&SegmentEntry| slots.binary_search(&slot_of(it.range.first())).is_ok();
+        join_ranges(self.segments.iter().filter(is_without).map(|it| it.range))
+    }
+}

@@ -1,0 +1,163 @@
+//! The log index: not wanted, built later, damaged.
+
+use alloy_primitives::{Address, B256};
+use segment::lookup::RunSpan;
+use segment::postings::{PostingKey, PostingKind, PostingsBuilder};
+use sha2::{Digest as _, Sha256};
+
+use super::blocks::get;
+use super::compare::check_all;
+use super::shelf::{Shelf, open_store, range, whole};
+use crate::disk::Disk as _;
+use crate::disk::faulty::{Crash, DiskFailure};
+use crate::error::StoreError;
+use crate::limits::Limits;
+use crate::log_query::LogQuery;
+use crate::manifest::{Edit, RunEntry};
+use crate::names::run_name;
+use crate::read::block_on;
+use crate::reader::Reader;
+use crate::run_subject::RunSubject;
+
+const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
+
+fn log_runs(shelf: &Shelf) -> Vec<String> {
+    let view = shelf.view();
+    view.manifest().runs_of(RunSubject::Logs).map(|run| run.file_name.clone()).collect()
+}
+
+/// A folder of three slots without a log index.
+fn unindexed() -> Shelf {
+    let mut shelf = Shelf::new(range(8100, 16_500));
+    shelf.writer.want_log_index(false).unwrap();
+    shelf.bring(&[whole(8100, 8300), whole(16_300, 16_500)]).unwrap();
+    shelf
+}
+
+#[test]
+fn blocks_without_an_index_are_searched_by_reading_and_indexed_later_as_if_at_once() {
+    let shelf = unindexed();
+    assert!(log_runs(&shelf).is_empty());
+    shelf.check_view(&shelf.view(), &shelf.sealed).unwrap();
+    // The wish lasts, until somebody has another one.
+    let mut shelf = shelf.crashed(CRASH);
+    shelf.bring(&[whole(8301, 8310)]).unwrap();
+    assert!(log_runs(&shelf).is_empty());
+    assert_eq!(shelf.view().manifest().blocks_without_log_index().len(), 2);
+    check_all(&shelf.view()).unwrap();
+    shelf.writer.want_log_index(true).unwrap();
+    for slot in [Some(0), Some(1), Some(2), None] {
+        assert_eq!(shelf.writer.index_next_slot().unwrap(), slot);
+        check_all(&shelf.view()).unwrap();
+    }
+    shelf.check();
+}
+
+#[test]
+fn a_slot_that_changes_gets_an_index_of_all_its_blocks() {
+    let mut shelf = unindexed();
+    shelf.writer.want_log_index(true).unwrap();
+    shelf.bring(&[whole(8311, 8400)]).unwrap();
+    let missing = shelf.view().manifest().blocks_without_log_index();
+    assert_eq!(missing, [range(8100, 8191), range(16_384, 16_500)]);
+    check_all(&shelf.view()).unwrap();
+    shelf.check_view(&shelf.view(), &shelf.sealed).unwrap();
+    while shelf.writer.index_next_slot().unwrap().is_some() {}
+    shelf.check();
+}
+
+#[test]
+fn a_folder_with_an_index_does_not_leave_blocks_out_of_it() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 100)]).unwrap();
+    let refused = shelf.writer.want_log_index(false).unwrap_err();
+    assert!(matches!(refused, StoreError::HasLogIndex { .. }), "{refused}");
+    shelf.bring(&[whole(101, 300)]).unwrap();
+    shelf.check();
+}
+
+#[test]
+fn indexing_goes_on_after_an_error_and_after_a_crash_at_any_operation() {
+    let mut ended = 0;
+    for at in 0.. {
+        let mut shelf = unindexed();
+        shelf.writer.want_log_index(true).unwrap();
+        shelf.disk.fail_after(at, DiskFailure::Io);
+        if shelf.writer.index_next_slot().is_ok() {
+            ended = at;
+            break;
+        }
+        let mut shelf = if at % 2 == 0 { shelf.crashed(CRASH) } else { shelf };
+        while shelf.writer.index_next_slot().unwrap().is_some() {}
+        shelf.check();
+    }
+    assert!(ended > 5, "{ended}");
+}
+
+#[test]
+fn without_a_run_blocks_are_read_and_with_a_damaged_one_it_is_named() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let name = log_runs(&shelf).remove(0);
+    let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+    // Of the head of the file: a bucket.
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 3] ^= 1;
+    shelf.disk.write(&name, &damaged).unwrap();
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    let view = store.view();
+    let query = LogQuery::new((0..=255).map(Address::repeat_byte).collect(), Vec::new());
+    let mut search = view.search_logs(&query, range(0, 300));
+    let mut reader = Reader::new().unwrap();
+    let found = block_on(search.next_rows(&mut reader));
+    let error = found.expect_err("one of all buckets is damaged").to_string();
+    assert!(error.contains(&name), "{error}");
+    assert!(check_all(&view).unwrap_err().to_string().contains(&name));
+    shelf.disk.remove(&name).unwrap();
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    store.pass_over_missing().unwrap();
+    let faults = store.faulty_files();
+    assert!(faults.len() == 1 && faults[0].text.contains("block by block"), "{faults:?}");
+    assert_eq!(store.view().missing_runs().count(), 0, "no hash is missing");
+    shelf.check_view(&store.view(), &shelf.sealed).unwrap();
+}
+
+/// A run whose bytes are in order, but not what the blocks give.
+#[test]
+fn a_false_index_does_not_pass_the_check() {
+    let mut shelf = Shelf::new(range(0, 60));
+    shelf.bring(&[whole(0, 60)]).unwrap();
+    let held = shelf.view().manifest().runs_of(RunSubject::Logs).next().cloned().unwrap();
+    let logs_of = |numbers: &[u64]| {
+        let mut builder = PostingsBuilder::new(0);
+        for number in numbers {
+            builder.push_logs(&get(shelf.truth[number], true)).unwrap();
+        }
+        builder
+    };
+    let all: Vec<u64> = (0..=60).collect();
+    let less: Vec<u64> = (0..=60).filter(|number| *number != 31).collect();
+    let mut moved = logs_of(&less);
+    for index in 0..logs_of(&all).sum().count - logs_of(&less).sum().count {
+        let key = PostingKey::of(PostingKind::Topic3, &index.to_be_bytes());
+        moved.push(key, 30, 0).unwrap();
+    }
+    for (false_logs, expected) in
+        [(logs_of(&less), "number of postings"), (moved, "set of the postings")]
+    {
+        let bytes = false_logs.finish().unwrap();
+        let digest = B256::from_slice(&Sha256::digest(&bytes));
+        let span = RunSpan::new(0, 1).unwrap();
+        let file_name = run_name(RunSubject::Logs, span, digest);
+        shelf.disk.write(&file_name, &bytes).unwrap();
+        let length = u64::try_from(bytes.len()).unwrap();
+        let entry = RunEntry { subject: RunSubject::Logs, span, file_name, bytes: length, digest };
+        let view = shelf.view();
+        let edit =
+            Edit { runs: vec![entry], gone: [held.file_name.clone()].into(), ..Edit::default() };
+        let false_view = view.with_manifest(view.manifest().edited(edit).unwrap());
+        let error = check_all(&false_view).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    check_all(&shelf.view()).unwrap();
+}

@@ -1,0 +1,135 @@
+//! Rows of blocks that may have logs which are asked for, many blocks at a time.
+//!
+//! Knows: which bytes hold some transactions of a block, and that those of many blocks are fetched
+//! together.
+//! Never knows: what is looked for in them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use chain::{BlockNumber, BlockRange};
+use futures_util::future::try_join_all;
+use segment::postings::PostingsBuilder;
+use segment::{BlockPlace, RowPosition, RowSet, TxIndex};
+
+use super::{BlockFacts, StoredBlock, View};
+use crate::error::StoreError;
+use crate::files::{OpenSegment, SegmentFile};
+use crate::head::HeadBlock;
+use crate::layout::slot_of;
+use crate::read::{block_on, fetch};
+use crate::reader::Reader;
+
+/// Every transaction of a block.
+pub(crate) const ALL: Range<TxIndex> = TxIndex(0)..TxIndex(u64::MAX);
+
+/// Transactions of a block that follow each other, with what was logged in it before them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedRows {
+    /// The block.
+    pub block: BlockFacts,
+    /// The position of the first of them in the block.
+    pub first: TxIndex,
+    /// How many logs the block has before the first of them.
+    pub logs_before: u64,
+    /// The transactions and their receipts, without the senders.
+    pub rows: RowSet,
+}
+
+/// Rows that are to be read.
+#[derive(Debug)]
+pub(super) struct RowsPlace {
+    file: Arc<SegmentFile>,
+    open: Arc<OpenSegment>,
+    place: BlockPlace,
+}
+
+impl RowsPlace {
+    /// How many bytes are read for them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.place.range.end.saturating_sub(self.place.range.start)
+    }
+}
+
+impl LoggedRows {
+    fn of_position(position: RowPosition, rows: RowSet) -> Self {
+        Self {
+            block: BlockFacts {
+                number: position.number,
+                hash: position.hash,
+                timestamp: position.timestamp,
+                base_fee: position.base_fee,
+                excess_blob_gas: position.excess_blob_gas,
+            },
+            first: position.index,
+            logs_before: position.before.unwrap_or_default().logs,
+            rows,
+        }
+    }
+
+    pub(super) fn of_head(head: &HeadBlock) -> Self {
+        let header = &head.block().header;
+        Self {
+            block: BlockFacts {
+                number: head.number(),
+                hash: head.hash(),
+                timestamp: header.timestamp,
+                base_fee: header.base_fee_per_gas,
+                excess_blob_gas: header.excess_blob_gas,
+            },
+            first: TxIndex(0),
+            logs_before: 0,
+            rows: StoredBlock::of_head(head).rows,
+        }
+    }
+}
+
+impl View {
+    /// Where some transactions of a sealed block lie; `None` if it has none of them.
+    pub(super) async fn place_rows(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+        indices: Range<TxIndex>,
+    ) -> Result<Option<RowsPlace>, StoreError> {
+        let opened = self.open_at(reader, number).await?;
+        let (file, open) = opened.ok_or(StoreError::NotHeld { number })?;
+        let place = open.segment.find_block_part(number, indices);
+        let place = place.filter(|place| !place.range.is_empty());
+        Ok(place.map(|place| RowsPlace { file, open, place }))
+    }
+
+    /// Reads rows: all bytes that are not in memory are waited for at the same time.
+    pub(super) async fn read_places(
+        &self,
+        reader: &mut Reader,
+        places: &[RowsPlace],
+    ) -> Result<Vec<LoggedRows>, StoreError> {
+        let fetched = try_join_all(places.iter().map(async |rows| {
+            let mut bytes = Vec::new();
+            let fetched = fetch(&*rows.open.bytes, rows.place.range.clone(), &mut bytes).await;
+            fetched.map(|()| bytes).map_err(|error| rows.file.unread(error))
+        }));
+        let fetched = fetched.await?;
+        let mut all = Vec::with_capacity(places.len());
+        for (RowsPlace { file, open, place }, bytes) in places.iter().zip(fetched) {
+            let read = open.segment.read_block_part(&mut reader.inflater, place, &bytes);
+            let read = read.map_err(|cause| file.corrupt(cause))?;
+            all.extend(read.map(|(position, rows)| LoggedRows::of_position(position, rows)));
+        }
+        Ok(all)
+    }
+
+    /// What the log index keeps of blocks that one segment holds.
+    pub(crate) fn read_log_keys(&self, range: BlockRange) -> Result<PostingsBuilder, StoreError> {
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let mut keys = PostingsBuilder::new(slot_of(range.first()));
+        for number in range.numbers() {
+            let place = block_on(self.place_rows(&mut reader, number, ALL))?;
+            for block in block_on(self.read_places(&mut reader, place.as_slice()))? {
+                keys.push_rows(number, &block.rows)?;
+            }
+        }
+        Ok(keys)
+    }
+}

@@ -1,0 +1,113 @@
+// go-ethereum's ethclient, unmodified: FilterLogs in every form that it has.
+//
+// usage: client-go URL queries.json
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+type query struct {
+	Name   string
+	Filter struct {
+		FromBlock, ToBlock *rpc.BlockNumber
+		BlockHash          *common.Hash
+		Address            oneOrMany[common.Address]
+		Topics             []oneOrMany[common.Hash]
+	}
+	Logs []types.Log
+}
+
+// oneOrMany is a value, a list of alternatives, or nothing, which is no list.
+type oneOrMany[T any] []T
+
+func (values *oneOrMany[T]) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '[' {
+		return json.Unmarshal(text, (*[]T)(values))
+	}
+	if string(text) == "null" {
+		return nil
+	}
+	var one T
+	err := json.Unmarshal(text, &one)
+	*values = []T{one}
+	return err
+}
+
+func (asked query) filter() ethereum.FilterQuery {
+	filter := ethereum.FilterQuery{BlockHash: asked.Filter.BlockHash, Addresses: asked.Filter.Address}
+	if asked.Filter.BlockHash == nil {
+		// A tag is a negative number, here as in the library.
+		filter.FromBlock = big.NewInt(asked.Filter.FromBlock.Int64())
+		filter.ToBlock = big.NewInt(asked.Filter.ToBlock.Int64())
+	}
+	for _, topics := range asked.Filter.Topics {
+		filter.Topics = append(filter.Topics, topics)
+	}
+	return filter
+}
+
+func run(url, path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var expected struct{ Queries []query }
+	if err := json.Unmarshal(text, &expected); err != nil {
+		return err
+	}
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	compared, differ := 0, 0
+	for _, asked := range expected.Queries {
+		found, err := client.FilterLogs(ctx, asked.filter())
+		if err != nil {
+			return fmt.Errorf("%s: %w", asked.Name, err)
+		}
+		if len(found) != len(asked.Logs) {
+			fmt.Printf("%s: found %d logs, expected %d\n", asked.Name, len(found), len(asked.Logs))
+			differ++
+			continue
+		}
+		for index := range found {
+			compared++
+			if !reflect.DeepEqual(found[index], asked.Logs[index]) {
+				fmt.Printf("%s: log %d: found %+v, expected %+v\n", asked.Name, index, found[index], asked.Logs[index])
+				differ++
+			}
+		}
+	}
+	fmt.Printf("%d values compared, %d differ\n", compared, differ)
+	if compared == 0 || differ > 0 {
+		return fmt.Errorf("ethclient was told otherwise than the node says")
+	}
+	return nil
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: client-go URL queries.json")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
