@@ -353,16 +353,17 @@ impl ExceededLogLimit {
     }
 }
 
+/// All begin with the words by which squid knows that a range is to be split.
 impl fmt::Display for ExceededLogLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Logs(count) => write!(f, "query returned more than {count} results"),
             Self::UnindexedBlocks(count) => write!(
                 f,
-                "query needs more than {count} blocks that have no log index: the operator builds it \
-                 with quipu index"
+                "query returned more than can be searched: over {count} blocks have no log index, \
+                 which the operator builds with quipu index"
             ),
-            Self::Reading => write!(f, "query takes too much reading"),
+            Self::Reading => write!(f, "query returned more than can be read for one answer"),
         }
     }
 }
