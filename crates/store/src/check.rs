@@ -50,9 +50,10 @@ pub fn check_layout(view: &View) -> Result<(), StoreError> {
     for subject in RunSubject::ALL {
         let runs: Vec<_> = manifest.runs_of(subject).collect();
         let is_indexed = |it: &&crate::layout::HeldRange| {
-            // A slot may do without a log index.
+            // A slot may do without a log index, and has none without receipts.
             subject != RunSubject::Logs
-                || runs.iter().any(|run| run.span.contains(slot_of(it.range.first())))
+                || (it.has_receipts
+                    && runs.iter().any(|run| run.span.contains(slot_of(it.range.first()))))
         };
         let indexed: Vec<_> = held.iter().filter(is_indexed).copied().collect();
         let listed: Vec<String> = runs.iter().map(|run| run.span.to_string()).collect();

@@ -436,7 +436,8 @@ impl Repair {
         for slot in chosen.chunk_by(is_same_slot) {
             let mut keys = BTreeMap::new();
             for entry in slot {
-                let logs = is_indexed.then(|| self.view.read_log_keys(entry.range)).transpose()?;
+                let is_read = is_indexed && entry.has_receipts;
+                let logs = is_read.then(|| self.view.read_log_keys(entry.range)).transpose()?;
                 let own = SegmentKeys { logs, ..self.read_keys(entry.range)? };
                 keys.insert(entry.file_name.clone(), own);
             }

@@ -102,10 +102,10 @@ pub(crate) fn open_import(
     refuse_false_anchors(&writer.view(), &anchors)?;
     // One that is damaged is not put back.
     let genesis_before = folder.store.read_genesis().unwrap_or_default();
+    chain.settle(&mut writer)?;
     if settings.is_without_log_index {
         writer.want_log_index(false).map_err(|error| to_failure(&error))?;
     }
-    chain.settle(&mut writer)?;
     Ok(OpenedImport { folder, writer, chain, anchors, genesis_before })
 }
 

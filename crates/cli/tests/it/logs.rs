@@ -199,6 +199,7 @@ fn blocks_without_an_index_are_read_up_to_a_limit() {
         assert!(message.contains("quipu index"), "{message}");
         // The range that is told is answered.
         let fits = &refused["error"]["data"];
+        assert_eq!((&fits["from"], &fits["to"]), (&json!("0x0"), &json!("0x3b")), "60 blocks");
         let range =
             json!([{ "fromBlock": fits["from"], "toBlock": fits["to"], "address": address }]);
         assert_eq!(served.result("eth_getLogs", &range), indexed.result("eth_getLogs", &range));

@@ -4,7 +4,7 @@
 //! Never knows: how logs are found.
 
 use chain::{BlockNumber, BlockRange};
-use store::{LogSearch, LoggedRows, ReceiptView, TxIndex};
+use store::{LoggedRows, ReceiptView, TxIndex};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
@@ -59,7 +59,9 @@ impl Context<'_> {
                 let number = requested.found()?.ok_or(Refusal::UnknownBlock)?;
                 let asked = BlockRange::from_count(number, 1).ok_or(Refusal::UnknownBlock)?;
                 if !self.view.coverage_receipts().iter().any(|range| range.contains(number)) {
-                    return Err(self.receipts_not_held(number));
+                    let held = self.view.coverage_receipts().to_vec();
+                    let refusal = Refusal::ReceiptsNotHeld { number: number.get(), held };
+                    return Err(self.unknown(refusal));
                 }
                 asked
             }
@@ -94,52 +96,33 @@ impl Context<'_> {
         blocks: BlockRange,
     ) -> Result<(), CallFailure> {
         let mut slice = WorkSlice::default();
-        let mut search = self.view.search_logs(filter.query(), blocks);
+        let (limits, is_one_block) = (self.log_limits, blocks.count() == 1);
+        let mut search = self.view.search_logs(filter.query(), blocks, limits.unindexed_blocks_max);
         let mut list = LogList { begin: on.out.len(), ..LogList::default() };
         on.out.push(b'[');
-        while let Some(rows) = search.next_rows(on.reader).await? {
-            let before = on.out.len();
+        loop {
+            let (reached, before) = (search.searched_to(), on.out.len());
+            let Some(rows) = search.next_rows(on.reader).await? else { break };
+            if search.read_bytes() > limits.read_bytes_max && !is_one_block {
+                return Err(refusal(ExceededLogLimit::Reading, blocks, reached).into());
+            }
             for piece in rows {
                 list.put(on.out, filter, &piece);
-                if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                    return Err(refusal(limit, blocks, piece.block.number).into());
+                // One block is always answered.
+                let exceeded = list.exceeded(on.out, &limits).filter(|_| !is_one_block);
+                if let Some(exceeded) = exceeded {
+                    return Err(refusal(exceeded, blocks, piece.block.number).into());
                 }
-            }
-            let reached = search.searched_to();
-            if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
-                return Err(refusal(limit, blocks, reached).into());
             }
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
         }
+        if let Some(end) = search.unindexed_end() {
+            let exceeded = ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max);
+            return Err(refusal(exceeded, blocks, end).into());
+        }
         on.out.push(b']');
         Ok(())
-    }
-
-    /// The limit that is exceeded, if one is. One block is always answered.
-    fn exceeded(
-        &self,
-        list: &LogList,
-        out: &[u8],
-        search: &LogSearch<'_>,
-        blocks: BlockRange,
-    ) -> Option<ExceededLogLimit> {
-        let limits = &self.log_limits;
-        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        if blocks.count() == 1 {
-            None
-        } else if list.count > limits.count_max {
-            Some(ExceededLogLimit::Logs(wide(limits.count_max)))
-        } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
-            // So many fit.
-            Some(ExceededLogLimit::Logs(wide(list.count_before)))
-        } else if search.unindexed_count() > limits.unindexed_blocks_max {
-            Some(ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max))
-        } else if search.read_bytes() > limits.read_bytes_max {
-            Some(ExceededLogLimit::Reading)
-        } else {
-            None
-        }
     }
 }
 
@@ -154,6 +137,19 @@ struct LogList {
 }
 
 impl LogList {
+    /// The limit that is exceeded, if one is.
+    fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
+        let logs = |count| ExceededLogLimit::Logs(u64::try_from(count).unwrap_or(u64::MAX));
+        if self.count > limits.count_max {
+            Some(logs(limits.count_max))
+        } else if out.len().saturating_sub(self.begin) > limits.bytes_max {
+            // So many fit.
+            Some(logs(self.count_before))
+        } else {
+            None
+        }
+    }
+
     /// Appends those of a block's logs that are asked for.
     fn put(&mut self, out: &mut Vec<u8>, filter: &LogFilter, piece: &LoggedRows) {
         if self.block != Some(piece.block.number) {

@@ -39,14 +39,34 @@ pub(super) fn build_log_slot(
     }
     let mut held = sources.before.runs_of(RunSubject::Logs);
     match held.find(|run| run.span.first_slot() == slot && run.span.slot_count() == 1) {
-        Some(held) => keep_entries(disk, held, &staying, &mut builder)?,
-        None => {
-            for range in staying {
-                builder.append((sources.read_logs)(range)?)?;
-            }
-        }
+        Some(held) => match keep_entries(disk, held, &staying, &mut builder) {
+            // What is damaged is derived again: nobody is to wait for a repair.
+            Err(error) if is_damage(&error) => read_entries(sources, &staying, &mut builder)?,
+            kept => kept?,
+        },
+        None => read_entries(sources, &staying, &mut builder)?,
     }
     Ok(builder.finish()?)
+}
+
+fn is_damage(error: &StoreError) -> bool {
+    match error {
+        StoreError::Disk(error) => error.is_missing(),
+        StoreError::Postings { .. } | StoreError::NotListed { .. } => true,
+        _ => false,
+    }
+}
+
+/// Reads the logs of these blocks.
+fn read_entries(
+    sources: &RunSources<'_>,
+    blocks: &[BlockRange],
+    builder: &mut PostingsBuilder,
+) -> Result<(), StoreError> {
+    for range in blocks {
+        builder.append((sources.read_logs)(*range)?)?;
+    }
+    Ok(())
 }
 
 /// Takes over what a slot's run says of these blocks.

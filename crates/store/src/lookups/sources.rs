@@ -40,10 +40,11 @@ impl SegmentKeys {
     pub(crate) fn append(&mut self, next: Self) -> Result<(), StoreError> {
         self.transactions.extend(next.transactions);
         self.blocks.extend(next.blocks);
-        match (&mut self.logs, next.logs) {
-            (Some(logs), Some(next)) => logs.append(next)?,
-            (logs @ None, next) => *logs = next,
-            (Some(_), None) => {}
+        if let Some(next) = next.logs {
+            match &mut self.logs {
+                Some(logs) => logs.append(next)?,
+                logs @ None => *logs = Some(next),
+            }
         }
         Ok(())
     }
@@ -76,8 +77,13 @@ impl<'a> RunSources<'a> {
         match subject {
             RunSubject::Transactions | RunSubject::Blocks => all.collect(),
             RunSubject::Logs => {
+                // Without receipts there is nothing to say of logs: a slot is gathered with others once
+                // it has all of them.
                 let slots = self.log_slots();
-                all.filter(|held| slots.contains(&slot_of(held.range.first()))).collect()
+                let is_told = |held: &HeldRange| {
+                    held.has_receipts && slots.contains(&slot_of(held.range.first()))
+                };
+                all.filter(is_told).collect()
             }
         }
     }

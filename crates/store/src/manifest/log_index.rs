@@ -19,11 +19,11 @@ impl Manifest {
         Self { is_without_log_index: !is_wanted, ..self }
     }
 
-    /// The slots that hold blocks and have no log index, lowest first.
+    /// The slots that hold blocks with receipts and have no log index, lowest first.
     #[must_use]
     pub(crate) fn slots_without_log_index(&self) -> Vec<u64> {
-        let mut slots: Vec<u64> =
-            self.segments.iter().map(|entry| slot_of(entry.range.first())).collect();
+        let with_receipts = self.segments.iter().filter(|entry| entry.has_receipts);
+        let mut slots: Vec<u64> = with_receipts.map(|entry| slot_of(entry.range.first())).collect();
         slots.dedup();
         let indexed: Vec<RunSpan> = self.runs_of(RunSubject::Logs).map(|run| run.span).collect();
         slots.retain(|slot| {
@@ -37,8 +37,9 @@ impl Manifest {
     #[must_use]
     pub fn blocks_without_log_index(&self) -> Vec<BlockRange> {
         let slots = self.slots_without_log_index();
-        let is_without =
-            |it: &&SegmentEntry| slots.binary_search(&slot_of(it.range.first())).is_ok();
+        let is_without = |it: &&SegmentEntry| {
+            it.has_receipts && slots.binary_search(&slot_of(it.range.first())).is_ok()
+        };
         join_ranges(self.segments.iter().filter(is_without).map(|it| it.range))
     }
 }

@@ -85,7 +85,7 @@ fn search(
 ) -> Result<()> {
     let query = &LogQuery::new(naive.addresses.clone(), naive.topics.clone());
     let mut found: Vec<Found> = Vec::new();
-    let mut search = view.search_logs(query, range);
+    let mut search = view.search_logs(query, range, u64::MAX);
     while let Some(batch) = block_on(search.next_rows(reader))? {
         for block in batch {
             let mut log_index = block.logs_before;

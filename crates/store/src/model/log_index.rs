@@ -107,7 +107,7 @@ fn without_a_run_blocks_are_read_and_with_a_damaged_one_it_is_named() {
     let store = open_store(&shelf.disk, Limits::default()).unwrap();
     let view = store.view();
     let query = LogQuery::new((0..=255).map(Address::repeat_byte).collect(), Vec::new());
-    let mut search = view.search_logs(&query, range(0, 300));
+    let mut search = view.search_logs(&query, range(0, 300), u64::MAX);
     let mut reader = Reader::new().unwrap();
     let found = block_on(search.next_rows(&mut reader));
     let error = found.expect_err("one of all buckets is damaged").to_string();
@@ -120,6 +120,24 @@ fn without_a_run_blocks_are_read_and_with_a_damaged_one_it_is_named() {
     assert!(faults.len() == 1 && faults[0].text.contains("block by block"), "{faults:?}");
     assert_eq!(store.view().missing_runs().count(), 0, "no hash is missing");
     shelf.check_view(&store.view(), &shelf.sealed).unwrap();
+}
+
+#[test]
+fn a_run_that_is_damaged_or_gone_is_derived_again_when_its_slot_changes() {
+    for is_gone in [false, true] {
+        let mut shelf = Shelf::new(range(0, 300));
+        shelf.bring(&[whole(0, 200)]).unwrap();
+        let name = log_runs(&shelf).remove(0);
+        if is_gone {
+            shelf.disk.remove(&name).unwrap();
+        } else {
+            let mut bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+            bytes[0] ^= 1;
+            shelf.disk.write(&name, &bytes).unwrap();
+        }
+        shelf.bring(&[whole(201, 300)]).unwrap();
+        shelf.check();
+    }
 }
 
 /// A run whose bytes are in order, but not what the blocks give.

@@ -39,6 +39,7 @@ pub struct LoggedRows {
 /// Rows that are to be read.
 #[derive(Debug)]
 pub(super) struct RowsPlace {
+    number: BlockNumber,
     file: Arc<SegmentFile>,
     open: Arc<OpenSegment>,
     place: BlockPlace,
@@ -52,8 +53,10 @@ impl RowsPlace {
 }
 
 impl LoggedRows {
-    fn of_position(position: RowPosition, rows: RowSet) -> Self {
-        Self {
+    /// `None` if the receipts are not there.
+    fn of_position(position: RowPosition, rows: RowSet) -> Option<Self> {
+        let logs_before = position.before?.logs;
+        Some(Self {
             block: BlockFacts {
                 number: position.number,
                 hash: position.hash,
@@ -62,9 +65,9 @@ impl LoggedRows {
                 excess_blob_gas: position.excess_blob_gas,
             },
             first: position.index,
-            logs_before: position.before.unwrap_or_default().logs,
+            logs_before,
             rows,
-        }
+        })
     }
 
     pub(super) fn of_head(head: &HeadBlock) -> Self {
@@ -95,8 +98,8 @@ impl View {
         let opened = self.open_at(reader, number).await?;
         let (file, open) = opened.ok_or(StoreError::NotHeld { number })?;
         let place = open.segment.find_block_part(number, indices);
-        let place = place.filter(|place| !place.range.is_empty());
-        Ok(place.map(|place| RowsPlace { file, open, place }))
+        let place = place.ok_or(StoreError::NotHeld { number })?;
+        Ok((!place.range.is_empty()).then_some(RowsPlace { number, file, open, place }))
     }
 
     /// Reads rows: all bytes that are not in memory are waited for at the same time.
@@ -112,10 +115,11 @@ impl View {
         }));
         let fetched = fetched.await?;
         let mut all = Vec::with_capacity(places.len());
-        for (RowsPlace { file, open, place }, bytes) in places.iter().zip(fetched) {
+        for (RowsPlace { number, file, open, place }, bytes) in places.iter().zip(fetched) {
             let read = open.segment.read_block_part(&mut reader.inflater, place, &bytes);
             let read = read.map_err(|cause| file.corrupt(cause))?;
-            all.extend(read.map(|(position, rows)| LoggedRows::of_position(position, rows)));
+            let read = read.and_then(|(position, rows)| LoggedRows::of_position(position, rows));
+            all.push(read.ok_or(StoreError::NotHeld { number: *number })?);
         }
         Ok(all)
     }

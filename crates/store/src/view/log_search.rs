@@ -4,8 +4,9 @@
 //! blocks without an index are all candidates.
 //! Never knows: whether a candidate has such a log; whoever reads it finds out.
 //!
-//! A run is asked once for each value. Values with few places tell all of them at once; those of long
-//! lists are read for some slots at a time, so that memory does not grow with the range.
+//! A run is asked once for each value. Values with few places tell all of them at once, and are combined
+//! first; long lists are read for the slots that are left of some slots at a time, so that neither
+//! memory nor the time between two pauses grows with the range.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -28,8 +29,10 @@ use crate::read::fetch;
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
 
-/// Slots whose long lists are read at a time.
-const WINDOW_SLOTS: u64 = 16;
+/// Slots of long lists that are read at a time, those of all lists added up.
+const WINDOW_SLOTS: u64 = 32;
+/// Values that are asked for at a time.
+const ASKED_AT_ONCE: usize = 64;
 /// Blocks without an index that become candidates at a time.
 const SCAN_BLOCKS: u64 = 64;
 /// Rows are read of so many blocks at a time, if they are not too long.
@@ -53,18 +56,36 @@ struct CandidateBlock {
     rows: CandidateRows,
 }
 
-/// What a run says of a value.
-#[derive(Debug)]
-enum ValuePlaces {
-    Slots(BTreeMap<u64, SlotParts>),
-    Long(LongListTable),
+/// Where one of a list of values is.
+#[derive(Debug, Default)]
+struct ListPlaces {
+    /// Of values with few places, by slot, counted from the run's first.
+    short: BTreeMap<u64, SlotParts>,
+    /// Of values with many.
+    long: Vec<LongListTable>,
+}
+
+impl ListPlaces {
+    fn is_nowhere(&self) -> bool {
+        self.short.is_empty() && self.long.is_empty()
+    }
 }
 
 /// What a run says of all values: a log has one of each list.
 #[derive(Debug)]
 struct RunPlaces {
     file: Arc<RunFile>,
-    values: Vec<Vec<ValuePlaces>>,
+    /// Those without long lists first: they tell what of the others is to be read.
+    lists: Vec<ListPlaces>,
+}
+
+impl RunPlaces {
+    /// How many slots are looked at together.
+    fn window_slots(&self) -> u64 {
+        let long: usize = self.lists.iter().map(|list| list.long.len()).sum();
+        let long = u64::try_from(long).unwrap_or(u64::MAX);
+        WINDOW_SLOTS.checked_div(long).unwrap_or(WINDOW_SLOTS).max(1)
+    }
 }
 
 /// A search in progress. What it found comes in the order of blocks.
@@ -78,16 +99,24 @@ pub struct LogSearch<'a> {
     end: u64,
     run: Option<RunPlaces>,
     candidates: VecDeque<CandidateBlock>,
-    /// Blocks that were candidates because no index tells of them.
-    unindexed_count: u64,
+    /// Blocks that may still become candidates because no index tells of them.
+    unindexed_left: u64,
+    /// The block at which there were too many of them.
+    unindexed_end: Option<BlockNumber>,
     read_bytes: u64,
 }
 
 impl View {
     /// Looks for blocks of a range that may have logs which are asked for. All blocks of the range must be
-    /// held with their receipts.
+    /// held with their receipts. The search ends before it has read more than `unindexed_max` blocks only
+    /// because they have no index.
     #[must_use]
-    pub fn search_logs<'a>(&'a self, query: &'a LogQuery, range: BlockRange) -> LogSearch<'a> {
+    pub fn search_logs<'a>(
+        &'a self,
+        query: &'a LogQuery,
+        range: BlockRange,
+        unindexed_max: u64,
+    ) -> LogSearch<'a> {
         LogSearch {
             view: self,
             query,
@@ -96,7 +125,8 @@ impl View {
             end: range.end(),
             run: None,
             candidates: VecDeque::new(),
-            unindexed_count: 0,
+            unindexed_left: unindexed_max,
+            unindexed_end: None,
             read_bytes: 0,
         }
     }
@@ -110,13 +140,13 @@ impl LogSearch<'_> {
         first.unwrap_or(BlockNumber(self.next))
     }
 
-    /// Blocks so far that had to be read because no index tells of them.
+    /// Where the search ended because too many blocks have no index; `None` if it did not.
     #[must_use]
-    pub fn unindexed_count(&self) -> u64 {
-        self.unindexed_count
+    pub fn unindexed_end(&self) -> Option<BlockNumber> {
+        self.unindexed_end
     }
 
-    /// Bytes of blocks that were read so far.
+    /// Bytes of blocks and of the index that were read so far.
     #[must_use]
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes
@@ -181,27 +211,32 @@ impl LogSearch<'_> {
         let slot = slot_of(number);
         let is_of = |run: &RunPlaces| run.file.entry.span.contains(slot);
         if !self.run.as_ref().is_some_and(is_of) {
-            self.run = self.view.ask_run(reader, slot, &self.keys).await?;
+            self.run = self.view.ask_run(slot, &self.keys, &mut self.read_bytes).await?;
         }
         let Some(run) = self.run.as_ref() else {
-            let end = end.min(self.next.saturating_add(SCAN_BLOCKS));
+            if self.unindexed_left == 0 {
+                self.unindexed_end = Some(number);
+                self.end = self.next;
+                return Ok(());
+            }
+            let count = SCAN_BLOCKS.min(self.unindexed_left);
+            let end = end.min(self.next.saturating_add(count));
             let end = end.min(slot.saturating_add(1).saturating_mul(SLOT_BLOCKS));
-            self.unindexed_count =
-                self.unindexed_count.saturating_add(end.saturating_sub(self.next));
+            self.unindexed_left = self.unindexed_left.saturating_sub(end.saturating_sub(self.next));
             self.add_all(end);
             return Ok(());
         };
         let span = run.file.entry.span;
-        let slots = if run.values.iter().any(Vec::is_empty) {
-            // Some value is nowhere in the run.
-            slot..span.end_slot()
-        } else {
-            slot..span.end_slot().min(slot.saturating_add(WINDOW_SLOTS))
-        };
-        let end = end.min(slots.end.saturating_mul(SLOT_BLOCKS));
+        if run.lists.iter().any(ListPlaces::is_nowhere) {
+            // None of the values that a log needs is in the run.
+            self.next = end.min(span.end_slot().saturating_mul(SLOT_BLOCKS));
+            return Ok(());
+        }
+        let window_end = span.end_slot().min(slot.saturating_add(run.window_slots()));
+        let end = end.min(window_end.saturating_mul(SLOT_BLOCKS));
         let slots = slot..slot_of(end.saturating_sub(1)).saturating_add(1);
         let first_slot = span.first_slot();
-        let found = self.view.find_parts(reader, run, slots).await?;
+        let found = self.view.find_parts(reader, run, slots, &mut self.read_bytes).await?;
         for (slot, parts) in found {
             let first = first_slot.saturating_add(slot).saturating_mul(SLOT_BLOCKS);
             for block in parts.as_slice() {
@@ -245,48 +280,59 @@ impl View {
     /// Asks the run of the log index that covers a slot for all values; `None` if there is none.
     async fn ask_run(
         &self,
-        reader: &mut Reader,
         slot: u64,
         keys: &[Vec<PostingKey>],
+        read_bytes: &mut u64,
     ) -> Result<Option<RunPlaces>, StoreError> {
         let mut runs = self.runs_of(RunSubject::Logs);
         let Some(file) = runs.find(|run| run.entry.span.contains(slot)) else { return Ok(None) };
-        let mut values = Vec::new();
+        let mut lists = Vec::new();
         for alternatives in keys {
-            let asked = alternatives.iter().map(|key| self.ask_value(file, *key));
-            let found: Vec<Option<ValuePlaces>> = try_join_all(asked).await?;
-            let found: Vec<ValuePlaces> = found.into_iter().flatten().collect();
-            let is_nowhere = found.is_empty();
-            values.push(found);
+            let mut list = ListPlaces::default();
+            for some in alternatives.chunks(ASKED_AT_ONCE) {
+                let asked = some.iter().map(|key| self.ask_value(file, *key));
+                for (found, bytes) in try_join_all(asked).await? {
+                    *read_bytes = read_bytes.saturating_add(bytes);
+                    match found {
+                        None => {}
+                        Some(ValuePlaces::Long(table)) => list.long.push(table),
+                        Some(ValuePlaces::Slots(slots)) => add_places(&mut list.short, slots),
+                    }
+                }
+            }
+            let is_nowhere = list.is_nowhere();
+            lists.push(list);
             if is_nowhere {
                 break;
             }
         }
-        reader.bucket.clear();
-        Ok(Some(RunPlaces { file: Arc::clone(file), values }))
+        lists.sort_by_key(|list| !list.long.is_empty());
+        Ok(Some(RunPlaces { file: Arc::clone(file), lists }))
     }
 
+    /// What a run says of a value, and how many bytes told it.
     async fn ask_value(
         &self,
         file: &RunFile,
         key: PostingKey,
-    ) -> Result<Option<ValuePlaces>, StoreError> {
+    ) -> Result<(Option<ValuePlaces>, u64), StoreError> {
         let open = file.opened_postings(&self.files).await?;
         let corrupt = |cause| file.corrupt_postings(cause);
         let mut bytes = Vec::new();
         let bucket = open.postings.bucket_range(key);
         fetch(&*open.bytes, bucket, &mut bytes).await.map_err(|error| file.unread(error))?;
-        match open.postings.probe(key, &bytes).map_err(corrupt)? {
-            None => Ok(None),
-            Some(FoundPostings::Slots(slots)) => {
-                Ok(Some(ValuePlaces::Slots(slots.into_iter().collect())))
-            }
+        let mut read_bytes = wide(bytes.len());
+        let found = match open.postings.probe(key, &bytes).map_err(corrupt)? {
+            None => None,
+            Some(FoundPostings::Slots(slots)) => Some(ValuePlaces::Slots(slots)),
             Some(FoundPostings::Long(place)) => {
                 let fetched = fetch(&*open.bytes, place.table_range(), &mut bytes).await;
                 fetched.map_err(|error| file.unread(error))?;
-                place.read_table(&bytes).map(ValuePlaces::Long).map(Some).map_err(corrupt)
+                read_bytes = read_bytes.saturating_add(wide(bytes.len()));
+                Some(ValuePlaces::Long(place.read_table(&bytes).map_err(corrupt)?))
             }
-        }
+        };
+        Ok((found, read_bytes))
     }
 
     /// The parts of blocks of some slots, counted from the first of the chain, that have one value of each
@@ -296,17 +342,25 @@ impl View {
         reader: &mut Reader,
         run: &RunPlaces,
         slots: Range<u64>,
+        read_bytes: &mut u64,
     ) -> Result<BTreeMap<u64, SlotParts>, StoreError> {
         let first = run.file.entry.span.first_slot();
         let slots = slots.start.saturating_sub(first)..slots.end.saturating_sub(first);
         let mut all: Option<BTreeMap<u64, SlotParts>> = None;
-        for alternatives in &run.values {
-            let mut either: BTreeMap<u64, SlotParts> = BTreeMap::new();
-            for value in alternatives {
-                let places = self.places_in(reader, &run.file, value, slots.clone()).await?;
-                for (slot, parts) in places {
-                    let held = either.entry(slot).or_default();
-                    *held = held.union(&parts);
+        for list in &run.lists {
+            let short = list.short.range(slots.clone());
+            let mut either: BTreeMap<u64, SlotParts> =
+                short.map(|(slot, parts)| (*slot, parts.clone())).collect();
+            // Only slots that all lists before have are read.
+            let wanted: Vec<Range<u64>> = match &all {
+                None => vec![slots.clone()],
+                Some(held) => held.keys().map(|slot| *slot..slot.saturating_add(1)).collect(),
+            };
+            for table in &list.long {
+                for slots in &wanted {
+                    let places = self.read_long(reader, &run.file, table, slots.clone()).await?;
+                    *read_bytes = read_bytes.saturating_add(wide(reader.bucket.len()));
+                    add_places(&mut either, places);
                 }
             }
             let both = match all {
@@ -327,20 +381,16 @@ impl View {
         Ok(all.unwrap_or_default())
     }
 
-    /// Where a value is in some slots, counted from the run's first.
-    async fn places_in(
+    /// Where a value is in some slots, counted from the run's first. The reader's bucket has the bytes that
+    /// told it.
+    async fn read_long(
         &self,
         reader: &mut Reader,
         file: &RunFile,
-        value: &ValuePlaces,
+        table: &LongListTable,
         slots: Range<u64>,
     ) -> Result<Vec<(u64, SlotParts)>, StoreError> {
-        let table = match value {
-            ValuePlaces::Long(table) => table,
-            ValuePlaces::Slots(held) => {
-                return Ok(held.range(slots).map(|(slot, parts)| (*slot, parts.clone())).collect());
-            }
-        };
+        reader.bucket.clear();
         let open = file.opened_postings(&self.files).await?;
         let range = table.pieces_range(slots.clone());
         if range.is_empty() {
@@ -350,4 +400,25 @@ impl View {
         fetched.map_err(|error| file.unread(error))?;
         table.read_parts(slots, &reader.bucket).map_err(|cause| file.corrupt_postings(cause))
     }
+}
+
+/// What a run says of a value.
+#[derive(Debug)]
+enum ValuePlaces {
+    Slots(Vec<(u64, SlotParts)>),
+    Long(LongListTable),
+}
+
+fn add_places(
+    either: &mut BTreeMap<u64, SlotParts>,
+    places: impl IntoIterator<Item = (u64, SlotParts)>,
+) {
+    for (slot, parts) in places {
+        let held = either.entry(slot).or_default();
+        *held = if held.is_empty() { parts } else { held.union(&parts) };
+    }
+}
+
+fn wide(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

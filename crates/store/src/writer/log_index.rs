@@ -24,10 +24,14 @@ impl Writer {
         self.replace_as_it_is(&manifest.clone().with_log_index(is_wanted))
     }
 
-    /// Builds the log index of the lowest slot that holds blocks and has none; `None` if there is no
-    /// such slot.
+    /// Builds the log index of the lowest slot that holds blocks with receipts and has none; `None` if there
+    /// is no such slot, or nobody wants an index.
     pub fn index_next_slot(&mut self) -> Result<Option<u64>, StoreError> {
-        let slot = self.view().manifest().slots_without_log_index().first().copied();
+        let view = self.view();
+        if view.manifest().is_without_log_index() {
+            return Ok(None);
+        }
+        let slot = view.manifest().slots_without_log_index().first().copied();
         let Some(slot) = slot else { return Ok(None) };
         let extras = CommitExtras { indexed_now: Some(slot), ..CommitExtras::default() };
         self.commit_with(Vec::new(), CommitFacts::default(), extras)?;
