@@ -2,9 +2,10 @@
 //!
 //! `tests/fixtures` holds the first 152 blocks of the sample chain with seed 7 and one
 //! transaction a block, as this project wrote them on 2026-11-16: the era1 up to the merge, the
-//! ere with all of them, and the data folder that the ere makes: a segment of version 4, lookup runs
-//! and manifest of version 1. A change of their bytes needs a new version, and a folder beside this one,
-//! which every later build still opens or refuses by its version.
+//! ere with all of them, and the data folders that the ere makes: a segment of version 4, lookup runs
+//! and a manifest of version 1 without a log index, or of version 2 with one. A change of their bytes
+//! needs a new version, and a folder beside these, which every later build still opens or refuses by
+//! its version.
 //! `QUIPU_BLESS=1 cargo test -p quipu-ingest --test it fixtures` writes the archives and the folder of
 //! today's version anew, and leaves those of others.
 
@@ -17,7 +18,7 @@ use ingest::sample::{Payload, SampleSettings};
 use segment::FOOTER_BYTES;
 use store::disk::Folder;
 use store::read::Inline;
-use store::{Limits, Store};
+use store::{Limits, Store, Writer};
 
 use crate::check::check;
 use crate::harness::folder::{DataFolder, settings as import_settings};
@@ -34,7 +35,9 @@ fn settings() -> SampleSettings {
 }
 
 /// The data folder that today's code writes.
-const DATA_FOLDER: &str = "data-folder-v4";
+const DATA_FOLDER: &str = "data-folder-v4-logs";
+/// What the code before the log index wrote.
+const UNINDEXED_FOLDER: &str = "data-folder-v4";
 
 fn folder() -> PathBuf {
     static BLESSED: Once = Once::new();
@@ -71,10 +74,10 @@ fn fixture(extension: &str) -> PathBuf {
     paths.find(|path| path.extension().is_some_and(|found| found == extension)).unwrap()
 }
 
-/// A copy of the committed data folder.
-fn committed() -> DataFolder {
+/// A copy of a committed data folder.
+fn committed(name: &str) -> DataFolder {
     let data = DataFolder::new(&spec(&settings()));
-    for entry in std::fs::read_dir(folder().join(DATA_FOLDER)).unwrap() {
+    for entry in std::fs::read_dir(folder().join(name)).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), data.folder.path().join(entry.file_name())).unwrap();
     }
@@ -96,7 +99,7 @@ fn committed_archives_are_proven_and_hold_the_sample_chain() {
 #[test]
 fn the_committed_data_folder_is_read_and_checked() {
     let archive = Archive::open(&fixture("ere")).unwrap();
-    let committed = committed();
+    let committed = committed(DATA_FOLDER);
     committed.check_holds(&proven_blocks(&archive, &committed.spec));
     assert!(check(&committed).1.is_empty());
     // The same blocks give the same bytes, today as then.
@@ -106,9 +109,22 @@ fn the_committed_data_folder_is_read_and_checked() {
 }
 
 #[test]
+fn a_folder_without_a_log_index_is_read_and_gets_one() {
+    let archive = Archive::open(&fixture("ere")).unwrap();
+    let old = committed(UNINDEXED_FOLDER);
+    old.check_holds(&proven_blocks(&archive, &old.spec));
+    assert!(check(&old).1.is_empty());
+    let mut writer = Writer::open(old.store(), old.spec.clone()).unwrap();
+    assert_eq!(writer.index_next_slot().unwrap(), Some(0));
+    assert_eq!(writer.index_next_slot().unwrap(), None);
+    drop(writer);
+    assert!(old.files() == committed(DATA_FOLDER).files(), "{:?}", old.files().keys());
+}
+
+#[test]
 fn a_folder_of_a_development_build_is_refused_when_it_is_opened() {
     for version in [1, 2, 3] {
-        let data = committed();
+        let data = committed(DATA_FOLDER);
         let names = data.files().into_keys();
         let name = names.into_iter().find(|name| name.ends_with(".segment")).unwrap();
         let path = data.folder.path().join(&name);

@@ -74,7 +74,7 @@ fn threads_order_and_gaps_change_no_byte() {
         data.files()
     };
     let expected = data(&whole, 1);
-    assert_eq!(expected.len(), 5, "a manifest, two segments, two runs");
+    assert_eq!(expected.len(), 6, "a manifest, two segments, three runs");
     assert!(data(&whole, 3) == expected, "three threads");
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 3, 1]] {
         let files = order.map(|place: usize| parts[place].clone());
