@@ -50,11 +50,8 @@ pub(super) fn build_log_slot(
 }
 
 fn is_damage(error: &StoreError) -> bool {
-    match error {
-        StoreError::Disk(error) => error.is_missing(),
-        StoreError::Postings { .. } | StoreError::NotListed { .. } => true,
-        _ => false,
-    }
+    let is_missing = matches!(error, StoreError::Disk(error) if error.is_missing());
+    is_missing || matches!(error, StoreError::Postings { .. } | StoreError::NotListed { .. })
 }
 
 /// Reads the logs of these blocks.
