@@ -57,23 +57,23 @@ pub fn find_real(data: &Path, prefix: &str) -> Option<ArchiveFile> {
 
 /// Makes an archive of a sample chain with mainnet's payload sizes. `folder` must be empty.
 pub fn make_sample(folder: &Path, block_count: u64) -> Result<ArchiveFile> {
-    let settings = settings(block_count);
-    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
-    let made: Result<(), WriteError> =
-        sample::generate(&settings, threads_default(), |block| writer.push(&block));
-    made?;
-    let written = writer.finish()?;
-    sample_file(&written.first().context("a sample chain has a block")?.path)
+    let files = write_sample(folder, &settings(block_count))?;
+    files.into_iter().next().context("a sample chain has a block")
 }
 
 /// Makes the archives of a chain of a million transactions in 10,500 blocks. `folder` must be empty.
 pub fn make_logs_sample(folder: &Path) -> Result<Vec<ArchiveFile>> {
     let settings = SampleSettings { txs_per_block: LOGS_TXS_PER_BLOCK, ..settings(LOGS_BLOCKS) };
+    write_sample(folder, &settings)
+}
+
+/// Writes a sample chain as archives. `folder` must be empty.
+pub fn write_sample(folder: &Path, settings: &SampleSettings) -> Result<Vec<ArchiveFile>> {
     let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
     let made: Result<(), WriteError> =
-        sample::generate(&settings, threads_default(), |block| writer.push(&block));
+        sample::generate(settings, threads_default(), |block| writer.push(&block));
     made?;
-    let spec = ChainSpec::from_genesis(NETWORK_NAME, &sample::genesis(&settings))?;
+    let spec = ChainSpec::from_genesis(NETWORK_NAME, &sample::genesis(settings))?;
     let file = |path: PathBuf| ArchiveFile {
         title: "sample chain".to_owned(),
         path,

@@ -180,10 +180,17 @@ impl RunFile {
         if let Some(open) = self.postings.get() {
             return Ok(open);
         }
-        let open = files.open_postings(&self.entry).await;
+        self.keep_open(&self.postings, files.open_postings(&self.entry).await)
+    }
+
+    fn keep_open<'a, T>(
+        &self,
+        cell: &'a OnceLock<T>,
+        opened: Result<T, StoreError>,
+    ) -> Result<&'a T, StoreError> {
         let open =
-            open.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
-        Ok(self.postings.get_or_init(|| open))
+            opened.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
+        Ok(cell.get_or_init(|| open))
     }
 
     /// The run, opened if it is not. Run tails are few and under a megabyte each: they stay, and so
@@ -192,10 +199,7 @@ impl RunFile {
         if let Some(open) = self.open.get() {
             return Ok(open);
         }
-        let open = files.open_run(&self.entry).await;
-        let open =
-            open.inspect_err(|error| self.faults.note_unopened(&self.entry.file_name, error))?;
-        Ok(self.open.get_or_init(|| open))
+        self.keep_open(&self.open, files.open_run(&self.entry).await)
     }
 }
 

@@ -18,8 +18,6 @@ pub enum RunSubject {
 impl RunSubject {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Transactions, Self::Blocks, Self::Logs];
-    /// Those that find hashes. Every slot has runs of these.
-    pub const HASHES: [Subject; 2] = [Subject::Transactions, Subject::Blocks];
 }
 
 impl From<Subject> for RunSubject {

@@ -12,16 +12,15 @@ use std::fs::File;
 use std::hint::black_box;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, U256};
 use anyhow::{Context as _, Result, bail, ensure};
-use chain::{BlockNumber, BlockRange, ChainSpec, SplitMix64};
-use ingest::archive::{ArchiveWriter, Format, WriteError};
+use chain::{BlockNumber, BlockRange, SplitMix64};
 use ingest::pool::threads_default;
-use ingest::sample::{self, NETWORK_NAME, Payload, SampleSettings};
+use ingest::sample::{Payload, SampleSettings};
 use rpc::Service;
 use segment::lookup::{Run, RunOpening, Subject, VerifiedBuckets};
 use serde_json::json;
@@ -33,7 +32,7 @@ use store::{
 };
 use tokio::runtime::Runtime;
 
-use crate::archives::ArchiveFile;
+use crate::archives::{ArchiveFile, write_sample};
 use crate::clock::{median, thread_cpu};
 use crate::era::read_proven;
 use crate::figure::{Figure, FigureUnit, Goal};
@@ -104,18 +103,7 @@ fn make_archives(folder: &Path) -> Result<Vec<ArchiveFile>> {
         payload,
         ..SampleSettings::default()
     };
-    let mut writer = ArchiveWriter::create(folder, NETWORK_NAME, Format::Ere)?;
-    let made: Result<(), WriteError> =
-        sample::generate(&settings, threads_default(), |block| writer.push(&block));
-    made?;
-    let spec = ChainSpec::from_genesis(NETWORK_NAME, &sample::genesis(&settings))?;
-    let file = |path: PathBuf| ArchiveFile {
-        title: "sample chain".to_owned(),
-        path,
-        spec: spec.clone(),
-        is_unanchored: false,
-    };
-    Ok(writer.finish()?.into_iter().map(|written| file(written.path)).collect())
+    write_sample(folder, &settings)
 }
 
 /// A store that is asked through the service.

@@ -183,12 +183,12 @@ impl PostingsBuilder {
     }
 
     /// Adds what was collected of other blocks of the slot.
-    pub fn append(&mut self, mut other: Self) -> Result<(), PostingsBuildError> {
+    pub fn append(&mut self, other: &Self) -> Result<(), PostingsBuildError> {
         if other.slot != self.slot {
             let number = other.slot.saturating_mul(SLOT_BLOCKS);
             return Err(PostingsBuildError::Block { number, slot: self.slot });
         }
-        self.packed.append(&mut other.packed);
+        self.packed.extend_from_slice(&other.packed);
         Ok(())
     }
 

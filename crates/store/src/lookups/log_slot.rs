@@ -29,7 +29,7 @@ pub(super) fn build_log_slot(
             None => staying.push(entry.range),
             Some(keys) => {
                 let number = BlockNumber(entry.range.first());
-                let logs = keys.logs.clone().ok_or(StoreError::NotHeld { number })?;
+                let logs = keys.logs.as_ref().ok_or(StoreError::NotHeld { number })?;
                 builder.append(logs)?;
             }
         }
@@ -61,7 +61,7 @@ fn read_entries(
     builder: &mut PostingsBuilder,
 ) -> Result<(), StoreError> {
     for range in blocks {
-        builder.append((sources.read_logs)(*range)?)?;
+        builder.append(&(sources.read_logs)(*range)?)?;
     }
     Ok(())
 }

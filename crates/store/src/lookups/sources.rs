@@ -42,7 +42,7 @@ impl SegmentKeys {
         self.blocks.extend(next.blocks);
         if let Some(next) = next.logs {
             match &mut self.logs {
-                Some(logs) => logs.append(next)?,
+                Some(logs) => logs.append(&next)?,
                 logs @ None => *logs = Some(next),
             }
         }

@@ -57,13 +57,7 @@ impl LoggedRows {
     fn of_position(position: RowPosition, rows: RowSet) -> Option<Self> {
         let logs_before = position.before?.logs;
         Some(Self {
-            block: BlockFacts {
-                number: position.number,
-                hash: position.hash,
-                timestamp: position.timestamp,
-                base_fee: position.base_fee,
-                excess_blob_gas: position.excess_blob_gas,
-            },
+            block: BlockFacts::of_position(&position),
             first: position.index,
             logs_before,
             rows,
@@ -71,15 +65,8 @@ impl LoggedRows {
     }
 
     pub(super) fn of_head(head: &HeadBlock) -> Self {
-        let header = &head.block().header;
         Self {
-            block: BlockFacts {
-                number: head.number(),
-                hash: head.hash(),
-                timestamp: header.timestamp,
-                base_fee: header.base_fee_per_gas,
-                excess_blob_gas: header.excess_blob_gas,
-            },
+            block: BlockFacts::of_head(head),
             first: TxIndex(0),
             logs_before: 0,
             rows: StoredBlock::of_head(head).rows,

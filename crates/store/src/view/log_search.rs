@@ -200,8 +200,7 @@ impl LogSearch<'_> {
             }
             return Ok(());
         }
-        let sealed = self.view.manifest.coverage_receipts();
-        let sealed = sealed.iter().find(|range| range.contains(number));
+        let sealed = self.view.sealed.find_receipts(number);
         let sealed = sealed.ok_or(StoreError::NotHeld { number })?;
         let end = self.end.min(sealed.end());
         if self.keys.is_empty() {

@@ -76,6 +76,29 @@ pub struct StoredTransaction {
     pub row: Row,
 }
 
+impl BlockFacts {
+    pub(super) fn of_position(position: &RowPosition) -> Self {
+        Self {
+            number: position.number,
+            hash: position.hash,
+            timestamp: position.timestamp,
+            base_fee: position.base_fee,
+            excess_blob_gas: position.excess_blob_gas,
+        }
+    }
+
+    pub(super) fn of_head(head: &HeadBlock) -> Self {
+        let header = &head.block().header;
+        Self {
+            number: head.number(),
+            hash: head.hash(),
+            timestamp: header.timestamp,
+            base_fee: header.base_fee_per_gas,
+            excess_blob_gas: header.excess_blob_gas,
+        }
+    }
+}
+
 impl StoredHeader {
     pub(super) fn of_record(number: BlockNumber, record: HeaderRecord) -> Self {
         let HeaderRecord { rlp, block_bytes, transaction_count } = record;
@@ -168,13 +191,7 @@ fn gas_before(receipts: &[Receipt], place: usize) -> u64 {
 impl StoredTransaction {
     pub(super) fn of_row(position: RowPosition, row: Row) -> Self {
         Self {
-            block: BlockFacts {
-                number: position.number,
-                hash: position.hash,
-                timestamp: position.timestamp,
-                base_fee: position.base_fee,
-                excess_blob_gas: position.excess_blob_gas,
-            },
+            block: BlockFacts::of_position(&position),
             index: position.index,
             before: position.before,
             row,
@@ -191,17 +208,6 @@ impl StoredTransaction {
             let logs = u64::try_from(logs).unwrap_or(u64::MAX);
             GasAndLogsBefore { gas: gas_before(receipts, place), logs }
         });
-        Some(Self {
-            block: BlockFacts {
-                number: head.number(),
-                hash: block.hash,
-                timestamp: block.header.timestamp,
-                base_fee: block.header.base_fee_per_gas,
-                excess_blob_gas: block.header.excess_blob_gas,
-            },
-            index,
-            before,
-            row,
-        })
+        Some(Self { block: BlockFacts::of_head(head), index, before, row })
     }
 }

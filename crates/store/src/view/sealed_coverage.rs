@@ -3,7 +3,7 @@
 //! Knows: ranges of blocks, and of those with receipts.
 //! Never knows: files.
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 
 use crate::head::HeadView;
 use crate::layout::{join_ranges, subtract};
@@ -29,6 +29,11 @@ impl SealedCoverage {
             blocks: without(manifest.coverage()),
             receipts: without(manifest.coverage_receipts()),
         }
+    }
+
+    /// The range with a block whose receipts are held.
+    pub(super) fn find_receipts(&self, number: BlockNumber) -> Option<&BlockRange> {
+        self.receipts.iter().find(|range| range.contains(number))
     }
 
     /// The blocks of the segments and of a head above them.
