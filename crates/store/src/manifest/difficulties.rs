@@ -26,7 +26,10 @@ impl Manifest {
     }
 
     /// Keeps of what is told one sum for every range, at its beginning, whatever was told first.
-    pub(super) fn settle_difficulties(&mut self, told: Vec<(u64, U256)>) -> Result<(), ManifestConflict> {
+    pub(super) fn settle_difficulties(
+        &mut self,
+        told: Vec<(u64, U256)>,
+    ) -> Result<(), ManifestConflict> {
         let told: Vec<(u64, U256)> =
             std::mem::take(&mut self.difficulties).into_iter().chain(told).collect();
         for range in self.coverage() {

@@ -67,7 +67,9 @@ impl LoggedRows {
         }
     }
 
-    pub(super) fn of_head(head: &HeadBlock) -> Self {
+    /// All transactions of a block of the head, canonical or not.
+    #[must_use]
+    pub fn of_head(head: &HeadBlock) -> Self {
         let header = &head.block().header;
         Self {
             block: BlockFacts {
