@@ -4,12 +4,12 @@
 //! Never knows: how logs are found.
 
 use chain::{BlockNumber, BlockRange};
-use store::{LogSearch, LoggedRows, ReceiptView, TxIndex};
+use store::{LogSearch, LoggedRows};
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
-use crate::json::log::put_log;
-use crate::json::transaction::TransactionLocation;
+use crate::json::log::put_matching_logs;
+use crate::log_changes::BlockLogs;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
 use crate::params::BlockRef;
@@ -95,18 +95,21 @@ impl Context<'_> {
     ) -> Result<(), CallFailure> {
         let mut slice = WorkSlice::default();
         let mut search = self.view.search_logs(filter.query(), blocks);
-        let mut list = LogList { begin: on.out.len(), ..LogList::default() };
-        on.out.push(b'[');
+        let mut list = LogList::begin(on.out);
+        // One block is always answered.
+        let is_limited = blocks.count() > 1;
         while let Some(rows) = search.next_rows(on.reader).await? {
             let before = on.out.len();
             for piece in rows {
                 list.put(on.out, filter, &piece);
-                if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
+                let limit = self.exceeded(&list, on.out, Some(&search));
+                if let Some(limit) = limit.filter(|_| is_limited) {
                     return Err(refusal(limit, blocks, piece.block.number).into());
                 }
             }
             let reached = search.searched_to();
-            if let Some(limit) = self.exceeded(&list, on.out, &search, blocks) {
+            let limit = self.exceeded(&list, on.out, Some(&search));
+            if let Some(limit) = limit.filter(|_| is_limited) {
                 return Err(refusal(limit, blocks, reached).into());
             }
             slice.count_request(on.out.len().saturating_sub(before));
@@ -116,26 +119,24 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The limit that is exceeded, if one is. One block is always answered.
-    fn exceeded(
+    /// The limit that is exceeded, if one is.
+    pub(super) fn exceeded(
         &self,
         list: &LogList,
         out: &[u8],
-        search: &LogSearch<'_>,
-        blocks: BlockRange,
+        search: Option<&LogSearch<'_>>,
     ) -> Option<ExceededLogLimit> {
         let limits = &self.log_limits;
         let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        if blocks.count() == 1 {
-            None
-        } else if list.count > limits.count_max {
+        let unindexed_count = search.map_or(0, LogSearch::unindexed_count);
+        if list.count > limits.count_max {
             Some(ExceededLogLimit::Logs(wide(limits.count_max)))
         } else if out.len().saturating_sub(list.begin) > limits.bytes_max {
             // So many fit.
             Some(ExceededLogLimit::Logs(wide(list.count_before)))
-        } else if search.unindexed_count() > limits.unindexed_blocks_max {
+        } else if unindexed_count > limits.unindexed_blocks_max {
             Some(ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max))
-        } else if search.read_bytes() > limits.read_bytes_max {
+        } else if search.map_or(0, LogSearch::read_bytes) > limits.read_bytes_max {
             Some(ExceededLogLimit::Reading)
         } else {
             None
@@ -145,7 +146,7 @@ impl Context<'_> {
 
 /// The list of logs in an answer, as far as it is written.
 #[derive(Default)]
-struct LogList {
+pub(super) struct LogList {
     begin: usize,
     count: usize,
     /// The block that was last written of, and how many logs there were before it.
@@ -154,35 +155,40 @@ struct LogList {
 }
 
 impl LogList {
+    pub(super) fn begin(out: &mut Vec<u8>) -> Self {
+        let begin = out.len();
+        out.push(b'[');
+        Self { begin, ..Self::default() }
+    }
+
     /// Appends those of a block's logs that are asked for.
     fn put(&mut self, out: &mut Vec<u8>, filter: &LogFilter, piece: &LoggedRows) {
         if self.block != Some(piece.block.number) {
             (self.block, self.count_before) = (Some(piece.block.number), self.count);
         }
-        let mut log_index = piece.logs_before;
-        for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
-            let mut hash = None;
-            for log in row.receipt.iter().flat_map(ReceiptView::logs) {
-                if filter.query().matches(&log) {
-                    // Only transactions with such logs are hashed.
-                    let hash =
-                        *hash.get_or_insert_with(|| alloy_primitives::keccak256(row.encoded));
-                    let index = TxIndex(index);
-                    let place = TransactionLocation { block: &piece.block, index, hash };
-                    if self.count > 0 {
-                        out.push(b',');
-                    }
-                    put_log(out, log, place, log_index, false);
-                    self.count = self.count.saturating_add(1);
-                }
-                log_index = log_index.saturating_add(1);
+        put_matching_logs(out, filter.query(), piece, false, |out| {
+            if self.count > 0 {
+                out.push(b',');
             }
+            self.count = self.count.saturating_add(1);
+        });
+    }
+
+    /// Appends logs that are written already.
+    pub(super) fn append(&mut self, out: &mut Vec<u8>, logs: &BlockLogs) {
+        (self.block, self.count_before) = (Some(logs.block.number), self.count);
+        for log in &logs.logs {
+            if self.count > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(log);
+            self.count = self.count.saturating_add(1);
         }
     }
 }
 
 /// Refuses, with the blocks that can be answered: those before the block with which a limit was exceeded.
-fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
+pub(super) fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
     let last = at.get().saturating_sub(1).max(asked.first());
     let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
     Refusal::LogLimit { exceeded, fits }
