@@ -6,6 +6,7 @@
 
 mod blocks;
 mod fees;
+mod filters;
 mod logs;
 mod otterscan;
 mod server;
@@ -15,13 +16,14 @@ mod transactions;
 use std::sync::{Arc, OnceLock};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use store::{Reader, StoreError, View};
+use store::{Reader, Store, StoreError, View};
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
 use crate::answered_range::AnsweredRange;
 use crate::budget::Budget;
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
+use crate::filters::{FilterPolls, Filters};
 use crate::health::Health;
 use crate::json::NotABlock;
 use crate::log_filter::LogFilter;
@@ -42,6 +44,8 @@ const NULL: &[u8] = b"null";
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) view: &'a Arc<View>,
+    /// For what is told of the chain as it is now, whatever else the call's batch was answered from.
+    pub(crate) store: &'a Store,
     pub(crate) spec: &'a ChainSpec,
     pub(crate) unknown_hash: UnknownHash,
     pub(crate) is_following: bool,
@@ -59,6 +63,9 @@ pub(crate) struct Context<'a> {
     pub(crate) cache: &'a AnswerCache,
     /// How much an answer with logs may be.
     pub(crate) log_limits: LogLimits,
+    pub(crate) filters: &'a Filters,
+    /// The filters that were polled for the answer.
+    pub(crate) filter_polls: &'a FilterPolls,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
     /// Which blocks the answer is of, where that is told.
@@ -133,6 +140,13 @@ macro_rules! read_param {
     };
     // What nothing can be sent to is told before what is asked.
     ($context:expr, $params:expr, SubscriptionKind) => {{ ($context.channel()?, $params.text()?) }};
+    // What it is depends on the kind.
+    ($context:expr, $params:expr, SubscriptionFilter) => {
+        &mut $params
+    };
+    ($context:expr, $params:expr, FilterId) => {
+        $params.text()?
+    };
     ($context:expr, $params:expr, SubscriptionId) => {{ ($context.channel()?, $params.text()?) }};
 }
 

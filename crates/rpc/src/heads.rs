@@ -1,87 +1,107 @@
-//! New heads: which headers lead a subscriber from the chain it knows to the chain that is.
+//! The chain as far as somebody knows it, and what leads from there to the chain that is.
 //!
-//! Knows: how two views differ, and where their chains part.
-//! Never knows: who subscribed, or how a header is sent.
+//! Knows: where the chain that was seen and the chain that is part, which blocks left and which came.
+//! Never knows: who has seen it, or how a block is told.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use chain::BlockNumber;
-use store::{Reader, StoreError, View};
+use chain::{BlockNumber, BlockRange};
+use store::head::HeadBlock;
+use store::{BlockId, Reader, StoreError, View};
 
-/// Headers that are told at once, before the view is looked at again.
+/// Blocks that are told at once, before the view is looked at again.
 pub(crate) const HEADS_MAX: u64 = 64;
 
-/// As far as a subscriber knows the chain: a view, up to one of its blocks.
+/// As far as a subscriber or a filter knows the chain: up to this block, or `None` as long as there was
+/// none. It holds no view: blocks and files go when the store lets them go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeadCursor(Option<BlockId>);
+
+/// What leads from what was seen to the chain that is.
 #[derive(Clone, Debug)]
-pub(crate) struct HeadCursor {
-    view: Arc<View>,
-    /// `None` as long as there is no block.
-    number: Option<BlockNumber>,
+pub(crate) enum ChainChange {
+    /// Every block between them is known.
+    Linked {
+        /// Blocks that were seen and left the chain, highest first.
+        removed: Vec<Arc<HeadBlock>>,
+        /// The blocks above the fork point.
+        added: Option<BlockRange>,
+    },
+    /// Not every one is.
+    Unlinked(BrokenLink),
 }
 
-/// Blocks to tell a subscriber of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PendingHeads {
-    /// Their numbers, ascending.
-    pub(crate) numbers: RangeInclusive<u64>,
-    /// Whether the last of them is the tip.
-    pub(crate) is_all: bool,
+/// Why nothing leads from what was seen to the chain that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BrokenLink {
+    /// Blocks that were seen left the chain, and the store has dropped them.
+    RemovedUnknown,
+    /// Blocks below the tip that follow what was seen are not held.
+    AddedNotHeld,
 }
 
 impl HeadCursor {
     /// All of a view.
-    pub(crate) fn all_of(view: Arc<View>) -> Self {
-        let number = view.tip();
-        Self { view, number }
+    pub(crate) async fn at_tip(reader: &mut Reader, view: &View) -> Result<Self, StoreError> {
+        match view.tip() {
+            Some(tip) => Self::at(reader, view, tip).await,
+            None => Ok(Self(None)),
+        }
+    }
+
+    /// Up to a block.
+    pub(crate) fn up_to(block: BlockId) -> Self {
+        Self(Some(block))
     }
 
     /// A view up to one of its blocks.
-    pub(crate) fn up_to(view: Arc<View>, number: BlockNumber) -> Self {
-        Self { view, number: Some(number) }
+    pub(crate) async fn at(
+        reader: &mut Reader,
+        view: &View,
+        number: BlockNumber,
+    ) -> Result<Self, StoreError> {
+        let hash = view.read_hash(reader, number).await?;
+        Ok(Self::up_to(BlockId { number, hash: hash.ok_or(StoreError::NotHeld { number })? }))
     }
 
-    /// The blocks of `now` that follow what was seen: those above the fork point. Where the tip went
-    /// down, it is told again; where nothing leads to it, as over a gap, it is told alone.
-    pub(crate) async fn due(
-        &self,
-        reader: &mut Reader,
-        now: &View,
-    ) -> Result<Option<PendingHeads>, StoreError> {
-        let (Some(run), seen) = (now.coverage().last().copied(), self.number.map(BlockNumber::get))
-        else {
-            return Ok(None);
-        };
-        let tip = run.last();
-        let first = match (seen, self.fork_point(reader, now, run.first(), tip).await?) {
-            (Some(seen), Some(fork)) if fork == tip && seen == tip => return Ok(None),
-            (_, Some(fork)) => fork.saturating_add(1).min(tip),
-            // Another chain from its first block on.
-            (Some(seen), None) if seen.saturating_add(1) >= run.first() => run.first(),
-            (_, None) => tip,
-        };
-        let last = first.saturating_add(HEADS_MAX.saturating_sub(1)).min(tip);
-        Ok(Some(PendingHeads { numbers: first..=last, is_all: last == tip }))
+    /// The chain below a block that left it.
+    pub(crate) fn below(block: &HeadBlock) -> Self {
+        let hash = block.parent_hash();
+        Self(block.number().parent().map(|number| BlockId { number, hash }))
     }
 
-    /// The highest block that was seen and is in `now`, not below `first`.
-    async fn fork_point(
-        &self,
+    /// What leads from what was seen to `now`. Whoever has seen nothing is led to the tip alone.
+    pub(crate) async fn change_to(
+        self,
         reader: &mut Reader,
         now: &View,
-        first: u64,
-        tip: u64,
-    ) -> Result<Option<u64>, StoreError> {
-        let Some(seen) = self.number else { return Ok(None) };
-        for number in (first..=seen.get().min(tip)).rev() {
-            let before = self.view.read_hash(reader, BlockNumber(number)).await?;
-            if before.is_none() {
-                break;
+    ) -> Result<ChainChange, StoreError> {
+        let mut removed = Vec::new();
+        let tip = now.tip().map(BlockNumber::get);
+        let Some(mut at) = self.0 else {
+            let added = tip.and_then(|tip| BlockRange::from_ends(tip, tip));
+            return Ok(ChainChange::Linked { removed, added });
+        };
+        // What the head stands on is not always held.
+        let is_base = |at: BlockId| now.head().base() == Some((at.number, at.hash));
+        let next = loop {
+            if is_base(at) || now.read_hash(reader, at.number).await? == Some(at.hash) {
+                break at.number.saturating_add(1);
             }
-            if before == now.read_hash(reader, BlockNumber(number)).await? {
-                return Ok(Some(number));
-            }
+            let Some(block) = now.head().find_side_block(&at.hash) else {
+                return Ok(ChainChange::Unlinked(BrokenLink::RemovedUnknown));
+            };
+            removed.push(Arc::clone(block));
+            let Some(number) = at.number.parent() else { break BlockNumber(0) };
+            at = BlockId { number, hash: block.parent_hash() };
+        };
+        let Some(run) = now.coverage().last().filter(|run| run.last() >= next.get()) else {
+            return Ok(ChainChange::Linked { removed, added: None });
+        };
+        if next.get() < run.first() {
+            return Ok(ChainChange::Unlinked(BrokenLink::AddedNotHeld));
         }
-        Ok(None)
+        let added = BlockRange::from_ends(next.get(), run.last());
+        Ok(ChainChange::Linked { removed, added })
     }
 }

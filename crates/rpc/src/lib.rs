@@ -30,11 +30,14 @@ mod budget;
 mod cache;
 pub mod compare;
 mod envelope;
+mod filters;
 mod heads;
 mod health;
 pub mod http;
 mod in_time;
 mod json;
+mod kept_filter;
+mod log_changes;
 mod log_filter;
 mod methods;
 mod openrpc;
@@ -55,6 +58,7 @@ mod work_slice;
 pub use absence::UnknownHash;
 pub use answer::LogLimits;
 pub use budget::Budget;
+pub use filters::FilterLimits;
 pub use health::{CatchingUp, Health};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,

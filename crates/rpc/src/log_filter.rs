@@ -9,11 +9,13 @@ pub(crate) mod range;
 mod tests;
 
 use alloy_primitives::{Address, B256, hex};
+use chain::{BlockNumber, BlockRange};
 use store::LogQuery;
 
 use crate::params::{
     BlockRef, BlockTagName, block_number_or_tag, hash, hex_digits, kind_text, string,
 };
+use crate::refusal::Refusal;
 use crate::scan::{Token, TokenKind};
 
 /// Topics of a log at the most, and so positions of a filter.
@@ -70,6 +72,41 @@ impl LogFilter {
     /// The blocks whose logs are asked for.
     pub(crate) fn blocks(&self) -> FilterBlocks {
         self.blocks
+    }
+
+    /// Refuses what go-ethereum refuses of a filter for new blocks: their numbers are not known yet, so
+    /// of the tags only the newest block bounds them, and the lowest from below.
+    pub(crate) fn check_for_new_blocks(&self) -> Result<(), Refusal> {
+        use BlockRef::{Number, Tag};
+        use BlockTagName::{Earliest, Latest, Pending};
+        let FilterBlocks::Range { from, to } = self.blocks else { return Ok(()) };
+        match (from, to) {
+            (Tag(Pending), _) | (_, Tag(Pending)) => Err(Refusal::PendingLogs),
+            (Tag(Latest | Earliest) | Number(_), Tag(Latest)) | (Tag(Earliest), Number(_)) => {
+                Ok(())
+            }
+            (Number(from), Number(to)) if from <= to => Ok(()),
+            _ => Err(Refusal::InvalidBlockRange),
+        }
+    }
+
+    /// Those of new blocks whose logs are asked for.
+    pub(crate) fn among(&self, added: BlockRange) -> Option<BlockRange> {
+        let FilterBlocks::Range { from, to } = self.blocks else { return Some(added) };
+        let number = |end| if let BlockRef::Number(number) = end { Some(number) } else { None };
+        let first = number(from).map_or(added.first(), |from| from.max(added.first()));
+        let last = number(to).map_or(added.last(), |to| to.min(added.last()));
+        if first <= last { BlockRange::from_ends(first, last) } else { None }
+    }
+
+    /// Whether logs of this block are asked for.
+    pub(crate) fn is_of_block(&self, number: BlockNumber, hash: B256) -> bool {
+        match self.blocks {
+            FilterBlocks::Hash(wanted) => wanted == hash,
+            FilterBlocks::Range { .. } => {
+                BlockRange::from_count(number, 1).is_some_and(|one| self.among(one).is_some())
+            }
+        }
     }
 
     /// The addresses and topics that they are to have.

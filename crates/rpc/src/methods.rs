@@ -74,6 +74,16 @@ macro_rules! method_table {
             // Logs.
             Logs = "eth_getLogs" logs(filter: LogFilter) -> Logs,
                 "The logs of a range of blocks, or of one block, that a filter asks for";
+            NewFilter = "eth_newFilter" new_filter(filter: LogFilter) -> Text,
+                "A filter whose logs of new blocks are polled; answers its id";
+            NewBlockFilter = "eth_newBlockFilter" new_block_filter() -> Text,
+                "A filter by which the hashes of new blocks are polled; answers its id";
+            FilterChanges = "eth_getFilterChanges" filter_changes(filter: FilterId) -> FilterChanges,
+                "What came since the last poll: logs, also those that a reorg removed, or hashes of blocks";
+            FilterLogs = "eth_getFilterLogs" filter_logs(filter: FilterId) -> Logs,
+                "All logs that a filter asks for, as eth_getLogs answers them";
+            UninstallFilter = "eth_uninstallFilter" uninstall_filter(filter: FilterId) -> Flag,
+                "Ends a filter; answers whether there was one";
 
             // What explorers ask for beside.
             ErigonHeaderByNumber = "erigon_getHeaderByNumber"
@@ -131,8 +141,9 @@ macro_rules! method_table {
 
             Discover = "rpc.discover" discover() -> Document,
                 "This table as an OpenRPC document";
-            Subscribe = "eth_subscribe" subscribe(kind: SubscriptionKind) -> Text,
-                "Over WebSocket: the headers of new blocks from now on; answers the subscription's id";
+            Subscribe = "eth_subscribe" subscribe(kind: SubscriptionKind, filter: SubscriptionFilter) -> Text,
+                "Over WebSocket: the headers or the logs of new blocks from now on; answers the \
+                 subscription's id";
             Unsubscribe = "eth_unsubscribe" unsubscribe(subscription: SubscriptionId) -> Flag,
                 "Over WebSocket: ends a subscription of the same connection";
         }
@@ -171,7 +182,10 @@ pub(crate) enum JsonShape {
     LogFilter,
     Percentiles,
     SubscriptionKind,
+    SubscriptionFilter,
     SubscriptionId,
+    FilterId,
+    FilterChanges,
     Quantity,
     Number,
     Text,

@@ -28,7 +28,11 @@ fn method(row: &MethodRow) -> Value {
     let params: Vec<Value> = row
         .params
         .iter()
-        .map(|param| json!({ "name": param.name, "required": true, "schema": schema(param.shape) }))
+        .map(|param| {
+            // Only subscriptions to logs have one.
+            let is_required = param.shape != JsonShape::SubscriptionFilter;
+            json!({ "name": param.name, "required": is_required, "schema": schema(param.shape) })
+        })
         .collect();
     json!({
         "name": row.name,
@@ -64,11 +68,13 @@ fn schema(shape: JsonShape) -> Value {
         }
         JsonShape::Flag => json!({ "type": "boolean" }),
         JsonShape::Percentiles => or_null(&list(&json!({ "type": "number", "minimum": 0 }))),
-        JsonShape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads"] }),
+        JsonShape::SubscriptionKind => json!({ "type": "string", "enum": ["newHeads", "logs"] }),
         JsonShape::Bytes => reference("Data"),
         JsonShape::Number => reference("Number"),
         JsonShape::Quantity => or_null(&reference("Quantity")),
-        JsonShape::Text | JsonShape::SubscriptionId => json!({ "type": "string" }),
+        JsonShape::Text | JsonShape::SubscriptionId | JsonShape::FilterId => {
+            json!({ "type": "string" })
+        }
         JsonShape::Data => or_null(&reference("Data")),
         JsonShape::DataList => or_null(&list(&reference("Data"))),
         JsonShape::Block => or_null(&reference("Block")),
@@ -79,7 +85,10 @@ fn schema(shape: JsonShape) -> Value {
         JsonShape::Transaction => or_null(&reference("Transaction")),
         JsonShape::Receipt => or_null(&reference("Receipt")),
         JsonShape::Receipts => or_null(&list(&reference("Receipt"))),
-        JsonShape::LogFilter => reference("LogFilter"),
+        JsonShape::LogFilter | JsonShape::SubscriptionFilter => reference("LogFilter"),
+        JsonShape::FilterChanges => {
+            json!({ "anyOf": [list(&reference("Log")), list(&reference("Hash"))] })
+        }
         JsonShape::Logs => list(&reference("Log")),
         JsonShape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
         JsonShape::Config => reference("Config"),

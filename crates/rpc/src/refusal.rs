@@ -7,9 +7,13 @@ use std::fmt;
 
 use chain::BlockRange;
 
+use crate::heads::BrokenLink;
+
 // Messages that take more than a line.
 const CHAIN_ID_UNKNOWN: &str = "chain id not known: no block held names it, and no flag does";
 const BLOCK_RANGE_BEYOND_HEAD: &str = "block range extends beyond current head block";
+const FILTER_NOT_FOUND: &str = "filter not found";
+const FILTERS_TOO_LARGE: &str = "too many addresses and topics in the filters of all clients";
 const FORKS_UNKNOWN: &str =
     "forks of this chain not known: the operator names them with --genesis FILE";
 const ISSUANCE_UNKNOWN: &str = "block rewards of this chain not known: the operator describes it \
@@ -147,6 +151,20 @@ pub enum Refusal {
         /// Whose they are.
         of: &'static str,
     },
+    /// No filter has that id: none ever had, or it was not polled for long.
+    FilterNotFound,
+    /// A filter whose changes cannot be told, and that is dropped.
+    FilterDropped {
+        /// Why.
+        reason: &'static str,
+    },
+    /// There are as many filters as there may be.
+    TooManyFilters {
+        /// So many.
+        count_max: usize,
+    },
+    /// The filters that are kept have more addresses and topics than there is room for.
+    FiltersTooLarge,
     /// The node's own refusal of what was asked of it in our place.
     ByNode {
         /// Its code.
@@ -186,7 +204,7 @@ impl Refusal {
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
             // EIP-1474: a limit is exceeded; providers answer it for logs.
-            Self::LogLimit { .. } => -32005,
+            Self::LogLimit { .. } | Self::TooManyFilters { .. } | Self::FiltersTooLarge => -32005,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
@@ -205,6 +223,8 @@ impl Refusal {
             | Self::NotPassed { .. }
             | Self::Transport { .. }
             | Self::SubscriptionNotFound
+            | Self::FilterNotFound
+            | Self::FilterDropped { .. }
             | Self::TooManySubscriptions { .. } => -32000,
             Self::UpstreamFailed | Self::Internal => -32603,
             Self::ByNode { code, .. } => *code,
@@ -226,9 +246,7 @@ impl Refusal {
                 format!("the method {method} does not exist/is not available")
             }
             Self::NotPositional => "non-array args".to_owned(),
-            Self::MissingParam { index } => {
-                format!("missing value for required argument {index}")
-            }
+            Self::MissingParam { index } => format!("missing value for required argument {index}"),
             Self::BadParam { index, reason } => format!("invalid argument {index}: {reason}"),
             Self::ResponseTooLarge => "response too large".to_owned(),
             Self::TimedOut => "request timed out".to_owned(),
@@ -274,6 +292,12 @@ impl Refusal {
             Self::TooManySubscriptions { count_max, of } => {
                 format!("too many subscriptions: {count_max} on {of}")
             }
+            Self::FilterNotFound => FILTER_NOT_FOUND.to_owned(),
+            Self::FilterDropped { reason } => {
+                format!("{FILTER_NOT_FOUND}: dropped, {reason}")
+            }
+            Self::TooManyFilters { count_max } => format!("too many filters: {count_max}"),
+            Self::FiltersTooLarge => FILTERS_TOO_LARGE.to_owned(),
             Self::ByNode { message, .. } => message.clone(),
             Self::NotPassed { reason } => format!("not passed to the upstream node: {reason}"),
             Self::UpstreamFailed => "upstream node gave no answer".to_owned(),
@@ -318,10 +342,24 @@ impl Refusal {
             | Self::UnknownSubscription { .. }
             | Self::SubscriptionNotFound
             | Self::TooManySubscriptions { .. }
+            | Self::FilterNotFound
+            | Self::FilterDropped { .. }
+            | Self::TooManyFilters { .. }
+            | Self::FiltersTooLarge
             | Self::ByNode { .. }
             | Self::NotPassed { .. }
             | Self::UpstreamFailed
             | Self::Internal => None,
+        }
+    }
+}
+
+impl BrokenLink {
+    /// What it means to whoever follows the chain.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::RemovedUnknown => "blocks that left the chain are not known any more",
+            Self::AddedNotHeld => "new blocks below the tip are not held",
         }
     }
 }

@@ -4,7 +4,11 @@
 //! Never knows: HTTP, or how a result is found.
 
 mod batch;
+mod feed;
+#[cfg(test)]
+mod live_tests;
 mod new_heads;
+mod new_logs;
 mod unserved;
 
 use std::cell::RefCell;
@@ -25,6 +29,7 @@ use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
+use crate::filters::{FilterLimits, FilterPolls, Filters};
 use crate::health::Health;
 use crate::in_time::in_time;
 use crate::methods::{MethodRow, find};
@@ -41,7 +46,7 @@ use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 use new_heads::EncodedHeads;
 
-pub(crate) use new_heads::head_notification;
+pub(crate) use feed::{FeedEnd, feed_notification};
 
 /// How often a call is asked again of a newer view, after a file could not be read: one that was open may
 /// turn out to have been replaced, and then not to be opened.
@@ -64,6 +69,8 @@ pub struct ServiceSettings {
     pub cache_bytes_max: usize,
     /// How much an answer with logs may be.
     pub log_limits: LogLimits,
+    /// How many filters may be polled, and for how long one is kept.
+    pub filter_limits: FilterLimits,
 }
 
 impl Default for ServiceSettings {
@@ -75,6 +82,7 @@ impl Default for ServiceSettings {
             batch_bytes_max: 25_000_000,
             cache_bytes_max: 32 << 20,
             log_limits: LogLimits::default(),
+            filter_limits: FilterLimits::default(),
         }
     }
 }
@@ -92,6 +100,7 @@ pub struct Service {
     suggested_tip: SuggestedTip,
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
+    filters: Filters,
     encoded_heads: EncodedHeads,
     traffic: Traffic,
     forwarding: Option<Forwarding>,
@@ -159,6 +168,8 @@ struct BatchContext<'a> {
     channel: Option<&'a Channel>,
     /// Which blocks the answer is of, where that is told.
     answered_range: OnceLock<AnsweredRange>,
+    /// The filters that were polled for the answer.
+    filter_polls: FilterPolls,
 }
 
 impl BatchContext<'_> {
@@ -183,6 +194,7 @@ impl Service {
             suggested_tip: SuggestedTip::default(),
             changes,
             subscription_ids: SubscriptionIds::default(),
+            filters: Filters::new(settings.filter_limits),
             encoded_heads: EncodedHeads::default(),
             traffic: Traffic::default(),
             forwarding: None,
@@ -283,7 +295,8 @@ impl Service {
         limits: RequestLimits<'_>,
     ) -> Option<Reply> {
         let view = self.store.current_view();
-        let asked = BatchContext { view, limits, channel, answered_range: OnceLock::new() };
+        let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::default());
+        let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
@@ -305,15 +318,20 @@ impl Service {
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
-                let reply = match self.put_batch(&asked, batch, out).await {
-                    Ok(made) => made.map(|made| Reply::leased(made.out, made.lease)),
-                    Err(OutOfBudget) => Some(overloaded_batch(limits.budget, batch).await),
+                let reply = if let Ok(made) = self.put_batch(&asked, batch, out).await {
+                    made.map(|made| Reply::leased(made.out, made.lease))
+                } else {
+                    self.filters.take_back(&asked.filter_polls);
+                    Some(overloaded_batch(limits.budget, batch).await)
                 };
                 return self.record_traffic(log, batch.count(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.into_inner());
-        let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| overloaded(id));
+        let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| {
+            self.filters.take_back(&asked.filter_polls);
+            overloaded(id)
+        });
         self.record_traffic(log, 1, Some(reply))
     }
 
@@ -522,6 +540,7 @@ impl Service {
         let KnownChain { spec, is_built_in, cache } = self.chain();
         let context = Context {
             view,
+            store: &self.store,
             spec,
             unknown_hash: self.settings.unknown_hash,
             is_following: self.settings.is_following,
@@ -534,6 +553,8 @@ impl Service {
             document: &self.document,
             cache,
             log_limits: self.settings.log_limits,
+            filters: &self.filters,
+            filter_polls: &asked.filter_polls,
             budget: asked.limits.budget,
             answered_range: &asked.answered_range,
         };

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::heads::HeadCursor;
+use crate::kept_filter::KeptFilter;
 use crate::pass_through::{NodeSubscription, notification};
 use crate::refusal::Refusal;
 
@@ -26,7 +27,8 @@ pub(crate) struct SubscriptionIds {
 }
 
 impl SubscriptionIds {
-    fn next(&self) -> String {
+    /// The next id.
+    pub(crate) fn next(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{:#x}", self.seed.hash_one(count))
     }
@@ -36,7 +38,7 @@ impl SubscriptionIds {
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     count_max: usize,
-    list: Mutex<Vec<HeadSubscription>>,
+    list: Mutex<Vec<OpenSubscription>>,
     /// Where tasks hand over what a node sent.
     news: mpsc::Sender<NodeNews>,
 }
@@ -59,7 +61,7 @@ pub(crate) enum NodeNews {
 }
 
 #[derive(Debug)]
-struct HeadSubscription {
+struct OpenSubscription {
     id: String,
     /// The request that began it.
     request: u64,
@@ -71,10 +73,32 @@ struct HeadSubscription {
 /// Who serves a subscription.
 #[derive(Debug)]
 enum Source {
-    /// We do; so far the subscriber knows the chain.
-    Heads(HeadCursor),
+    /// We do.
+    Chain {
+        /// With this.
+        feed: ChainFeed,
+        /// So far the subscriber knows the chain.
+        seen: HeadCursor,
+    },
     /// A node does, by a task that begins when it is told to and ends when this is dropped.
     Node { begin: Option<oneshot::Sender<()>>, _end: oneshot::Sender<()> },
+}
+
+/// What of the chain a subscriber is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum ChainFeed {
+    /// The headers of new blocks.
+    Heads,
+    /// The logs of new blocks, and of blocks that left.
+    Logs(Arc<KeptFilter>),
+}
+
+/// A subscription that we serve, and how far its subscriber knows the chain.
+#[derive(Clone, Debug)]
+pub(crate) struct ChainSubscriber {
+    pub(crate) id: String,
+    pub(crate) feed: ChainFeed,
+    pub(crate) seen: HeadCursor,
 }
 
 /// The way from a call back to its connection.
@@ -86,13 +110,14 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Begins a subscription to new heads; it is silent until the answer has been sent.
+    /// Begins a subscription to new blocks; it is silent until the answer has been sent.
     pub(crate) fn subscribe(
         &self,
         ids: &SubscriptionIds,
+        feed: ChainFeed,
         seen: HeadCursor,
     ) -> Result<String, Refusal> {
-        self.add(ids.next(), Source::Heads(seen))
+        self.add(ids.next(), Source::Chain { feed, seen })
     }
 
     /// Begins one that a node serves; as silent until then.
@@ -119,7 +144,7 @@ impl Channel {
         let mut list = self.subscriptions.list();
         self.subscriptions.check_room(&list)?;
         let request = self.request;
-        list.push(HeadSubscription { id: id.clone(), request, is_confirmed: false, source });
+        list.push(OpenSubscription { id: id.clone(), request, is_confirmed: false, source });
         Ok(id)
     }
 
@@ -144,7 +169,7 @@ impl Subscriptions {
         self.list().iter().any(|subscription| subscription.id == id)
     }
 
-    fn check_room(&self, list: &[HeadSubscription]) -> Result<(), Refusal> {
+    fn check_room(&self, list: &[OpenSubscription]) -> Result<(), Refusal> {
         let count_max = self.count_max;
         if list.len() < count_max {
             return Ok(());
@@ -152,14 +177,14 @@ impl Subscriptions {
         Err(Refusal::TooManySubscriptions { count_max, of: "this connection" })
     }
 
-    /// The answer to a request has been sent, with the ids in it. Tells whether new heads may have come
+    /// The answer to a request has been sent, with the ids in it. Tells whether new blocks may have come
     /// since for any of them.
     pub(crate) fn confirm(&self, request: u64) -> bool {
         let mut is_any = false;
         for subscription in self.list().iter_mut().filter(|it| it.request == request) {
             let is_first = !std::mem::replace(&mut subscription.is_confirmed, true);
             match &mut subscription.source {
-                Source::Heads(_) => is_any |= is_first,
+                Source::Chain { .. } => is_any |= is_first,
                 Source::Node { begin, .. } => {
                     if let Some(begin) = begin.take() {
                         let _ = begin.send(());
@@ -170,31 +195,37 @@ impl Subscriptions {
         is_any
     }
 
-    /// Whether anyone waits for new heads.
+    /// Whether anyone waits for new blocks.
     pub(crate) fn is_any_confirmed(&self) -> bool {
-        self.list().iter().any(|it| it.is_confirmed && matches!(it.source, Source::Heads(_)))
+        self.list().iter().any(|it| it.is_confirmed && matches!(it.source, Source::Chain { .. }))
     }
 
-    /// Those that may be sent new heads, and what each has seen.
-    pub(crate) fn confirmed(&self) -> Vec<(String, HeadCursor)> {
+    /// Those that may be told of new blocks.
+    pub(crate) fn confirmed(&self) -> Vec<ChainSubscriber> {
         let list = self.list();
         let confirmed = list.iter().filter(|subscription| subscription.is_confirmed);
         confirmed
             .filter_map(|subscription| match &subscription.source {
-                Source::Heads(seen) => Some((subscription.id.clone(), seen.clone())),
+                Source::Chain { feed, seen } => Some(ChainSubscriber {
+                    id: subscription.id.clone(),
+                    feed: feed.clone(),
+                    seen: *seen,
+                }),
                 Source::Node { .. } => None,
             })
             .collect()
     }
 
     /// A subscriber has seen more.
-    pub(crate) fn advance(&self, id: &str, seen: HeadCursor) {
-        if let Some(subscription) = self.list().iter_mut().find(|it| it.id == id) {
-            subscription.source = Source::Heads(seen);
+    pub(crate) fn advance(&self, id: &str, now: HeadCursor) {
+        for subscription in self.list().iter_mut().filter(|it| it.id == id) {
+            if let Source::Chain { seen, .. } = &mut subscription.source {
+                *seen = now;
+            }
         }
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<HeadSubscription>> {
+    fn list(&self) -> MutexGuard<'_, Vec<OpenSubscription>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,6 +23,14 @@ impl LogQuery {
         Self { addresses: in_order(addresses), topics }
     }
 
+    /// About how much memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let topics = self.topics.iter().map(|wanted| size_of_val(&**wanted));
+        let lists = size_of_val(&*self.topics).saturating_add(size_of_val(&*self.addresses));
+        topics.fold(lists, usize::saturating_add)
+    }
+
     /// Whether a log has what is asked for.
     #[must_use]
     pub fn matches(&self, log: &LogView<'_>) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use rpc::http::HttpSettings;
-use rpc::{LogLimits, ServiceSettings};
+use rpc::{FilterLimits, LogLimits, ServiceSettings};
 use store::Limits;
 
 use crate::Failure;
@@ -51,6 +51,12 @@ pub(crate) struct LimitArgs {
     /// Blocks without a log index that are read for such an answer
     #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroU64>)]
     logs_unindexed_blocks_max: NonZeroU64,
+    /// Filters that clients poll for new logs and blocks, of all clients together
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = parse_some::<NonZeroUsize>)]
+    filters_max: NonZeroUsize,
+    /// For a filter to be polled again; one that is not is dropped
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_some_time)]
+    filter_timeout: Duration,
     /// Connections at a time; further ones get 503 with Retry-After
     #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_some::<NonZeroUsize>)]
     connections_max: NonZeroUsize,
@@ -167,6 +173,10 @@ impl LimitArgs {
                 bytes_max: self.logs_bytes_max,
                 unindexed_blocks_max: self.logs_unindexed_blocks_max.get(),
                 read_bytes_max: u64::try_from(self.logs_read_bytes_max).unwrap_or(u64::MAX),
+            },
+            filter_limits: FilterLimits {
+                count_max: self.filters_max.get(),
+                idle_timeout: self.filter_timeout,
             },
             ..others
         }

@@ -54,6 +54,8 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
             "logs-bytes-max",
             "logs-read-bytes-max",
             "logs-unindexed-blocks-max",
+            "filters-max",
+            "filter-timeout",
             "bytes-under-way-max",
             "connections-max",
             "connections-per-client-max",

@@ -143,7 +143,7 @@ fn answer(
     } else if request["method"] == "eth_unsubscribe" {
         answer["result"] = true.into();
         let _ = told.send(NodeEvent::Unsubscribed(params));
-    } else if params[0] == "logs" {
+    } else if params[0] == "newPendingTransactions" {
         answer["result"] = NODE_ID.into();
         let _ = told.send(NodeEvent::Subscribed { params, feed: Feed(feed.clone()) });
     } else {

@@ -108,12 +108,18 @@ impl Socket {
         answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
+    /// Subscribes to logs; the id.
+    pub(crate) fn subscribe_to_logs(&mut self, filter: &Value) -> String {
+        let answer = self.call("eth_subscribe", &json!(["logs", filter]));
+        answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
     /// The next message that nobody has waited for yet.
     pub(crate) fn kept_or_next(&mut self) -> Value {
         self.kept.pop_front().unwrap_or_else(|| self.next())
     }
 
-    /// The next new head of a subscription.
+    /// The next new head, or log, of a subscription.
     pub(crate) fn head(&mut self, id: &str) -> Value {
         let message = self.kept_or_next();
         assert_eq!(message["method"], "eth_subscription", "{message}");

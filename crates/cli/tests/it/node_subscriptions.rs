@@ -27,8 +27,8 @@ fn passing(methods: &str, identity: SaidIdentity) -> (Served, Upstream, NodeSock
     (served, calls, socket)
 }
 
-fn subscribe_to_logs(client: &mut Socket) -> String {
-    let answer = client.call("eth_subscribe", &json!(["logs", { "topics": [] }]));
+fn subscribe_to_pending(client: &mut Socket) -> String {
+    let answer = client.call("eth_subscribe", &json!(["newPendingTransactions", true]));
     answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
@@ -36,10 +36,10 @@ fn subscribe_to_logs(client: &mut Socket) -> String {
 fn what_a_node_sends_goes_to_the_client_who_subscribed_under_an_id_of_ours() {
     let (served, _calls, node) = passing("eth_subscribe", SaidIdentity::default());
     let (mut one, mut other) = (Socket::at(served.address()), Socket::at(served.address()));
-    let one_id = subscribe_to_logs(&mut one);
+    let one_id = subscribe_to_pending(&mut one);
     let (params, one_feed) = node.subscribed();
-    assert_eq!(params, json!(["logs", { "topics": [] }]));
-    let other_id = subscribe_to_logs(&mut other);
+    assert_eq!(params, json!(["newPendingTransactions", true]));
+    let other_id = subscribe_to_pending(&mut other);
     let (_, other_feed) = node.subscribed();
     assert_ne!(one_id, other_id);
     // The node calls both the same.
@@ -70,7 +70,7 @@ fn what_a_node_sends_goes_to_the_client_who_subscribed_under_an_id_of_ours() {
 fn a_client_of_a_subscription_that_its_node_ends_is_told_by_the_end_of_its_connection() {
     let (served, _calls, node) = passing("eth_*", SaidIdentity::default());
     let mut client = Socket::at(served.address());
-    let id = subscribe_to_logs(&mut client);
+    let id = subscribe_to_pending(&mut client);
     let (_, feed) = node.subscribed();
     feed.push(json!(1));
     assert_eq!(client.head(&id), json!(1));
@@ -83,13 +83,15 @@ fn subscriptions_go_only_to_a_node_of_our_chain_and_only_if_the_operator_says_so
     let foreign = SaidIdentity { chain_id: 5, genesis: Value::Null };
     let (served, _calls, _node) = passing("eth_subscribe", foreign);
     let mut client = Socket::at(served.address());
-    let error = client.call("eth_subscribe", &json!(["logs", {}]))["error"].clone();
+    let error =
+        client.call("eth_subscribe", &json!(["newPendingTransactions", true]))["error"].clone();
     let message = "not passed to the upstream node: it has chain id 5, expected 20260101";
     assert_eq!(error, json!({ "code": -32000, "message": message }));
     let (served, _calls, _node) = passing("eth_call", SaidIdentity::default());
     let mut client = Socket::at(served.address());
-    let error = client.call("eth_subscribe", &json!(["logs", {}]))["error"].clone();
-    let message = "no \"logs\" subscription in eth namespace";
+    let error =
+        client.call("eth_subscribe", &json!(["newPendingTransactions", true]))["error"].clone();
+    let message = "no \"newPendingTransactions\" subscription in eth namespace";
     assert_eq!(error, json!({ "code": -32601, "message": message }));
 }
 
@@ -141,7 +143,7 @@ fn a_client_that_does_not_take_what_a_node_sends_is_disconnected_and_nothing_is_
     };
     let hosted = Hosted::start(service, settings);
     let mut client = Socket::open(&hosted);
-    subscribe_to_logs(&mut client);
+    subscribe_to_pending(&mut client);
     end.recv_timeout(Duration::from_secs(20)).expect("the subscription was not ended");
     // What the system holds for a connection, a message on its way and one that waits for it.
     let bytes = sent.load(Ordering::Relaxed) * FLOOD_BYTES;
@@ -158,8 +160,9 @@ fn subscriptions_at_a_node_count_like_others() {
     let settings = HttpSettings { subscriptions_max: 2, ..HttpSettings::default() };
     let hosted = Hosted::start(service, settings);
     let mut client = Socket::open(&hosted);
-    let (_, id) = (client.subscribe(), subscribe_to_logs(&mut client));
-    let error = client.call("eth_subscribe", &json!(["logs", {}]))["error"].clone();
+    let (_, id) = (client.subscribe(), subscribe_to_pending(&mut client));
+    let error =
+        client.call("eth_subscribe", &json!(["newPendingTransactions", true]))["error"].clone();
     assert_eq!(error["message"], "too many subscriptions: 2 on this connection");
     assert_eq!(client.call("eth_unsubscribe", &json!([id]))["result"], true);
 }

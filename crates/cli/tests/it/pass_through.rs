@@ -286,8 +286,15 @@ fn over_websocket_calls_go_to_the_node_too_and_wait_no_longer_than_others() {
     let mut socket = Socket::open(&hosted);
     assert_eq!(socket.call("eth_call", &json!([]))["result"], "0x7");
     // Subscriptions are ours or nobody's.
-    let error = socket.call("eth_subscribe", &json!(["logs"]))["error"].clone();
-    assert_eq!(error["message"], "no \"logs\" subscription in eth namespace");
+    let error = socket.call("eth_subscribe", &json!(["syncing"]))["error"].clone();
+    assert_eq!(error["message"], "no \"syncing\" subscription in eth namespace");
+    // A filter that is not ours may be one of pending transactions, which the node has.
+    for method in ["eth_getFilterChanges", "eth_getFilterLogs", "eth_uninstallFilter"] {
+        assert_eq!(socket.call(method, &json!(["0x1"]))["result"], "0x7", "{method}");
+    }
+    let ours = socket.call("eth_newBlockFilter", &json!([]))["result"].clone();
+    assert_eq!(socket.call("eth_getFilterChanges", &json!([ours]))["result"], json!([]));
+    assert_eq!(socket.call("eth_uninstallFilter", &json!([ours]))["result"], true);
     let settings =
         HttpSettings { answer_timeout: Duration::from_millis(200), ..HttpSettings::default() };
     let hosted = Hosted::start(with_node(None), settings);

@@ -167,20 +167,22 @@ fn a_server_that_stops_says_so_and_answers_what_it_was_asked() {
 }
 
 #[test]
-fn subscriptions_are_to_new_heads_only_and_so_many_of_a_connection() {
+fn subscriptions_are_to_new_heads_and_logs_and_so_many_of_a_connection() {
     let live = Live::with_blocks(1);
     let settings = HttpSettings { subscriptions_max: 2, ..HttpSettings::default() };
     let hosted = Hosted::start(live.service(ServiceSettings::default()), settings);
     let mut socket = Socket::open(&hosted);
-    for kind in ["logs", "newPendingTransactions", "syncing", "x\"y"] {
+    for kind in ["newPendingTransactions", "syncing", "x\"y"] {
         let error = socket.call("eth_subscribe", &json!([kind]))["error"].clone();
         let message = format!("no \"{kind}\" subscription in eth namespace");
         assert_eq!(error, json!({ "code": -32601, "message": message }));
     }
-    for params in [json!([]), json!([7])] {
-        assert_eq!(socket.call("eth_subscribe", &params)["error"]["code"], -32602);
+    let pending = json!(["logs", { "fromBlock": "pending" }]);
+    let downwards = json!(["logs", { "fromBlock": "0x2", "toBlock": "0x1" }]);
+    for params in [json!([]), json!([7]), json!(["logs"]), json!(["logs", 7]), pending, downwards] {
+        assert_eq!(socket.call("eth_subscribe", &params)["error"]["code"], -32602, "{params}");
     }
-    let ids = [socket.subscribe(), socket.subscribe()];
+    let ids = [socket.subscribe(), socket.subscribe_to_logs(&json!({}))];
     assert_ne!(ids[0], ids[1]);
     let error = socket.call("eth_subscribe", &json!(["newHeads"]))["error"].clone();
     assert_eq!(error["message"], "too many subscriptions: 2 on this connection");

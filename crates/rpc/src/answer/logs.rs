@@ -4,12 +4,12 @@
 //! Never knows: how logs are found.
 
 use chain::{BlockNumber, BlockRange};
-use store::{LoggedRows, ReceiptView, TxIndex};
+use store::LoggedRows;
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
-use crate::json::log::put_log;
-use crate::json::transaction::TransactionLocation;
+use crate::json::log::put_matching_logs;
+use crate::log_changes::BlockLogs;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
 use crate::params::BlockRef;
@@ -98,8 +98,7 @@ impl Context<'_> {
         let mut slice = WorkSlice::default();
         let (limits, is_one_block) = (self.log_limits, blocks.count() == 1);
         let mut search = self.view.search_logs(filter.query(), blocks, limits.unindexed_blocks_max);
-        let mut list = LogList { begin: on.out.len(), ..LogList::default() };
-        on.out.push(b'[');
+        let mut list = LogList::begin(on.out);
         loop {
             let (reached, before) = (search.searched_to(), on.out.len());
             let Some(rows) = search.next_rows(on.reader).await? else { break };
@@ -128,7 +127,7 @@ impl Context<'_> {
 
 /// The list of logs in an answer, as far as it is written.
 #[derive(Default)]
-struct LogList {
+pub(super) struct LogList {
     begin: usize,
     count: usize,
     /// The block that was last written of, and how many logs there were before it.
@@ -137,8 +136,14 @@ struct LogList {
 }
 
 impl LogList {
+    pub(super) fn begin(out: &mut Vec<u8>) -> Self {
+        let begin = out.len();
+        out.push(b'[');
+        Self { begin, ..Self::default() }
+    }
+
     /// The limit that is exceeded, if one is.
-    fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
+    pub(super) fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
         let logs = |count| ExceededLogLimit::Logs(u64::try_from(count).unwrap_or(u64::MAX));
         if self.count > limits.count_max {
             Some(logs(limits.count_max))
@@ -155,30 +160,29 @@ impl LogList {
         if self.block != Some(piece.block.number) {
             (self.block, self.count_before) = (Some(piece.block.number), self.count);
         }
-        let mut log_index = piece.logs_before;
-        for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
-            let mut hash = None;
-            for log in row.receipt.iter().flat_map(ReceiptView::logs) {
-                if filter.query().matches(&log) {
-                    // Only transactions with such logs are hashed.
-                    let hash =
-                        *hash.get_or_insert_with(|| alloy_primitives::keccak256(row.encoded));
-                    let index = TxIndex(index);
-                    let place = TransactionLocation { block: &piece.block, index, hash };
-                    if self.count > 0 {
-                        out.push(b',');
-                    }
-                    put_log(out, log, place, log_index, false);
-                    self.count = self.count.saturating_add(1);
-                }
-                log_index = log_index.saturating_add(1);
+        put_matching_logs(out, filter.query(), piece, false, |out| {
+            if self.count > 0 {
+                out.push(b',');
             }
+            self.count = self.count.saturating_add(1);
+        });
+    }
+
+    /// Appends logs that are written already.
+    pub(super) fn append(&mut self, out: &mut Vec<u8>, logs: &BlockLogs) {
+        (self.block, self.count_before) = (Some(logs.block.number), self.count);
+        for log in &logs.logs {
+            if self.count > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(log);
+            self.count = self.count.saturating_add(1);
         }
     }
 }
 
 /// Refuses, with the blocks that can be answered: those before the block with which a limit was exceeded.
-fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
+pub(super) fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
     let last = at.get().saturating_sub(1).max(asked.first());
     let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
     Refusal::LogLimit { exceeded, fits }

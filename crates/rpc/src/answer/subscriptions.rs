@@ -4,17 +4,19 @@
 //! Never knows: sockets, or when a subscriber is sent something.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::{Answering, CallResult, Context};
 use crate::heads::HeadCursor;
 use crate::health::Health;
 use crate::json::put_text;
+use crate::log_filter::LogFilter;
+use crate::params::Params;
 use crate::refusal::Refusal;
-use crate::subscription::Channel;
+use crate::subscription::{ChainFeed, Channel};
 
-/// The one thing that can be subscribed to here.
+/// What can be subscribed to here.
 const NEW_HEADS: &str = "newHeads";
+const LOGS: &str = "logs";
 /// Letters of another that a refusal repeats.
 const KIND_SHOWN_MAX: usize = 32;
 
@@ -28,11 +30,23 @@ impl Context<'_> {
         &self,
         on: &mut Answering<'_>,
         (channel, kind): (&Channel, Cow<'_, str>),
+        more: &mut Params<'_>,
     ) -> CallResult {
-        let id = if kind == NEW_HEADS {
-            channel.subscribe(self.subscription_ids, HeadCursor::all_of(Arc::clone(self.view)))?
-        } else {
-            self.subscribe_at_node(on, channel, &kind).await?
+        let feed = match &*kind {
+            NEW_HEADS => Some(ChainFeed::Heads),
+            LOGS => {
+                let filter = more.take(LogFilter::parse)?;
+                filter.check_for_new_blocks()?;
+                Some(ChainFeed::Logs(self.filters.room().keep(filter)?))
+            }
+            _ => None,
+        };
+        let id = match feed {
+            Some(feed) => {
+                let seen = HeadCursor::at_tip(on.reader, self.view).await?;
+                channel.subscribe(self.subscription_ids, feed, seen)?
+            }
+            None => self.subscribe_at_node(on, channel, &kind).await?,
         };
         put_text(on.out, &id);
         Ok(None)

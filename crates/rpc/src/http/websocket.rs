@@ -1,4 +1,4 @@
-//! A WebSocket: calls in, answers and new heads out, until one side has enough.
+//! A WebSocket: calls in, answers and news of the chain out, until one side has enough.
 //!
 //! Knows: how frames are written, close codes, how many calls may be under way and how long a client
 //! may take.
@@ -36,8 +36,8 @@ use super::{HttpSettings, Server};
 use crate::budget::ByteLease;
 use crate::in_time::in_time;
 use crate::reply::Reply;
-use crate::service::head_notification;
-use crate::subscription::{Channel, NodeNews, Subscriptions};
+use crate::service::{FeedEnd, feed_notification};
+use crate::subscription::{ChainSubscriber, Channel, NodeNews, Subscriptions};
 
 use message_reader::{ClientMessage, MessageLimits, MessageReader, ReadFailure};
 
@@ -81,7 +81,7 @@ struct Session<'a> {
     /// When the client last gave a sign of life.
     heard: Instant,
     ping: Interval,
-    /// Changes when there may be new heads.
+    /// Changes when there may be new blocks.
     views: watch::Receiver<()>,
     /// Whether a subscriber may have to be told of something.
     has_news: bool,
@@ -173,16 +173,20 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells subscribers of new heads; of so many at a time that calls are answered in between.
+    /// Tells subscribers of new blocks; of so many at a time that calls are answered in between. Whoever
+    /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
-        for (id, mut seen) in self.subscriptions.confirmed() {
-            let told = self.server.service.new_heads(&mut seen).await;
-            let failed = |_| SocketEnd::Close(CloseCode::Error, "new heads cannot be read");
-            let (heads, has_more) = told.map_err(failed)?;
-            self.has_news |= has_more;
-            for head in heads {
-                self.send(head_notification(&id, &head)).await?;
+        for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
+            let service = &self.server.service;
+            let portion = service.next_portion(&feed, &mut seen, &self.server.budget).await;
+            let portion = portion.map_err(|end| match end {
+                FeedEnd::Failed => SocketEnd::Close(CloseCode::Error, "new blocks cannot be read"),
+                FeedEnd::Ended(reason) => SocketEnd::Close(CloseCode::Again, reason),
+            })?;
+            self.has_news |= portion.has_more;
+            for item in &portion.items {
+                self.send(feed_notification(&id, item)).await?;
             }
             self.subscriptions.advance(&id, seen);
         }

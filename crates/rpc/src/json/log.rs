@@ -1,6 +1,8 @@
-//! A log as JSON, in receipts and alone.
+//! Logs as JSON, in receipts and alone.
 
-use store::LogView;
+use alloy_primitives::keccak256;
+use hyper::body::Bytes;
+use store::{LogQuery, LogView, LoggedRows, ReceiptView, TxIndex};
 
 use super::transaction::TransactionLocation;
 use super::{Object, put_data, put_list};
@@ -28,13 +30,61 @@ pub(crate) fn put_log(
     object.end();
 }
 
+/// Appends those of some transactions' logs that are asked for, each after what `begin` appends.
+pub(crate) fn put_matching_logs(
+    out: &mut Vec<u8>,
+    query: &LogQuery,
+    piece: &LoggedRows,
+    is_removed: bool,
+    mut begin: impl FnMut(&mut Vec<u8>),
+) {
+    let mut log_index = piece.logs_before;
+    for (row, index) in piece.rows.iter().zip(piece.first.get()..) {
+        let mut hash = None;
+        for log in row.receipt.iter().flat_map(ReceiptView::logs) {
+            if query.matches(&log) {
+                // Only transactions with such logs are hashed.
+                let hash = *hash.get_or_insert_with(|| keccak256(row.encoded));
+                let place =
+                    TransactionLocation { block: &piece.block, index: TxIndex(index), hash };
+                begin(out);
+                put_log(out, log, place, log_index, is_removed);
+            }
+            log_index = log_index.saturating_add(1);
+        }
+    }
+}
+
+/// Logs as JSON, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EncodedLogs {
+    bytes: Vec<u8>,
+    begins: Vec<usize>,
+}
+
+impl EncodedLogs {
+    /// Adds those of some transactions' logs that are asked for.
+    pub(crate) fn push(&mut self, query: &LogQuery, piece: &LoggedRows, is_removed: bool) {
+        let Self { bytes, begins } = self;
+        put_matching_logs(bytes, query, piece, is_removed, |out| begins.push(out.len()));
+    }
+
+    /// Each of them, in order.
+    pub(crate) fn into_items(self) -> Vec<Bytes> {
+        let ends = self.begins.iter().skip(1).copied().chain([self.bytes.len()]);
+        let ends: Vec<usize> = ends.collect();
+        let bytes = Bytes::from(self.bytes);
+        self.begins.into_iter().zip(ends).map(|(begin, end)| bytes.slice(begin..end)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloy_primitives::{Address, B256};
     use chain::BlockNumber;
     use serde_json::{Value, json};
-    use store::{BlockFacts, TxIndex};
+    use store::BlockFacts;
 
     #[test]
     fn a_log_has_all_members_whether_it_is_removed_or_not() {

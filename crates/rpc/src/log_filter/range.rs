@@ -78,7 +78,7 @@ impl FilterHorizon<'_> {
 }
 
 /// The first block of a range that none of these holds.
-fn first_missing(asked: BlockRange, held: &[BlockRange]) -> Option<u64> {
+pub(crate) fn first_missing(asked: BlockRange, held: &[BlockRange]) -> Option<u64> {
     let mut next = asked.first();
     for range in held {
         if range.contains(BlockNumber(next)) {

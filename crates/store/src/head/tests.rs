@@ -76,6 +76,16 @@ fn a_reorg_keeps_everything_up_to_the_fork_point() {
     let tx_hash = blocks[3].transactions[0].envelope.tx_hash();
     assert!(before.find_tx(tx_hash).is_some() && head.view().find_tx(tx_hash).is_none());
     assert!(head.known(&blocks[3].hash) && !head.known(&BASE.1));
+    // Whoever was told of what left the chain finds it there, and nothing else.
+    let (again, _) = open(&disk).unwrap();
+    for view in [head.view(), again.view()] {
+        for block in &blocks[2..] {
+            assert_eq!(view.find_side_block(&block.hash).unwrap().block(), block);
+        }
+        assert!(view.find_side_block(&blocks[1].hash).is_none());
+        assert!(view.find_side_block(&view.tip().unwrap().hash()).is_none());
+    }
+    assert!(before.find_side_block(&blocks[3].hash).is_none());
 }
 
 #[test]

@@ -58,6 +58,9 @@ impl Tree {
 
     /// The blocks that are not canonical, parents first.
     pub(super) fn side_blocks(&self) -> Vec<&Arc<HeadBlock>> {
+        if self.blocks.len() == self.canonical.len() {
+            return Vec::new(); // as a rule
+        }
         let canonical: BTreeSet<B256> = self.canonical.iter().map(|block| block.hash()).collect();
         let is_side = |block: &&Arc<HeadBlock>| !canonical.contains(&block.hash());
         let mut blocks: Vec<_> = self.blocks.values().filter(is_side).collect();

@@ -1,7 +1,8 @@
 //! What readers see of the head: one canonical chain that never changes.
 //!
-//! Knows: the canonical blocks by number, by hash, and by the hashes of their transactions.
-//! Never knows: side branches, the log, or that there was or will be another chain.
+//! Knows: the canonical blocks by number, by hash, and by the hashes of their transactions; the blocks
+//! of side branches by their hashes, for whoever was told of one before it left the chain.
+//! Never knows: the log, or that there was or will be another chain.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,6 +32,7 @@ pub struct HeadView {
     /// Positions in `blocks`.
     by_hash: HashMap<B256, usize>,
     by_tx_hash: HashMap<B256, TxPlace>,
+    side_blocks: HashMap<B256, Arc<HeadBlock>>,
 }
 
 impl HeadView {
@@ -48,7 +50,9 @@ impl HeadView {
             }
         }
         let base = tree.base().and_then(Base::block);
-        Self { base, blocks, by_hash, by_tx_hash }
+        let side_blocks = tree.side_blocks().into_iter();
+        let side_blocks = side_blocks.map(|block| (block.hash(), Arc::clone(block))).collect();
+        Self { base, blocks, by_hash, by_tx_hash, side_blocks }
     }
 
     /// Number and hash of the block that the first one stands on, if it is known.
@@ -80,6 +84,13 @@ impl HeadView {
     #[must_use]
     pub fn find_block_by_hash(&self, hash: &B256) -> Option<&Arc<HeadBlock>> {
         self.blocks.get(*self.by_hash.get(hash)?)
+    }
+
+    /// The block of this hash that is not canonical. Such blocks stay until one of their number is
+    /// sealed, or until the head is full.
+    #[must_use]
+    pub fn find_side_block(&self, hash: &B256) -> Option<&Arc<HeadBlock>> {
+        self.side_blocks.get(hash)
     }
 
     /// Where the transaction of this hash is.

@@ -64,7 +64,9 @@ impl LoggedRows {
         })
     }
 
-    pub(super) fn of_head(head: &HeadBlock) -> Self {
+    /// All transactions of a block of the head, canonical or not.
+    #[must_use]
+    pub fn of_head(head: &HeadBlock) -> Self {
         Self {
             block: BlockFacts::of_head(head),
             first: TxIndex(0),

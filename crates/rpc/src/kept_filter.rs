@@ -1,0 +1,85 @@
+//! Log filters that outlive their call: those of subscriptions and those that are polled.
+//!
+//! Knows: how much memory all of them take, and how much they may.
+//! Never knows: who keeps one, or for how long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::log_filter::LogFilter;
+use crate::refusal::Refusal;
+
+/// Memory of all filters that are kept. One has up to 150 kB, and a server may have very many
+/// subscribers.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Room for filters, shared by all who keep some.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilterRoom(Arc<AtomicUsize>);
+
+/// A filter that is kept; its room is free when it is dropped.
+#[derive(Debug)]
+pub(crate) struct KeptFilter {
+    filter: LogFilter,
+    bytes: usize,
+    room: FilterRoom,
+}
+
+impl FilterRoom {
+    /// Keeps a filter, if there is room for it.
+    pub(crate) fn keep(&self, filter: LogFilter) -> Result<Arc<KeptFilter>, Refusal> {
+        let bytes = size_of::<KeptFilter>().saturating_add(filter.query().bytes());
+        let fitting = |sum: usize| sum.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
+        let order = Ordering::Relaxed;
+        self.0.fetch_update(order, order, fitting).map_err(|_| Refusal::FiltersTooLarge)?;
+        Ok(Arc::new(KeptFilter { filter, bytes, room: self.clone() }))
+    }
+}
+
+impl KeptFilter {
+    /// The filter.
+    pub(crate) fn filter(&self) -> &LogFilter {
+        &self.filter
+    }
+}
+
+impl Drop for KeptFilter {
+    fn drop(&mut self) {
+        self.room.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::{Item, RequestBody, parse};
+
+    fn filter(topics: usize) -> LogFilter {
+        let topics = (0..topics).map(|it| format!("0x{it:064x}")).collect::<Vec<_>>();
+        let body = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "m", "params": [{ "topics": [topics] }],
+        });
+        let body = body.to_string();
+        let Ok(RequestBody::Single(Item::Call(call))) = parse(body.as_bytes()) else {
+            panic!("{body}")
+        };
+        LogFilter::parse(call.params.unwrap().items().next().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn filters_are_kept_while_there_is_room_for_all_their_topics() {
+        let room = FilterRoom::default();
+        let large = filter(1000);
+        let mut kept = Vec::new();
+        let refusal = loop {
+            match room.keep(large.clone()) {
+                Ok(filter) => kept.push(filter),
+                Err(refusal) => break refusal,
+            }
+        };
+        assert_eq!(refusal, Refusal::FiltersTooLarge);
+        assert!((1900..2100).contains(&kept.len()), "{}", kept.len());
+        kept.pop();
+        room.keep(large).unwrap();
+    }
+}

@@ -1,0 +1,121 @@
+//! What subscribers are sent of the chain, in portions, and how that ends.
+//!
+//! Knows: the form of a notification, and why a subscriber cannot be led to the chain that is.
+//! Never knows: sockets, or when a subscriber is sent something.
+
+use std::sync::Arc;
+
+use hyper::body::Bytes;
+use tracing::{debug, error};
+
+use super::{CallFailure, Service, give_reader, take_reader};
+use crate::budget::{Budget, ByteLease, LeasedFor};
+use crate::heads::HeadCursor;
+use crate::json::{Object, put_text};
+use crate::refusal::Refusal;
+use crate::subscription::ChainFeed;
+
+/// What a notification has around its result, and room to spare.
+const AROUND_BYTES: usize = 128;
+
+/// What a subscriber is sent at once.
+#[derive(Debug, Default)]
+pub(crate) struct FeedPortion {
+    /// Results of notifications, as JSON.
+    pub(crate) items: Vec<Bytes>,
+    /// Whether there is more already.
+    pub(crate) has_more: bool,
+    /// Counts the items until they are sent.
+    pub(crate) _lease: ByteLease,
+}
+
+/// Why a subscriber can be sent nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FeedEnd {
+    /// Something cannot be read; the log says what.
+    Failed,
+    /// It may subscribe again, and ask for what it missed.
+    Ended(&'static str),
+}
+
+/// The notification of a result for one subscriber.
+pub(crate) fn feed_notification(id: &str, result: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(result.len().saturating_add(AROUND_BYTES));
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":\"eth_subscription\",\"params\":");
+    let mut params = Object::begin(&mut out);
+    put_text(params.member("subscription"), id);
+    params.member("result").extend_from_slice(result);
+    params.end();
+    out.push(b'}');
+    out
+}
+
+impl Service {
+    /// What leads a subscriber from what it has seen towards the newest view, as much as is sent at
+    /// once.
+    pub(crate) async fn next_portion(
+        &self,
+        feed: &ChainFeed,
+        seen: &mut HeadCursor,
+        budget: &Arc<Budget>,
+    ) -> Result<FeedPortion, FeedEnd> {
+        let mut reader = take_reader().map_err(|failure| feed_end(&failure))?;
+        let read = match feed {
+            ChainFeed::Heads => self.read_heads(&mut reader, seen).await,
+            ChainFeed::Logs(kept) => {
+                self.read_new_logs(&mut reader, kept.filter(), seen, budget).await
+            }
+        };
+        give_reader(reader);
+        match read {
+            Ok(portion) => portion.admit(budget),
+            // The newer view is announced as every other is.
+            Err(failure) if self.passes_over(&failure) => {
+                Ok(FeedPortion { has_more: true, ..FeedPortion::default() })
+            }
+            Err(failure) => Err(feed_end(&failure)),
+        }
+    }
+}
+
+impl FeedPortion {
+    fn admit(self, budget: &Arc<Budget>) -> Result<Self, FeedEnd> {
+        let bytes = self.items.iter().fold(0, |sum: usize, item| sum.saturating_add(item.len()));
+        let lease = ByteLease::of(budget, bytes, LeasedFor::Answer);
+        let lease = lease.map_err(|_| FeedEnd::Ended("too many bytes under way"))?;
+        Ok(Self { _lease: lease, ..self })
+    }
+}
+
+fn feed_end(failure: &CallFailure) -> FeedEnd {
+    match failure {
+        CallFailure::Refused(Refusal::FilterDropped { reason }) => FeedEnd::Ended(reason),
+        CallFailure::Refused(Refusal::ReceiptsNotHeld { .. }) => {
+            FeedEnd::Ended("receipts of new blocks are not held")
+        }
+        // The store has noted the file: that is told once.
+        CallFailure::Store(cause) if cause.is_of_file() => {
+            debug!(%cause, "cannot read new blocks");
+            FeedEnd::Failed
+        }
+        CallFailure::Refused(_)
+        | CallFailure::Store(_)
+        | CallFailure::NotABlock
+        | CallFailure::AskNode => {
+            error!(?failure, "cannot read new blocks");
+            FeedEnd::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_names_its_subscription() {
+        let expected = r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x7","result":{"number":"0x1"}}}"#;
+        let notification = feed_notification("0x7", br#"{"number":"0x1"}"#);
+        assert_eq!(String::from_utf8(notification).unwrap(), expected);
+    }
+}
