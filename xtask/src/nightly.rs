@@ -23,6 +23,9 @@ const EVERY_BIT: (&str, &str) = ("QUIPU_FLIP_EVERY_BIT", "1");
 /// Read by the test that plays random changes against a model: how many runs, ten times the usual.
 const MODEL_SEEDS: (&str, &str) = ("QUIPU_MODEL_SEEDS", "3200");
 
+/// Read by the tests that ask for logs at random: how many filters of each chain.
+const LOG_FILTERS: (&str, &str) = ("QUIPU_LOG_FILTERS", "100000");
+
 /// Read by the test that kills imports: how often.
 const IMPORT_KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
 
@@ -83,7 +86,7 @@ const PARTS: &[NightlyPart] = &[
     },
     NightlyPart {
         name: "model",
-        summary: "ten times as many random runs of the store against its model",
+        summary: "ten times as many random runs of the store against its model, and 100,000 filters",
         work: PartWork::Steps(plan_model),
     },
     NightlyPart {
@@ -112,7 +115,11 @@ fn plan_tests(_root: &Path) -> Vec<CiStep> {
 fn plan_model(_root: &Path) -> Vec<CiStep> {
     let (name, value) = MODEL_SEEDS;
     let model = ["test", "--workspace", "--locked", "--release", "--lib", "--", "model::"];
-    vec![CiStep::cargo("the store against its model", &model).with_env(name, value)]
+    let model = CiStep::cargo("the store against its model", &model).with_env(name, value);
+    let (name, value) = LOG_FILTERS;
+    let filters =
+        ["test", "--workspace", "--locked", "--release", "--test", "it", "--", "random_filters"];
+    vec![model, CiStep::cargo("log filters against every receipt", &filters).with_env(name, value)]
 }
 
 fn plan_kills(root: &Path) -> Vec<CiStep> {

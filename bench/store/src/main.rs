@@ -24,7 +24,9 @@ use bench_store::questions::import_speed::import_beside_recovery;
 use bench_store::questions::logs::{
     LogQuestions, import_with_index, index_bytes, index_bytes_of_real_chains,
 };
-use bench_store::questions::memory::{memory_of_holding, memory_of_import, tell};
+use bench_store::questions::memory::{
+    memory_of_holding, memory_of_import, memory_of_indexing, tell,
+};
 use bench_store::questions::segment_count::cost_of_segments;
 use bench_store::questions::warm_reads::WarmReads;
 use ingest::pool::threads_default;
@@ -243,8 +245,15 @@ impl Answers<'_> {
             let folder = BenchFolder::at(self.work.join("whole"));
             let of = format!("sample era, {ERA_BLOCKS} x 200");
             let figure = memory_of_import(&file, None, &folder, &of)?;
+            let indexed = figure.value;
             self.add(QuestionKind::Lookup, [lookup_bytes(&of, &folder)?]);
             self.add(QuestionKind::Memory, [figure, held, memory_of_holding(&folder, &of)?]);
+            folder.remove()?;
+            self.say("importing the whole era without a log index");
+            let folder = BenchFolder::at(self.work.join("unindexed"));
+            let figure = memory_of_indexing(&file, &folder, &of, indexed)?;
+            self.add(QuestionKind::Memory, [figure]);
+            folder.remove()?;
         }
         Ok(())
     }
@@ -274,7 +283,7 @@ impl Answers<'_> {
         let of = "sample, 10^6 tx in 10,500 blocks";
         self.add(QuestionKind::Logs, [index_bytes(of, &folder)?]);
         self.say("asking for logs");
-        let figures = LogQuestions::open(of, &folder, first)?.ask()?;
+        let figures = LogQuestions::ask_all(of, &folder, first)?;
         self.add(QuestionKind::Logs, figures);
         Ok(())
     }

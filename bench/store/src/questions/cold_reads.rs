@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use alloy_primitives::B256;
 use anyhow::{Context as _, Result};
 use store::disk::{CachedRead, DataFile, Disk, DiskError, FileVersion, Folder, LockGuard};
 use store::read::block_on;
-use store::{Limits, Reader, RowParts};
+use store::{Limits, LogQuery, LoggedRows, Reader, RowParts, RunSubject, View};
 
 use crate::figure::{Figure, FigureUnit, Goal, count, ratio};
 use crate::folder::BenchFolder;
@@ -22,13 +23,72 @@ use crate::random::Random;
 /// Reads that are counted.
 const READS: usize = 1000;
 
-/// Counts the reads of random transactions by hash and by place.
-pub fn reads_per_answer(of: &str, folder: &BenchFolder, keys: &[Key]) -> Result<[Figure; 2]> {
+/// A view none of whose data is in memory, and the counts of what is read for it.
+fn open_cold(folder: &BenchFolder) -> Result<(Arc<View>, Arc<Counts>)> {
     let counts = Arc::new(Counts::default());
     let disk = ColdDisk { folder: Folder::open(folder.path())?, counts: Arc::clone(&counts) };
     // The runs of a large store do not fit the memory that small ones stay in.
     let limits = Limits { run_bytes_max: 0, ..Limits::default() };
-    let view = BenchFolder::view_on(Arc::new(disk), limits)?;
+    Ok((BenchFolder::view_on(Arc::new(disk), limits)?, counts))
+}
+
+/// Counts the reads of a search for the third topic of logs in all blocks, beside one of every run and
+/// one of every place that has such a log.
+pub fn reads_per_search(of: &str, folder: &BenchFolder, topics: &[B256]) -> Result<Figure> {
+    let (view, counts) = open_cold(folder)?;
+    let mut reader = Reader::new()?;
+    let queries: Vec<LogQuery> = topics
+        .iter()
+        .map(|topic| LogQuery::new(Vec::new(), vec![Vec::new(), Vec::new(), vec![*topic]]))
+        .collect();
+    // The tails become resident.
+    for query in &queries {
+        count_places(&view, &mut reader, query)?;
+    }
+    counts.reset();
+    let mut places = 0_u64;
+    for query in &queries {
+        places += count_places(&view, &mut reader, query)?;
+    }
+    let runs = u64::try_from(view.manifest().runs_of(RunSubject::Logs).count())?;
+    let [reads, bytes] = [&counts.reads, &counts.bytes].map(|it| it.load(Ordering::Relaxed));
+    let searches = count(&queries);
+    Ok(Figure {
+        name: "sparse_logs_cold",
+        question: "disk reads of a sparse search / (runs + places with such logs)".into(),
+        of: of.to_owned(),
+        value: ratio(reads, runs * searches + places),
+        unit: FigureUnit::Ratio,
+        goal: Goal::at_most(1.0, 1.0),
+        note: format!(
+            "{searches} searches of all blocks, tails resident: {:.1} reads each for {runs} runs and \
+             {:.1} places, {:.0} bytes",
+            ratio(reads, searches),
+            ratio(places, searches),
+            ratio(bytes, searches)
+        ),
+    })
+}
+
+/// Places of all blocks that have logs which are asked for, each of which is read at once.
+fn count_places(view: &View, reader: &mut Reader, query: &LogQuery) -> Result<u64> {
+    let has_such_logs = |place: &&LoggedRows| {
+        let receipts = place.rows.iter().filter_map(|row| row.receipt);
+        receipts.flat_map(|it| it.logs()).any(|log| query.matches(&log))
+    };
+    let mut sum = 0_u64;
+    for range in view.coverage_receipts() {
+        let mut search = view.search_logs(query, *range, u64::MAX);
+        while let Some(found) = block_on(search.next_rows(reader))? {
+            sum += u64::try_from(found.iter().filter(has_such_logs).count())?;
+        }
+    }
+    Ok(sum)
+}
+
+/// Counts the reads of random transactions by hash and by place.
+pub fn reads_per_answer(of: &str, folder: &BenchFolder, keys: &[Key]) -> Result<[Figure; 2]> {
+    let (view, counts) = open_cold(folder)?;
     let mut reader = Reader::new()?;
     // One transaction of every segment is enough to make all tails resident.
     for segment in view.manifest().segments() {

@@ -27,6 +27,7 @@ use crate::archives::{ArchiveFile, RELINKED, RELINKED_8K, find_real};
 use crate::clock::{least_cpu, median, process_cpu};
 use crate::figure::{Figure, FigureUnit, Goal, ratio};
 use crate::folder::BenchFolder;
+use crate::questions::cold_reads::reads_per_search;
 
 /// How many logs a sparse filter finds.
 const SPARSE: std::ops::RangeInclusive<u64> = 8..=12;
@@ -103,8 +104,7 @@ pub struct LogQuestions {
 }
 
 impl LogQuestions {
-    /// Opens a folder of a chain.
-    pub fn open(of: &str, folder: &BenchFolder, file: &ArchiveFile) -> Result<Self> {
+    fn open(of: &str, folder: &BenchFolder, file: &ArchiveFile) -> Result<Self> {
         let disk = Arc::new(Folder::open(folder.path())?);
         let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default())?);
         let view = store.view();
@@ -115,14 +115,21 @@ impl LogQuestions {
         Ok(Self { of: of.to_owned(), service, runtime, view, blocks })
     }
 
-    /// Asks everything.
-    pub fn ask(&self) -> Result<Vec<Figure>> {
-        let (sparse, dense) = self.choose_topics()?;
+    /// Asks everything of one folder.
+    pub fn ask_all(of: &str, folder: &BenchFolder, file: &ArchiveFile) -> Result<Vec<Figure>> {
+        let questions = Self::open(of, folder, file)?;
+        let (sparse, dense) = questions.choose_topics()?;
+        let mut figures = questions.ask(&sparse, dense)?;
+        figures.push(reads_per_search(of, folder, &sparse)?);
+        Ok(figures)
+    }
+
+    fn ask(&self, sparse: &[B256], dense: B256) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
         let goals = [(100, 2.0, 1.0), (10_000, 10.0, 4.0), (u64::MAX, 20.0, 8.0)];
         for (count, must, target) in goals {
             let Some(range) = self.last_blocks(count) else { continue };
-            figures.push(self.sparse(&sparse, range, Goal::at_most(must, target))?);
+            figures.push(self.sparse(sparse, range, Goal::at_most(must, target))?);
         }
         figures.push(self.dense(dense)?);
         Ok(figures)

@@ -22,6 +22,8 @@ use crate::machine::memory;
 
 /// The argument that makes the program import a sample chain and tell its memory.
 pub const IMPORT: &str = "import-and-tell";
+/// The same without a log index.
+pub const IMPORT_UNINDEXED: &str = "import-unindexed-and-tell";
 /// The argument that makes the program hold a store and tell its memory.
 pub const HOLD: &str = "hold-and-tell";
 
@@ -62,6 +64,29 @@ pub fn memory_of_import(
             threads_default(),
             number("seconds")
         ),
+    })
+}
+
+/// Imports a sample chain without a log index, in a process of its own, and gives what an import with
+/// one takes beyond it.
+pub fn memory_of_indexing(
+    file: &ArchiveFile,
+    folder: &BenchFolder,
+    of: &str,
+    indexed_megabytes: f64,
+) -> Result<Figure> {
+    let mut command = this_program(IMPORT_UNINDEXED)?;
+    command.arg(&file.path).arg(folder.path());
+    let told = run(command)?;
+    let peak = ratio(told.get("peak").and_then(Value::as_u64).unwrap_or_default(), MEGABYTE);
+    Ok(Figure {
+        name: "log_index_memory",
+        question: "peak memory of an import beyond that of one without a log index".into(),
+        of: of.to_owned(),
+        value: indexed_megabytes - peak,
+        unit: FigureUnit::Megabytes,
+        goal: Goal::at_most(300.0, 150.0),
+        note: format!("{indexed_megabytes:.0} MB with it, {peak:.0} MB without"),
     })
 }
 
@@ -116,17 +141,20 @@ pub fn memory_of_segments(folder: &BenchFolder, of: &str) -> Result<Figure> {
     })
 }
 
-/// What the program does instead when it is started with [`IMPORT`], [`HOLD`] or [`VISIT`]; `None`
+/// What the program does instead when it is started with one of the arguments above; `None`
 /// otherwise.
 pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        [IMPORT, file, folder] => Some(import(file.as_ref(), folder.as_ref(), None)),
+        [IMPORT, file, folder] => Some(import(file.as_ref(), folder.as_ref(), None, false)),
+        [IMPORT_UNINDEXED, file, folder] => {
+            Some(import(file.as_ref(), folder.as_ref(), None, true))
+        }
         [IMPORT, file, folder, first, last] => {
             let ends = (first.parse::<u64>().ok(), last.parse::<u64>().ok());
             let blocks =
                 ends.0.zip(ends.1).and_then(|(first, last)| BlockRange::from_ends(first, last));
-            Some(import(file.as_ref(), folder.as_ref(), blocks))
+            Some(import(file.as_ref(), folder.as_ref(), blocks, false))
         }
         [HOLD, folder] => Some(hold(folder.as_ref())),
         [VISIT, folder] => Some(visit(folder.as_ref())),
@@ -134,10 +162,16 @@ pub fn tell(arguments: &[String]) -> Option<Result<Value>> {
     }
 }
 
-fn import(file: &Path, folder: &Path, blocks: Option<BlockRange>) -> Result<Value> {
+fn import(
+    file: &Path,
+    folder: &Path,
+    blocks: Option<BlockRange>,
+    is_without_log_index: bool,
+) -> Result<Value> {
     let begun = std::time::Instant::now();
     let threads: NonZeroUsize = threads_default();
-    let imported = BenchFolder::at(folder).import(&sample_file(file)?, blocks, threads)?;
+    let (file, folder) = (sample_file(file)?, BenchFolder::at(folder));
+    let imported = folder.import_indexed(&file, blocks, threads, is_without_log_index)?;
     Ok(json!({
         "transactions": imported.transaction_count,
         "seconds": begun.elapsed().as_secs(),

@@ -118,7 +118,8 @@ impl Segment {
         senders: Senders,
     ) -> Result<(Option<RowPosition>, RowSet), Corrupt> {
         let offset = place.range.start;
-        let mut set = RowSet::with_capacity(place.row_count, bytes.len());
+        // Pages take a third of their rows or more: rows that grow out of their room are copied.
+        let mut set = RowSet::with_capacity(place.row_count, bytes.len().saturating_mul(3));
         let mut skipped = place.skipped;
         let mut position = None;
         let mut room = RowsRoom::default();
