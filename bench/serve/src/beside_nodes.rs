@@ -7,12 +7,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::call::block_by_number;
+use crate::call::{block_by_number, logs_to};
 use crate::chain_keys::ChainKeys;
 use crate::circumstances::beside_figures;
 use crate::contest::Driver;
-use crate::node::{NodeKind, Program, RivalNode};
-use crate::questions::{FIXED_RATE, Question, all, of_nodes};
+use crate::node::{NodeKind, Program, RivalNode, recipients};
+use crate::questions::{FIXED_RATE, Question, all, of_logs, of_nodes};
 use crate::quipu::Serving;
 use crate::run::Asking;
 use crate::storm::Storm;
@@ -68,8 +68,13 @@ impl Asking<'_> {
         let keys = ChainKeys::read(&served.address)?;
         let last = keys.blocks.last().context("an empty chain")?;
         node.check_same(&served, &block_by_number(&last.number, true))?;
+        let recipients = recipients();
+        let one = recipients.first().context("nobody is paid")?;
+        node.check_logs(&served, &logs_to(one))?;
         let contestants = [served.contestant("Quipu"), node.server.contestant(node.name())];
-        for question in of_nodes(all(&keys, &served.address)?) {
+        let mut questions = of_nodes(all(&keys, &served.address)?);
+        questions.extend(of_logs(&recipients, &keys));
+        for question in questions {
             self.say(&format!("{}, beside {name}", question.words));
             let contest = self.rules(&question)?.hold(&contestants, |_| Ok(()));
             self.add_figure(&question, contest.with_context(|| name.to_owned())?, 0);

@@ -44,6 +44,19 @@ pub fn transaction_in_block(by: &str, block: &str, index: usize) -> String {
     call(&method, &format!("\"{block}\",\"{index:#x}\""))
 }
 
+/// Asks for the logs of all blocks with this third topic.
+#[must_use]
+pub fn logs_to(recipient: &str) -> String {
+    let range = r#""fromBlock":"earliest","toBlock":"latest""#;
+    call("eth_getLogs", &format!(r#"{{{range},"topics":[null,null,"{recipient}"]}}"#))
+}
+
+/// Asks for all logs of some blocks.
+#[must_use]
+pub fn logs_of(first: &str, last: &str) -> String {
+    call("eth_getLogs", &format!(r#"{{"fromBlock":"{first}","toBlock":"{last}"}}"#))
+}
+
 /// Several calls in one request.
 #[must_use]
 pub fn batch(calls: &[String]) -> String {

@@ -21,6 +21,8 @@ use crate::server::{ServerProcess, result_of};
 
 /// Transactions of a block.
 const TXS_PER_BLOCK: usize = 200;
+/// Wallets that are paid: of forty thousand logs ten have the same one.
+const RECIPIENTS: usize = 4_000;
 const SEAL_WITHIN: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const GAS: &str = "0xea60";
@@ -170,6 +172,19 @@ impl RivalNode {
         Ok(())
     }
 
+    /// Sees that a search finds as many logs here as elsewhere.
+    pub fn check_logs(&self, other: &ServerProcess, body: &str) -> Result<()> {
+        let [ours, theirs] = [other, &self.server].map(|server| {
+            let logs = result_of(&server.ask(body)?)?;
+            let count = logs.as_array().context("no list of logs")?.len();
+            ensure!(count > 0, "no log is found");
+            Ok(count)
+        });
+        let (ours, theirs) = (ours?, theirs?);
+        ensure!(ours == theirs, "{} finds {theirs} logs, Quipu {ours}: {body}", self.name());
+        Ok(())
+    }
+
     /// Accounts that the node signs for.
     pub fn accounts(&self) -> Result<Vec<Value>> {
         let accounts = self.server.call("eth_accounts", &json!([]))?;
@@ -220,13 +235,24 @@ impl RivalNode {
     }
 }
 
+/// Whom a transaction pays: each of [`RECIPIENTS`] in turn.
+fn recipient(nonce: usize) -> String {
+    format!("{:064x}", (nonce % RECIPIENTS).saturating_mul(7919))
+}
+
+/// The third topic of every log of the chains that nodes make.
+#[must_use]
+pub fn recipients() -> Vec<String> {
+    (0..RECIPIENTS).map(|nonce| format!("0x{}", recipient(nonce))).collect()
+}
+
 fn number_of(quantity: &Value) -> Result<u64> {
     let digits = quantity.as_str().and_then(|text| text.strip_prefix("0x"));
     u64::from_str_radix(digits.context("no quantity")?, 16).context("no quantity")
 }
 
 fn transfer(from: &Value, token: &Value, nonce: usize) -> Value {
-    let data = format!("0x{TRANSFER}{:064x}{:064x}", nonce.saturating_mul(7919), nonce);
+    let data = format!("0x{TRANSFER}{}{nonce:064x}", recipient(nonce));
     let call = json!({
         "from": from, "to": token, "data": data, "gas": GAS, "nonce": format!("{nonce:#x}"),
     });

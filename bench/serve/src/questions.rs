@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use bench_store::figure::Goal;
 use bench_store::random::Random;
 
-use crate::call::{batch, block_by_number, receipt, transaction_by_hash};
+use crate::call::{batch, block_by_number, logs_of, logs_to, receipt, transaction_by_hash};
 use crate::chain_keys::{ChainKeys, usual};
 use crate::contest::Driver;
 
@@ -19,6 +19,8 @@ const LOOKED_AT: usize = 101;
 const LONG_PICKS: usize = 200;
 /// Transactions of the blocks that are asked for in full.
 const BLOCK_TRANSACTIONS: usize = 200;
+/// Blocks whose logs are asked for together.
+const LOGS_BLOCKS: usize = 10;
 /// Connections of a question that does not say otherwise.
 pub const CONNECTIONS: u32 = 32;
 /// Requests in a second where the time of each is what counts.
@@ -187,6 +189,26 @@ pub fn of_nodes(questions: Vec<Question>) -> Vec<Question> {
         _ => None,
     };
     questions.into_iter().filter_map(promised).collect()
+}
+
+/// What only nodes are asked too: logs of a chain that they made.
+#[must_use]
+pub fn of_logs(recipients: &[String], keys: &ChainKeys) -> Vec<Question> {
+    let near = keys.blocks_of_about(BLOCK_TRANSACTIONS);
+    let pairs =
+        near.chunks(LOGS_BLOCKS).filter_map(|blocks| Some((blocks.first()?, blocks.last()?)));
+    vec![
+        Question::new(
+            "sparse-logs",
+            "ten logs of all blocks by a topic",
+            recipients.iter().map(|it| logs_to(it)).collect(),
+        ),
+        Question::new(
+            "dense-logs",
+            "all logs of ten blocks",
+            pairs.map(|(first, last)| logs_of(&first.number, &last.number)).collect(),
+        ),
+    ]
 }
 
 /// What is sent, made of what there is.

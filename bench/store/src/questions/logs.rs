@@ -301,3 +301,85 @@ fn count_logs(answer: &Value) -> Result<usize> {
     let logs = answer.get("result").and_then(Value::as_array);
     Ok(logs.with_context(|| answer.to_string())?.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::archives::make_sample;
+
+    /// How often the addresses and topics of a chain's logs repeat.
+    #[derive(Debug)]
+    struct LogShape {
+        values_per_log: f64,
+        /// Of the pairs of a value and a block that has it, so many a log.
+        postings_per_log: f64,
+        /// Of the values, so many are in one block only.
+        singletons: f64,
+    }
+
+    impl LogShape {
+        fn of(view: &View, blocks: BlockRange) -> Self {
+            let mut reader = Reader::new().unwrap();
+            let mut places: HashMap<(usize, Vec<u8>), u64> = HashMap::new();
+            let (mut logs, mut values) = (0_u64, 0_u64);
+            for number in (blocks.first()..blocks.end()).map(BlockNumber) {
+                let read = view.read_block(&mut reader, number, RowParts::Receipt);
+                let block = block_on(read).unwrap().unwrap();
+                let mut of_block = BTreeSet::new();
+                for log in block.rows.iter().filter_map(|row| row.receipt).flat_map(|it| it.logs())
+                {
+                    logs += 1;
+                    values += 1 + u64::try_from(log.topics.len()).unwrap();
+                    of_block.insert((4, log.address.to_vec()));
+                    of_block.extend(log.topics.iter().map(|it| it.to_vec()).enumerate());
+                }
+                for value in of_block {
+                    *places.entry(value).or_default() += 1;
+                }
+            }
+            let single = places.values().filter(|count| **count == 1).count();
+            Self {
+                values_per_log: ratio(values, logs),
+                postings_per_log: ratio(places.values().sum(), logs),
+                singletons: ratio(
+                    u64::try_from(single).unwrap(),
+                    u64::try_from(places.len()).unwrap(),
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn the_logs_of_a_sample_repeat_as_often_as_real_ones() {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let Some(file) = find_real(&data, RELINKED) else {
+            let name = "the_logs_of_a_sample_repeat_as_often_as_real_ones";
+            // Past the capture of a test's output: what was skipped is counted.
+            let _ = writeln!(std::io::stderr(), "skipped: {name}: no ../shared/data");
+            return;
+        };
+        let work = tempfile::tempdir().unwrap();
+        let shape = |file: &ArchiveFile, name: &str| {
+            let folder = BenchFolder::at(work.path().join(name));
+            folder.import(file, None, NonZeroUsize::MIN).unwrap();
+            let view = folder.view().unwrap();
+            let blocks = *view.coverage().last().unwrap();
+            let first = blocks.end().saturating_sub(20);
+            LogShape::of(&view, BlockRange::from_count(first, 20).unwrap())
+        };
+        let real = shape(&file, "real");
+        let sample = make_sample(&work.path().join("archive"), 21).unwrap();
+        let sample = shape(&sample, "sample");
+        let is_alike = [
+            (real.values_per_log, sample.values_per_log, 0.2),
+            (real.postings_per_log, sample.postings_per_log, 0.08),
+            (real.singletons, sample.singletons, 0.05),
+        ]
+        .iter()
+        .all(|(real, sample, tolerance)| (real - sample).abs() <= *tolerance);
+        assert!(is_alike, "\nreal {real:?}\nmade {sample:?}");
+    }
+}

@@ -88,7 +88,10 @@ impl ContractCall {
             (TxKind::Call(world.contract(random)), arguments(world, input_bytes, random))
         };
         let value = if random.chance(1_000) { random.amount() } else { U256::ZERO };
-        let logs = events::draw(world, row.kind, to.to().copied(), random);
+        let mut logs = events::draw(world, row.kind, to.to().copied(), random);
+        if payload == Payload::Mainnet {
+            events::repeat_parties(&mut logs, random);
+        }
         let per_log_gas: u64 = logs.iter().map(|_| random.within(8_000..=30_000)).sum();
         let execution_gas = per_log_gas + random.below(20_000);
         Self { kind: row.kind, to, value, input: input.into(), logs, execution_gas }

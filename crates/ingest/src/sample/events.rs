@@ -14,6 +14,11 @@ use super::world::World;
 /// Who logs that ether moved (EIP-7708).
 const SYSTEM_ADDRESS: Address = address!("0xfffffffffffffffffffffffffffffffffffffffe");
 
+/// Logs in ten thousand that have the address of the one before, of those of the same transaction.
+const REPEATED_ADDRESSES: u64 = 6_000;
+/// Topics in ten thousand that repeat that of the log before.
+const REPEATED_TOPICS: u64 = 8_000;
+
 /// What a use of `contract` logs; `None` stands for a contract that is being created.
 pub(super) fn draw(
     world: &World,
@@ -33,6 +38,23 @@ pub(super) fn draw(
         CallKind::Creation => several(world, 0..=2, random),
         CallKind::Batch => {
             vec![log(contract, vec![world.events.batch, word(random.below(1 << 24))], &[])]
+        }
+    }
+}
+
+/// Lets the logs of one transaction tell of the same few contracts and wallets again, as those of a trade
+/// or of a bundle of payments do on mainnet.
+pub(super) fn repeat_parties(logs: &mut [Log], random: &mut SampleRandom) {
+    for later in 1..logs.len() {
+        let Some(([.., earlier], [log, ..])) = logs.split_at_mut_checked(later) else { continue };
+        if random.chance(REPEATED_ADDRESSES) {
+            log.address = earlier.address;
+        }
+        let topics = log.data.topics_mut_unchecked().iter_mut();
+        for (topic, before) in topics.zip(earlier.topics()).skip(1) {
+            if random.chance(REPEATED_TOPICS) {
+                *topic = *before;
+            }
         }
     }
 }

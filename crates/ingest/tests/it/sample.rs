@@ -120,7 +120,7 @@ fn the_chain_of_today_is_the_chain_of_yesterday() {
 /// The hash of block 259 of the default settings.
 const SMALL_TIP: B256 = b256!("1756031f354e58c25babcf20ab8b4dba49e0dcb2cec7407611e25e1b3425836c");
 /// The same with the payload of mainnet.
-const MAINNET_TIP: B256 = b256!("341794a74b2f59f4666f196a3ec82baa7bd35afaa643f244f8f17fb92c1f3a49");
+const MAINNET_TIP: B256 = b256!("1bd11f22f68acce8a0e470b3f07545d93fa96981dd1ebed7501687d33704183b");
 
 #[test]
 fn a_failing_consumer_ends_the_work() {
