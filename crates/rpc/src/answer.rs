@@ -65,7 +65,7 @@ pub(crate) struct Context<'a> {
     pub(crate) log_limits: LogLimits,
     pub(crate) filters: &'a Filters,
     /// The filters that were polled for the answer.
-    pub(crate) filter_polls: &'a FilterPolls,
+    pub(crate) filter_polls: &'a FilterPolls<'a>,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
     /// Which blocks the answer is of, where that is told.

@@ -9,6 +9,8 @@ use chain::{BlockNumber, BlockRange};
 use store::head::HeadBlock;
 use store::{BlockId, Reader, StoreError, View};
 
+use crate::refusal::Refusal;
+
 /// Blocks that are told at once, before the view is looked at again.
 pub(crate) const HEADS_MAX: u64 = 64;
 
@@ -38,6 +40,16 @@ pub(crate) enum BrokenLink {
     RemovedUnknown,
     /// Blocks below the tip that follow what was seen are not held.
     AddedNotHeld,
+}
+
+impl ChainChange {
+    /// The blocks that left and those that came; refused if not every one is known.
+    pub(crate) fn linked(self) -> Result<(Vec<Arc<HeadBlock>>, Option<BlockRange>), Refusal> {
+        match self {
+            Self::Linked { removed, added } => Ok((removed, added)),
+            Self::Unlinked(link) => Err(Refusal::FilterDropped { reason: link.reason() }),
+        }
+    }
 }
 
 impl HeadCursor {

@@ -71,6 +71,8 @@ pub struct ServiceSettings {
     pub log_limits: LogLimits,
     /// How many filters may be polled, and for how long one is kept.
     pub filter_limits: FilterLimits,
+    /// Bytes of logs that a subscriber is sent before calls are answered, unless one block has more.
+    pub feed_bytes_max: usize,
 }
 
 impl Default for ServiceSettings {
@@ -83,6 +85,7 @@ impl Default for ServiceSettings {
             cache_bytes_max: 32 << 20,
             log_limits: LogLimits::default(),
             filter_limits: FilterLimits::default(),
+            feed_bytes_max: 256 * 1024,
         }
     }
 }
@@ -169,7 +172,7 @@ struct BatchContext<'a> {
     /// Which blocks the answer is of, where that is told.
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
-    filter_polls: FilterPolls,
+    filter_polls: FilterPolls<'a>,
 }
 
 impl BatchContext<'_> {
@@ -295,7 +298,7 @@ impl Service {
         limits: RequestLimits<'_>,
     ) -> Option<Reply> {
         let view = self.store.current_view();
-        let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::default());
+        let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
         let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
@@ -319,19 +322,21 @@ impl Service {
             }
             Ok(RequestBody::Batch(batch)) => {
                 let reply = if let Ok(made) = self.put_batch(&asked, batch, out).await {
+                    asked.filter_polls.settle();
                     made.map(|made| Reply::leased(made.out, made.lease))
                 } else {
-                    self.filters.take_back(&asked.filter_polls);
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
                 return self.record_traffic(log, batch.count(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.into_inner());
-        let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| {
-            self.filters.take_back(&asked.filter_polls);
+        let reply = if let Ok(reply) = reply.admit(limits.budget) {
+            asked.filter_polls.settle();
+            reply
+        } else {
             overloaded(id)
-        });
+        };
         self.record_traffic(log, 1, Some(reply))
     }
 

@@ -112,7 +112,10 @@ fn filters_are_bounded_in_number_and_age() {
     let first = kept.result("eth_newBlockFilter", &json!([]));
     kept.result("eth_newFilter", &json!([{}]));
     let error = kept.call("eth_newFilter", &json!([{}]))["error"].clone();
-    assert_eq!(error, json!({ "code": -32005, "message": "too many filters: 2" }));
+    assert_eq!(
+        error,
+        json!({ "code": -32005, "message": "too many filters: 2, all polled lately; try again later" })
+    );
     assert_eq!(kept.result("eth_uninstallFilter", &json!([first])), true);
     kept.result("eth_newFilter", &json!([{}]));
     let limits = FilterLimits { count_max: 1, idle_timeout: Duration::ZERO };
@@ -124,25 +127,58 @@ fn filters_are_bounded_in_number_and_age() {
     }
 }
 
+/// The chain as the changes that polls tell make it, each answer with so many of them at the most.
 #[test]
-fn changes_that_are_too_many_are_refused_and_not_lost() {
-    let mut live = Live::with_blocks(1);
-    let log_limits = LogLimits { count_max: 6, ..LogLimits::default() };
-    let served = served(&live, ServiceSettings { log_limits, ..ServiceSettings::default() });
-    let logs = served.result("eth_newFilter", &json!([{}]));
-    let blocks = served.result("eth_newBlockFilter", &json!([]));
-    live.writer.extend(logged_branch(live.tip(), 8, 1)).unwrap();
-    for id in [&logs, &blocks] {
-        for _ in 0..2 {
-            let error = served.call("eth_getFilterChanges", &json!([id]))["error"].clone();
-            assert_eq!(error["code"], -32005, "{error}");
+fn changes_beyond_a_limit_are_told_by_the_next_polls() {
+    let limits = LogLimits::default();
+    // A block has up to four logs, of 500 to 600 bytes each.
+    for (log_limits, most) in [
+        (LogLimits { count_max: 6, ..limits }, 6),
+        (LogLimits { count_max: 1, ..limits }, 4),
+        (LogLimits { bytes_max: 3600, ..limits }, 6),
+        (LogLimits { read_bytes_max: 0, ..limits }, 4 * 32),
+        (LogLimits { unindexed_blocks_max: 1, ..limits }, usize::MAX),
+    ] {
+        let mut live = Live::with_blocks(1);
+        let served = served(&live, ServiceSettings { log_limits, ..ServiceSettings::default() });
+        let filter = json!({ "fromBlock": format!("{FIRST:#x}"), "address": LOGGING });
+        let logs = served.result("eth_newFilter", &json!([filter]));
+        let blocks = served.result("eth_newBlockFilter", &json!([]));
+        let all = |id: &Value, most: usize| {
+            let mut told = Vec::new();
+            loop {
+                let changes = served.result("eth_getFilterChanges", &json!([id]));
+                let changes = changes.as_array().unwrap();
+                assert!(changes.len() <= most, "{log_limits:?}: {}", changes.len());
+                if changes.is_empty() {
+                    return told;
+                }
+                told.extend(changes.clone());
+            }
+        };
+        let added = logged_branch(live.tip(), 70, 1);
+        let new: Vec<Value> = added.iter().map(|block| json!(block.hash)).collect();
+        live.writer.extend(added).unwrap();
+        live.writer.seal_all(BlockNumber(FIRST + 50), CommitFacts::default()).unwrap();
+        let roomy = self::served(&live, ServiceSettings::default());
+        let before = roomy.result("eth_getLogs", &json!([filter]));
+        assert_eq!(json!(all(&logs, most)), before, "{log_limits:?}");
+        assert_eq!(all(&blocks, log_limits.count_max), new, "{log_limits:?}");
+        // Removed logs too come in portions of whole blocks.
+        let fork = live.chain()[2];
+        live.writer.reorg(fork.1, logged_branch(fork, 10, 2)).unwrap();
+        let told = all(&logs, most);
+        let mut chain = before.as_array().unwrap().clone();
+        for mut log in told {
+            if log["removed"] == true {
+                log["removed"] = json!(false);
+                assert_eq!(chain.pop(), Some(log), "{log_limits:?}");
+            } else {
+                chain.push(log);
+            }
         }
+        assert_eq!(json!(chain), roomy.result("eth_getLogs", &json!([filter])), "{log_limits:?}");
     }
-    let error = served.call("eth_getFilterChanges", &json!([logs]))["error"].clone();
-    // What it names can be asked for.
-    let (from, to) = (&error["data"]["from"], &error["data"]["to"]);
-    assert_eq!((from, to), (&json!("0x3e9"), &json!("0x3eb")), "{error}");
-    served.result("eth_getLogs", &json!([{ "fromBlock": from, "toBlock": to }]));
 }
 
 #[test]

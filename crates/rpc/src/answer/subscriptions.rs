@@ -37,7 +37,7 @@ impl Context<'_> {
             LOGS => {
                 let filter = more.take(LogFilter::parse)?;
                 filter.check_for_new_blocks()?;
-                Some(ChainFeed::Logs(self.filters.room().keep(filter)?))
+                Some(ChainFeed::Logs(self.filters.keep(filter)?))
             }
             _ => None,
         };

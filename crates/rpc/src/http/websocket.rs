@@ -38,6 +38,7 @@ use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::service::{FeedEnd, feed_notification};
 use crate::subscription::{ChainSubscriber, Channel, NodeNews, Subscriptions};
+use crate::work_slice::WorkSlice;
 
 use message_reader::{ClientMessage, MessageLimits, MessageReader, ReadFailure};
 
@@ -177,10 +178,11 @@ impl Session<'_> {
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
+        let mut slice = WorkSlice::default();
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
-            let portion = service.next_portion(&feed, &mut seen, &self.server.budget).await;
-            let portion = portion.map_err(|end| match end {
+            let portion = service.next_portion(&feed, &mut seen, &self.server.budget, &mut slice);
+            let portion = portion.await.map_err(|end| match end {
                 FeedEnd::Failed => SocketEnd::Close(CloseCode::Error, "new blocks cannot be read"),
                 FeedEnd::Ended(reason) => SocketEnd::Close(CloseCode::Again, reason),
             })?;

@@ -14,6 +14,7 @@ use crate::heads::HeadCursor;
 use crate::json::{Object, put_text};
 use crate::refusal::Refusal;
 use crate::subscription::ChainFeed;
+use crate::work_slice::WorkSlice;
 
 /// What a notification has around its result, and room to spare.
 const AROUND_BYTES: usize = 128;
@@ -58,12 +59,13 @@ impl Service {
         feed: &ChainFeed,
         seen: &mut HeadCursor,
         budget: &Arc<Budget>,
+        slice: &mut WorkSlice,
     ) -> Result<FeedPortion, FeedEnd> {
         let mut reader = take_reader().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
             ChainFeed::Heads => self.read_heads(&mut reader, seen).await,
             ChainFeed::Logs(kept) => {
-                self.read_new_logs(&mut reader, kept.filter(), seen, budget).await
+                self.read_new_logs(&mut reader, kept.filter(), seen, budget, slice).await
             }
         };
         give_reader(reader);

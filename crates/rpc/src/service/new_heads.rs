@@ -62,12 +62,14 @@ impl Service {
             }
             ChainChange::Linked { added: None, .. } | ChainChange::Unlinked(_) => tip_alone,
         };
-        let mut portion = FeedPortion::default();
+        let (mut portion, mut told) = (FeedPortion::default(), *seen);
         for number in due.iter().flat_map(BlockRange::numbers) {
             let header = view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)?;
             portion.items.push(self.encoded_heads.find_or_encode(&header)?);
-            *seen = HeadCursor::up_to(BlockId { number, hash: header.hash });
+            told = HeadCursor::up_to(BlockId { number, hash: header.hash });
         }
+        // After a failure nothing of the portion is sent.
+        *seen = told;
         portion.has_more = due.map(|due| due.last()) < tip && due.is_some();
         Ok(portion)
     }
