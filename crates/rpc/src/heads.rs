@@ -82,17 +82,21 @@ impl HeadCursor {
         Self(block.number().parent().map(|number| BlockId { number, hash }))
     }
 
-    /// What leads from what was seen to `now`. Whoever has seen nothing is led to the tip alone.
+    /// Whether no block was seen.
+    pub(crate) fn is_nothing(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// What leads from what was seen to `now`. For whoever has seen nothing, all blocks up to the tip
+    /// came, down to the highest gap.
     pub(crate) async fn change_to(
         self,
         reader: &mut Reader,
         now: &View,
     ) -> Result<ChainChange, StoreError> {
         let mut removed = Vec::new();
-        let tip = now.tip().map(BlockNumber::get);
         let Some(mut at) = self.0 else {
-            let added = tip.and_then(|tip| BlockRange::from_ends(tip, tip));
-            return Ok(ChainChange::Linked { removed, added });
+            return Ok(ChainChange::Linked { removed, added: now.coverage().last().copied() });
         };
         // What the head stands on is not always held.
         let is_base = |at: BlockId| now.head().base() == Some((at.number, at.hash));

@@ -15,7 +15,7 @@ use hyper::body::Bytes;
 use store::head::HeadBlock;
 use store::{BlockId, LogSearch, LoggedRows, Reader, StoreError, View};
 
-use crate::answer::CallFailure;
+use crate::answer::{CallFailure, LogLimits};
 use crate::budget::Budget;
 use crate::heads::HeadCursor;
 use crate::json::log::EncodedLogs;
@@ -29,14 +29,8 @@ use crate::work_slice::WorkSlice;
 pub(crate) struct LogPortionLimits {
     /// Blocks that came.
     pub(crate) blocks_max: u64,
-    /// Logs.
-    pub(crate) logs_max: usize,
-    /// Bytes of logs.
-    pub(crate) bytes_max: usize,
-    /// Blocks that are read because no index tells of them; at least one.
-    pub(crate) unindexed_blocks_max: u64,
-    /// Bytes of blocks after which no more are read.
-    pub(crate) read_bytes_max: u64,
+    /// Their logs, and what is read for them.
+    pub(crate) logs: LogLimits,
 }
 
 /// The logs of a change of the chain, block by block, as far as they are told at once.
@@ -111,7 +105,7 @@ impl<'a> LogPortion<'a> {
             let (number, held) = (block.number().get(), held.to_vec());
             return Err(Refusal::ReceiptsNotHeld { number, held }.into());
         }
-        let unindexed_max = limits.unindexed_blocks_max.max(1);
+        let unindexed_max = limits.logs.unindexed_blocks_max.max(1);
         let search = searched.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));
         let (found, told) = (VecDeque::new(), seen);
         let (logs, bytes, stop) = (0, 0, None);
@@ -155,8 +149,8 @@ impl<'a> LogPortion<'a> {
             slice.count_request(bytes);
             let logs_after = self.logs.saturating_add(logs.len());
             let bytes_after = self.bytes.saturating_add(bytes);
-            let LogPortionLimits { logs_max, bytes_max, .. } = self.limits;
-            if self.logs > 0 && (logs_after > logs_max || bytes_after > bytes_max) {
+            let LogLimits { count_max, bytes_max, .. } = self.limits.logs;
+            if self.logs > 0 && (logs_after > count_max || bytes_after > bytes_max) {
                 self.stop = Some(PortionStop::Full);
                 break;
             }
@@ -184,7 +178,7 @@ impl<'a> LogPortion<'a> {
     /// Looks at some more of the blocks that came; false if there are none.
     async fn search_further(&mut self, reader: &mut Reader) -> Result<bool, StoreError> {
         let Some(search) = &mut self.search else { return Ok(false) };
-        if search.read_bytes() > self.limits.read_bytes_max {
+        if search.read_bytes() > self.limits.logs.read_bytes_max {
             self.stop = Some(PortionStop::Before(search.searched_to()));
             return Ok(false);
         }

@@ -297,9 +297,7 @@ impl Refusal {
             Self::FilterDropped { reason } => {
                 format!("{FILTER_NOT_FOUND}: dropped, {reason}")
             }
-            Self::TooManyFilters { count_max } => {
-                format!("too many filters: {count_max}, all polled lately; try again later")
-            }
+            Self::TooManyFilters { count_max } => too_many_filters(*count_max),
             Self::FiltersTooLarge => FILTERS_TOO_LARGE.to_owned(),
             Self::ByNode { message, .. } => message.clone(),
             Self::NotPassed { reason } => format!("not passed to the upstream node: {reason}"),
@@ -365,6 +363,10 @@ impl BrokenLink {
             Self::AddedNotHeld => "new blocks below the tip are not held",
         }
     }
+}
+
+fn too_many_filters(count_max: usize) -> String {
+    format!("too many filters: {count_max}, all polled lately; try again later")
 }
 
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {

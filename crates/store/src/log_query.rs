@@ -35,12 +35,12 @@ impl LogQuery {
     /// Whether a log has what is asked for.
     #[must_use]
     pub fn matches(&self, log: &LogView<'_>) -> bool {
-        let is_any_of = |(wanted, found): (&Box<[B256]>, &[u8; 32])| {
+        let is_any_of = |wanted: &[B256], found: &[u8; 32]| {
             wanted.is_empty() || wanted.binary_search_by(|topic| topic.0.cmp(found)).is_ok()
         };
         (self.addresses.is_empty() || self.addresses.binary_search(&log.address).is_ok())
             && self.topics.len() <= log.topics.len()
-            && self.topics.iter().zip(log.topics).all(is_any_of)
+            && self.topics.iter().zip(log.topics).all(|(wanted, found)| is_any_of(wanted, found))
     }
 
     /// Whether a log with what is asked for may be among those of a bloom.
@@ -50,8 +50,8 @@ impl LogQuery {
         let is_any_address =
             self.addresses.is_empty() || self.addresses.iter().any(|it| has(it.as_slice()));
         let is_any_topic =
-            |wanted: &Box<[B256]>| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
-        is_any_address && self.topics.iter().all(is_any_topic)
+            |wanted: &[B256]| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
+        is_any_address && self.topics.iter().all(|wanted| is_any_topic(wanted))
     }
 
     /// Keys of the index: a log has one of each list. None at all if every log is asked for.

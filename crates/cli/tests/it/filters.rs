@@ -1,5 +1,6 @@
 //! Filters that are polled over HTTP, while the chain grows and is reorganised.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chain::BlockNumber;
@@ -228,10 +229,11 @@ fn polls_at_the_same_time_share_the_changes() {
     let mut live = Live::with_blocks(1);
     let served = served(&live, ServiceSettings::default());
     let id = served.result("eth_newBlockFilter", &json!([]));
+    let is_over = AtomicBool::new(false);
     let told: Vec<Value> = std::thread::scope(|scope| {
         let poll = || {
             let mut told = Vec::new();
-            for _ in 0..40 {
+            while !is_over.load(Ordering::Relaxed) {
                 let changes = served.result("eth_getFilterChanges", &json!([id]));
                 told.extend(changes.as_array().unwrap().clone());
             }
@@ -241,6 +243,7 @@ fn polls_at_the_same_time_share_the_changes() {
         for mark in 0..50 {
             live.writer.extend(logged_branch(live.tip(), 1, mark)).unwrap();
         }
+        is_over.store(true, Ordering::Relaxed);
         polls.into_iter().flat_map(|it| it.join().unwrap()).collect()
     });
     let last = served.result("eth_getFilterChanges", &json!([id]));

@@ -53,6 +53,16 @@ fn what_a_node_sends_goes_to_the_client_who_subscribed_under_an_id_of_ours() {
     assert_ne!(one.subscribe(), one_id);
     let error = other.call("eth_unsubscribe", &json!([one_id]))["error"].clone();
     assert_eq!(error["message"], "subscription not found");
+    // New logs are the node's: a store that follows nothing has none.
+    let answer = one.call("eth_subscribe", &json!(["logs", { "address": [] }]));
+    assert!(answer["result"].is_string(), "{answer}");
+    let (params, logs_feed) = node.subscribed();
+    assert_eq!(params, json!(["logs", { "address": [] }]));
+    logs_feed.push(json!({ "logIndex": "0x0" }));
+    let logs_id = answer["result"].as_str().unwrap();
+    assert_eq!(one.head(logs_id), json!({ "logIndex": "0x0" }));
+    assert_eq!(one.call("eth_unsubscribe", &json!([logs_id]))["result"], true);
+    assert_eq!(node.next_ends(2), (vec![json!([NODE_ID])], 1));
     // What the node does not have, it says.
     let error = one.call("eth_subscribe", &json!(["syncing"]))["error"].clone();
     assert_eq!(error, json!({ "code": -32602, "message": "not on this node" }));

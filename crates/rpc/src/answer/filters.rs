@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use chain::BlockRange;
 use store::{BlockId, View};
 
-use super::{Answering, CallFailure, CallResult, Context, LogLimits};
+use super::{Answering, CallFailure, CallResult, Context};
 use crate::filters::FilterKind;
 use crate::heads::HeadCursor;
 use crate::json::{put_data, put_text};
@@ -20,11 +20,19 @@ use crate::work_slice::WorkSlice;
 impl Context<'_> {
     pub(super) async fn new_filter(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
         filter.check_for_new_blocks()?;
+        self.check_grows()?;
         self.add_filter(on, FilterKind::Logs(self.filters.keep(filter)?)).await
     }
 
     pub(super) async fn new_block_filter(&self, on: &mut Answering<'_>) -> CallResult {
+        self.check_grows()?;
         self.add_filter(on, FilterKind::Blocks).await
+    }
+
+    /// A store that follows no node may tell of new blocks never, or in one lump: a node that is asked
+    /// in our place tells of them in time.
+    fn check_grows(&self) -> Result<(), CallFailure> {
+        if self.is_told_by_node() { Err(CallFailure::AskNode) } else { Ok(()) }
     }
 
     async fn add_filter(&self, on: &mut Answering<'_>, kind: FilterKind) -> CallResult {
@@ -117,15 +125,7 @@ impl Context<'_> {
         filter: &LogFilter,
         seen: HeadCursor,
     ) -> Result<HeadCursor, CallFailure> {
-        let LogLimits { count_max, bytes_max, unindexed_blocks_max, read_bytes_max } =
-            self.log_limits;
-        let limits = LogPortionLimits {
-            blocks_max: u64::MAX,
-            logs_max: count_max,
-            bytes_max,
-            unindexed_blocks_max,
-            read_bytes_max,
-        };
+        let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits };
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
         let mut portion = LogPortion::begin(on.reader, view, filter, seen, limits).await?;
         on.out.push(b'[');

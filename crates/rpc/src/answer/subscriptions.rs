@@ -26,6 +26,11 @@ impl Context<'_> {
         self.channel.ok_or(Refusal::NoNotifications)
     }
 
+    /// Whether a node tells of new logs: where none is followed, and one is asked in our place.
+    pub(super) fn is_told_by_node(&self) -> bool {
+        self.node.is_some() && !self.is_following
+    }
+
     pub(super) async fn subscribe(
         &self,
         on: &mut Answering<'_>,
@@ -37,7 +42,11 @@ impl Context<'_> {
             LOGS => {
                 let filter = more.take(LogFilter::parse)?;
                 filter.check_for_new_blocks()?;
-                Some(ChainFeed::Logs(self.filters.keep(filter)?))
+                if self.is_told_by_node() {
+                    None
+                } else {
+                    Some(ChainFeed::Logs(self.filters.keep(filter)?))
+                }
             }
             _ => None,
         };

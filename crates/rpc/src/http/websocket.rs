@@ -167,7 +167,7 @@ impl Session<'_> {
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
         if let Some(reply) = answered.reply {
             let (body, _lease) = reply.into_bytes();
-            self.send(body).await?;
+            self.send(body, &mut WriteProgress::new(self.settings.write_limit())).await?;
         }
         // What came between the call and now is news to whoever subscribed with it.
         self.has_news |= self.subscriptions.confirm(answered.request);
@@ -187,8 +187,10 @@ impl Session<'_> {
                 FeedEnd::Ended(reason) => SocketEnd::Close(CloseCode::Again, reason),
             })?;
             self.has_news |= portion.has_more;
+            // One limit for all of them: a portion is held until the last is taken.
+            let mut progress = WriteProgress::new(self.settings.write_limit());
             for item in &portion.items {
-                self.send(feed_notification(&id, item)).await?;
+                self.send(feed_notification(&id, item), &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
         }
@@ -206,7 +208,7 @@ impl Session<'_> {
                         "the upstream node contradicts us",
                     ));
                 }
-                self.send(text).await
+                self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
             }
             NodeNews::Ended { id } if self.subscriptions.contains(&id) => {
                 Err(SocketEnd::Close(CloseCode::Again, "the upstream node ended a subscription"))
@@ -245,27 +247,30 @@ impl Session<'_> {
     }
 
     /// Sends a message. Nothing is read meanwhile: that is not the time of what the client sends.
-    async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
+    async fn send(&mut self, body: Vec<u8>, progress: &mut WriteProgress) -> Result<(), SocketEnd> {
         let begun = Instant::now();
-        self.send_in_parts(body).await?;
+        self.send_in_parts(body, progress).await?;
         self.reader.extend_time(begun.elapsed());
         Ok(())
     }
 
     /// Sends a message, in parts if it is long.
-    async fn send_in_parts(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
+    async fn send_in_parts(
+        &mut self,
+        body: Vec<u8>,
+        progress: &mut WriteProgress,
+    ) -> Result<(), SocketEnd> {
         let mut rest = body.as_slice();
         let mut code = Data::Text;
-        let mut progress = WriteProgress::new(self.settings.write_limit());
         loop {
             let (part, behind) = rest.split_at(rest.len().min(PART_BYTES_MAX));
             let frame = frame(OpCode::Data(code), part, behind.is_empty());
             let sent = in_time(put(&mut self.stream, &frame), || progress.deadline()).await;
             taken(sent.as_ref())?;
+            progress.advance(part.len());
             if behind.is_empty() {
                 return Ok(());
             }
-            progress.advance(part.len());
             (rest, code) = (behind, Data::Continue);
             // A long answer that is being taken is no silence.
             self.heard = Instant::now();

@@ -11,11 +11,16 @@ use store::disk::faulty::{DiskFailure, FaultyDisk};
 use store::head::HeadLimits;
 use store::read::Inline;
 use store::{CommitFacts, Limits, Reader, Store, Writer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::*;
 use crate::budget::{ByteLease, LeasedFor};
 use crate::heads::{HEADS_MAX, HeadCursor};
+use crate::http::{FirstReader, HttpSettings, Server};
 use crate::pass_through::{AnswerRoom, Passing};
+
+const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 /// A store whose head grows, and its service.
 struct Growing {
@@ -33,6 +38,12 @@ impl Growing {
     }
 
     fn with_settings(settings: ServiceSettings) -> Self {
+        let mut growing = Self::without_blocks(settings);
+        growing.extend();
+        growing
+    }
+
+    fn without_blocks(settings: ServiceSettings) -> Self {
         let spec = ChainSpec::bare("live", Some(7), None);
         let disk = FaultyDisk::new(1);
         let files = Arc::new(disk.clone());
@@ -41,9 +52,7 @@ impl Growing {
         writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
         let service = Service::new(Arc::clone(&store), spec, settings);
         let tip = (999, B256::repeat_byte(0xba));
-        let mut growing = Self { disk, store, service, writer, tip };
-        growing.extend();
-        growing
+        Self { disk, store, service, writer, tip }
     }
 
     fn extend(&mut self) {
@@ -201,23 +210,23 @@ async fn changes_whose_answer_nobody_waits_for_are_told_by_the_next_poll() {
 async fn filters_of_clients_that_left_make_room_for_others() {
     let topics = |mark: u64| (0..1000).map(|it| format!("{:#066x}", it + mark)).collect::<Vec<_>>();
     let filter = json!([{ "topics": [topics(0), topics(1000), topics(2000), topics(3000)] }]);
-    let (make, enough) = (call("eth_newFilter", &filter), Budget::unbounded());
+    let (asked, enough) = (call("eth_newFilter", &filter), Budget::unbounded());
     // Those that are too old go, and those that are not polled give way before.
     for (idle_timeout, seconds) in [(Duration::from_secs(10), 10), (Duration::from_mins(5), 30)] {
         let filter_limits = FilterLimits { count_max: usize::MAX, idle_timeout };
         let settings = ServiceSettings { filter_limits, ..ServiceSettings::default() };
         let growing = Growing::with_settings(settings);
         let refused = loop {
-            let made = growing.reply(&make, &enough).await;
+            let made = growing.reply(&asked, &enough).await;
             if made["result"].is_null() {
                 break made;
             }
         };
         assert_eq!(refused["error"]["code"], -32005, "{refused}");
         tokio::time::advance(Duration::from_secs(seconds - 1)).await;
-        assert_eq!(growing.reply(&make, &enough).await["error"], refused["error"]);
+        assert_eq!(growing.reply(&asked, &enough).await["error"], refused["error"]);
         tokio::time::advance(Duration::from_secs(1)).await;
-        let made = growing.reply(&make, &enough).await;
+        let made = growing.reply(&asked, &enough).await;
         assert!(made["result"].is_string(), "{made}");
     }
 }
@@ -234,4 +243,52 @@ async fn a_filter_is_kept_for_as_long_as_it_is_polled() {
     }
     tokio::time::advance(Duration::from_secs(301)).await;
     assert_eq!(growing.reply(&poll, &enough).await["error"]["message"], "filter not found");
+}
+
+/// Each head had the whole time for itself, and so a subscriber held a portion of 64 for half an hour.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
+    let Growing { service, mut writer, mut tip, .. } = Growing::new();
+    let settings = HttpSettings::default();
+    let write_timeout = settings.write_timeout;
+    let server = Arc::new(Server::new(Arc::new(service), settings));
+    let (mut client, stream) = duplex(1024);
+    let serving = server.serve_in_memory(stream, FirstReader::Hyper);
+    let taking = async {
+        client.write_all(UPGRADE.as_bytes()).await.unwrap();
+        let body = call("eth_subscribe", &json!(["newHeads"])).to_string();
+        // A text frame, masked with zeros.
+        let frame = [&[0x81, 0x80 | u8::try_from(body.len()).unwrap()], &[0; 4][..]].concat();
+        client.write_all(&[&frame, body.as_bytes()].concat()).await.unwrap();
+        let mut taken = Vec::new();
+        while !String::from_utf8_lossy(&taken).contains(r#""result":"0x"#) {
+            assert!(client.read_buf(&mut taken).await.unwrap() > 0, "{taken:?}");
+        }
+        let blocks = std::iter::repeat_with(|| {
+            let block = block(tip.0 + 1, tip.1);
+            tip = (tip.0 + 1, block.hash);
+            block
+        });
+        writer.extend(blocks.take(64).collect()).unwrap();
+        let begun = Instant::now();
+        let mut part = [0; 1024];
+        while matches!(client.read(&mut part).await, Ok(1..)) {
+            tokio::time::advance(Duration::from_secs(10)).await;
+        }
+        begun.elapsed()
+    };
+    let (taken_for, ()) = tokio::join!(taking, serving);
+    assert!(taken_for <= write_timeout * 2, "{taken_for:?}");
+}
+
+/// Whoever subscribed or made a filter over an empty store heard of the tip alone.
+#[tokio::test]
+async fn a_filter_of_an_empty_store_tells_of_every_block() {
+    let mut growing = Growing::without_blocks(ServiceSettings::default());
+    let enough = Budget::unbounded();
+    let made = growing.reply(&call("eth_newBlockFilter", &json!([])), &enough).await;
+    (0..70).for_each(|_| growing.extend());
+    let told =
+        growing.reply(&call("eth_getFilterChanges", &json!([made["result"]])), &enough).await;
+    assert_eq!(told["result"].as_array().map(Vec::len), Some(70), "{told}");
 }

@@ -13,9 +13,10 @@ use store::{BlockId, Reader, StoredHeader};
 
 use super::feed::FeedPortion;
 use super::{CallFailure, Service};
-use crate::heads::{ChainChange, HEADS_MAX, HeadCursor};
+use crate::heads::{BrokenLink, ChainChange, HEADS_MAX, HeadCursor};
 use crate::json::NotABlock;
 use crate::json::block::put_header;
+use crate::refusal::Refusal;
 
 /// The newest heads as JSON. Nearly all subscribers are told of the same ones at the same time.
 #[derive(Debug, Default)]
@@ -56,11 +57,17 @@ impl Service {
         let tip = view.tip().map(BlockNumber::get);
         let tip_alone = tip.and_then(|tip| BlockRange::from_ends(tip, tip));
         let due = match seen.change_to(reader, &view).await? {
+            ChainChange::Linked { .. } if seen.is_nothing() => tip_alone,
             ChainChange::Linked { removed, added: None } if removed.is_empty() => None,
             ChainChange::Linked { added: Some(added), .. } => {
                 BlockRange::from_count(added.first(), added.count().min(HEADS_MAX))
             }
-            ChainChange::Linked { added: None, .. } | ChainChange::Unlinked(_) => tip_alone,
+            ChainChange::Linked { added: None, .. }
+            | ChainChange::Unlinked(BrokenLink::AddedNotHeld) => tip_alone,
+            // Whoever knows a branch that left cannot be told from where on it is wrong.
+            ChainChange::Unlinked(link @ BrokenLink::RemovedUnknown) => {
+                return Err(Refusal::FilterDropped { reason: link.reason() }.into());
+            }
         };
         let (mut portion, mut told) = (FeedPortion::default(), *seen);
         for number in due.iter().flat_map(BlockRange::numbers) {

@@ -7,6 +7,7 @@ use store::Reader;
 
 use super::feed::FeedPortion;
 use super::{CallFailure, Service};
+use crate::answer::LogLimits;
 use crate::budget::Budget;
 use crate::heads::{HEADS_MAX, HeadCursor};
 use crate::log_changes::{LogPortion, LogPortionLimits};
@@ -24,13 +25,13 @@ impl Service {
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, CallFailure> {
         let view = self.store.view();
-        let limits = LogPortionLimits {
-            blocks_max: HEADS_MAX,
-            logs_max: usize::MAX,
+        let logs = LogLimits {
+            count_max: usize::MAX,
             bytes_max: self.settings.feed_bytes_max,
             unindexed_blocks_max: HEADS_MAX,
             read_bytes_max: u64::MAX,
         };
+        let limits = LogPortionLimits { blocks_max: HEADS_MAX, logs };
         let mut logs = LogPortion::begin(reader, &view, filter, *seen, limits).await?;
         let mut portion = FeedPortion::default();
         while let Some(block) = logs.next(reader, budget, slice).await? {
