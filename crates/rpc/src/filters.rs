@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::heads::HeadCursor;
-use crate::kept_filter::{FilterRoom, KeptFilter};
+use crate::heads::ChainCursor;
+use crate::kept_filter::{ChainFeed, FilterBudget, KeptFilter};
 use crate::log_filter::LogFilter;
 use crate::refusal::Refusal;
 
@@ -40,23 +40,14 @@ impl Default for FilterLimits {
 #[derive(Debug)]
 pub(crate) struct Filters {
     limits: FilterLimits,
-    room: FilterRoom,
+    budget: FilterBudget,
     list: Mutex<HashMap<String, PolledFilter>>,
-}
-
-/// What a filter tells of.
-#[derive(Clone, Debug)]
-pub(crate) enum FilterKind {
-    /// The hashes of new blocks.
-    Blocks,
-    /// The logs of new blocks, and of blocks that left.
-    Logs(Arc<KeptFilter>),
 }
 
 #[derive(Debug)]
 struct PolledFilter {
-    kind: FilterKind,
-    seen: HeadCursor,
+    feed: ChainFeed,
+    seen: ChainCursor,
     /// When it was made or polled last.
     used: Instant,
 }
@@ -65,8 +56,8 @@ struct PolledFilter {
 #[derive(Debug)]
 struct FilterPoll {
     id: String,
-    before: HeadCursor,
-    after: HeadCursor,
+    before: ChainCursor,
+    after: ChainCursor,
 }
 
 /// The polls of one body. Dropped before its answer is handed over, they are undone: what the answer
@@ -79,14 +70,14 @@ pub(crate) struct FilterPolls<'a> {
 
 impl Filters {
     pub(crate) fn new(limits: FilterLimits) -> Self {
-        Self { limits, room: FilterRoom::default(), list: Mutex::default() }
+        Self { limits, budget: FilterBudget::default(), list: Mutex::default() }
     }
 
     /// Keeps a log filter, also one of a subscription, if there is room for it.
     pub(crate) fn keep(&self, mut filter: LogFilter) -> Result<Arc<KeptFilter>, Refusal> {
         let mut list = self.current();
         loop {
-            match self.room.keep(filter) {
+            match self.budget.admit(filter) {
                 Ok(kept) => return Ok(kept),
                 Err(refused) if evict(&mut list) => filter = refused,
                 Err(_) => return Err(Refusal::FiltersTooLarge),
@@ -98,24 +89,24 @@ impl Filters {
     pub(crate) fn add(
         &self,
         id: String,
-        kind: FilterKind,
-        seen: HeadCursor,
+        feed: ChainFeed,
+        seen: ChainCursor,
     ) -> Result<(), Refusal> {
         let mut list = self.current();
         let count_max = self.limits.count_max;
         if list.len() >= count_max && !evict(&mut list) {
             return Err(Refusal::TooManyFilters { count_max });
         }
-        list.insert(id, PolledFilter { kind, seen, used: Instant::now() });
+        list.insert(id, PolledFilter { feed, seen, used: Instant::now() });
         Ok(())
     }
 
     /// A filter that is polled now.
-    pub(crate) fn poll(&self, id: &str) -> Option<(FilterKind, HeadCursor)> {
+    pub(crate) fn poll(&self, id: &str) -> Option<(ChainFeed, ChainCursor)> {
         let mut list = self.current();
         let filter = list.get_mut(id)?;
         filter.used = Instant::now();
-        Some((filter.kind.clone(), filter.seen))
+        Some((filter.feed.clone(), filter.seen))
     }
 
     /// What a poll answers leads a client from `before` to `after`. False if another poll did so
@@ -124,8 +115,8 @@ impl Filters {
         &self,
         polls: &FilterPolls<'_>,
         id: &str,
-        before: HeadCursor,
-        after: HeadCursor,
+        before: ChainCursor,
+        after: ChainCursor,
     ) -> bool {
         let is_advanced = self.exchange(id, before, after);
         if is_advanced && before != after {
@@ -140,14 +131,14 @@ impl Filters {
     }
 
     /// Ends a filter whose client knows the chain so far, and not further by now.
-    pub(crate) fn remove_at(&self, id: &str, seen: HeadCursor) {
+    pub(crate) fn remove_at(&self, id: &str, seen: ChainCursor) {
         let mut list = self.list();
         if list.get(id).is_some_and(|it| it.seen == seen) {
             list.remove(id);
         }
     }
 
-    fn exchange(&self, id: &str, before: HeadCursor, after: HeadCursor) -> bool {
+    fn exchange(&self, id: &str, before: ChainCursor, after: ChainCursor) -> bool {
         let mut list = self.list();
         let Some(filter) = list.get_mut(id).filter(|it| it.seen == before) else { return false };
         filter.seen = after;
@@ -215,17 +206,17 @@ mod tests {
 
     use super::*;
 
-    fn at(number: u64) -> HeadCursor {
-        HeadCursor::up_to(BlockId { number: BlockNumber(number), hash: B256::ZERO })
+    fn at(number: u64) -> ChainCursor {
+        ChainCursor::up_to(BlockId { number: BlockNumber(number), hash: B256::ZERO })
     }
 
     fn with_filter(id: &str) -> Filters {
         let filters = Filters::new(FilterLimits { count_max: 2, ..FilterLimits::default() });
-        filters.add(id.to_owned(), FilterKind::Blocks, at(1)).unwrap();
+        filters.add(id.to_owned(), ChainFeed::Blocks, at(1)).unwrap();
         filters
     }
 
-    fn seen(filters: &Filters, id: &str) -> Option<HeadCursor> {
+    fn seen(filters: &Filters, id: &str) -> Option<ChainCursor> {
         filters.poll(id).map(|(_, seen)| seen)
     }
 
@@ -290,8 +281,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_filter_polled_longest_ago_gives_way_to_a_new_one_and_polled_ones_do_not() {
         let filters = with_filter("idle");
-        filters.add("polled".to_owned(), FilterKind::Blocks, at(1)).unwrap();
-        let add = |id: &str| filters.add(id.to_owned(), FilterKind::Blocks, at(1));
+        filters.add("polled".to_owned(), ChainFeed::Blocks, at(1)).unwrap();
+        let add = |id: &str| filters.add(id.to_owned(), ChainFeed::Blocks, at(1));
         assert_eq!(add("new"), Err(Refusal::TooManyFilters { count_max: 2 }));
         tokio::time::advance(EVICTABLE_AFTER).await;
         assert_eq!(seen(&filters, "polled"), Some(at(1)));

@@ -12,12 +12,12 @@ use store::{BlockId, Reader, StoreError, View};
 use crate::refusal::Refusal;
 
 /// Blocks that are told at once, before the view is looked at again.
-pub(crate) const HEADS_MAX: u64 = 64;
+pub(crate) const PORTION_BLOCKS_MAX: u64 = 64;
 
 /// As far as a subscriber or a filter knows the chain: up to this block, or `None` as long as there was
 /// none. It holds no view: blocks and files go when the store lets them go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeadCursor(Option<BlockId>);
+pub(crate) struct ChainCursor(Option<BlockId>);
 
 /// What leads from what was seen to the chain that is.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl ChainChange {
     }
 }
 
-impl HeadCursor {
+impl ChainCursor {
     /// All of a view.
     pub(crate) async fn at_tip(reader: &mut Reader, view: &View) -> Result<Self, StoreError> {
         match view.tip() {

@@ -12,28 +12,37 @@ use crate::log_filter::LogFilter;
 /// subscribers.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Room for filters, shared by all who keep some.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FilterRoom(Arc<AtomicUsize>);
+/// What a subscriber is sent of the chain, or a filter tells of it.
+#[derive(Clone, Debug)]
+pub(crate) enum ChainFeed {
+    /// New blocks: headers for subscribers, hashes for filters.
+    Blocks,
+    /// The logs of new blocks, and of blocks that left.
+    Logs(Arc<KeptFilter>),
+}
 
-/// A filter that is kept; its room is free when it is dropped.
+/// The memory of filters, shared by all who keep some.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilterBudget(Arc<AtomicUsize>);
+
+/// A filter that is kept; its memory is given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeptFilter {
     filter: LogFilter,
     bytes: usize,
-    room: FilterRoom,
+    budget: FilterBudget,
 }
 
-impl FilterRoom {
+impl FilterBudget {
     /// Keeps a filter, or gives it back if there is no room for it.
-    pub(crate) fn keep(&self, filter: LogFilter) -> Result<Arc<KeptFilter>, LogFilter> {
+    pub(crate) fn admit(&self, filter: LogFilter) -> Result<Arc<KeptFilter>, LogFilter> {
         let bytes = size_of::<KeptFilter>().saturating_add(filter.query().bytes());
         let fitting = |sum: usize| sum.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
         let order = Ordering::Relaxed;
         if self.0.fetch_update(order, order, fitting).is_err() {
             return Err(filter);
         }
-        Ok(Arc::new(KeptFilter { filter, bytes, room: self.clone() }))
+        Ok(Arc::new(KeptFilter { filter, bytes, budget: self.clone() }))
     }
 }
 
@@ -46,7 +55,7 @@ impl KeptFilter {
 
 impl Drop for KeptFilter {
     fn drop(&mut self) {
-        self.room.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -69,14 +78,14 @@ mod tests {
 
     /// How many of a filter there is room for.
     fn kept_count(filter: &LogFilter) -> usize {
-        let room = FilterRoom::default();
+        let budget = FilterBudget::default();
         let mut kept = Vec::new();
-        while let Ok(one) = room.keep(filter.clone()) {
+        while let Ok(one) = budget.admit(filter.clone()) {
             kept.push(one);
         }
         let count = kept.len();
         kept.pop();
-        room.keep(filter.clone()).unwrap();
+        budget.admit(filter.clone()).unwrap();
         count
     }
 

@@ -17,7 +17,7 @@ use store::{BlockId, LogSearch, LoggedRows, Reader, StoreError, View};
 
 use crate::answer::{CallFailure, LogLimits};
 use crate::budget::Budget;
-use crate::heads::HeadCursor;
+use crate::heads::ChainCursor;
 use crate::json::log::EncodedLogs;
 use crate::log_filter::LogFilter;
 use crate::log_filter::range::first_missing;
@@ -52,9 +52,9 @@ pub(crate) struct LogPortion<'a> {
     logs: usize,
     bytes: usize,
     /// Where the blocks that left end, before any that came is told.
-    fork: HeadCursor,
+    fork: ChainCursor,
     /// So far what was told leads.
-    told: HeadCursor,
+    told: ChainCursor,
     stop: Option<PortionStop>,
 }
 
@@ -73,7 +73,7 @@ struct BlockLogs {
     /// As JSON, in the order in which they are told; there may be none.
     logs: Vec<Bytes>,
     /// How far the chain is known with them.
-    seen: HeadCursor,
+    seen: ChainCursor,
 }
 
 impl<'a> LogPortion<'a> {
@@ -83,16 +83,16 @@ impl<'a> LogPortion<'a> {
         reader: &mut Reader,
         view: &'a View,
         filter: &'a LogFilter,
-        seen: HeadCursor,
+        seen: ChainCursor,
         limits: LogPortionLimits,
     ) -> Result<Self, CallFailure> {
         let (removed, added) = seen.change_to(reader, view).await?.linked()?;
-        let fork = removed.last().map_or(seen, |block| HeadCursor::below(block));
+        let fork = removed.last().map_or(seen, |block| ChainCursor::below(block));
         let looked_at = added.and_then(|all| {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
         });
         let held = view.coverage_receipts();
-        let searched = looked_at.and_then(|blocks| filter.among(blocks));
+        let searched = looked_at.and_then(|blocks| filter.clip(blocks));
         if let Some(number) = searched.and_then(|blocks| first_missing(blocks, held)) {
             return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() }.into());
         }
@@ -161,7 +161,7 @@ impl<'a> LogPortion<'a> {
     }
 
     /// How far all that was told leads, and whether there is more already. Only at the end.
-    pub(crate) async fn end(self, reader: &mut Reader) -> Result<(HeadCursor, bool), StoreError> {
+    pub(crate) async fn end(self, reader: &mut Reader) -> Result<(ChainCursor, bool), StoreError> {
         let unindexed = self.search.as_ref().and_then(LogSearch::unindexed_end);
         let stop = self.stop.or(unindexed.map(PortionStop::Before));
         let last = match (stop, self.looked_at) {
@@ -172,7 +172,7 @@ impl<'a> LogPortion<'a> {
             (None, None) => return Ok((self.fork, false)),
         };
         let has_more = self.added.is_some_and(|added| last.get() < added.last());
-        Ok((HeadCursor::at(reader, self.view, last).await?, has_more))
+        Ok((ChainCursor::at(reader, self.view, last).await?, has_more))
     }
 
     /// Looks at some more of the blocks that came; false if there are none.
@@ -192,7 +192,7 @@ impl<'a> LogPortion<'a> {
         logs.push(self.filter.query(), &LoggedRows::of_head(block), true);
         let mut logs = logs.into_items();
         logs.reverse();
-        BlockLogs { logs, seen: HeadCursor::below(block) }
+        BlockLogs { logs, seen: ChainCursor::below(block) }
     }
 
     /// All pieces of the first block that was found.
@@ -205,6 +205,6 @@ impl<'a> LogPortion<'a> {
                 logs.push(self.filter.query(), &piece, false);
             }
         }
-        Some(BlockLogs { logs: logs.into_items(), seen: HeadCursor::up_to(block) })
+        Some(BlockLogs { logs: logs.into_items(), seen: ChainCursor::up_to(block) })
     }
 }

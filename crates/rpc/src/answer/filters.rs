@@ -9,9 +9,9 @@ use chain::BlockRange;
 use store::{BlockId, View};
 
 use super::{Answering, CallFailure, CallResult, Context};
-use crate::filters::FilterKind;
-use crate::heads::HeadCursor;
+use crate::heads::ChainCursor;
 use crate::json::{put_data, put_text};
+use crate::kept_filter::ChainFeed;
 use crate::log_changes::{LogPortion, LogPortionLimits};
 use crate::log_filter::LogFilter;
 use crate::refusal::Refusal;
@@ -21,12 +21,12 @@ impl Context<'_> {
     pub(super) async fn new_filter(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
         filter.check_for_new_blocks()?;
         self.check_grows()?;
-        self.add_filter(on, FilterKind::Logs(self.filters.keep(filter)?)).await
+        self.add_filter(on, ChainFeed::Logs(self.filters.keep(filter)?)).await
     }
 
     pub(super) async fn new_block_filter(&self, on: &mut Answering<'_>) -> CallResult {
         self.check_grows()?;
-        self.add_filter(on, FilterKind::Blocks).await
+        self.add_filter(on, ChainFeed::Blocks).await
     }
 
     /// A store that follows no node may tell of new blocks never, or in one lump: a node that is asked
@@ -35,10 +35,10 @@ impl Context<'_> {
         if self.is_told_by_node() { Err(CallFailure::AskNode) } else { Ok(()) }
     }
 
-    async fn add_filter(&self, on: &mut Answering<'_>, kind: FilterKind) -> CallResult {
-        let seen = HeadCursor::at_tip(on.reader, self.view).await?;
+    async fn add_filter(&self, on: &mut Answering<'_>, feed: ChainFeed) -> CallResult {
+        let seen = ChainCursor::at_tip(on.reader, self.view).await?;
         let id = self.subscription_ids.next();
-        self.filters.add(id.clone(), kind, seen)?;
+        self.filters.add(id.clone(), feed, seen)?;
         put_text(on.out, &id);
         Ok(None)
     }
@@ -50,14 +50,14 @@ impl Context<'_> {
     ) -> CallResult {
         let begin = on.out.len();
         loop {
-            let Some((kind, seen)) = self.filters.poll(&id) else {
+            let Some((feed, seen)) = self.filters.poll(&id) else {
                 return Err(self.unknown(Refusal::FilterNotFound));
             };
             // Looked at after the filter, the chain is not older than what its client knows.
             let view = self.store.view();
-            let put = match &kind {
-                FilterKind::Blocks => self.put_new_hashes(on, &view, seen).await,
-                FilterKind::Logs(kept) => self.put_new_logs(on, &view, kept.filter(), seen).await,
+            let put = match &feed {
+                ChainFeed::Blocks => self.put_new_hashes(on, &view, seen).await,
+                ChainFeed::Logs(kept) => self.put_new_logs(on, &view, kept.filter(), seen).await,
             };
             if let Err(CallFailure::Refused(Refusal::FilterDropped { .. })) = put {
                 self.filters.remove_at(&id, seen);
@@ -71,8 +71,8 @@ impl Context<'_> {
 
     pub(super) async fn filter_logs(&self, on: &mut Answering<'_>, id: Cow<'_, str>) -> CallResult {
         match self.filters.poll(&id) {
-            Some((FilterKind::Logs(kept), _)) => self.logs(on, kept.filter().clone()).await,
-            Some((FilterKind::Blocks, _)) => Err(Refusal::FilterNotFound.into()),
+            Some((ChainFeed::Logs(kept), _)) => self.logs(on, kept.filter().clone()).await,
+            Some((ChainFeed::Blocks, _)) => Err(Refusal::FilterNotFound.into()),
             None => Err(self.unknown(Refusal::FilterNotFound)),
         }
     }
@@ -96,10 +96,10 @@ impl Context<'_> {
         &self,
         on: &mut Answering<'_>,
         view: &View,
-        seen: HeadCursor,
-    ) -> Result<HeadCursor, CallFailure> {
+        seen: ChainCursor,
+    ) -> Result<ChainCursor, CallFailure> {
         let (removed, added) = seen.change_to(on.reader, view).await?.linked()?;
-        let mut told = removed.last().map_or(seen, |block| HeadCursor::below(block));
+        let mut told = removed.last().map_or(seen, |block| ChainCursor::below(block));
         let (count_max, mut slice) = (self.log_limits.count_max.max(1), WorkSlice::default());
         on.out.push(b'[');
         for number in added.iter().flat_map(BlockRange::numbers).take(count_max) {
@@ -108,7 +108,7 @@ impl Context<'_> {
                 on.out.push(b',');
             }
             put_data(on.out, hash.as_slice());
-            told = HeadCursor::up_to(BlockId { number, hash });
+            told = ChainCursor::up_to(BlockId { number, hash });
             slice.count_request(hash.len());
             slice.go_on(self.budget).await;
         }
@@ -123,8 +123,8 @@ impl Context<'_> {
         on: &mut Answering<'_>,
         view: &View,
         filter: &LogFilter,
-        seen: HeadCursor,
-    ) -> Result<HeadCursor, CallFailure> {
+        seen: ChainCursor,
+    ) -> Result<ChainCursor, CallFailure> {
         let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits };
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
         let mut portion = LogPortion::begin(on.reader, view, filter, seen, limits).await?;

@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 
 use super::{Answering, CallResult, Context};
-use crate::heads::HeadCursor;
+use crate::heads::ChainCursor;
 use crate::health::Health;
 use crate::json::put_text;
+use crate::kept_filter::ChainFeed;
 use crate::log_filter::LogFilter;
 use crate::params::Params;
 use crate::refusal::Refusal;
-use crate::subscription::{ChainFeed, Channel};
+use crate::subscription::Channel;
 
 /// What can be subscribed to here.
 const NEW_HEADS: &str = "newHeads";
@@ -38,7 +39,7 @@ impl Context<'_> {
         more: &mut Params<'_>,
     ) -> CallResult {
         let feed = match &*kind {
-            NEW_HEADS => Some(ChainFeed::Heads),
+            NEW_HEADS => Some(ChainFeed::Blocks),
             LOGS => {
                 let filter = more.take(LogFilter::parse)?;
                 filter.check_for_new_blocks()?;
@@ -52,7 +53,7 @@ impl Context<'_> {
         };
         let id = match feed {
             Some(feed) => {
-                let seen = HeadCursor::at_tip(on.reader, self.view).await?;
+                let seen = ChainCursor::at_tip(on.reader, self.view).await?;
                 channel.subscribe(self.subscription_ids, feed, seen)?
             }
             None => self.subscribe_at_node(on, channel, &kind).await?,

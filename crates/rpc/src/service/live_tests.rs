@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::*;
 use crate::budget::{ByteLease, LeasedFor};
-use crate::heads::{HEADS_MAX, HeadCursor};
+use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
 use crate::http::{FirstReader, HttpSettings, Server};
 use crate::pass_through::{AnswerRoom, Passing};
 
@@ -91,10 +91,10 @@ fn block(number: u64, parent_hash: B256) -> Verified<Block> {
 async fn a_head_is_written_once_for_all_subscribers() {
     let mut growing = Growing::new();
     let mut reader = Reader::new().unwrap();
-    let seen = HeadCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
+    let seen = ChainCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
     let mut subscribers = vec![seen; 3];
     // More events than heads are kept for.
-    for number in 1001..1001 + 2 * HEADS_MAX {
+    for number in 1001..1001 + 2 * PORTION_BLOCKS_MAX {
         growing.extend();
         let mut told = Vec::new();
         for seen in &mut subscribers {
@@ -108,7 +108,7 @@ async fn a_head_is_written_once_for_all_subscribers() {
         assert!(told.iter().all(|head| head.as_ptr() == told[0].as_ptr()), "{told:?}");
     }
     let kept = growing.service.encoded_heads.list().len();
-    assert_eq!(u64::try_from(kept).unwrap(), HEADS_MAX);
+    assert_eq!(u64::try_from(kept).unwrap(), PORTION_BLOCKS_MAX);
 }
 
 /// The poll had advanced the filter, and the client would never have heard of these blocks.
@@ -138,7 +138,7 @@ async fn heads_that_were_read_before_a_failure_are_told_later() {
     loop {
         let mut growing = Growing::new();
         let mut reader = Reader::new().unwrap();
-        let before = HeadCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
+        let before = ChainCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
         (0..5).for_each(|_| growing.extend());
         let tip = BlockNumber(growing.tip.0);
         growing.writer.seal_all(tip, CommitFacts::default()).unwrap();

@@ -9,7 +9,7 @@ use super::feed::FeedPortion;
 use super::{CallFailure, Service};
 use crate::answer::LogLimits;
 use crate::budget::Budget;
-use crate::heads::{HEADS_MAX, HeadCursor};
+use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
 use crate::log_changes::{LogPortion, LogPortionLimits};
 use crate::log_filter::LogFilter;
 use crate::work_slice::WorkSlice;
@@ -20,7 +20,7 @@ impl Service {
         &self,
         reader: &mut Reader,
         filter: &LogFilter,
-        seen: &mut HeadCursor,
+        seen: &mut ChainCursor,
         budget: &Budget,
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, CallFailure> {
@@ -28,10 +28,10 @@ impl Service {
         let logs = LogLimits {
             count_max: usize::MAX,
             bytes_max: self.settings.feed_bytes_max,
-            unindexed_blocks_max: HEADS_MAX,
+            unindexed_blocks_max: PORTION_BLOCKS_MAX,
             read_bytes_max: u64::MAX,
         };
-        let limits = LogPortionLimits { blocks_max: HEADS_MAX, logs };
+        let limits = LogPortionLimits { blocks_max: PORTION_BLOCKS_MAX, logs };
         let mut logs = LogPortion::begin(reader, &view, filter, *seen, limits).await?;
         let mut portion = FeedPortion::default();
         while let Some(block) = logs.next(reader, budget, slice).await? {
