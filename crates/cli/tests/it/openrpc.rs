@@ -215,7 +215,7 @@ fn the_answers_of_filters_fit_their_schemas() {
         seen.insert(method);
         result
     };
-    let logs = ask("eth_newFilter", json!([{ "fromBlock": "0x1" }]));
+    let logs = ask("eth_newFilter", json!([{ "fromBlock": "0x3e8" }]));
     let blocks = ask("eth_newBlockFilter", json!([]));
     live.writer.extend(logged_branch(live.tip(), 5, 1)).unwrap();
     let fork = live.chain()[3];
