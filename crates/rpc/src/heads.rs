@@ -9,8 +9,6 @@ use chain::{BlockNumber, BlockRange};
 use store::head::HeadBlock;
 use store::{BlockId, Reader, StoreError, View};
 
-use crate::refusal::Refusal;
-
 /// Blocks that are told at once, before the view is looked at again.
 pub(crate) const PORTION_BLOCKS_MAX: u64 = 64;
 
@@ -43,11 +41,11 @@ pub(crate) enum BrokenLink {
 }
 
 impl ChainChange {
-    /// The blocks that left and those that came; refused if not every one is known.
-    pub(crate) fn linked(self) -> Result<(Vec<Arc<HeadBlock>>, Option<BlockRange>), Refusal> {
+    /// The blocks that left and those that came, if every one is known.
+    pub(crate) fn linked(self) -> Result<(Vec<Arc<HeadBlock>>, Option<BlockRange>), BrokenLink> {
         match self {
             Self::Linked { removed, added } => Ok((removed, added)),
-            Self::Unlinked(link) => Err(Refusal::FilterDropped { reason: link.reason() }),
+            Self::Unlinked(link) => Err(link),
         }
     }
 }

@@ -15,12 +15,12 @@ use hyper::body::Bytes;
 use store::head::HeadBlock;
 use store::{BlockId, LogSearch, LoggedRows, Reader, StoreError, View};
 
-use crate::answer::{CallFailure, LogLimits};
 use crate::budget::Budget;
-use crate::heads::ChainCursor;
+use crate::heads::{ChainChange, ChainCursor};
 use crate::json::log::EncodedLogs;
 use crate::log_filter::LogFilter;
 use crate::log_filter::range::first_missing;
+use crate::log_limits::LogLimits;
 use crate::refusal::Refusal;
 use crate::work_slice::WorkSlice;
 
@@ -77,16 +77,16 @@ struct BlockLogs {
 }
 
 impl<'a> LogPortion<'a> {
-    /// What a filter asks for of all that leads from what was seen to a view. Logs of blocks whose
-    /// receipts are not held are not passed over.
-    pub(crate) async fn begin(
-        reader: &mut Reader,
+    /// What a filter asks for of the change that leads from what was seen to a view. Logs of blocks
+    /// whose receipts are not held are not passed over.
+    pub(crate) fn begin(
         view: &'a View,
         filter: &'a LogFilter,
         seen: ChainCursor,
+        change: ChainChange,
         limits: LogPortionLimits,
-    ) -> Result<Self, CallFailure> {
-        let (removed, added) = seen.change_to(reader, view).await?.linked()?;
+    ) -> Result<Self, Refusal> {
+        let (removed, added) = change.linked()?;
         let fork = removed.last().map_or(seen, |block| ChainCursor::below(block));
         let looked_at = added.and_then(|all| {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
@@ -94,7 +94,7 @@ impl<'a> LogPortion<'a> {
         let held = view.coverage_receipts();
         let searched = looked_at.and_then(|blocks| filter.clip(blocks));
         if let Some(number) = searched.and_then(|blocks| first_missing(blocks, held)) {
-            return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() }.into());
+            return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() });
         }
         let mut removed = VecDeque::from(removed);
         removed.retain(|block| {
@@ -103,7 +103,7 @@ impl<'a> LogPortion<'a> {
         });
         if let Some(block) = removed.iter().find(|block| block.block().receipts.is_none()) {
             let (number, held) = (block.number().get(), held.to_vec());
-            return Err(Refusal::ReceiptsNotHeld { number, held }.into());
+            return Err(Refusal::ReceiptsNotHeld { number, held });
         }
         let unindexed_max = limits.logs.unindexed_blocks_max.max(1);
         let search = searched.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));

@@ -355,13 +355,13 @@ impl Refusal {
     }
 }
 
-impl BrokenLink {
-    /// What it means to whoever follows the chain.
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Self::RemovedUnknown => "blocks that left the chain are not known any more",
-            Self::AddedNotHeld => "new blocks below the tip are not held",
-        }
+impl From<BrokenLink> for Refusal {
+    fn from(link: BrokenLink) -> Self {
+        let reason = match link {
+            BrokenLink::RemovedUnknown => "blocks that left the chain are not known any more",
+            BrokenLink::AddedNotHeld => "new blocks below the tip are not held",
+        };
+        Self::FilterDropped { reason }
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
-use crate::answer::{CallFailure, Context, LogLimits};
+use crate::answer::{CallFailure, Context};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
@@ -32,6 +32,7 @@ use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::filters::{FilterLimits, FilterPolls, Filters};
 use crate::health::Health;
 use crate::in_time::in_time;
+use crate::log_limits::LogLimits;
 use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};

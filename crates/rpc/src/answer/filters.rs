@@ -98,7 +98,8 @@ impl Context<'_> {
         view: &View,
         seen: ChainCursor,
     ) -> Result<ChainCursor, CallFailure> {
-        let (removed, added) = seen.change_to(on.reader, view).await?.linked()?;
+        let (removed, added) =
+            seen.change_to(on.reader, view).await?.linked().map_err(Refusal::from)?;
         let mut told = removed.last().map_or(seen, |block| ChainCursor::below(block));
         let (count_max, mut slice) = (self.log_limits.count_max.max(1), WorkSlice::default());
         on.out.push(b'[');
@@ -127,7 +128,8 @@ impl Context<'_> {
     ) -> Result<ChainCursor, CallFailure> {
         let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits };
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
-        let mut portion = LogPortion::begin(on.reader, view, filter, seen, limits).await?;
+        let change = seen.change_to(on.reader, view).await?;
+        let mut portion = LogPortion::begin(view, filter, seen, change, limits)?;
         on.out.push(b'[');
         while let Some(logs) = portion.next(on.reader, self.budget, &mut slice).await? {
             for log in logs {

@@ -66,7 +66,7 @@ impl Service {
             | ChainChange::Unlinked(BrokenLink::AddedNotHeld) => tip_alone,
             // Whoever knows a branch that left cannot be told from where on it is wrong.
             ChainChange::Unlinked(link @ BrokenLink::RemovedUnknown) => {
-                return Err(Refusal::FilterDropped { reason: link.reason() }.into());
+                return Err(Refusal::from(link).into());
             }
         };
         let (mut portion, mut told) = (FeedPortion::default(), *seen);

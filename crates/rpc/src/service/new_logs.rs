@@ -7,11 +7,11 @@ use store::Reader;
 
 use super::feed::FeedPortion;
 use super::{CallFailure, Service};
-use crate::answer::LogLimits;
 use crate::budget::Budget;
 use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
 use crate::log_changes::{LogPortion, LogPortionLimits};
 use crate::log_filter::LogFilter;
+use crate::log_limits::LogLimits;
 use crate::work_slice::WorkSlice;
 
 impl Service {
@@ -32,7 +32,8 @@ impl Service {
             read_bytes_max: u64::MAX,
         };
         let limits = LogPortionLimits { blocks_max: PORTION_BLOCKS_MAX, logs };
-        let mut logs = LogPortion::begin(reader, &view, filter, *seen, limits).await?;
+        let change = seen.change_to(reader, &view).await?;
+        let mut logs = LogPortion::begin(&view, filter, *seen, change, limits)?;
         let mut portion = FeedPortion::default();
         while let Some(block) = logs.next(reader, budget, slice).await? {
             portion.items.extend(block);
