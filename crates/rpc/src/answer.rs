@@ -27,6 +27,7 @@ use crate::filters::{FilterPolls, Filters};
 use crate::health::Health;
 use crate::json::NotABlock;
 use crate::log_filter::LogFilter;
+use crate::log_limits::LogLimits;
 use crate::methods::{Method, method_table};
 use crate::params::{BlockRef, BlockTagName, Params};
 use crate::pass_through::Forwarding;
@@ -35,7 +36,6 @@ use crate::reply::CachedResult;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 
-pub use logs::LogLimits;
 pub(crate) use server::CLIENT_VERSION;
 
 const NULL: &[u8] = b"null";
@@ -65,7 +65,7 @@ pub(crate) struct Context<'a> {
     pub(crate) log_limits: LogLimits,
     pub(crate) filters: &'a Filters,
     /// The filters that were polled for the answer.
-    pub(crate) filter_polls: &'a FilterPolls,
+    pub(crate) filter_polls: &'a FilterPolls<'a>,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
     /// Which blocks the answer is of, where that is told.

@@ -10,12 +10,12 @@ use store::head::HeadBlock;
 use store::{BlockId, Reader, StoreError, View};
 
 /// Blocks that are told at once, before the view is looked at again.
-pub(crate) const HEADS_MAX: u64 = 64;
+pub(crate) const PORTION_BLOCKS_MAX: u64 = 64;
 
 /// As far as a subscriber or a filter knows the chain: up to this block, or `None` as long as there was
 /// none. It holds no view: blocks and files go when the store lets them go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HeadCursor(Option<BlockId>);
+pub(crate) struct ChainCursor(Option<BlockId>);
 
 /// What leads from what was seen to the chain that is.
 #[derive(Clone, Debug)]
@@ -40,7 +40,17 @@ pub(crate) enum BrokenLink {
     AddedNotHeld,
 }
 
-impl HeadCursor {
+impl ChainChange {
+    /// The blocks that left and those that came, if every one is known.
+    pub(crate) fn linked(self) -> Result<(Vec<Arc<HeadBlock>>, Option<BlockRange>), BrokenLink> {
+        match self {
+            Self::Linked { removed, added } => Ok((removed, added)),
+            Self::Unlinked(link) => Err(link),
+        }
+    }
+}
+
+impl ChainCursor {
     /// All of a view.
     pub(crate) async fn at_tip(reader: &mut Reader, view: &View) -> Result<Self, StoreError> {
         match view.tip() {
@@ -70,17 +80,21 @@ impl HeadCursor {
         Self(block.number().parent().map(|number| BlockId { number, hash }))
     }
 
-    /// What leads from what was seen to `now`. Whoever has seen nothing is led to the tip alone.
+    /// Whether no block was seen.
+    pub(crate) fn is_nothing(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// What leads from what was seen to `now`. For whoever has seen nothing, all blocks up to the tip
+    /// came, down to the highest gap.
     pub(crate) async fn change_to(
         self,
         reader: &mut Reader,
         now: &View,
     ) -> Result<ChainChange, StoreError> {
         let mut removed = Vec::new();
-        let tip = now.tip().map(BlockNumber::get);
         let Some(mut at) = self.0 else {
-            let added = tip.and_then(|tip| BlockRange::from_ends(tip, tip));
-            return Ok(ChainChange::Linked { removed, added });
+            return Ok(ChainChange::Linked { removed, added: now.coverage().last().copied() });
         };
         // What the head stands on is not always held.
         let is_base = |at: BlockId| now.head().base() == Some((at.number, at.hash));

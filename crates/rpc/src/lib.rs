@@ -39,6 +39,7 @@ mod json;
 mod kept_filter;
 mod log_changes;
 mod log_filter;
+mod log_limits;
 mod methods;
 mod openrpc;
 mod params;
@@ -56,10 +57,10 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
-pub use answer::LogLimits;
 pub use budget::Budget;
 pub use filters::FilterLimits;
 pub use health::{CatchingUp, Health};
+pub use log_limits::LogLimits;
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,

@@ -1,10 +1,11 @@
 //! Logs of blocks that left the chain and of blocks that came: what subscribers to logs are sent, and
-//! what filters tell of.
+//! what filters tell of, as much as is told at once.
 //!
-//! Knows: their order, and when logs of a block cannot be known.
-//! Never knows: who asked for them, or how many are told at once.
+//! Knows: their order, when logs of a block cannot be known, and how far those that were told lead.
+//! Never knows: who asked for them.
 //!
-//! Logs that are removed come newest first, so that each undoes what the one behind it left.
+//! Logs that are removed come newest first, so that each undoes what the one behind it left. A block is
+//! told whole: whoever asks again goes on behind it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,89 +15,176 @@ use hyper::body::Bytes;
 use store::head::HeadBlock;
 use store::{BlockId, LogSearch, LoggedRows, Reader, StoreError, View};
 
-use crate::heads::HeadCursor;
+use crate::budget::Budget;
+use crate::heads::{ChainChange, ChainCursor};
 use crate::json::log::EncodedLogs;
 use crate::log_filter::LogFilter;
 use crate::log_filter::range::first_missing;
+use crate::log_limits::LogLimits;
 use crate::refusal::Refusal;
+use crate::work_slice::WorkSlice;
 
-/// The logs of a change of the chain, block by block.
+/// How much is told at once. The first block with such logs is told whatever it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPortionLimits {
+    /// Blocks that came.
+    pub(crate) blocks_max: u64,
+    /// Their logs, and what is read for them.
+    pub(crate) logs: LogLimits,
+}
+
+/// The logs of a change of the chain, block by block, as far as they are told at once.
 #[derive(Debug)]
-pub(crate) struct LogChanges<'a> {
+pub(crate) struct LogPortion<'a> {
+    view: &'a View,
     filter: &'a LogFilter,
+    limits: LogPortionLimits,
     /// Blocks that left, highest first.
     removed: VecDeque<Arc<HeadBlock>>,
-    /// Among the blocks that came.
+    /// All blocks that came, and those that are looked at.
+    added: Option<BlockRange>,
+    looked_at: Option<BlockRange>,
+    /// Among these.
     search: Option<LogSearch<'a>>,
     /// What it found, lowest block first.
     found: VecDeque<LoggedRows>,
+    /// How many logs were told, and their bytes.
+    logs: usize,
+    bytes: usize,
+    /// Where the blocks that left end, before any that came is told.
+    fork: ChainCursor,
+    /// So far what was told leads.
+    told: ChainCursor,
+    stop: Option<PortionStop>,
+}
+
+/// Why there is more than is told at once.
+#[derive(Clone, Copy, Debug)]
+enum PortionStop {
+    /// The next block has too many logs beside those that were told.
+    Full,
+    /// Too much was read: neither this block nor those above it were looked at.
+    Before(BlockNumber),
 }
 
 /// The logs of one block.
 #[derive(Debug)]
-pub(crate) struct BlockLogs {
-    /// The block.
-    pub(crate) block: BlockId,
+struct BlockLogs {
     /// As JSON, in the order in which they are told; there may be none.
-    pub(crate) logs: Vec<Bytes>,
-    /// Whether the block left.
-    pub(crate) is_removed: bool,
+    logs: Vec<Bytes>,
     /// How far the chain is known with them.
-    pub(crate) seen: HeadCursor,
+    seen: ChainCursor,
 }
 
-impl<'a> LogChanges<'a> {
-    /// Those that a filter asks for. Logs of blocks whose receipts are not held are not passed over.
-    /// Of blocks without a log index at most `unindexed_max` are read: [`Self::unindexed_end`].
-    pub(crate) fn new(
+impl<'a> LogPortion<'a> {
+    /// What a filter asks for of the change that leads from what was seen to a view. Logs of blocks
+    /// whose receipts are not held are not passed over.
+    pub(crate) fn begin(
         view: &'a View,
         filter: &'a LogFilter,
-        removed: Vec<Arc<HeadBlock>>,
-        added: Option<BlockRange>,
-        unindexed_max: u64,
+        seen: ChainCursor,
+        change: ChainChange,
+        limits: LogPortionLimits,
     ) -> Result<Self, Refusal> {
+        let (removed, added) = change.linked()?;
+        let fork = removed.last().map_or(seen, |block| ChainCursor::below(block));
+        let looked_at = added.and_then(|all| {
+            BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
+        });
         let held = view.coverage_receipts();
-        let added = added.and_then(|added| filter.among(added));
-        if let Some(number) = added.and_then(|added| first_missing(added, held)) {
+        let searched = looked_at.and_then(|blocks| filter.clip(blocks));
+        if let Some(number) = searched.and_then(|blocks| first_missing(blocks, held)) {
             return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() });
         }
-        let mut asked_for = VecDeque::from(removed);
-        asked_for.retain(|block| {
+        let mut removed = VecDeque::from(removed);
+        removed.retain(|block| {
             let bloom = &block.block().header.logs_bloom;
             filter.is_of_block(block.number(), block.hash()) && filter.query().may_be_in(bloom)
         });
-        if let Some(block) = asked_for.iter().find(|block| block.block().receipts.is_none()) {
+        if let Some(block) = removed.iter().find(|block| block.block().receipts.is_none()) {
             let (number, held) = (block.number().get(), held.to_vec());
             return Err(Refusal::ReceiptsNotHeld { number, held });
         }
-        let search = added.map(|added| view.search_logs(filter.query(), added, unindexed_max));
-        Ok(Self { filter, removed: asked_for, search, found: VecDeque::new() })
+        let unindexed_max = limits.logs.unindexed_blocks_max.max(1);
+        let search = searched.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));
+        let (found, told) = (VecDeque::new(), seen);
+        let (logs, bytes, stop) = (0, 0, None);
+        Ok(Self {
+            view,
+            filter,
+            limits,
+            removed,
+            added,
+            looked_at,
+            search,
+            found,
+            logs,
+            bytes,
+            fork,
+            told,
+            stop,
+        })
     }
 
-    /// The next block that may have such logs.
+    /// The logs of the next block that may have some, as JSON; others are let in before. `None` at the
+    /// end of what is told at once.
     pub(crate) async fn next(
         &mut self,
         reader: &mut Reader,
-    ) -> Result<Option<BlockLogs>, StoreError> {
-        if let Some(block) = self.removed.pop_front() {
-            return Ok(Some(self.of_removed(&block)));
+        budget: &Budget,
+        slice: &mut WorkSlice,
+    ) -> Result<Option<Vec<Bytes>>, StoreError> {
+        while self.stop.is_none() {
+            slice.go_on(budget).await;
+            let removed = self.removed.pop_front();
+            let next = removed.map(|block| self.of_removed(&block)).or_else(|| self.of_found());
+            let Some(BlockLogs { logs, seen }) = next else {
+                if !self.search_further(reader).await? {
+                    break;
+                }
+                slice.count_request(0);
+                continue;
+            };
+            let bytes = logs.iter().fold(0, |sum: usize, log| sum.saturating_add(log.len()));
+            slice.count_request(bytes);
+            let logs_after = self.logs.saturating_add(logs.len());
+            let bytes_after = self.bytes.saturating_add(bytes);
+            let LogLimits { count_max, bytes_max, .. } = self.limits.logs;
+            if self.logs > 0 && (logs_after > count_max || bytes_after > bytes_max) {
+                self.stop = Some(PortionStop::Full);
+                break;
+            }
+            (self.logs, self.bytes, self.told) = (logs_after, bytes_after, seen);
+            return Ok(Some(logs));
         }
-        let Some(search) = &mut self.search else { return Ok(None) };
-        while self.found.is_empty() {
-            let Some(rows) = search.next_rows(reader).await? else { return Ok(None) };
-            self.found.extend(rows);
-        }
-        Ok(self.of_found())
+        Ok(None)
     }
 
-    /// How many bytes of the blocks that came were read.
-    pub(crate) fn read_bytes(&self) -> u64 {
-        self.search.as_ref().map_or(0, LogSearch::read_bytes)
+    /// How far all that was told leads, and whether there is more already. Only at the end.
+    pub(crate) async fn end(self, reader: &mut Reader) -> Result<(ChainCursor, bool), StoreError> {
+        let unindexed = self.search.as_ref().and_then(LogSearch::unindexed_end);
+        let stop = self.stop.or(unindexed.map(PortionStop::Before));
+        let last = match (stop, self.looked_at) {
+            (Some(PortionStop::Full), _) => return Ok((self.told, true)),
+            // A search goes on by at least one block before it stops.
+            (Some(PortionStop::Before(number)), _) => number.saturating_sub(1),
+            (None, Some(looked_at)) => BlockNumber(looked_at.last()),
+            (None, None) => return Ok((self.fork, false)),
+        };
+        let has_more = self.added.is_some_and(|added| last.get() < added.last());
+        Ok((ChainCursor::at(reader, self.view, last).await?, has_more))
     }
 
-    /// The block at which too many had no log index: neither it nor those above it were looked at.
-    pub(crate) fn unindexed_end(&self) -> Option<BlockNumber> {
-        self.search.as_ref().and_then(LogSearch::unindexed_end)
+    /// Looks at some more of the blocks that came; false if there are none.
+    async fn search_further(&mut self, reader: &mut Reader) -> Result<bool, StoreError> {
+        let Some(search) = &mut self.search else { return Ok(false) };
+        if search.read_bytes() > self.limits.logs.read_bytes_max {
+            self.stop = Some(PortionStop::Before(search.searched_to()));
+            return Ok(false);
+        }
+        let Some(rows) = search.next_rows(reader).await? else { return Ok(false) };
+        self.found.extend(rows);
+        Ok(true)
     }
 
     fn of_removed(&self, block: &HeadBlock) -> BlockLogs {
@@ -104,8 +192,7 @@ impl<'a> LogChanges<'a> {
         logs.push(self.filter.query(), &LoggedRows::of_head(block), true);
         let mut logs = logs.into_items();
         logs.reverse();
-        let id = BlockId { number: block.number(), hash: block.hash() };
-        BlockLogs { block: id, logs, is_removed: true, seen: HeadCursor::below(block) }
+        BlockLogs { logs, seen: ChainCursor::below(block) }
     }
 
     /// All pieces of the first block that was found.
@@ -118,7 +205,6 @@ impl<'a> LogChanges<'a> {
                 logs.push(self.filter.query(), &piece, false);
             }
         }
-        let (logs, seen) = (logs.into_items(), HeadCursor::up_to(block));
-        Some(BlockLogs { block, logs, is_removed: false, seen })
+        Some(BlockLogs { logs: logs.into_items(), seen: ChainCursor::up_to(block) })
     }
 }

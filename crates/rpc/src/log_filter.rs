@@ -90,8 +90,8 @@ impl LogFilter {
         }
     }
 
-    /// Those of new blocks whose logs are asked for.
-    pub(crate) fn among(&self, added: BlockRange) -> Option<BlockRange> {
+    /// Those of new blocks whose numbers are asked for.
+    pub(crate) fn clip(&self, added: BlockRange) -> Option<BlockRange> {
         let FilterBlocks::Range { from, to } = self.blocks else { return Some(added) };
         let number = |end| if let BlockRef::Number(number) = end { Some(number) } else { None };
         let first = number(from).map_or(added.first(), |from| from.max(added.first()));
@@ -104,7 +104,7 @@ impl LogFilter {
         match self.blocks {
             FilterBlocks::Hash(wanted) => wanted == hash,
             FilterBlocks::Range { .. } => {
-                BlockRange::from_count(number, 1).is_some_and(|one| self.among(one).is_some())
+                BlockRange::from_count(number, 1).is_some_and(|one| self.clip(one).is_some())
             }
         }
     }

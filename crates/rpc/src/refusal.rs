@@ -13,7 +13,8 @@ use crate::heads::BrokenLink;
 const CHAIN_ID_UNKNOWN: &str = "chain id not known: no block held names it, and no flag does";
 const BLOCK_RANGE_BEYOND_HEAD: &str = "block range extends beyond current head block";
 const FILTER_NOT_FOUND: &str = "filter not found";
-const FILTERS_TOO_LARGE: &str = "too many addresses and topics in the filters of all clients";
+const FILTERS_TOO_LARGE: &str = "too many addresses and topics in the filters of all clients: \
+    ask for fewer, or try again later";
 const FORKS_UNKNOWN: &str =
     "forks of this chain not known: the operator names them with --genesis FILE";
 const ISSUANCE_UNKNOWN: &str = "block rewards of this chain not known: the operator describes it \
@@ -296,7 +297,7 @@ impl Refusal {
             Self::FilterDropped { reason } => {
                 format!("{FILTER_NOT_FOUND}: dropped, {reason}")
             }
-            Self::TooManyFilters { count_max } => format!("too many filters: {count_max}"),
+            Self::TooManyFilters { count_max } => too_many_filters(*count_max),
             Self::FiltersTooLarge => FILTERS_TOO_LARGE.to_owned(),
             Self::ByNode { message, .. } => message.clone(),
             Self::NotPassed { reason } => format!("not passed to the upstream node: {reason}"),
@@ -354,14 +355,18 @@ impl Refusal {
     }
 }
 
-impl BrokenLink {
-    /// What it means to whoever follows the chain.
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Self::RemovedUnknown => "blocks that left the chain are not known any more",
-            Self::AddedNotHeld => "new blocks below the tip are not held",
-        }
+impl From<BrokenLink> for Refusal {
+    fn from(link: BrokenLink) -> Self {
+        let reason = match link {
+            BrokenLink::RemovedUnknown => "blocks that left the chain are not known any more",
+            BrokenLink::AddedNotHeld => "new blocks below the tip are not held",
+        };
+        Self::FilterDropped { reason }
     }
+}
+
+fn too_many_filters(count_max: usize) -> String {
+    format!("too many filters: {count_max}, all polled lately; try again later")
 }
 
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {

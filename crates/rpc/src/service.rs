@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
-use crate::answer::{CallFailure, Context, LogLimits};
+use crate::answer::{CallFailure, Context};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
@@ -32,6 +32,7 @@ use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::filters::{FilterLimits, FilterPolls, Filters};
 use crate::health::Health;
 use crate::in_time::in_time;
+use crate::log_limits::LogLimits;
 use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
@@ -71,6 +72,8 @@ pub struct ServiceSettings {
     pub log_limits: LogLimits,
     /// How many filters may be polled, and for how long one is kept.
     pub filter_limits: FilterLimits,
+    /// Bytes of logs that a subscriber is sent before calls are answered, unless one block has more.
+    pub feed_bytes_max: usize,
 }
 
 impl Default for ServiceSettings {
@@ -83,6 +86,7 @@ impl Default for ServiceSettings {
             cache_bytes_max: 32 << 20,
             log_limits: LogLimits::default(),
             filter_limits: FilterLimits::default(),
+            feed_bytes_max: 256 * 1024,
         }
     }
 }
@@ -169,7 +173,7 @@ struct BatchContext<'a> {
     /// Which blocks the answer is of, where that is told.
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
-    filter_polls: FilterPolls,
+    filter_polls: FilterPolls<'a>,
 }
 
 impl BatchContext<'_> {
@@ -295,7 +299,7 @@ impl Service {
         limits: RequestLimits<'_>,
     ) -> Option<Reply> {
         let view = self.store.current_view();
-        let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::default());
+        let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
         let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
@@ -319,19 +323,21 @@ impl Service {
             }
             Ok(RequestBody::Batch(batch)) => {
                 let reply = if let Ok(made) = self.put_batch(&asked, batch, out).await {
+                    asked.filter_polls.settle();
                     made.map(|made| Reply::leased(made.out, made.lease))
                 } else {
-                    self.filters.take_back(&asked.filter_polls);
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
                 return self.record_traffic(log, batch.count(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.into_inner());
-        let reply = reply.admit(limits.budget).unwrap_or_else(|OutOfBudget| {
-            self.filters.take_back(&asked.filter_polls);
+        let reply = if let Ok(reply) = reply.admit(limits.budget) {
+            asked.filter_polls.settle();
+            reply
+        } else {
             overloaded(id)
-        });
+        };
         self.record_traffic(log, 1, Some(reply))
     }
 

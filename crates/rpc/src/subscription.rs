@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::heads::HeadCursor;
-use crate::kept_filter::KeptFilter;
+use crate::heads::ChainCursor;
+use crate::kept_filter::ChainFeed;
 use crate::pass_through::{NodeSubscription, notification};
 use crate::refusal::Refusal;
 
@@ -78,19 +78,10 @@ enum Source {
         /// With this.
         feed: ChainFeed,
         /// So far the subscriber knows the chain.
-        seen: HeadCursor,
+        seen: ChainCursor,
     },
     /// A node does, by a task that begins when it is told to and ends when this is dropped.
     Node { begin: Option<oneshot::Sender<()>>, _end: oneshot::Sender<()> },
-}
-
-/// What of the chain a subscriber is sent.
-#[derive(Clone, Debug)]
-pub(crate) enum ChainFeed {
-    /// The headers of new blocks.
-    Heads,
-    /// The logs of new blocks, and of blocks that left.
-    Logs(Arc<KeptFilter>),
 }
 
 /// A subscription that we serve, and how far its subscriber knows the chain.
@@ -98,7 +89,7 @@ pub(crate) enum ChainFeed {
 pub(crate) struct ChainSubscriber {
     pub(crate) id: String,
     pub(crate) feed: ChainFeed,
-    pub(crate) seen: HeadCursor,
+    pub(crate) seen: ChainCursor,
 }
 
 /// The way from a call back to its connection.
@@ -115,7 +106,7 @@ impl Channel {
         &self,
         ids: &SubscriptionIds,
         feed: ChainFeed,
-        seen: HeadCursor,
+        seen: ChainCursor,
     ) -> Result<String, Refusal> {
         self.add(ids.next(), Source::Chain { feed, seen })
     }
@@ -217,7 +208,7 @@ impl Subscriptions {
     }
 
     /// A subscriber has seen more.
-    pub(crate) fn advance(&self, id: &str, now: HeadCursor) {
+    pub(crate) fn advance(&self, id: &str, now: ChainCursor) {
         for subscription in self.list().iter_mut().filter(|it| it.id == id) {
             if let Source::Chain { seen, .. } = &mut subscription.source {
                 *seen = now;

@@ -7,11 +7,12 @@ use alloy_primitives::{Address, B256, Bloom, BloomInput};
 use segment::LogView;
 use segment::postings::{PostingKey, PostingKind};
 
-/// The addresses and topics that logs are to have, all in rising order.
+/// The addresses and topics that logs are to have, all in rising order. Queries may be kept for long:
+/// slices have no memory to spare, however many values stood twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    addresses: Vec<Address>,
-    topics: Vec<Vec<B256>>,
+    addresses: Box<[Address]>,
+    topics: Box<[Box<[B256]>]>,
 }
 
 impl LogQuery {
@@ -23,7 +24,7 @@ impl LogQuery {
         Self { addresses: in_order(addresses), topics }
     }
 
-    /// About how much memory it takes.
+    /// How much memory its lists take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let topics = self.topics.iter().map(|wanted| size_of_val(&**wanted));
@@ -34,12 +35,12 @@ impl LogQuery {
     /// Whether a log has what is asked for.
     #[must_use]
     pub fn matches(&self, log: &LogView<'_>) -> bool {
-        let is_any_of = |(wanted, found): (&Vec<B256>, &[u8; 32])| {
+        let is_any_of = |wanted: &[B256], found: &[u8; 32]| {
             wanted.is_empty() || wanted.binary_search_by(|topic| topic.0.cmp(found)).is_ok()
         };
         (self.addresses.is_empty() || self.addresses.binary_search(&log.address).is_ok())
             && self.topics.len() <= log.topics.len()
-            && self.topics.iter().zip(log.topics).all(is_any_of)
+            && self.topics.iter().zip(log.topics).all(|(wanted, found)| is_any_of(wanted, found))
     }
 
     /// Whether a log with what is asked for may be among those of a bloom.
@@ -49,8 +50,8 @@ impl LogQuery {
         let is_any_address =
             self.addresses.is_empty() || self.addresses.iter().any(|it| has(it.as_slice()));
         let is_any_topic =
-            |wanted: &Vec<B256>| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
-        is_any_address && self.topics.iter().all(is_any_topic)
+            |wanted: &[B256]| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
+        is_any_address && self.topics.iter().all(|wanted| is_any_topic(wanted))
     }
 
     /// Keys of the index: a log has one of each list. None at all if every log is asked for.
@@ -69,8 +70,8 @@ impl LogQuery {
 }
 
 /// Sorted to be searched; those that stand twice count once.
-fn in_order<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+fn in_order<T: Ord>(mut values: Vec<T>) -> Box<[T]> {
     values.sort_unstable();
     values.dedup();
-    values
+    values.into_boxed_slice()
 }

@@ -119,6 +119,11 @@ impl Socket {
         self.kept.pop_front().unwrap_or_else(|| self.next())
     }
 
+    /// Nothing came that was not asked for.
+    pub(crate) fn assert_silent(&self) {
+        assert!(self.kept.is_empty(), "{:?}", self.kept);
+    }
+
     /// The next new head, or log, of a subscription.
     pub(crate) fn head(&mut self, id: &str) -> Value {
         let message = self.kept_or_next();

@@ -1,5 +1,6 @@
 //! Filters that are polled over HTTP, while the chain grows and is reorganised.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chain::BlockNumber;
@@ -112,7 +113,10 @@ fn filters_are_bounded_in_number_and_age() {
     let first = kept.result("eth_newBlockFilter", &json!([]));
     kept.result("eth_newFilter", &json!([{}]));
     let error = kept.call("eth_newFilter", &json!([{}]))["error"].clone();
-    assert_eq!(error, json!({ "code": -32005, "message": "too many filters: 2" }));
+    assert_eq!(
+        error,
+        json!({ "code": -32005, "message": "too many filters: 2, all polled lately; try again later" })
+    );
     assert_eq!(kept.result("eth_uninstallFilter", &json!([first])), true);
     kept.result("eth_newFilter", &json!([{}]));
     let limits = FilterLimits { count_max: 1, idle_timeout: Duration::ZERO };
@@ -124,25 +128,60 @@ fn filters_are_bounded_in_number_and_age() {
     }
 }
 
+/// The chain as the changes that polls tell make it, each answer with so many of them at the most.
 #[test]
-fn changes_that_are_too_many_are_refused_and_not_lost() {
-    let mut live = Live::with_blocks(1);
-    let log_limits = LogLimits { count_max: 6, ..LogLimits::default() };
-    let served = served(&live, ServiceSettings { log_limits, ..ServiceSettings::default() });
-    let logs = served.result("eth_newFilter", &json!([{}]));
-    let blocks = served.result("eth_newBlockFilter", &json!([]));
-    live.writer.extend(logged_branch(live.tip(), 8, 1)).unwrap();
-    for id in [&logs, &blocks] {
-        for _ in 0..2 {
-            let error = served.call("eth_getFilterChanges", &json!([id]))["error"].clone();
-            assert_eq!(error["code"], -32005, "{error}");
+fn changes_beyond_a_limit_are_told_by_the_next_polls() {
+    let limits = LogLimits::default();
+    // A block has up to four logs, of 400 to 450 bytes each.
+    for (log_limits, most) in [
+        (LogLimits { count_max: 6, ..limits }, 6),
+        (LogLimits { count_max: 1, ..limits }, 4),
+        (LogLimits { bytes_max: 2700, ..limits }, 6),
+        (LogLimits { read_bytes_max: 0, ..limits }, 4 * 32),
+        (LogLimits { unindexed_blocks_max: 1, ..limits }, 4 * 20),
+    ] {
+        let mut live = Live::with_blocks(1);
+        if log_limits.unindexed_blocks_max == 1 {
+            live.writer.want_log_index(false).unwrap();
         }
+        let served = served(&live, ServiceSettings { log_limits, ..ServiceSettings::default() });
+        let filter = json!({ "fromBlock": format!("{FIRST:#x}"), "address": LOGGING });
+        let logs = served.result("eth_newFilter", &json!([filter]));
+        let blocks = served.result("eth_newBlockFilter", &json!([]));
+        let all = |id: &Value, most: usize| {
+            let mut told = Vec::new();
+            // An answer may be empty because of what was read for it, and there is more all the same.
+            for _ in 0..120 {
+                let changes = served.result("eth_getFilterChanges", &json!([id]));
+                let changes = changes.as_array().unwrap();
+                assert!(changes.len() <= most, "{log_limits:?}: {}", changes.len());
+                told.extend(changes.clone());
+            }
+            told
+        };
+        let added = logged_branch(live.tip(), 70, 1);
+        let new: Vec<Value> = added.iter().map(|block| json!(block.hash)).collect();
+        live.writer.extend(added).unwrap();
+        live.writer.seal_all(BlockNumber(FIRST + 50), CommitFacts::default()).unwrap();
+        let roomy = self::served(&live, ServiceSettings::default());
+        let before = roomy.result("eth_getLogs", &json!([filter]));
+        assert_eq!(json!(all(&logs, most)), before, "{log_limits:?}");
+        assert_eq!(all(&blocks, log_limits.count_max), new, "{log_limits:?}");
+        // Removed logs too come in portions of whole blocks.
+        let fork = live.chain()[2];
+        live.writer.reorg(fork.1, logged_branch(fork, 10, 2)).unwrap();
+        let told = all(&logs, most);
+        let mut chain = before.as_array().unwrap().clone();
+        for mut log in told {
+            if log["removed"] == true {
+                log["removed"] = json!(false);
+                assert_eq!(chain.pop(), Some(log), "{log_limits:?}");
+            } else {
+                chain.push(log);
+            }
+        }
+        assert_eq!(json!(chain), roomy.result("eth_getLogs", &json!([filter])), "{log_limits:?}");
     }
-    let error = served.call("eth_getFilterChanges", &json!([logs]))["error"].clone();
-    // What it names can be asked for.
-    let (from, to) = (&error["data"]["from"], &error["data"]["to"]);
-    assert_eq!((from, to), (&json!("0x3e9"), &json!("0x3eb")), "{error}");
-    served.result("eth_getLogs", &json!([{ "fromBlock": from, "toBlock": to }]));
 }
 
 #[test]
@@ -192,10 +231,11 @@ fn polls_at_the_same_time_share_the_changes() {
     let mut live = Live::with_blocks(1);
     let served = served(&live, ServiceSettings::default());
     let id = served.result("eth_newBlockFilter", &json!([]));
+    let is_over = AtomicBool::new(false);
     let told: Vec<Value> = std::thread::scope(|scope| {
         let poll = || {
             let mut told = Vec::new();
-            for _ in 0..40 {
+            while !is_over.load(Ordering::Relaxed) {
                 let changes = served.result("eth_getFilterChanges", &json!([id]));
                 told.extend(changes.as_array().unwrap().clone());
             }
@@ -205,6 +245,7 @@ fn polls_at_the_same_time_share_the_changes() {
         for mark in 0..50 {
             live.writer.extend(logged_branch(live.tip(), 1, mark)).unwrap();
         }
+        is_over.store(true, Ordering::Relaxed);
         polls.into_iter().flat_map(|it| it.join().unwrap()).collect()
     });
     let last = served.result("eth_getFilterChanges", &json!([id]));

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
@@ -54,6 +55,7 @@ fn a_subscriber_is_sent_the_header_of_every_new_block() {
     assert_eq!(socket.call("eth_unsubscribe", &json!([id]))["result"], true);
     live.writer.extend(branch(live.tip(), 1, 1)).unwrap();
     assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ed");
+    socket.assert_silent();
     let again = socket.call("eth_unsubscribe", &json!([id]));
     assert_eq!(again["error"], json!({ "code": -32000, "message": "subscription not found" }));
 }
@@ -209,4 +211,19 @@ fn over_a_gap_the_tip_is_told_alone_and_of_nothing_nothing_is_told() {
     live.writer.extend(branch((FIRST - 1, B256::ZERO), 3, 0)).unwrap();
     assert_eq!(numbers_until(&mut socket, &id, live.tip().1), [FIRST + 2]);
     assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x3ea");
+}
+
+/// The tip came alone, and nothing told the subscriber that blocks below it had left.
+#[test]
+fn a_subscription_ends_where_blocks_that_left_are_not_known_any_more() {
+    let mut live = Live::with_blocks(5);
+    let hosted = hosted(&live);
+    let mut socket = Socket::open(&hosted);
+    socket.subscribe();
+    live.writer.rewind(B256::repeat_byte(0xba)).unwrap();
+    let other = (FIRST + 500, B256::repeat_byte(0xbb));
+    live.writer.begin_head(BlockNumber(other.0), other.1).unwrap();
+    live.writer.extend(branch(other, 3, 2)).unwrap();
+    let expected = "blocks that left the chain are not known any more";
+    assert_eq!(socket.closed(), (1013, expected.to_owned()));
 }

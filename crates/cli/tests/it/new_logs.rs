@@ -2,9 +2,10 @@
 
 use alloy_primitives::B256;
 use chain::BlockNumber;
-use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
+use rpc::{LogLimits, ServiceSettings};
 use serde_json::{Value, json};
+use store::CommitFacts;
 
 use crate::harness::hosted::Hosted;
 use crate::harness::live::{FIRST, LOGGING, Live, logged_branch, unlogged_branch};
@@ -13,8 +14,11 @@ use crate::harness::socket::Socket;
 use crate::harness::wait::wait_for;
 
 fn served(live: &Live) -> Served {
-    let service = live.service(ServiceSettings::default());
-    Served::hosted(Hosted::start(service, HttpSettings::default()))
+    served_with(live, ServiceSettings::default())
+}
+
+fn served_with(live: &Live, settings: ServiceSettings) -> Served {
+    Served::hosted(Hosted::start(live.service(settings), HttpSettings::default()))
 }
 
 /// A filter for a range of blocks, with what else it asks for.
@@ -66,6 +70,7 @@ fn a_subscriber_is_sent_the_logs_that_its_filter_asks_for_in_order() {
     live.writer.extend(logged_branch(live.tip(), 3, 1)).unwrap();
     for socket in &mut sockets {
         assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x456");
+        socket.assert_silent();
     }
 }
 
@@ -146,18 +151,24 @@ impl Undoable {
     }
 }
 
-/// Random reorgs, seen by subscribers and by filters; a seed replays one run.
+/// Random reorgs, seen by subscribers and by filters; a seed replays one run. Portions of a block or
+/// two end among those that left too.
 #[test]
 fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
-    for seed in 1..=3_u64 {
+    for (seed, feed_bytes_max, count_max) in
+        [(1, 256 * 1024, 20_000), (2, 1, 20_000), (3, 1500, 3), (4_u64, 1, 1)]
+    {
         let mut live = Live::with_blocks(1);
         live.writer.extend(logged_branch(live.tip(), 70, 0)).unwrap();
-        let served = served(&live);
+        let log_limits = LogLimits { count_max, ..LogLimits::default() };
+        let settings = ServiceSettings { feed_bytes_max, log_limits, ..ServiceSettings::default() };
+        let served = served_with(&live, settings);
+        let roomy = self::served(&live);
         let filter = json!({ "address": LOGGING[1] });
         let mut socket = Socket::at(served.address());
         let id = socket.subscribe_to_logs(&filter);
         let polled = served.result("eth_newFilter", &json!([filter]));
-        let begun = logs_of(&served, &filter, FIRST, FIRST + 70);
+        let begun = logs_of(&roomy, &filter, FIRST, FIRST + 70);
         let mut by_filter = Undoable(begun.clone());
         let mut by_socket = Undoable(begun);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -168,8 +179,13 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
             state % sides
         };
         let poll = |seen: &mut Undoable| {
-            let changes = served.result("eth_getFilterChanges", &json!([polled]));
-            changes.as_array().unwrap().iter().for_each(|log| seen.push(log));
+            loop {
+                let changes = served.result("eth_getFilterChanges", &json!([polled]));
+                changes.as_array().unwrap().iter().for_each(|log| seen.push(log));
+                if changes == json!([]) {
+                    break;
+                }
+            }
         };
         for mark in 1..=80 {
             let chain = live.chain();
@@ -186,12 +202,12 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
             if dice(4) == 0 {
                 poll(&mut by_filter);
                 let tip = live.tip().0;
-                assert_eq!(by_filter.0, logs_of(&served, &filter, FIRST, tip), "seed {seed}");
+                assert_eq!(by_filter.0, logs_of(&roomy, &filter, FIRST, tip), "seed {seed}");
             }
         }
         // The last log of all says where to stop.
         live.writer.extend(logged_branch(live.tip(), 3, 999)).unwrap();
-        let expected = logs_of(&served, &filter, FIRST, live.tip().0);
+        let expected = logs_of(&roomy, &filter, FIRST, live.tip().0);
         while by_socket.0.last() != expected.last() {
             by_socket.push(&socket.head(&id));
         }
@@ -225,4 +241,29 @@ fn a_subscription_ends_where_logs_cannot_be_known() {
     });
     let expected = "blocks that left the chain are not known any more";
     assert_eq!((code, &*reason), (1013, expected));
+    // It begins anew above what was seen, and what lies between is not held.
+    let (code, reason) = ended(&|live| {
+        let tip = live.tip();
+        live.writer.seal_all(BlockNumber(tip.0), CommitFacts::default()).unwrap();
+        let other = (FIRST + 500, B256::repeat_byte(0xbb));
+        live.writer.begin_head(BlockNumber(other.0), other.1).unwrap();
+        live.writer.extend(logged_branch(other, 3, 2)).unwrap();
+    });
+    assert_eq!((code, &*reason), (1013, "new blocks below the tip are not held"));
+}
+
+/// They were told of the tip's logs alone.
+#[test]
+fn over_an_empty_store_all_logs_of_the_blocks_that_come_are_told() {
+    let mut live = Live::with_blocks(0);
+    let served = served(&live);
+    let mut socket = Socket::at(served.address());
+    let id = socket.subscribe_to_logs(&json!({}));
+    let polled = served.result("eth_newFilter", &json!([{}]));
+    live.writer.extend(logged_branch((FIRST - 1, B256::ZERO), 70, 1)).unwrap();
+    let expected = logs_of(&served, &json!({}), FIRST, FIRST + 69);
+    for log in &expected {
+        assert_eq!(socket.head(&id), *log);
+    }
+    assert_eq!(served.result("eth_getFilterChanges", &json!([polled])), json!(expected));
 }

@@ -53,13 +53,16 @@ fn what_a_node_sends_goes_to_the_client_who_subscribed_under_an_id_of_ours() {
     assert_ne!(one.subscribe(), one_id);
     let error = other.call("eth_unsubscribe", &json!([one_id]))["error"].clone();
     assert_eq!(error["message"], "subscription not found");
-    // What the node does not have, it says.
-    let error = one.call("eth_subscribe", &json!(["syncing"]))["error"].clone();
-    assert_eq!(error, json!({ "code": -32602, "message": "not on this node" }));
+    // What the node does not have, it says. It is asked for new logs too: without a follower none come
+    // here.
+    for params in [json!(["syncing"]), json!(["logs", { "address": [] }])] {
+        let error = one.call("eth_subscribe", &params)["error"].clone();
+        assert_eq!(error, json!({ "code": -32602, "message": "not on this node" }), "{params}");
+    }
     // Ended by the client, it ends at the node; so it does when the client goes.
     assert_eq!(one.call("eth_unsubscribe", &json!([one_id]))["result"], true);
-    // The connection of what was refused goes too.
-    assert_eq!(node.next_ends(3), (vec![json!([NODE_ID])], 2));
+    // The connections of what was refused go too.
+    assert_eq!(node.next_ends(4), (vec![json!([NODE_ID])], 3));
     other_feed.push(json!(7));
     assert_eq!(other.head(&other_id), json!(7));
     drop(other);

@@ -7,10 +7,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use rpc::ServiceSettings;
+use rpc::http::HttpSettings;
+use serde_json::{Map, Value, json};
 
 use crate::golden::case::Case;
 use crate::golden::names;
+use crate::harness::hosted::Hosted;
+use crate::harness::live::{Live, logged_branch};
+use crate::harness::served::Served;
 use crate::harness::stores;
 
 /// What is served, in the words of the interface.
@@ -70,7 +75,7 @@ const METHODS: [&str; 50] = [
 /// Those that only a WebSocket has: their answers are in the tests of sockets.
 const SOCKET_METHODS: [&str; 2] = ["eth_subscribe", "eth_unsubscribe"];
 
-/// Those whose answers depend on calls before them: they are in the tests of filters.
+/// Those whose answers depend on calls before them.
 const FILTER_METHODS: [&str; 5] = [
     "eth_newFilter",
     "eth_newBlockFilter",
@@ -191,6 +196,38 @@ fn every_golden_answer_fits_the_schema_of_its_method() {
     for wrong in [serde_json::json!({}), serde_json::json!("0x1"), serde_json::json!([])] {
         assert!(!faults_of(&document, block, &wrong).is_empty(), "{wrong}");
     }
+}
+
+#[test]
+fn the_answers_of_filters_fit_their_schemas() {
+    let document = document();
+    let mut live = Live::with_blocks(1);
+    let service = live.service(ServiceSettings::default());
+    let served = Served::hosted(Hosted::start(service, HttpSettings::default()));
+    let mut seen = BTreeSet::new();
+    let mut ask = |method: &'static str, params: Value| {
+        let result = served.result(method, &params);
+        let rows = document["methods"].as_array().unwrap();
+        let schema = &rows.iter().find(|row| row["name"] == method).unwrap()["result"]["schema"];
+        let faults = faults_of(&document, schema, &result);
+        assert!(faults.is_empty(), "{method}: {result}: {}", faults.join("; "));
+        assert!(!faults_of(&document, schema, &json!({})).is_empty(), "{schema}");
+        seen.insert(method);
+        result
+    };
+    let logs = ask("eth_newFilter", json!([{ "fromBlock": "0x3e8" }]));
+    let blocks = ask("eth_newBlockFilter", json!([]));
+    live.writer.extend(logged_branch(live.tip(), 5, 1)).unwrap();
+    let fork = live.chain()[3];
+    for id in [&logs, &blocks] {
+        assert_ne!(ask("eth_getFilterChanges", json!([id])), json!([]));
+    }
+    // With logs that are removed.
+    live.writer.reorg(fork.1, logged_branch(fork, 1, 2)).unwrap();
+    assert_eq!(ask("eth_getFilterChanges", json!([logs]))[0]["removed"], true);
+    assert_ne!(ask("eth_getFilterLogs", json!([logs])), json!([]));
+    ask("eth_uninstallFilter", json!([logs]));
+    assert_eq!(seen, BTreeSet::from(FILTER_METHODS));
 }
 
 /// A schema uses only words that [`faults_of`] knows, and refers to what is there.

@@ -275,8 +275,12 @@ impl PassThrough for Node {
 }
 
 fn with_node(answer: Option<&'static str>) -> Service {
+    with_settings_and_node(ServiceSettings::default(), answer)
+}
+
+fn with_settings_and_node(settings: ServiceSettings, answer: Option<&'static str>) -> Service {
     let methods = vec!["eth_*".parse().unwrap()];
-    let service = service(&data_folder("gap"), ServiceSettings::default());
+    let service = service(&data_folder("gap"), settings);
     service.with_pass_through(methods, Arc::new(Node { answer }))
 }
 
@@ -292,9 +296,6 @@ fn over_websocket_calls_go_to_the_node_too_and_wait_no_longer_than_others() {
     for method in ["eth_getFilterChanges", "eth_getFilterLogs", "eth_uninstallFilter"] {
         assert_eq!(socket.call(method, &json!(["0x1"]))["result"], "0x7", "{method}");
     }
-    let ours = socket.call("eth_newBlockFilter", &json!([]))["result"].clone();
-    assert_eq!(socket.call("eth_getFilterChanges", &json!([ours]))["result"], json!([]));
-    assert_eq!(socket.call("eth_uninstallFilter", &json!([ours]))["result"], true);
     let settings =
         HttpSettings { answer_timeout: Duration::from_millis(200), ..HttpSettings::default() };
     let hosted = Hosted::start(with_node(None), settings);
@@ -306,5 +307,26 @@ fn over_websocket_calls_go_to_the_node_too_and_wait_no_longer_than_others() {
     let late = socket.kept_or_next();
     for answer in late.as_array().unwrap() {
         assert_eq!(answer["error"], json!({ "code": -32002, "message": "request timed out" }));
+    }
+}
+
+/// They were made here, over a store that does not grow, and never told of a new block.
+#[test]
+fn without_a_follower_filters_are_made_by_the_node() {
+    let node = Some(r#"{"result":"0x7"}"#);
+    let ask = |service: &Service, method: &str, params: &Value| {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        respond(service, &call.to_string()).unwrap()["result"].clone()
+    };
+    let (still, filters) = (with_node(node), ["eth_newFilter", "eth_newBlockFilter"]);
+    for method in filters {
+        assert_eq!(ask(&still, method, &json!([{}])), "0x7", "{method}");
+    }
+    let settings = ServiceSettings { is_following: true, ..ServiceSettings::default() };
+    let following = with_settings_and_node(settings, node);
+    for method in filters {
+        let ours = ask(&following, method, &json!([{}]));
+        assert_eq!(ask(&following, "eth_getFilterChanges", &json!([ours])), json!([]), "{ours}");
+        assert_eq!(ask(&following, "eth_uninstallFilter", &json!([ours])), true);
     }
 }

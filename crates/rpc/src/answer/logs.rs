@@ -9,36 +9,12 @@ use store::LoggedRows;
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
 use crate::json::log::put_matching_logs;
-use crate::log_changes::BlockLogs;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
+use crate::log_limits::LogLimits;
 use crate::params::BlockRef;
 use crate::refusal::{ExceededLogLimit, Refusal};
 use crate::work_slice::WorkSlice;
-
-/// How much one answer may be, unless it is of one block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogLimits {
-    /// Logs.
-    pub count_max: usize,
-    /// Bytes of the result: clients refuse long answers.
-    pub bytes_max: usize,
-    /// Blocks that are read because no index tells of them.
-    pub unindexed_blocks_max: u64,
-    /// Bytes of blocks that are read, whether they have such logs or not.
-    pub read_bytes_max: u64,
-}
-
-impl Default for LogLimits {
-    fn default() -> Self {
-        Self {
-            count_max: 20_000,
-            bytes_max: 9_000_000,
-            unindexed_blocks_max: 10_000,
-            read_bytes_max: 512 << 20,
-        }
-    }
-}
 
 impl Context<'_> {
     pub(super) async fn logs(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
@@ -103,14 +79,14 @@ impl Context<'_> {
             let (reached, before) = (search.searched_to(), on.out.len());
             let Some(rows) = search.next_rows(on.reader).await? else { break };
             if search.read_bytes() > limits.read_bytes_max && !is_one_block {
-                return Err(refusal(ExceededLogLimit::Reading, blocks, reached).into());
+                return Err(limit_refusal(ExceededLogLimit::Reading, blocks, reached).into());
             }
             for piece in rows {
                 list.put(on.out, filter, &piece);
                 // One block is always answered.
                 let exceeded = list.exceeded(on.out, &limits).filter(|_| !is_one_block);
                 if let Some(exceeded) = exceeded {
-                    return Err(refusal(exceeded, blocks, piece.block.number).into());
+                    return Err(limit_refusal(exceeded, blocks, piece.block.number).into());
                 }
             }
             slice.count_request(on.out.len().saturating_sub(before));
@@ -118,7 +94,7 @@ impl Context<'_> {
         }
         if let Some(end) = search.unindexed_end() {
             let exceeded = ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max);
-            return Err(refusal(exceeded, blocks, end).into());
+            return Err(limit_refusal(exceeded, blocks, end).into());
         }
         on.out.push(b']');
         Ok(())
@@ -127,7 +103,7 @@ impl Context<'_> {
 
 /// The list of logs in an answer, as far as it is written.
 #[derive(Default)]
-pub(super) struct LogList {
+struct LogList {
     begin: usize,
     count: usize,
     /// The block that was last written of, and how many logs there were before it.
@@ -136,14 +112,14 @@ pub(super) struct LogList {
 }
 
 impl LogList {
-    pub(super) fn begin(out: &mut Vec<u8>) -> Self {
+    fn begin(out: &mut Vec<u8>) -> Self {
         let begin = out.len();
         out.push(b'[');
         Self { begin, ..Self::default() }
     }
 
     /// The limit that is exceeded, if one is.
-    pub(super) fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
+    fn exceeded(&self, out: &[u8], limits: &LogLimits) -> Option<ExceededLogLimit> {
         let logs = |count| ExceededLogLimit::Logs(u64::try_from(count).unwrap_or(u64::MAX));
         if self.count > limits.count_max {
             Some(logs(limits.count_max))
@@ -167,22 +143,10 @@ impl LogList {
             self.count = self.count.saturating_add(1);
         });
     }
-
-    /// Appends logs that are written already.
-    pub(super) fn append(&mut self, out: &mut Vec<u8>, logs: &BlockLogs) {
-        (self.block, self.count_before) = (Some(logs.block.number), self.count);
-        for log in &logs.logs {
-            if self.count > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(log);
-            self.count = self.count.saturating_add(1);
-        }
-    }
 }
 
 /// Refuses, with the blocks that can be answered: those before the block with which a limit was exceeded.
-pub(super) fn refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
+fn limit_refusal(exceeded: ExceededLogLimit, asked: BlockRange, at: BlockNumber) -> Refusal {
     let last = at.get().saturating_sub(1).max(asked.first());
     let fits = BlockRange::from_ends(asked.first(), last).unwrap_or(asked);
     Refusal::LogLimit { exceeded, fits }

@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 
 use super::{Answering, CallResult, Context};
-use crate::heads::HeadCursor;
+use crate::heads::ChainCursor;
 use crate::health::Health;
 use crate::json::put_text;
+use crate::kept_filter::ChainFeed;
 use crate::log_filter::LogFilter;
 use crate::params::Params;
 use crate::refusal::Refusal;
-use crate::subscription::{ChainFeed, Channel};
+use crate::subscription::Channel;
 
 /// What can be subscribed to here.
 const NEW_HEADS: &str = "newHeads";
@@ -26,6 +27,11 @@ impl Context<'_> {
         self.channel.ok_or(Refusal::NoNotifications)
     }
 
+    /// Whether a node tells of new logs: where none is followed, and one is asked in our place.
+    pub(super) fn is_told_by_node(&self) -> bool {
+        self.node.is_some() && !self.is_following
+    }
+
     pub(super) async fn subscribe(
         &self,
         on: &mut Answering<'_>,
@@ -33,17 +39,21 @@ impl Context<'_> {
         more: &mut Params<'_>,
     ) -> CallResult {
         let feed = match &*kind {
-            NEW_HEADS => Some(ChainFeed::Heads),
+            NEW_HEADS => Some(ChainFeed::Blocks),
             LOGS => {
                 let filter = more.take(LogFilter::parse)?;
                 filter.check_for_new_blocks()?;
-                Some(ChainFeed::Logs(self.filters.room().keep(filter)?))
+                if self.is_told_by_node() {
+                    None
+                } else {
+                    Some(ChainFeed::Logs(self.filters.keep(filter)?))
+                }
             }
             _ => None,
         };
         let id = match feed {
             Some(feed) => {
-                let seen = HeadCursor::at_tip(on.reader, self.view).await?;
+                let seen = ChainCursor::at_tip(on.reader, self.view).await?;
                 channel.subscribe(self.subscription_ids, feed, seen)?
             }
             None => self.subscribe_at_node(on, channel, &kind).await?,

@@ -38,6 +38,7 @@ use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::service::{FeedEnd, feed_notification};
 use crate::subscription::{ChainSubscriber, Channel, NodeNews, Subscriptions};
+use crate::work_slice::WorkSlice;
 
 use message_reader::{ClientMessage, MessageLimits, MessageReader, ReadFailure};
 
@@ -166,7 +167,7 @@ impl Session<'_> {
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
         if let Some(reply) = answered.reply {
             let (body, _lease) = reply.into_bytes();
-            self.send(body).await?;
+            self.send(body, &mut WriteProgress::new(self.settings.write_limit())).await?;
         }
         // What came between the call and now is news to whoever subscribed with it.
         self.has_news |= self.subscriptions.confirm(answered.request);
@@ -177,16 +178,19 @@ impl Session<'_> {
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
+        let mut slice = WorkSlice::default();
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
-            let portion = service.next_portion(&feed, &mut seen, &self.server.budget).await;
-            let portion = portion.map_err(|end| match end {
+            let portion = service.next_portion(&feed, &mut seen, &self.server.budget, &mut slice);
+            let portion = portion.await.map_err(|end| match end {
                 FeedEnd::Failed => SocketEnd::Close(CloseCode::Error, "new blocks cannot be read"),
                 FeedEnd::Ended(reason) => SocketEnd::Close(CloseCode::Again, reason),
             })?;
             self.has_news |= portion.has_more;
+            // One limit for all of them: a portion is held until the last is taken.
+            let mut progress = WriteProgress::new(self.settings.write_limit());
             for item in &portion.items {
-                self.send(feed_notification(&id, item)).await?;
+                self.send(feed_notification(&id, item), &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
         }
@@ -204,7 +208,7 @@ impl Session<'_> {
                         "the upstream node contradicts us",
                     ));
                 }
-                self.send(text).await
+                self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
             }
             NodeNews::Ended { id } if self.subscriptions.contains(&id) => {
                 Err(SocketEnd::Close(CloseCode::Again, "the upstream node ended a subscription"))
@@ -243,27 +247,30 @@ impl Session<'_> {
     }
 
     /// Sends a message. Nothing is read meanwhile: that is not the time of what the client sends.
-    async fn send(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
+    async fn send(&mut self, body: Vec<u8>, progress: &mut WriteProgress) -> Result<(), SocketEnd> {
         let begun = Instant::now();
-        self.send_in_parts(body).await?;
+        self.send_in_parts(body, progress).await?;
         self.reader.extend_time(begun.elapsed());
         Ok(())
     }
 
     /// Sends a message, in parts if it is long.
-    async fn send_in_parts(&mut self, body: Vec<u8>) -> Result<(), SocketEnd> {
+    async fn send_in_parts(
+        &mut self,
+        body: Vec<u8>,
+        progress: &mut WriteProgress,
+    ) -> Result<(), SocketEnd> {
         let mut rest = body.as_slice();
         let mut code = Data::Text;
-        let mut progress = WriteProgress::new(self.settings.write_limit());
         loop {
             let (part, behind) = rest.split_at(rest.len().min(PART_BYTES_MAX));
             let frame = frame(OpCode::Data(code), part, behind.is_empty());
             let sent = in_time(put(&mut self.stream, &frame), || progress.deadline()).await;
             taken(sent.as_ref())?;
+            progress.advance(part.len());
             if behind.is_empty() {
                 return Ok(());
             }
-            progress.advance(part.len());
             (rest, code) = (behind, Data::Continue);
             // A long answer that is being taken is no silence.
             self.heard = Instant::now();

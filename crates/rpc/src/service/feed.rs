@@ -10,10 +10,11 @@ use tracing::{debug, error};
 
 use super::{CallFailure, Service, give_reader, take_reader};
 use crate::budget::{Budget, ByteLease, LeasedFor};
-use crate::heads::HeadCursor;
+use crate::heads::ChainCursor;
 use crate::json::{Object, put_text};
+use crate::kept_filter::ChainFeed;
 use crate::refusal::Refusal;
-use crate::subscription::ChainFeed;
+use crate::work_slice::WorkSlice;
 
 /// What a notification has around its result, and room to spare.
 const AROUND_BYTES: usize = 128;
@@ -56,14 +57,15 @@ impl Service {
     pub(crate) async fn next_portion(
         &self,
         feed: &ChainFeed,
-        seen: &mut HeadCursor,
+        seen: &mut ChainCursor,
         budget: &Arc<Budget>,
+        slice: &mut WorkSlice,
     ) -> Result<FeedPortion, FeedEnd> {
         let mut reader = take_reader().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
-            ChainFeed::Heads => self.read_heads(&mut reader, seen).await,
+            ChainFeed::Blocks => self.read_heads(&mut reader, seen).await,
             ChainFeed::Logs(kept) => {
-                self.read_new_logs(&mut reader, kept.filter(), seen, budget).await
+                self.read_new_logs(&mut reader, kept.filter(), seen, budget, slice).await
             }
         };
         give_reader(reader);

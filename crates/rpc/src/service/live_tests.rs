@@ -5,19 +5,26 @@ use std::sync::Arc;
 use alloy_consensus::Header;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
-use chain::{Block, Body, Candidate, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, Body, Candidate, ChainSpec, Start, Verified, Verifier};
 use serde_json::{Value, json};
-use store::disk::faulty::FaultyDisk;
+use store::disk::faulty::{DiskFailure, FaultyDisk};
 use store::head::HeadLimits;
 use store::read::Inline;
-use store::{Limits, Reader, Store, Writer};
+use store::{CommitFacts, Limits, Reader, Store, Writer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::*;
 use crate::budget::{ByteLease, LeasedFor};
-use crate::heads::{HEADS_MAX, HeadCursor};
+use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
+use crate::http::{FirstReader, HttpSettings, Server};
+use crate::pass_through::{AnswerRoom, Passing};
+
+const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 /// A store whose head grows, and its service.
 struct Growing {
+    disk: FaultyDisk,
     store: Arc<Store>,
     service: Service,
     writer: Writer,
@@ -27,15 +34,25 @@ struct Growing {
 impl Growing {
     /// With a head of one block.
     fn new() -> Self {
-        let spec = ChainSpec::bare("live", Some(7), None);
-        let disk = Arc::new(FaultyDisk::new(1));
-        let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
-        let mut writer = Writer::open(Arc::clone(&store), spec.clone()).unwrap();
-        writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
-        let service = Service::new(Arc::clone(&store), spec, ServiceSettings::default());
-        let mut growing = Self { store, service, writer, tip: (999, B256::repeat_byte(0xba)) };
+        Self::with_settings(ServiceSettings::default())
+    }
+
+    fn with_settings(settings: ServiceSettings) -> Self {
+        let mut growing = Self::without_blocks(settings);
         growing.extend();
         growing
+    }
+
+    fn without_blocks(settings: ServiceSettings) -> Self {
+        let spec = ChainSpec::bare("live", Some(7), None);
+        let disk = FaultyDisk::new(1);
+        let files = Arc::new(disk.clone());
+        let store = Arc::new(Store::open(files, Arc::new(Inline), Limits::default()).unwrap());
+        let mut writer = Writer::open(Arc::clone(&store), spec.clone()).unwrap();
+        writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
+        let service = Service::new(Arc::clone(&store), spec, settings);
+        let tip = (999, B256::repeat_byte(0xba));
+        Self { disk, store, service, writer, tip }
     }
 
     fn extend(&mut self) {
@@ -74,10 +91,10 @@ fn block(number: u64, parent_hash: B256) -> Verified<Block> {
 async fn a_head_is_written_once_for_all_subscribers() {
     let mut growing = Growing::new();
     let mut reader = Reader::new().unwrap();
-    let seen = HeadCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
+    let seen = ChainCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
     let mut subscribers = vec![seen; 3];
     // More events than heads are kept for.
-    for number in 1001..1001 + 2 * HEADS_MAX {
+    for number in 1001..1001 + 2 * PORTION_BLOCKS_MAX {
         growing.extend();
         let mut told = Vec::new();
         for seen in &mut subscribers {
@@ -91,7 +108,7 @@ async fn a_head_is_written_once_for_all_subscribers() {
         assert!(told.iter().all(|head| head.as_ptr() == told[0].as_ptr()), "{told:?}");
     }
     let kept = growing.service.encoded_heads.list().len();
-    assert_eq!(u64::try_from(kept).unwrap(), HEADS_MAX);
+    assert_eq!(u64::try_from(kept).unwrap(), PORTION_BLOCKS_MAX);
 }
 
 /// The poll had advanced the filter, and the client would never have heard of these blocks.
@@ -114,6 +131,106 @@ async fn changes_whose_answer_has_no_room_are_told_by_the_next_poll() {
     }
 }
 
+/// Heads that were read before the failure counted as told.
+#[tokio::test]
+async fn heads_that_were_read_before_a_failure_are_told_later() {
+    let mut failures = 0_u64;
+    loop {
+        let mut growing = Growing::new();
+        let mut reader = Reader::new().unwrap();
+        let before = ChainCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
+        (0..5).for_each(|_| growing.extend());
+        let tip = BlockNumber(growing.tip.0);
+        growing.writer.seal_all(tip, CommitFacts::default()).unwrap();
+        growing.disk.fail_after(failures, DiskFailure::Io);
+        let mut seen = before;
+        match growing.service.read_heads(&mut reader, &mut seen).await {
+            Ok(portion) => break assert_eq!(portion.items.len(), 5, "{portion:?}"),
+            Err(_) => assert_eq!(seen, before, "after {failures} reads"),
+        }
+        failures += 1;
+    }
+    // One of them came behind the first head.
+    assert!(failures > 3, "{failures}");
+}
+
+/// The range grew with every poll, and so every further one was refused.
+#[tokio::test]
+async fn a_poll_answers_what_fits_and_the_next_goes_on_there() {
+    let log_limits = LogLimits { count_max: 40, ..LogLimits::default() };
+    let settings = ServiceSettings { log_limits, ..ServiceSettings::default() };
+    let mut growing = Growing::with_settings(settings);
+    let enough = Budget::unbounded();
+    let made = growing.reply(&call("eth_newBlockFilter", &json!([])), &enough).await;
+    let poll = call("eth_getFilterChanges", &json!([made["result"]]));
+    let mut expected = Vec::new();
+    for _ in 0..100 {
+        growing.extend();
+        expected.push(json!(growing.tip.1));
+    }
+    let mut told = Vec::new();
+    for count in [40, 40, 20, 0] {
+        let changes = growing.reply(&poll, &enough).await;
+        let changes = changes["result"].as_array().unwrap_or_else(|| panic!("{changes}")).clone();
+        assert_eq!(changes.len(), count, "{changes:?}");
+        told.extend(changes);
+    }
+    assert_eq!(told, expected);
+}
+
+/// A node that never answers.
+#[derive(Debug)]
+struct SilentNode;
+
+impl PassThrough for SilentNode {
+    fn ask<'a>(&'a self, _: Vec<u8>, _: &'a mut AnswerRoom) -> Passing<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A batch that ends before its answer is whole had led its filters on for nobody.
+#[tokio::test(start_paused = true)]
+async fn changes_whose_answer_nobody_waits_for_are_told_by_the_next_poll() {
+    let mut growing = Growing::new();
+    let enough = Budget::unbounded();
+    let methods = vec!["eth_call".parse().unwrap()];
+    growing.service = growing.service.with_pass_through(methods, Arc::new(SilentNode));
+    let made = growing.reply(&call("eth_newBlockFilter", &json!([])), &enough).await;
+    let poll = call("eth_getFilterChanges", &json!([made["result"]]));
+    growing.extend();
+    let batch = json!([poll, call("eth_call", &json!([]))]);
+    let waited = tokio::time::timeout(Duration::from_secs(1), growing.reply(&batch, &enough));
+    assert!(waited.await.is_err());
+    let told = growing.reply(&poll, &enough).await;
+    assert_eq!(told["result"], json!([growing.tip.1]));
+}
+
+/// Filters that nobody polls took memory until the next poll or the next filter that had room.
+#[tokio::test(start_paused = true)]
+async fn filters_of_clients_that_left_make_room_for_others() {
+    let topics = |mark: u64| (0..1000).map(|it| format!("{:#066x}", it + mark)).collect::<Vec<_>>();
+    let filter = json!([{ "topics": [topics(0), topics(1000), topics(2000), topics(3000)] }]);
+    let (asked, enough) = (call("eth_newFilter", &filter), Budget::unbounded());
+    // Those that are too old go, and those that are not polled give way before.
+    for (idle_timeout, seconds) in [(Duration::from_secs(10), 10), (Duration::from_mins(5), 30)] {
+        let filter_limits = FilterLimits { count_max: usize::MAX, idle_timeout };
+        let settings = ServiceSettings { filter_limits, ..ServiceSettings::default() };
+        let growing = Growing::with_settings(settings);
+        let refused = loop {
+            let made = growing.reply(&asked, &enough).await;
+            if made["result"].is_null() {
+                break made;
+            }
+        };
+        assert_eq!(refused["error"]["code"], -32005, "{refused}");
+        tokio::time::advance(Duration::from_secs(seconds - 1)).await;
+        assert_eq!(growing.reply(&asked, &enough).await["error"], refused["error"]);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let made = growing.reply(&asked, &enough).await;
+        assert!(made["result"].is_string(), "{made}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_filter_is_kept_for_as_long_as_it_is_polled() {
     let growing = Growing::new();
@@ -126,4 +243,52 @@ async fn a_filter_is_kept_for_as_long_as_it_is_polled() {
     }
     tokio::time::advance(Duration::from_secs(301)).await;
     assert_eq!(growing.reply(&poll, &enough).await["error"]["message"], "filter not found");
+}
+
+/// Each head had the whole time for itself, and so a subscriber held a portion of 64 for half an hour.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
+    let Growing { service, mut writer, mut tip, .. } = Growing::new();
+    let settings = HttpSettings::default();
+    let write_timeout = settings.write_timeout;
+    let server = Arc::new(Server::new(Arc::new(service), settings));
+    let (mut client, stream) = duplex(1024);
+    let serving = server.serve_in_memory(stream, FirstReader::Hyper);
+    let taking = async {
+        client.write_all(UPGRADE.as_bytes()).await.unwrap();
+        let body = call("eth_subscribe", &json!(["newHeads"])).to_string();
+        // A text frame, masked with zeros.
+        let frame = [&[0x81, 0x80 | u8::try_from(body.len()).unwrap()], &[0; 4][..]].concat();
+        client.write_all(&[&frame, body.as_bytes()].concat()).await.unwrap();
+        let mut taken = Vec::new();
+        while !String::from_utf8_lossy(&taken).contains(r#""result":"0x"#) {
+            assert!(client.read_buf(&mut taken).await.unwrap() > 0, "{taken:?}");
+        }
+        let blocks = std::iter::repeat_with(|| {
+            let block = block(tip.0 + 1, tip.1);
+            tip = (tip.0 + 1, block.hash);
+            block
+        });
+        writer.extend(blocks.take(64).collect()).unwrap();
+        let begun = Instant::now();
+        let mut part = [0; 1024];
+        while matches!(client.read(&mut part).await, Ok(1..)) {
+            tokio::time::advance(Duration::from_secs(10)).await;
+        }
+        begun.elapsed()
+    };
+    let (taken_for, ()) = tokio::join!(taking, serving);
+    assert!(taken_for <= write_timeout * 2, "{taken_for:?}");
+}
+
+/// Whoever subscribed or made a filter over an empty store heard of the tip alone.
+#[tokio::test]
+async fn a_filter_of_an_empty_store_tells_of_every_block() {
+    let mut growing = Growing::without_blocks(ServiceSettings::default());
+    let enough = Budget::unbounded();
+    let made = growing.reply(&call("eth_newBlockFilter", &json!([])), &enough).await;
+    (0..70).for_each(|_| growing.extend());
+    let told =
+        growing.reply(&call("eth_getFilterChanges", &json!([made["result"]])), &enough).await;
+    assert_eq!(told["result"].as_array().map(Vec::len), Some(70), "{told}");
 }

@@ -1,0 +1,28 @@
+//! Limits of answers with logs: of `eth_getLogs`, and of polls of filters.
+//!
+//! Knows: their defaults.
+//! Never knows: what happens beyond one.
+
+/// How much one answer may be, unless it is of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Logs.
+    pub count_max: usize,
+    /// Bytes of the result: clients refuse long answers.
+    pub bytes_max: usize,
+    /// Blocks that are read because no index tells of them.
+    pub unindexed_blocks_max: u64,
+    /// Bytes of blocks that are read, whether they have such logs or not.
+    pub read_bytes_max: u64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            count_max: 20_000,
+            bytes_max: 9_000_000,
+            unindexed_blocks_max: 10_000,
+            read_bytes_max: 512 << 20,
+        }
+    }
+}
