@@ -1,6 +1,6 @@
 // go-ethereum's ethclient, unmodified: FilterLogs in every form that it has.
 //
-// usage: client-go URL queries.json
+// usage: client-go URL queries.json, or client-go SOCKET filters.json watch
 package main
 
 import (
@@ -48,7 +48,7 @@ func (values *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 
 func (asked query) filter() ethereum.FilterQuery {
 	filter := ethereum.FilterQuery{BlockHash: asked.Filter.BlockHash, Addresses: asked.Filter.Address}
-	if asked.Filter.BlockHash == nil {
+	if asked.Filter.FromBlock != nil {
 		// A tag is a negative number, here as in the library.
 		filter.FromBlock = big.NewInt(asked.Filter.FromBlock.Int64())
 		filter.ToBlock = big.NewInt(asked.Filter.ToBlock.Int64())
@@ -59,24 +59,26 @@ func (asked query) filter() ethereum.FilterQuery {
 	return filter
 }
 
-func run(url, path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+func read(path string) ([]query, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var expected struct{ Queries []query }
-	if err := json.Unmarshal(text, &expected); err != nil {
-		return err
-	}
+	err = json.Unmarshal(text, &expected)
+	return expected.Queries, err
+}
+
+func get(url string, queries []query) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	client, err := ethclient.DialContext(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	compared, differ := 0, 0
-	for _, asked := range expected.Queries {
+	for _, asked := range queries {
 		found, err := client.FilterLogs(ctx, asked.filter())
 		if err != nil {
 			return fmt.Errorf("%s: %w", asked.Name, err)
@@ -101,12 +103,23 @@ func run(url, path string) error {
 	return nil
 }
 
+func run(args []string) error {
+	queries, err := read(args[1])
+	if err != nil {
+		return err
+	}
+	if len(args) == 3 && args[2] == "watch" {
+		return watch(args[0], queries)
+	}
+	return get(args[0], queries)
+}
+
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: client-go URL queries.json")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: client-go URL queries.json, or client-go SOCKET filters.json watch")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
