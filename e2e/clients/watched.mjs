@@ -41,6 +41,8 @@ while (!(isComplete(read(ours)) && isComplete(read(theirs))) && Date.now() < dea
   await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
+// Several polls later: what is told twice is seen.
+await new Promise((resolve) => setTimeout(resolve, 500))
 const [found, wanted] = [read(ours), read(theirs)]
 agree('watched', found.watching, wanted.watching)
 let removals = 0

@@ -74,13 +74,19 @@ impl Filters {
     }
 
     /// Keeps a log filter, also one of a subscription, if there is room for it.
+    /// Filters that nobody polls make room, but only if that is enough.
     pub(crate) fn keep(&self, mut filter: LogFilter) -> Result<Arc<KeptFilter>, Refusal> {
         let mut list = self.current();
         loop {
-            match self.budget.admit(filter) {
+            filter = match self.budget.admit(filter) {
                 Ok(kept) => return Ok(kept),
-                Err(refused) if evict(&mut list) => filter = refused,
-                Err(_) => return Err(Refusal::FiltersTooLarge),
+                Err(refused) => refused,
+            };
+            let takes_room = |it: &PolledFilter| it.feed.bytes() > 0;
+            let evictable = list.values().filter(|it| takes_room(it) && it.is_evictable());
+            let evictable = evictable.map(|it| it.feed.bytes()).fold(0, usize::saturating_add);
+            if evictable < self.budget.missing(&filter) || !evict(&mut list, takes_room) {
+                return Err(Refusal::FiltersTooLarge);
             }
         }
     }
@@ -94,7 +100,7 @@ impl Filters {
     ) -> Result<(), Refusal> {
         let mut list = self.current();
         let count_max = self.limits.count_max;
-        if list.len() >= count_max && !evict(&mut list) {
+        if list.len() >= count_max && !evict(&mut list, |_| true) {
             return Err(Refusal::TooManyFilters { count_max });
         }
         list.insert(id, PolledFilter { feed, seen, used: Instant::now() });
@@ -161,12 +167,20 @@ impl PolledFilter {
     fn idle(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.used)
     }
+
+    /// Whether nobody seems to poll it any more.
+    fn is_evictable(&self) -> bool {
+        self.idle(Instant::now()) >= EVICTABLE_AFTER
+    }
 }
 
-/// Drops the filter that was used longest ago, unless all are polled; tells whether one was dropped.
-fn evict(list: &mut HashMap<String, PolledFilter>) -> bool {
-    let now = Instant::now();
-    let evictable = list.iter().filter(|(_, filter)| filter.idle(now) >= EVICTABLE_AFTER);
+/// Drops of such filters the one that was used longest ago, unless all are polled; tells whether one was
+/// dropped.
+fn evict(
+    list: &mut HashMap<String, PolledFilter>,
+    is_such: impl Fn(&PolledFilter) -> bool,
+) -> bool {
+    let evictable = list.iter().filter(|(_, filter)| is_such(filter) && filter.is_evictable());
     let oldest = evictable.min_by_key(|(_, filter)| filter.used).map(|(id, _)| id.clone());
     oldest.is_some_and(|id| list.remove(&id).is_some())
 }
@@ -205,6 +219,7 @@ mod tests {
     use store::BlockId;
 
     use super::*;
+    use crate::kept_filter::tests::filter;
 
     fn at(number: u64) -> ChainCursor {
         ChainCursor::up_to(BlockId { number: BlockNumber(number), hash: B256::ZERO })
@@ -289,5 +304,32 @@ mod tests {
         add("new").unwrap();
         assert_eq!((seen(&filters, "idle"), seen(&filters, "polled")), (None, Some(at(1))));
         assert_eq!(add("another"), Err(Refusal::TooManyFilters { count_max: 2 }));
+    }
+
+    /// What subscriptions hold cannot be made room of: filters were dropped for nothing.
+    #[tokio::test(start_paused = true)]
+    async fn filters_are_not_dropped_for_one_that_there_is_no_room_for() {
+        let filters = with_filter("blocks");
+        let small = ChainFeed::Logs(filters.keep(filter(1)).unwrap());
+        filters.add("small".to_owned(), small, at(1)).unwrap();
+        let large = filter(1000);
+        let held: Vec<_> = std::iter::from_fn(|| filters.keep(large.clone()).ok()).collect();
+        assert!(held.len() > 1000, "{}", held.len());
+        tokio::time::advance(EVICTABLE_AFTER).await;
+        assert_eq!(filters.keep(filter(1000)).err(), Some(Refusal::FiltersTooLarge));
+        assert_eq!((seen(&filters, "blocks"), seen(&filters, "small")), (Some(at(1)), Some(at(1))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_filter_that_nobody_polls_gives_its_room_and_one_of_blocks_stays() {
+        let filters = with_filter("blocks");
+        let first = ChainFeed::Logs(filters.keep(filter(1000)).unwrap());
+        filters.add("large".to_owned(), first, at(1)).unwrap();
+        let large = filter(1000);
+        let held: Vec<_> = std::iter::from_fn(|| filters.keep(large.clone()).ok()).collect();
+        tokio::time::advance(EVICTABLE_AFTER).await;
+        let kept = filters.keep(filter(1000));
+        assert!(kept.is_ok(), "{} are held", held.len());
+        assert_eq!((seen(&filters, "blocks"), seen(&filters, "large")), (Some(at(1)), None));
     }
 }

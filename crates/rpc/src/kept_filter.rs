@@ -33,10 +33,26 @@ pub(crate) struct KeptFilter {
     budget: FilterBudget,
 }
 
+impl ChainFeed {
+    /// What it takes of the memory of filters.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Blocks => 0,
+            Self::Logs(kept) => kept.bytes,
+        }
+    }
+}
+
 impl FilterBudget {
+    /// How many bytes would have to be given back before a filter is kept.
+    pub(crate) fn missing(&self, filter: &LogFilter) -> usize {
+        let room = BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed));
+        bytes_of(filter).saturating_sub(room)
+    }
+
     /// Keeps a filter, or gives it back if there is no room for it.
     pub(crate) fn admit(&self, filter: LogFilter) -> Result<Arc<KeptFilter>, LogFilter> {
-        let bytes = size_of::<KeptFilter>().saturating_add(filter.query().bytes());
+        let bytes = bytes_of(&filter);
         let fitting = |sum: usize| sum.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
         let order = Ordering::Relaxed;
         if self.0.fetch_update(order, order, fitting).is_err() {
@@ -44,6 +60,10 @@ impl FilterBudget {
         }
         Ok(Arc::new(KeptFilter { filter, bytes, budget: self.clone() }))
     }
+}
+
+fn bytes_of(filter: &LogFilter) -> usize {
+    size_of::<KeptFilter>().saturating_add(filter.query().bytes())
 }
 
 impl KeptFilter {
@@ -60,11 +80,12 @@ impl Drop for KeptFilter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::envelope::{Item, RequestBody, parse};
 
-    fn filter(topics: usize) -> LogFilter {
+    /// A filter that asks for one of so many topics.
+    pub(crate) fn filter(topics: usize) -> LogFilter {
         let topics = (0..topics).map(|it| format!("0x{it:064x}")).collect::<Vec<_>>();
         let body = serde_json::json!({
             "jsonrpc": "2.0", "id": 1, "method": "m", "params": [{ "topics": [topics] }],

@@ -242,10 +242,12 @@ fn polls_at_the_same_time_share_the_changes() {
             told
         };
         let polls: Vec<_> = (0..3).map(|_| scope.spawn(poll)).collect();
-        for mark in 0..50 {
-            live.writer.extend(logged_branch(live.tip(), 1, mark)).unwrap();
-        }
+        let extended: Vec<_> = (0..50)
+            .map(|mark| live.writer.extend(logged_branch(live.tip(), 1, mark)).is_ok())
+            .collect();
+        // Before anything can fail: the scope waits for the polls.
         is_over.store(true, Ordering::Relaxed);
+        assert!(extended.iter().all(|is_ok| *is_ok), "{extended:?}");
         polls.into_iter().flat_map(|it| it.join().unwrap()).collect()
     });
     let last = served.result("eth_getFilterChanges", &json!([id]));

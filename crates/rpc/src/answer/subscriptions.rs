@@ -46,6 +46,8 @@ impl Context<'_> {
                 if self.is_told_by_node() {
                     None
                 } else {
+                    // First, since a filter that is kept may take the room of others.
+                    channel.check_room()?;
                     Some(ChainFeed::Logs(self.filters.keep(filter)?))
                 }
             }

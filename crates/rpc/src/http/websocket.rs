@@ -86,6 +86,8 @@ struct Session<'a> {
     views: watch::Receiver<()>,
     /// Whether a subscriber may have to be told of something.
     has_news: bool,
+    /// Work for subscribers since there last was nothing to tell.
+    news_slice: WorkSlice,
 }
 
 /// Serves a socket until it ends, or until `stopping` changes.
@@ -113,6 +115,7 @@ pub(super) async fn serve(
         ping,
         views: server.service.changes(),
         has_news: false,
+        news_slice: WorkSlice::default(),
     };
     let Err(end) = session.run(stopping).await;
     debug!(%end, "a socket ended");
@@ -178,7 +181,7 @@ impl Session<'_> {
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         self.has_news = false;
-        let mut slice = WorkSlice::default();
+        let mut slice = std::mem::take(&mut self.news_slice);
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
             let portion = service.next_portion(&feed, &mut seen, &self.server.budget, &mut slice);
@@ -193,6 +196,9 @@ impl Session<'_> {
                 self.send(feed_notification(&id, item), &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
+        }
+        if self.has_news {
+            self.news_slice = slice;
         }
         Ok(())
     }
