@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::{Reader, Store, StoreError, View};
+use tokio::time::Instant;
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
 use crate::answered_range::AnsweredRange;
@@ -66,6 +67,8 @@ pub(crate) struct Context<'a> {
     pub(crate) filters: &'a Filters,
     /// The filters that were polled for the answer.
     pub(crate) filter_polls: &'a FilterPolls<'a>,
+    /// When the call is to be answered.
+    pub(crate) until: Option<Instant>,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
     /// Which blocks the answer is of, where that is told.

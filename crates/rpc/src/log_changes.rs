@@ -14,6 +14,7 @@ use chain::{BlockNumber, BlockRange};
 use hyper::body::Bytes;
 use store::head::HeadBlock;
 use store::{BlockId, LogSearch, LoggedRows, Reader, StoreError, View};
+use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::heads::{ChainChange, ChainCursor};
@@ -24,6 +25,8 @@ use crate::log_limits::LogLimits;
 use crate::refusal::Refusal;
 use crate::work_slice::WorkSlice;
 
+const REMOVED_WITHOUT_RECEIPTS: &str = "a block left whose receipts are not held";
+
 /// How much is told at once. The first block with such logs is told whatever it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogPortionLimits {
@@ -31,6 +34,8 @@ pub(crate) struct LogPortionLimits {
     pub(crate) blocks_max: u64,
     /// Their logs, and what is read for them.
     pub(crate) logs: LogLimits,
+    /// Then whoever waits is told what was found until then.
+    pub(crate) until: Option<Instant>,
 }
 
 /// The logs of a change of the chain, block by block, as far as they are told at once.
@@ -63,7 +68,7 @@ pub(crate) struct LogPortion<'a> {
 enum PortionStop {
     /// The next block has too many logs beside those that were told.
     Full,
-    /// Too much was read: neither this block nor those above it were looked at.
+    /// Too much was read, or for too long: neither this block nor those above it were looked at.
     Before(BlockNumber),
 }
 
@@ -91,19 +96,28 @@ impl<'a> LogPortion<'a> {
         let looked_at = added.and_then(|all| {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
         });
-        let held = view.coverage_receipts();
-        let searched = looked_at.and_then(|blocks| filter.clip(blocks));
-        if let Some(number) = searched.and_then(|blocks| first_missing(blocks, held)) {
-            return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() });
-        }
         let mut removed = VecDeque::from(removed);
         removed.retain(|block| {
             let bloom = &block.block().header.logs_bloom;
             filter.is_of_block(block.number(), block.hash()) && filter.query().may_be_in(bloom)
         });
-        if let Some(block) = removed.iter().find(|block| block.block().receipts.is_none()) {
-            let (number, held) = (block.number().get(), held.to_vec());
-            return Err(Refusal::ReceiptsNotHeld { number, held });
+        // Those of a block that left do not come any more.
+        if removed.iter().any(|block| block.block().receipts.is_none()) {
+            return Err(Refusal::FilterDropped { reason: REMOVED_WITHOUT_RECEIPTS });
+        }
+        let held = view.coverage_receipts();
+        let mut looked_at = looked_at;
+        let mut searched = looked_at.and_then(|blocks| filter.clip(blocks));
+        if let Some(number) = searched.and_then(|blocks| first_missing(blocks, held)) {
+            // What comes before it is told first.
+            let below = |blocks: BlockRange| {
+                let last = number.checked_sub(1)?;
+                BlockRange::from_ends(blocks.first(), last)
+            };
+            (looked_at, searched) = (looked_at.and_then(below), searched.and_then(below));
+            if looked_at.is_none() && removed.is_empty() {
+                return Err(Refusal::ReceiptsNotHeld { number, held: held.to_vec() });
+            }
         }
         let unindexed_max = limits.logs.unindexed_blocks_max.max(1);
         let search = searched.map(|blocks| view.search_logs(filter.query(), blocks, unindexed_max));
@@ -178,7 +192,10 @@ impl<'a> LogPortion<'a> {
     /// Looks at some more of the blocks that came; false if there are none.
     async fn search_further(&mut self, reader: &mut Reader) -> Result<bool, StoreError> {
         let Some(search) = &mut self.search else { return Ok(false) };
-        if search.read_bytes() > self.limits.logs.read_bytes_max {
+        let is_late = self.limits.until.is_some_and(|until| until <= Instant::now());
+        let is_enough = is_late || search.read_bytes() > self.limits.logs.read_bytes_max;
+        // It goes on by at least one block, however late it is.
+        if is_enough && self.looked_at.is_some_and(|it| search.searched_to().get() > it.first()) {
             self.stop = Some(PortionStop::Before(search.searched_to()));
             return Ok(false);
         }

@@ -561,6 +561,7 @@ impl Service {
             log_limits: self.settings.log_limits,
             filters: &self.filters,
             filter_polls: &asked.filter_polls,
+            until: asked.limits.until,
             budget: asked.limits.budget,
             answered_range: &asked.answered_range,
         };

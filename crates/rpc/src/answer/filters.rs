@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use chain::BlockRange;
 use store::{BlockId, View};
+use tokio::time::Instant;
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::heads::ChainCursor;
@@ -91,6 +92,13 @@ impl Context<'_> {
         Ok(None)
     }
 
+    /// When half of the time is over: what was found until then is told, and the next poll goes on
+    /// there. A poll that ran out of time would begin at the same place again.
+    fn half_time(&self) -> Option<Instant> {
+        let now = Instant::now();
+        self.until.and_then(|until| now.checked_add(until.saturating_duration_since(now) / 2))
+    }
+
     /// Appends the hashes of new blocks, as many as one answer has; tells how far they lead.
     async fn put_new_hashes(
         &self,
@@ -102,6 +110,7 @@ impl Context<'_> {
             seen.change_to(on.reader, view).await?.linked().map_err(Refusal::from)?;
         let mut told = removed.last().map_or(seen, |block| ChainCursor::below(block));
         let (count_max, mut slice) = (self.log_limits.count_max.max(1), WorkSlice::default());
+        let until = self.half_time();
         on.out.push(b'[');
         for number in added.iter().flat_map(BlockRange::numbers).take(count_max) {
             let hash = view.read_hash(on.reader, number).await?.ok_or(CallFailure::NotABlock)?;
@@ -110,6 +119,9 @@ impl Context<'_> {
             }
             put_data(on.out, hash.as_slice());
             told = ChainCursor::up_to(BlockId { number, hash });
+            if until.is_some_and(|until| until <= Instant::now()) {
+                break;
+            }
             slice.count_request(hash.len());
             slice.go_on(self.budget).await;
         }
@@ -126,7 +138,8 @@ impl Context<'_> {
         filter: &LogFilter,
         seen: ChainCursor,
     ) -> Result<ChainCursor, CallFailure> {
-        let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits };
+        let until = self.half_time();
+        let limits = LogPortionLimits { blocks_max: u64::MAX, logs: self.log_limits, until };
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
         let change = seen.change_to(on.reader, view).await?;
         let mut portion = LogPortion::begin(view, filter, seen, change, limits)?;

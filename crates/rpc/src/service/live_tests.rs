@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_consensus::Header;
 use alloy_primitives::B256;
 use chain::trust::Anchors;
-use chain::{Block, BlockNumber, Body, Candidate, ChainSpec, Start, Verified, Verifier};
+use chain::{Block, BlockNumber, Body, Candidate, ChainSpec, Receipt, Start, Verified, Verifier};
 use serde_json::{Value, json};
 use store::disk::faulty::{DiskFailure, FaultyDisk};
 use store::head::HeadLimits;
@@ -56,14 +56,27 @@ impl Growing {
     }
 
     fn extend(&mut self) {
-        let block = block(self.tip.0 + 1, self.tip.1);
+        self.extend_with(Some(vec![]));
+    }
+
+    fn extend_with(&mut self, receipts: Option<Vec<Receipt>>) {
+        let block = block(self.tip.0 + 1, self.tip.1, receipts);
         self.tip = (self.tip.0 + 1, block.hash);
         self.writer.extend(vec![block]).unwrap();
     }
 
     /// The answer to a body within a budget.
     async fn reply(&self, body: &Value, budget: &Arc<Budget>) -> Value {
-        let limits = RequestLimits { until: None, budget };
+        self.reply_until(body, budget, None).await
+    }
+
+    async fn reply_until(
+        &self,
+        body: &Value,
+        budget: &Arc<Budget>,
+        until: Option<Instant>,
+    ) -> Value {
+        let limits = RequestLimits { until, budget };
         let reply = self.service.reply(None, body.to_string().as_bytes(), limits).await;
         serde_json::from_slice(&reply.unwrap().into_bytes().0).unwrap()
     }
@@ -73,13 +86,13 @@ fn call(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-fn block(number: u64, parent_hash: B256) -> Verified<Block> {
+fn block(number: u64, parent_hash: B256, receipts: Option<Vec<Receipt>>) -> Verified<Block> {
     let header = Header { number, parent_hash, ..Header::default() };
     let ommers = alloy_primitives::Bytes::from_static(&[0xc0]);
     let candidate = Candidate {
         header: alloy_rlp::encode(&header).into(),
         body: Body { transactions: vec![], ommers, withdrawals: None },
-        receipts: Some(vec![]),
+        receipts,
         total_difficulty: None,
     };
     let spec = ChainSpec::bare("live", Some(7), None);
@@ -129,6 +142,40 @@ async fn changes_whose_answer_has_no_room_are_told_by_the_next_poll() {
         let told = growing.reply(&poll, &enough).await;
         assert_eq!(told["result"].as_array().map(Vec::len), Some(100), "{told}");
     }
+}
+
+/// A poll that took too long began at the same place again, for ever.
+#[tokio::test]
+async fn a_poll_that_is_late_tells_what_it_has_and_the_next_one_goes_on() {
+    let mut growing = Growing::new();
+    let budget = Budget::unbounded();
+    let made = growing.reply(&call("eth_newBlockFilter", &json!([])), &budget).await;
+    let poll = call("eth_getFilterChanges", &json!([made["result"]]));
+    let mut hashes = Vec::new();
+    for _ in 0..3 {
+        growing.extend();
+        hashes.push(growing.tip.1);
+    }
+    for hash in hashes {
+        let told = growing.reply_until(&poll, &budget, Some(Instant::now())).await;
+        assert_eq!(told["result"], json!([hash]), "{told}");
+    }
+}
+
+/// Logs below a block without receipts were never told, however often the filter was polled.
+#[tokio::test]
+async fn blocks_below_one_without_receipts_are_told_before_that_is_refused() {
+    let mut growing = Growing::new();
+    let budget = Budget::unbounded();
+    let made = growing.reply(&call("eth_newFilter", &json!([{}])), &budget).await;
+    let poll = call("eth_getFilterChanges", &json!([made["result"]]));
+    growing.extend();
+    growing.extend_with(None);
+    let told = growing.reply(&poll, &budget).await;
+    assert_eq!(told["result"], json!([]), "{told}");
+    let refused = growing.reply(&poll, &budget).await;
+    assert_eq!(refused["error"]["code"], 4444, "{refused}");
+    assert!(refused.to_string().contains("1002"), "{refused}");
 }
 
 /// Heads that were read before the failure counted as told.
@@ -265,7 +312,7 @@ async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
             assert!(client.read_buf(&mut taken).await.unwrap() > 0, "{taken:?}");
         }
         let blocks = std::iter::repeat_with(|| {
-            let block = block(tip.0 + 1, tip.1);
+            let block = block(tip.0 + 1, tip.1, Some(vec![]));
             tip = (tip.0 + 1, block.hash);
             block
         });

@@ -31,7 +31,7 @@ impl Service {
             unindexed_blocks_max: PORTION_BLOCKS_MAX,
             read_bytes_max: u64::MAX,
         };
-        let limits = LogPortionLimits { blocks_max: PORTION_BLOCKS_MAX, logs };
+        let limits = LogPortionLimits { blocks_max: PORTION_BLOCKS_MAX, logs, until: None };
         let change = seen.change_to(reader, &view).await?;
         let mut logs = LogPortion::begin(&view, filter, *seen, change, limits)?;
         let mut portion = FeedPortion::default();
