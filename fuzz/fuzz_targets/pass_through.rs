@@ -16,7 +16,6 @@ use chain::ChainSpec;
 use libfuzzer_sys::fuzz_target;
 use rpc::{AnswerRoom, PassThrough, PassThroughMethod, Passing, Service, ServiceSettings};
 use serde_json::Value;
-use store::read::block_on;
 use tokio::runtime::Runtime;
 
 /// Every method of five clients, one a line, with those that have it.
@@ -155,7 +154,6 @@ fn check_spelling(method: &str, passes: impl Fn(&str) -> bool) {
 
 /// The same through the service: what the node gets is what the rules cover, however it is written.
 fn check_service(method: &str) {
-    let _guard = RUNTIME.enter();
     let plain = serde_json::to_string(method).expect("text");
     let mut escaped = String::from("\"");
     for unit in method.encode_utf16() {
@@ -165,7 +163,7 @@ fn check_service(method: &str) {
     let is_covered = ALL.iter().any(|allowed| allowed.covers(method));
     for method_json in [&plain, &escaped] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":{method_json},"params":[]}}"#);
-        block_on(SERVICE.respond(body.as_bytes(), Duration::from_secs(5)));
+        RUNTIME.block_on(SERVICE.respond(body.as_bytes(), Duration::from_secs(5)));
         let asked = std::mem::take(&mut *NODE.0.lock().expect("one thread"));
         assert!(asked.len() <= usize::from(is_covered), "{method:?} was passed on");
         for request in asked {

@@ -11,7 +11,6 @@ use libfuzzer_sys::fuzz_target;
 use rpc::{Service, ServiceSettings};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use store::read::block_on;
 use tokio::runtime::Runtime;
 
 static SERVICE: LazyLock<Service> = LazyLock::new(|| {
@@ -23,9 +22,7 @@ static SERVICE: LazyLock<Service> = LazyLock::new(|| {
     fuzz::service(ChainSpec::bare("fuzz", Some(1), None), settings)
 });
 
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
-});
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(fuzz::runtime);
 
 /// An answer. Numbers stay text: a client may choose an id that fits into no type of ours.
 #[derive(Deserialize)]
@@ -57,8 +54,7 @@ fn prepare() {
 }
 
 fn check_input(data: &[u8]) {
-    let _guard = RUNTIME.enter();
-    let Some(answer) = block_on(SERVICE.respond(data, Duration::from_secs(5))) else {
+    let Some(answer) = RUNTIME.block_on(SERVICE.respond(data, Duration::from_secs(5))) else {
         return check_silence(data);
     };
     let body = std::str::from_utf8(data).unwrap_or_default();

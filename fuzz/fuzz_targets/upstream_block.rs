@@ -21,7 +21,6 @@ use ingest::upstream::{NodeBlock, WantedBlock};
 use libfuzzer_sys::fuzz_target;
 use rpc::ServiceSettings;
 use serde_json::{Value, json};
-use store::read::block_on;
 
 /// Edits of one answer: more only make it less like one.
 const EDITS_MAX: usize = 8;
@@ -38,7 +37,6 @@ static SPEC: LazyLock<ChainSpec> = LazyLock::new(fuzz::sample_spec);
 
 static BLOCKS: LazyLock<Vec<SampleBlock>> = LazyLock::new(|| {
     let runtime = fuzz::runtime();
-    let _guard = runtime.enter();
     let service = fuzz::service(fuzz::sample_spec(), ServiceSettings::default());
     let ask = |calls: &[(&str, Value)]| {
         let calls: Vec<Value> = (1..)
@@ -46,7 +44,7 @@ static BLOCKS: LazyLock<Vec<SampleBlock>> = LazyLock::new(|| {
             .map(|(id, (method, params))| json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}))
             .collect();
         let body = serde_json::to_vec(&calls).expect("our own JSON");
-        block_on(service.respond(&body, Duration::from_secs(5))).expect("an answer")
+        runtime.block_on(service.respond(&body, Duration::from_secs(5))).expect("an answer")
     };
     let mut blocks = Vec::new();
     let made = generate(&fuzz::sample_settings(), NonZeroUsize::MIN, |candidate| {
