@@ -7,6 +7,10 @@
 
 set -euo pipefail
 
+# Addresses are found in what servers print, and many of them colour it where CI is set.
+export NO_COLOR=1
+unset FORCE_COLOR CLICOLOR_FORCE
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 output=$work/output

@@ -83,7 +83,7 @@ impl Filters {
                 Err(refused) => refused,
             };
             let takes_room = |it: &PolledFilter| it.feed.bytes() > 0;
-            let evictable = list.values().filter(|it| takes_room(it) && it.is_evictable());
+            let evictable = list.values().filter(|it| it.is_evictable());
             let evictable = evictable.map(|it| it.feed.bytes()).fold(0, usize::saturating_add);
             if evictable < self.budget.missing(&filter) || !evict(&mut list, takes_room) {
                 return Err(Refusal::FiltersTooLarge);

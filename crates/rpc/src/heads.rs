@@ -80,6 +80,11 @@ impl ChainCursor {
         Self(block.number().parent().map(|number| BlockId { number, hash }))
     }
 
+    /// What was seen, without the blocks of it that left, highest first.
+    pub(crate) fn without(self, removed: &[Arc<HeadBlock>]) -> Self {
+        removed.last().map_or(self, |block| Self::below(block))
+    }
+
     /// Whether no block was seen.
     pub(crate) fn is_nothing(self) -> bool {
         self.0.is_none()

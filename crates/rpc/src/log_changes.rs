@@ -92,7 +92,7 @@ impl<'a> LogPortion<'a> {
         limits: LogPortionLimits,
     ) -> Result<Self, Refusal> {
         let (removed, added) = change.linked()?;
-        let fork = removed.last().map_or(seen, |block| ChainCursor::below(block));
+        let fork = seen.without(&removed);
         let looked_at = added.and_then(|all| {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
         });

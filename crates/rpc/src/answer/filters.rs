@@ -108,7 +108,7 @@ impl Context<'_> {
     ) -> Result<ChainCursor, CallFailure> {
         let (removed, added) =
             seen.change_to(on.reader, view).await?.linked().map_err(Refusal::from)?;
-        let mut told = removed.last().map_or(seen, |block| ChainCursor::below(block));
+        let mut told = seen.without(&removed);
         let (count_max, mut slice) = (self.log_limits.count_max.max(1), WorkSlice::default());
         let until = self.half_time();
         on.out.push(b'[');
