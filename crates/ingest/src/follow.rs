@@ -42,7 +42,7 @@ use standstill::Standstill;
 pub use background::Background;
 pub use error::{FinalityConflict, FollowError};
 use monitor::TipMonitor;
-pub use status::{FollowStatus, StatusBoard};
+pub use status::{FollowStatus, ReorgDepths, StatusBoard, WorkCount};
 
 /// Blocks that are taken in one step while the tip is far.
 const STEP_BLOCKS: u64 = 64;
@@ -410,7 +410,7 @@ impl Follower {
     /// Says that blocks were taken from another branch than before, if they were.
     fn tell_reorg(&self, fork_point: BlockNumberAndHash, dropped: u64, added: usize) {
         if dropped > 0
-            && let Some(count) = self.board.reorganised()
+            && let Some(count) = self.board.reorganised(dropped)
         {
             info!(fork_point = fork_point.0, dropped, added, count, "the chain was reorganised");
         }

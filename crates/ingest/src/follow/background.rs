@@ -142,10 +142,12 @@ impl Background {
         match outcome {
             Ok(()) => {
                 self.unmerged.remove(&target.range);
+                self.board.merged(target.range.count());
                 info!(blocks = %target.range, "segments were merged");
             }
             Err(_) if *stop.borrow() => {}
             Err(error) => {
+                self.board.failed_to_merge();
                 let retry = Retry::after(self.unmerged.get(&target.range), MERGE_PAUSE);
                 let seconds = retry.pause.as_secs();
                 error!(%error, blocks = %target.range, retry_seconds = seconds, "cannot merge: its \

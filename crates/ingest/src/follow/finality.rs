@@ -103,6 +103,7 @@ impl Follower {
         }
         let facts = self.commit_facts(last);
         if let Some(blocks) = self.writer.seal(BlockNumber(last), facts)? {
+            self.board.sealed(blocks.count());
             info!(%blocks, "blocks were sealed");
         }
         Ok(own_end < end)

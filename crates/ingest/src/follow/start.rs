@@ -104,7 +104,9 @@ impl Follower {
             let last = if is_shared { Some(tip.number()) } else { view.finalized() };
             if let Some(last) = last {
                 let facts = self.commit_facts(last.get());
-                self.writer.seal_all(last, facts)?;
+                if let Some(blocks) = self.writer.seal_all(last, facts)? {
+                    self.board.sealed(blocks.count());
+                }
             }
             if let Some((_, hash)) = self.writer.view().head().base() {
                 self.writer.rewind(hash)?;

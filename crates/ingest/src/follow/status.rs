@@ -60,6 +60,14 @@ pub struct FollowStatus {
     pub has_regular_blocks: bool,
     /// How often blocks that were shown were replaced by those of another branch.
     pub reorg_count: u64,
+    /// How many blocks each of those times took away.
+    pub reorg_depths: ReorgDepths,
+    /// How often blocks were sealed, and how many.
+    pub seals: WorkCount,
+    /// How often the segments of a slot were merged, and the blocks in them.
+    pub merges: WorkCount,
+    /// How often that failed.
+    pub merge_failure_count: u64,
     /// What is final here is not what the nodes have: nothing is followed.
     pub conflict: Option<FinalityConflict>,
     /// Blocks that were left out because the tip was too far.
@@ -78,6 +86,53 @@ pub struct FollowStatus {
     pub backfill_error: Option<String>,
     /// The nodes.
     pub upstreams: Vec<UpstreamStatus>,
+}
+
+/// Work on blocks since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkCount {
+    /// How often it was done.
+    pub times: u64,
+    /// How many blocks it was done to.
+    pub blocks: u64,
+}
+
+impl WorkCount {
+    fn add(&mut self, blocks: u64) {
+        self.times = self.times.saturating_add(1);
+        self.blocks = self.blocks.saturating_add(blocks);
+    }
+}
+
+/// How deep reorgs were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReorgDepths {
+    /// Reorgs that took away so many blocks or fewer, and more than the bound before it.
+    counts: [u64; Self::BOUNDS.len()],
+    /// Blocks that were taken away in all.
+    pub blocks: u64,
+}
+
+impl ReorgDepths {
+    /// The bounds by which they are counted; what is deeper than the last has no bound.
+    pub const BOUNDS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+    /// How many were no deeper than each bound.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
+        let mut sum = 0_u64;
+        Self::BOUNDS.into_iter().zip(self.counts).map(move |(bound, count)| {
+            sum = sum.saturating_add(count);
+            (bound, sum)
+        })
+    }
+
+    fn add(&mut self, depth: u64) {
+        let place = Self::BOUNDS.partition_point(|bound| *bound < depth);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count = count.saturating_add(1);
+        }
+        self.blocks = self.blocks.saturating_add(depth);
+    }
 }
 
 impl FollowStatus {
@@ -270,10 +325,38 @@ impl StatusBoard {
 
     /// Blocks were replaced by those of another branch. Tells how often that has happened if it is to
     /// be logged: a node can make it happen with every block.
-    pub(super) fn reorganised(&self) -> Option<u64> {
-        self.status.send_modify(|status| status.reorg_count = status.reorg_count.saturating_add(1));
+    pub(super) fn reorganised(&self, dropped: u64) -> Option<u64> {
+        self.status.send_modify(|status| {
+            status.reorg_count = status.reorg_count.saturating_add(1);
+            status.reorg_depths.add(dropped);
+        });
         let count = self.status.borrow().reorg_count;
         self.log().reorg_limit.allow().then_some(count)
+    }
+
+    /// So many blocks were sealed.
+    pub(super) fn sealed(&self, blocks: u64) {
+        self.count(|status| status.seals.add(blocks));
+    }
+
+    /// The segments of so many blocks were merged.
+    pub(super) fn merged(&self, blocks: u64) {
+        self.count(|status| status.merges.add(blocks));
+    }
+
+    /// Segments could not be merged.
+    pub(super) fn failed_to_merge(&self) {
+        self.count(|status| {
+            status.merge_failure_count = status.merge_failure_count.saturating_add(1);
+        });
+    }
+
+    /// Changes a count, for which nobody is woken.
+    fn count(&self, add: impl FnOnce(&mut FollowStatus)) {
+        self.status.send_if_modified(|status| {
+            add(status);
+            false
+        });
     }
 
     /// The preferred node or the quorum told its tip.
@@ -481,10 +564,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn reorgs_are_counted_and_logged_a_few_times() {
         let board = board();
-        let logged: Vec<u64> = (0..100).filter_map(|_| board.reorganised()).collect();
+        let logged: Vec<u64> = (0..100).filter_map(|_| board.reorganised(1)).collect();
         assert_eq!(logged, [1, 2, 3, 4, 5, 6]);
         tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(board.reorganised(), Some(101));
+        assert_eq!(board.reorganised(3), Some(101));
+        board.reorganised(64);
+        board.reorganised(65);
+        let depths = board.status().reorg_depths;
+        let below: Vec<u64> = depths.cumulative().map(|(_, count)| count).collect();
+        assert_eq!((below, depths.blocks), (vec![100, 100, 101, 101, 101, 101, 102], 232));
     }
 
     /// Seen: a node whose tip stood still for hours left the server ready.

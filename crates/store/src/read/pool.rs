@@ -15,6 +15,7 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -29,6 +30,7 @@ pub struct ReadPool {
     queue: Mutex<Queue>,
     /// There is a read to do, or the pool was closed.
     changed: Condvar,
+    read_count: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +55,20 @@ impl ReadPool {
     /// A pool in which at most `reads_max` reads wait for a thread; further ones wait for room.
     #[must_use]
     pub fn new(reads_max: NonZeroUsize) -> Self {
-        Self { reads_max, queue: Mutex::default(), changed: Condvar::new() }
+        let (queue, read_count) = Default::default();
+        Self { reads_max, queue, changed: Condvar::new(), read_count }
+    }
+
+    /// How many reads waited for a disk so far.
+    #[must_use]
+    pub fn read_count(&self) -> u64 {
+        self.read_count.load(Ordering::Relaxed)
+    }
+
+    /// How many reads wait for a thread now.
+    #[must_use]
+    pub fn queued_reads(&self) -> usize {
+        self.queue().reads.len()
     }
 
     /// Does reads, one after the other, until the pool is closed.
@@ -67,6 +82,7 @@ impl ReadPool {
             return false;
         };
         let outcome = read_waiting(&*read.file, read.range.clone());
+        self.read_count.fetch_add(1, Ordering::Relaxed);
         read.reply.answer(outcome);
         true
     }
