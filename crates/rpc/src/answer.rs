@@ -39,7 +39,7 @@ use crate::suggested_tip::SuggestedTip;
 
 pub(crate) use server::CLIENT_VERSION;
 
-const NULL: &[u8] = b"null";
+pub(crate) const NULL: &[u8] = b"null";
 
 /// What answers depend on beside the parameters.
 #[derive(Debug)]

@@ -29,6 +29,22 @@ pub struct Budget {
     /// One answer is admitted beyond the limit.
     is_overdrawn: AtomicBool,
     pauses: AtomicU64,
+    refusals: AtomicU64,
+}
+
+/// Bytes under way, and how many there may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetCounts {
+    /// How many there are.
+    pub bytes: u64,
+    /// The most that there have been.
+    pub bytes_peak: u64,
+    /// How many there may be.
+    pub bytes_max: u64,
+    /// How often there was no room.
+    pub refusals: u64,
+    /// How often work was interrupted to let others in.
+    pub pauses: u64,
 }
 
 /// There is no room for more bytes under way.
@@ -66,6 +82,7 @@ impl Budget {
             bytes_peak: AtomicUsize::new(0),
             is_overdrawn: AtomicBool::new(false),
             pauses: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
         })
     }
 
@@ -96,6 +113,22 @@ impl Budget {
     #[must_use]
     pub fn pauses(&self) -> u64 {
         self.pauses.load(Ordering::Relaxed)
+    }
+
+    /// What is counted, for a page.
+    pub(crate) fn counts(&self) -> BudgetCounts {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        BudgetCounts {
+            bytes: number(self.bytes()),
+            bytes_peak: number(self.bytes_peak()),
+            bytes_max: number(self.bytes_max),
+            refusals: self.refusals.load(Ordering::Relaxed),
+            pauses: self.pauses(),
+        }
+    }
+
+    fn count_refusal(&self) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Work was interrupted to let others in.
@@ -176,7 +209,8 @@ impl ByteLease {
             if self.is_overdraft {
                 budget.overdraw(more);
             } else {
-                self.is_overdraft = budget.add(more, purpose)?;
+                let added = budget.add(more, purpose).inspect_err(|_| budget.count_refusal());
+                self.is_overdraft = added?;
                 self.is_body = purpose == LeasedFor::Body;
             }
             self.budget.get_or_insert_with(|| Arc::clone(budget));
@@ -221,7 +255,7 @@ mod tests {
         let mut largest = lease(&budget, 1000 * KIB).unwrap();
         largest.resize(&budget, 2000 * KIB, LeasedFor::Answer).unwrap();
         assert_eq!(lease(&budget, 50 * KIB).unwrap_err(), OutOfBudget);
-        assert_eq!(budget.bytes(), 2060 * KIB);
+        assert_eq!((budget.bytes(), budget.counts().refusals), (2060 * KIB, 1));
         drop(largest);
         assert_eq!(budget.bytes(), 60 * KIB);
         let fitting = lease(&budget, 40 * KIB).unwrap();

@@ -79,6 +79,15 @@ pub(crate) struct AnswerCache {
     recent: Vec<AtomicU32>,
 }
 
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheSize {
+    /// Results, each in one form.
+    pub entries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
 /// How many kept results have some of their bits in common: where none has, none has to be looked for.
 /// A count that overflows is a result that is made again, or looked for in vain.
 #[derive(Debug)]
@@ -141,6 +150,18 @@ impl AnswerCache {
         if let Some(mut shard) = self.shard(key) {
             shard.keep(key, kept, self.bytes_max, &self.counts);
         }
+    }
+
+    /// How much is kept.
+    pub(crate) fn size(&self) -> CacheSize {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        self.shards.iter().fold(CacheSize::default(), |sum, shard| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            CacheSize {
+                entries: sum.entries.saturating_add(number(shard.kept.len())),
+                bytes: sum.bytes.saturating_add(number(shard.bytes)),
+            }
+        })
     }
 
     /// Whether it was made lately; from now on it was.
@@ -322,7 +343,7 @@ mod tests {
             offer(&cache, key(1), bytes);
         }
         assert_eq!(cache.find(key(1)).unwrap().result.len(), 20);
-        assert_eq!(cache.shards[0].lock().unwrap().bytes, 20 + ENTRY_BYTES);
+        assert_eq!(cache.size(), CacheSize { entries: 1, bytes: 20 + 256 });
     }
 
     #[test]

@@ -131,6 +131,11 @@ impl Filters {
         is_advanced
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.current().len()
+    }
+
     /// Ends a filter; tells whether there was one.
     pub(crate) fn remove(&self, id: &str) -> bool {
         self.current().remove(id).is_some()

@@ -3,6 +3,7 @@
 //! - `accept` takes connections, limits them and gives each to a thread;
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
+//! - `metrics_listener` answers those who watch the server, on a port of their own;
 //! - `websocket` serves the connections that are upgraded;
 //! - `bulk_thread` works on long and compressed bodies, on a thread that serves no connection;
 //! - `byte_stream`, `compression`, `headers`, `response` and `write_progress` are what they share.
@@ -17,6 +18,7 @@ mod compression;
 mod fast_path;
 mod headers;
 mod hyper_path;
+mod metrics_listener;
 mod response;
 mod settings;
 mod websocket;
@@ -27,9 +29,12 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 
 use crate::budget::Budget;
+use crate::http_counts::HttpCounters;
+use crate::metrics_page::ServerCounts;
 use crate::service::Service;
 
 pub use accept::{FirstReader, Listener, ServeError};
+pub use metrics_listener::MetricsListener;
 pub use settings::HttpSettings;
 
 /// Answers requests, on any number of connections.
@@ -41,6 +46,7 @@ pub struct Server {
     budget: Arc<Budget>,
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: OnceLock<Handle>,
+    counters: Arc<HttpCounters>,
 }
 
 impl Server {
@@ -48,7 +54,18 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        Self { service, settings, budget, bulk_thread: OnceLock::new() }
+        let (bulk_thread, counters) = Default::default();
+        Self { service, settings, budget, bulk_thread, counters }
+    }
+
+    /// What is counted of it and of its service.
+    #[must_use]
+    pub fn counts(&self) -> ServerCounts {
+        ServerCounts {
+            http: self.counters.counts(),
+            budget: self.budget.counts(),
+            ..self.service.counts()
+        }
     }
 
     /// What its clients take of memory and time.

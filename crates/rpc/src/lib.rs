@@ -28,12 +28,14 @@ mod answer;
 mod answered_range;
 mod budget;
 mod cache;
+mod call_counts;
 pub mod compare;
 mod envelope;
 mod filters;
 mod heads;
 mod health;
 pub mod http;
+mod http_counts;
 mod in_time;
 mod json;
 mod kept_filter;
@@ -41,6 +43,7 @@ mod log_changes;
 mod log_filter;
 mod log_limits;
 mod methods;
+mod metrics_page;
 mod openrpc;
 mod params;
 mod pass_through;
@@ -57,10 +60,14 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
-pub use budget::Budget;
+pub use budget::{Budget, BudgetCounts};
+pub use cache::CacheSize;
+pub use call_counts::{CallOutcome, CallTimes, MethodCounts};
 pub use filters::FilterLimits;
 pub use health::{CatchingUp, Health};
+pub use http_counts::HttpCounts;
 pub use log_limits::LogLimits;
+pub use metrics_page::{MetricsPage, ServerCounts};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,

@@ -229,6 +229,25 @@ macro_rules! rows {
 }
 method_table!(rows);
 
+impl Method {
+    /// Its place in [`METHODS`].
+    #[expect(clippy::as_conversions, reason = "the rows and the names are expanded from one table")]
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Whether the response cache may have its result.
+    pub(crate) fn is_cached(self) -> bool {
+        matches!(
+            self,
+            Self::BlockByNumber
+                | Self::BlockByHash
+                | Self::TransactionByHash
+                | Self::TransactionReceipt
+        )
+    }
+}
+
 /// The namespaces of all methods, each once and in order: what comes before the underscore.
 pub(crate) fn namespaces() -> BTreeSet<&'static str> {
     METHODS.iter().filter_map(|row| Some(row.name.split_once('_')?.0)).collect()
@@ -249,6 +268,7 @@ mod tests {
             let others = || METHODS.iter().skip(position + 1);
             assert!(others().all(|other| other.name != row.name), "{}", row.name);
             assert_eq!(find(row.name).unwrap().method, row.method);
+            assert_eq!(row.method.index(), position);
         }
         assert!(find("eth_sendRawTransaction").is_none());
     }

@@ -274,6 +274,9 @@ impl Forwarding {
     }
 }
 
+/// The member of an answer that is an error.
+pub(crate) const ERROR_MEMBER: &str = "\"error\":";
+
 /// What a node said to a call. Its bytes stay where they came to.
 #[derive(Debug)]
 pub(crate) struct PassedAnswer {
@@ -371,7 +374,7 @@ fn outcome(body: &Bytes) -> Option<(&'static str, Bytes)> {
         }
     }
     let (name, value) = match (error, result) {
-        (Some(error), _) => ("\"error\":", error),
+        (Some(error), _) => (ERROR_MEMBER, error),
         (None, result) => ("\"result\":", result?),
     };
     Some((name, body.slice_ref(value.text().as_bytes())))

@@ -24,16 +24,18 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
-use crate::answer::{CallFailure, Context};
+use crate::answer::{CallFailure, Context, NULL};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
+use crate::call_counts::{CallOutcome, CallRecord, CallSubject};
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::filters::{FilterLimits, FilterPolls, Filters};
 use crate::health::Health;
 use crate::in_time::in_time;
 use crate::log_limits::LogLimits;
 use crate::methods::{MethodRow, find};
+use crate::metrics_page::{MetricsPage, ServerCounts};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
@@ -42,7 +44,7 @@ use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
-use crate::traffic::{RequestLog, Traffic, TrafficCounts};
+use crate::traffic::{AnsweredRequest, RequestLog, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 use new_heads::EncodedHeads;
@@ -110,6 +112,7 @@ pub struct Service {
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
     stat_page: Option<Arc<dyn StatPage>>,
+    metrics_page: Option<Arc<dyn MetricsPage>>,
     /// For whoever answers only itself.
     unbounded: Arc<Budget>,
 }
@@ -119,6 +122,8 @@ pub struct Service {
 pub(crate) struct RequestLimits<'a> {
     /// The end of the time for all its calls; none for a time past the end of all clocks.
     pub(crate) until: Option<Instant>,
+    /// When it had come whole.
+    pub(crate) begun: Instant,
     /// Where its bytes and its work are counted.
     pub(crate) budget: &'a Arc<Budget>,
 }
@@ -163,6 +168,14 @@ enum Appended {
     NoRoom,
 }
 
+/// What is counted and logged of a request when it ends.
+#[derive(Debug)]
+struct RequestEnd {
+    log: Option<RequestLog>,
+    is_socket: bool,
+    body_bytes: usize,
+}
+
 /// What the calls of one body share.
 #[derive(Debug)]
 struct BatchContext<'a> {
@@ -204,6 +217,7 @@ impl Service {
             forwarding: None,
             health: None,
             stat_page: None,
+            metrics_page: None,
             unbounded: Budget::unbounded(),
         }
     }
@@ -231,6 +245,17 @@ impl Service {
     pub fn with_stat_page(mut self, page: Arc<dyn StatPage>) -> Self {
         self.stat_page = Some(page);
         self
+    }
+
+    /// The same with a page of metrics.
+    #[must_use]
+    pub fn with_metrics_page(mut self, page: Arc<dyn MetricsPage>) -> Self {
+        self.metrics_page = Some(page);
+        self
+    }
+
+    pub(crate) fn metrics_page(&self) -> Option<&dyn MetricsPage> {
+        self.metrics_page.as_deref()
     }
 
     pub(crate) fn stat_page(&self) -> Option<&dyn StatPage> {
@@ -285,8 +310,9 @@ impl Service {
     /// Answers a body within `time`; calls that take longer are refused. `None` if nothing is to be
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
-        let until = Instant::now().checked_add(time);
-        let limits = RequestLimits { until, budget: &self.unbounded };
+        let begun = Instant::now();
+        let until = begun.checked_add(time);
+        let limits = RequestLimits { until, begun, budget: &self.unbounded };
         self.reply(None, body, limits).await.map(|reply| reply.into_bytes().0)
     }
 
@@ -302,23 +328,25 @@ impl Service {
         let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
         let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
         let log = RequestLog::begin(body);
+        let end = RequestEnd { log, is_socket: channel.is_some(), body_bytes: body.len() };
         let mut out = spare::take();
         let mut id = Id::NULL;
         let reply = match parse(body) {
             Err(refusal) => {
+                self.count_call(CallRecord::invalid(&refusal), &mut { limits.begun });
                 put_refusal(&mut out, Id::NULL, &refusal);
                 Reply::of(out)
             }
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
-                match self.put_item(&asked, &item, &mut out).await {
-                    Appended::Nothing => return self.record_traffic(log, 1, None),
+                match self.put_item(&asked, &item, &mut out, &mut { limits.begun }).await {
+                    Appended::Nothing => return self.record_traffic(end, 1, None),
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
                     Appended::BeforePassed(passed) => {
                         Reply::passed(out, passed.value, passed.lease)
                     }
-                    Appended::NoRoom => return self.record_traffic(log, 1, Some(overloaded(id))),
+                    Appended::NoRoom => return self.record_traffic(end, 1, Some(overloaded(id))),
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
@@ -328,7 +356,7 @@ impl Service {
                 } else {
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
-                return self.record_traffic(log, batch.count(), reply);
+                return self.record_traffic(end, batch.count(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.into_inner());
@@ -338,28 +366,44 @@ impl Service {
         } else {
             overloaded(id)
         };
-        self.record_traffic(log, 1, Some(reply))
+        self.record_traffic(end, 1, Some(reply))
     }
 
     /// Counts a request of so many calls, and tells the log of it.
-    fn record_traffic(
-        &self,
-        log: Option<RequestLog>,
-        calls: usize,
-        reply: Option<Reply>,
-    ) -> Option<Reply> {
+    fn record_traffic(&self, end: RequestEnd, calls: usize, reply: Option<Reply>) -> Option<Reply> {
+        let RequestEnd { log, is_socket, body_bytes } = end;
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
-        self.traffic.count(calls, answer_bytes);
+        self.traffic.count(AnsweredRequest { is_socket, calls, body_bytes, answer_bytes });
         if let Some(log) = log {
             log.end(answer_bytes);
         }
         reply
     }
 
+    /// Counts a call that began at a time, which becomes now.
+    fn count_call(&self, record: CallRecord, since: &mut Instant) {
+        let now = Instant::now();
+        self.traffic.count_call(record, now.saturating_duration_since(*since));
+        *since = now;
+    }
+
     /// What clients have asked since the start.
     #[must_use]
     pub fn traffic(&self) -> TrafficCounts {
         self.traffic.counts()
+    }
+
+    /// What the service has counted; a server adds what it counts itself.
+    pub(crate) fn counts(&self) -> ServerCounts {
+        ServerCounts {
+            traffic: self.traffic(),
+            methods: self.traffic.by_method(),
+            cache: self.cache().size(),
+            subscriptions: self.subscription_ids.open(),
+            filters: u64::try_from(self.filters.count()).unwrap_or(u64::MAX),
+            is_ready: self.troubles().is_empty(),
+            ..ServerCounts::default()
+        }
     }
 
     /// The answers to a batch; `None` if there are none.
@@ -371,10 +415,13 @@ impl Service {
     ) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
         let mut answer = BatchAnswer::new(out, asked.limits.budget);
         if batch.count() > self.settings.batch_items_max {
-            return put_batch_refused(answer, batch, &Refusal::BatchTooLarge).await;
+            let refusal = Refusal::BatchTooLarge;
+            self.count_call(CallRecord::invalid(&refusal), &mut { asked.limits.begun });
+            return put_batch_refused(answer, batch, &refusal).await;
         }
         // Who asks for much lets others in first, and is not answered at all if it has left by then.
         answer.wait_for_turn().await;
+        let mut since = Instant::now();
         // Nodes are far: what goes to one is on its way together, and comes back in order.
         let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
         answer.out.push(b'[');
@@ -385,12 +432,10 @@ impl Service {
             }
             let is_answered = match &item {
                 Item::Call(call) if before >= self.settings.batch_bytes_max => {
-                    put_refusal(&mut answer.out, call.id, &Refusal::ResponseTooLarge);
-                    true
+                    self.put_skipped(call, &Refusal::ResponseTooLarge, &mut answer.out, &mut since)
                 }
                 Item::Call(call) if asked.is_late() => {
-                    put_refusal(&mut answer.out, call.id, &Refusal::TimedOut);
-                    true
+                    self.put_skipped(call, &Refusal::TimedOut, &mut answer.out, &mut since)
                 }
                 Item::Call(_) if self.is_forwarded(&item) => {
                     while under_way.len() < FORWARDS_MAX
@@ -404,7 +449,7 @@ impl Service {
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_whole(asked, &item, &mut answer.out).await?
+                    self.put_whole(asked, &item, &mut answer.out, &mut since).await?
                 }
             };
             if !is_answered {
@@ -415,6 +460,30 @@ impl Service {
         answer.end()
     }
 
+    /// Appends the refusal of a call that is not even tried.
+    fn put_skipped(
+        &self,
+        call: &Call<'_>,
+        refusal: &Refusal,
+        out: &mut Vec<u8>,
+        since: &mut Instant,
+    ) -> bool {
+        put_refusal(out, call.id, refusal);
+        let subject = self.subject_of(&call.method);
+        self.count_call(CallRecord { subject, outcome: refusal.into() }, since);
+        true
+    }
+
+    /// What a method is counted as.
+    fn subject_of(&self, method: &str) -> CallSubject {
+        let is_forwarded = || self.forwarding.as_ref().is_some_and(|it| it.takes(method));
+        match find(method) {
+            Some(row) => CallSubject::Served(row.method),
+            None if is_forwarded() => CallSubject::Forwarded,
+            None => CallSubject::Unknown,
+        }
+    }
+
     /// The answer to one request, by itself.
     async fn answer_alone<'a>(
         &self,
@@ -422,7 +491,7 @@ impl Service {
         item: Item<'_>,
     ) -> Result<BatchAnswer<'a>, OutOfBudget> {
         let mut answer = BatchAnswer::new(Vec::new(), asked.limits.budget);
-        self.put_whole(asked, &item, &mut answer.out).await?;
+        self.put_whole(asked, &item, &mut answer.out, &mut Instant::now()).await?;
         answer.end_item(0)?;
         Ok(answer)
     }
@@ -433,8 +502,9 @@ impl Service {
         asked: &BatchContext<'_>,
         item: &Item<'_>,
         out: &mut Vec<u8>,
+        since: &mut Instant,
     ) -> Result<bool, OutOfBudget> {
-        match self.put_item(asked, item, out).await {
+        match self.put_item(asked, item, out, since).await {
             Appended::Nothing => return Ok(false),
             Appended::Whole => {}
             Appended::Before(shared) => {
@@ -450,31 +520,39 @@ impl Service {
         Ok(true)
     }
 
-    /// Appends the answer to one request, or what comes before a result that is kept.
+    /// Appends the answer to one request, or what comes before a result that is kept, and counts it. It
+    /// began at a time, which becomes now.
     async fn put_item(
         &self,
         asked: &BatchContext<'_>,
         item: &Item<'_>,
         out: &mut Vec<u8>,
+        since: &mut Instant,
     ) -> Appended {
         match item {
             Item::Notification => Appended::Nothing,
             Item::Invalid(id, refusal) => {
                 put_refusal(out, *id, refusal);
+                self.count_call(CallRecord::invalid(refusal), since);
                 Appended::Whole
             }
             Item::Call(call) => {
                 let begin = out.len();
+                let mut record =
+                    CallRecord { subject: CallSubject::Unknown, outcome: CallOutcome::Result };
                 // Pinned here, it is not copied on its way to where it is looked at.
                 let answered = {
-                    let answering = pin!(self.put_call(asked, call, out));
+                    let answering = pin!(self.put_call(asked, call, out, &mut record));
                     in_time(answering, || asked.limits.until).await
                 };
-                answered.unwrap_or_else(|| {
+                let appended = answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);
+                    record.outcome = CallOutcome::Timeout;
                     Appended::Whole
-                })
+                });
+                self.count_call(record, since);
+                appended
             }
         }
     }
@@ -484,19 +562,31 @@ impl Service {
         asked: &BatchContext<'_>,
         call: &Call<'_>,
         out: &mut Vec<u8>,
+        record: &mut CallRecord,
     ) -> Appended {
         let begin = out.len();
         let Some(row) = find(&call.method) else {
-            return self.put_unserved(asked, call, out).await;
+            record.subject = self.subject_of(&call.method);
+            return self.put_unserved(asked, call, out, record).await;
         };
+        record.subject = CallSubject::Served(row.method);
         let (mut newer, mut tries_left) = (None, NEWER_VIEWS_MAX);
         loop {
             let view = newer.as_ref().unwrap_or(&asked.view);
             put_envelope(out, call.id);
             out.extend_from_slice(b",\"result\":");
+            let result_begin = out.len();
             let failure = match self.run(view, asked, row, call, out).await {
-                Ok(Some(kept)) => return Appended::Before(kept),
+                Ok(Some(kept)) => {
+                    self.traffic.count_cache(true);
+                    return Appended::Before(kept);
+                }
                 Ok(None) => {
+                    if out.get(result_begin..) == Some(NULL) {
+                        record.outcome = CallOutcome::Null;
+                    } else if row.method.is_cached() {
+                        self.traffic.count_cache(false);
+                    }
                     out.push(b'}');
                     return Appended::Whole;
                 }
@@ -504,14 +594,16 @@ impl Service {
             };
             out.truncate(begin);
             if matches!(failure, CallFailure::AskNode) {
-                return self.put_unserved(asked, call, out).await;
+                return self.put_unserved(asked, call, out, record).await;
             }
             if tries_left > 0 && self.has_newer(view, &failure) {
                 tries_left = tries_left.saturating_sub(1);
                 newer = Some(self.store.current_view());
                 continue;
             }
-            put_refusal(out, call.id, &refusal_of(failure, row.name));
+            let refusal = refusal_of(failure, row.name);
+            record.outcome = CallOutcome::from(&refusal);
+            put_refusal(out, call.id, &refusal);
             return Appended::Whole;
         }
     }
@@ -567,6 +659,7 @@ impl Service {
         };
         let mut reader = take_reader()?;
         let answered = context.answer(row.method, call, &mut reader, out).await;
+        self.traffic.count_reads(reader.take_counts());
         give_reader(reader);
         answered
     }

@@ -24,6 +24,18 @@ use crate::refusal::Refusal;
 pub(crate) struct SubscriptionIds {
     seed: RandomState,
     count: AtomicU64,
+    /// How many subscriptions there are.
+    open: Arc<AtomicU64>,
+}
+
+/// A subscription that is counted until this is dropped.
+#[derive(Debug)]
+struct CountedSubscription(Arc<AtomicU64>);
+
+impl Drop for CountedSubscription {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl SubscriptionIds {
@@ -31,6 +43,16 @@ impl SubscriptionIds {
     pub(crate) fn next(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{:#x}", self.seed.hash_one(count))
+    }
+
+    /// How many subscriptions there are.
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn count_open(&self) -> CountedSubscription {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        CountedSubscription(Arc::clone(&self.open))
     }
 }
 
@@ -68,6 +90,7 @@ struct OpenSubscription {
     /// Whether the client has been told its id: nothing is sent before.
     is_confirmed: bool,
     source: Source,
+    _counted: CountedSubscription,
 }
 
 /// Who serves a subscription.
@@ -108,7 +131,7 @@ impl Channel {
         feed: ChainFeed,
         seen: ChainCursor,
     ) -> Result<String, Refusal> {
-        self.add(ids.next(), Source::Chain { feed, seen })
+        self.add(ids, ids.next(), Source::Chain { feed, seen })
     }
 
     /// Begins one that a node serves; as silent until then.
@@ -120,7 +143,7 @@ impl Channel {
         let id = ids.next();
         let (begin, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let told = self.add(id.clone(), Source::Node { begin: Some(begin), _end: end })?;
+        let told = self.add(ids, id.clone(), Source::Node { begin: Some(begin), _end: end })?;
         let news = self.subscriptions.news.clone();
         tokio::spawn(carry(subscription, id, start, ended, news));
         Ok(told)
@@ -131,11 +154,16 @@ impl Channel {
         self.subscriptions.check_room(&self.subscriptions.list())
     }
 
-    fn add(&self, id: String, source: Source) -> Result<String, Refusal> {
+    fn add(&self, ids: &SubscriptionIds, id: String, source: Source) -> Result<String, Refusal> {
         let mut list = self.subscriptions.list();
         self.subscriptions.check_room(&list)?;
-        let request = self.request;
-        list.push(OpenSubscription { id: id.clone(), request, is_confirmed: false, source });
+        list.push(OpenSubscription {
+            id: id.clone(),
+            request: self.request,
+            is_confirmed: false,
+            source,
+            _counted: ids.count_open(),
+        });
         Ok(id)
     }
 

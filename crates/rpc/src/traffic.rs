@@ -1,15 +1,19 @@
 //! What clients have asked so far, and what the log is told of each request.
 //!
-//! Knows: counts of requests, calls and bytes. They are kept apart by thread: serving threads would wait
+//! Knows: counts of requests, calls, bytes and reads. They are kept apart by thread: serving threads would wait
 //! for each other's cache lines otherwise.
 //! Never knows: how a rate is made of them.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use store::ReadCounts;
 use tokio::time::Instant;
 use tracing::{Level, debug, enabled};
 
+use crate::call_counts::{CallCounters, CallRecord, MethodCounts};
 use crate::envelope::{Item, RequestBody, parse};
 
 /// Threads beyond so many share counters.
@@ -19,18 +23,43 @@ const SHARDS: usize = 32;
 const NAME_CHARS_MAX: usize = 64;
 
 /// Counters of some threads, on cache lines of their own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 struct TrafficShard {
     requests: AtomicU64,
+    /// Those over WebSocket among them.
+    socket_requests: AtomicU64,
     calls: AtomicU64,
+    body_bytes: AtomicU64,
     answer_bytes: AtomicU64,
+    cache_hits: AtomicU64,
+    cache_misses: AtomicU64,
+    lookups: AtomicU64,
+    pages: AtomicU64,
+    by_method: CallCounters,
 }
 
-/// Counters of all threads.
+impl TrafficShard {
+    fn new() -> Self {
+        Self {
+            requests: AtomicU64::new(0),
+            socket_requests: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            body_bytes: AtomicU64::new(0),
+            answer_bytes: AtomicU64::new(0),
+            cache_hits: AtomicU64::new(0),
+            cache_misses: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
+            by_method: CallCounters::new(),
+        }
+    }
+}
+
+/// Counters of all threads. Those of a thread are made when it first counts something: most never do.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    shards: [TrafficShard; SHARDS],
+    shards: [OnceLock<Box<TrafficShard>>; SHARDS],
 }
 
 /// What clients have asked since the start.
@@ -38,10 +67,29 @@ pub(crate) struct Traffic {
 pub struct TrafficCounts {
     /// Bodies over HTTP, messages over WebSocket.
     pub requests: u64,
+    /// The messages over WebSocket among them.
+    pub socket_requests: u64,
     /// Calls in them: a batch has several.
     pub calls: u64,
+    /// Bytes of their bodies, decompressed.
+    pub body_bytes: u64,
     /// Bytes of their answers, before compression.
     pub answer_bytes: u64,
+    /// Results that the response cache had.
+    pub cache_hits: u64,
+    /// Results that it might have had.
+    pub cache_misses: u64,
+    /// What reads of the store took.
+    pub reads: ReadCounts,
+}
+
+/// A request that has been answered, or had nothing to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnsweredRequest {
+    pub(crate) is_socket: bool,
+    pub(crate) calls: usize,
+    pub(crate) body_bytes: usize,
+    pub(crate) answer_bytes: usize,
 }
 
 thread_local! {
@@ -49,29 +97,84 @@ thread_local! {
 }
 
 impl Traffic {
-    /// A request was answered, or had nothing to be answered.
-    pub(crate) fn count(&self, calls: usize, answer_bytes: usize) {
-        let Some(shard) = self.shards.get(shard_index()) else { return };
+    pub(crate) fn count(&self, answered: AnsweredRequest) {
+        let Some(shard) = self.shard() else { return };
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        shard.requests.fetch_add(1, Ordering::Relaxed);
-        shard.calls.fetch_add(number(calls), Ordering::Relaxed);
-        shard.answer_bytes.fetch_add(number(answer_bytes), Ordering::Relaxed);
+        add(&shard.requests, 1);
+        if answered.is_socket {
+            add(&shard.socket_requests, 1);
+        }
+        add(&shard.calls, number(answered.calls));
+        add(&shard.body_bytes, number(answered.body_bytes));
+        add(&shard.answer_bytes, number(answered.answer_bytes));
+    }
+
+    /// Counts a call that took so long.
+    pub(crate) fn count_call(&self, record: CallRecord, time: Duration) {
+        if let Some(shard) = self.shard() {
+            shard.by_method.count(record, time);
+        }
+    }
+
+    /// Counts a result that the response cache had, or might have had.
+    pub(crate) fn count_cache(&self, is_hit: bool) {
+        if let Some(shard) = self.shard() {
+            add(if is_hit { &shard.cache_hits } else { &shard.cache_misses }, 1);
+        }
+    }
+
+    /// Counts what reads for a call took.
+    pub(crate) fn count_reads(&self, reads: ReadCounts) {
+        if reads != ReadCounts::default()
+            && let Some(shard) = self.shard()
+        {
+            add(&shard.lookups, reads.lookups);
+            add(&shard.pages, reads.pages);
+        }
+    }
+
+    /// The counters of this thread.
+    fn shard(&self) -> Option<&TrafficShard> {
+        let shard = self.shards.get(shard_index())?;
+        Some(shard.get_or_init(|| Box::new(TrafficShard::new())))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &TrafficShard> {
+        self.shards.iter().filter_map(|shard| shard.get().map(|shard| &**shard))
     }
 
     /// The sums, which grow meanwhile.
     pub(crate) fn counts(&self) -> TrafficCounts {
         let sum = |counter: fn(&TrafficShard) -> &AtomicU64| {
-            self.shards.iter().map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
+            self.all().map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
         };
         TrafficCounts {
             requests: sum(|shard| &shard.requests),
+            socket_requests: sum(|shard| &shard.socket_requests),
             calls: sum(|shard| &shard.calls),
+            body_bytes: sum(|shard| &shard.body_bytes),
             answer_bytes: sum(|shard| &shard.answer_bytes),
+            cache_hits: sum(|shard| &shard.cache_hits),
+            cache_misses: sum(|shard| &shard.cache_misses),
+            reads: ReadCounts {
+                lookups: sum(|shard| &shard.lookups),
+                pages: sum(|shard| &shard.pages),
+            },
         }
+    }
+
+    /// Calls by method, the same way.
+    pub(crate) fn by_method(&self) -> Vec<MethodCounts> {
+        let counters: Vec<&CallCounters> = self.all().map(|shard| &shard.by_method).collect();
+        MethodCounts::sum(&counters)
     }
 }
 
-/// The counters of this thread.
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+/// Which counters are this thread's.
 fn shard_index() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     SHARD.with(|shard| {
@@ -124,10 +227,25 @@ mod tests {
         let traffic = Traffic::default();
         std::thread::scope(|scope| {
             for _ in 0..40 {
-                scope.spawn(|| traffic.count(3, 100));
+                scope.spawn(|| {
+                    let (calls, body_bytes, answer_bytes) = (3, 10, 100);
+                    let is_socket = true;
+                    traffic.count(AnsweredRequest { is_socket, calls, body_bytes, answer_bytes });
+                    traffic.count_reads(ReadCounts { lookups: 2, pages: 1 });
+                    traffic.count_cache(false);
+                });
             }
         });
-        let expected = TrafficCounts { requests: 40, calls: 120, answer_bytes: 4000 };
+        let expected = TrafficCounts {
+            requests: 40,
+            socket_requests: 40,
+            calls: 120,
+            body_bytes: 400,
+            answer_bytes: 4000,
+            cache_hits: 0,
+            cache_misses: 40,
+            reads: ReadCounts { lookups: 80, pages: 40 },
+        };
         assert_eq!(traffic.counts(), expected);
     }
 }

@@ -12,6 +12,8 @@ use crate::Failure;
 
 /// What stands for a port that is left out.
 const PORT_DEFAULT: u16 = 8545;
+/// The same where metrics are asked for.
+const METRICS_PORT_DEFAULT: u16 = 9545;
 
 /// Where to listen, as it was written. A name is looked up by whoever listens: every command reads the
 /// file with settings, and none of the others shall depend on a name server.
@@ -24,15 +26,20 @@ pub(crate) enum ListenAddress {
 impl ListenAddress {
     /// The address, of a name the first one, of IPv4 if it has any.
     pub(crate) fn resolve(&self) -> Result<SocketAddr, Failure> {
+        self.resolve_for("--listen")
+    }
+
+    /// The same for another flag, which errors name.
+    pub(crate) fn resolve_for(&self, flag: &str) -> Result<SocketAddr, Failure> {
         let (name, port) = match self {
             Self::Socket(address) => return Ok(*address),
             Self::Named { name, port } => (name.as_str(), *port),
         };
         let found = (name, port)
             .to_socket_addrs()
-            .map_err(|error| Failure::Usage(anyhow!("--listen {name}: {error}; {}", wrong())))?;
+            .map_err(|error| Failure::Usage(anyhow!("{flag} {name}: {error}; {}", wrong())))?;
         let found = found.min_by_key(|address| !address.is_ipv4());
-        found.ok_or_else(|| Failure::Usage(anyhow!("--listen {name}: it has no address")))
+        found.ok_or_else(|| Failure::Usage(anyhow!("{flag} {name}: it has no address")))
     }
 }
 
@@ -48,6 +55,15 @@ impl fmt::Display for ListenAddress {
 /// `ADDRESS:PORT`, a name in place of the address, or either of the two alone. An address that is left
 /// out is the loopback address: to be asked by other machines is for an operator to say.
 pub(super) fn parse_listen(text: &str) -> Result<ListenAddress, String> {
+    parse(text, PORT_DEFAULT)
+}
+
+/// The same with another port where it is left out.
+pub(super) fn parse_metrics_listen(text: &str) -> Result<ListenAddress, String> {
+    parse(text, METRICS_PORT_DEFAULT)
+}
+
+fn parse(text: &str, port_default: u16) -> Result<ListenAddress, String> {
     let socket = |address, port| ListenAddress::Socket(SocketAddr::new(address, port));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if let Ok(address) = text.parse::<SocketAddr>() {
@@ -58,11 +74,11 @@ pub(super) fn parse_listen(text: &str) -> Result<ListenAddress, String> {
     }
     let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(socket(address, PORT_DEFAULT));
+        return Ok(socket(address, port_default));
     }
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) => (name, port.parse().map_err(|_| wrong())?),
-        None => (text, PORT_DEFAULT),
+        None => (text, port_default),
     };
     // Machines disagree on which of its two addresses comes first.
     if name == "localhost" {
@@ -109,5 +125,10 @@ mod tests {
         {
             assert!(parse_listen(text).is_err(), "{text}");
         }
+        let metrics = |text| parse_metrics_listen(text).unwrap().to_string();
+        assert_eq!(
+            (metrics("0.0.0.0"), metrics("1")),
+            ("0.0.0.0:9545".into(), "127.0.0.1:1".into())
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
 
 use super::limits::LimitArgs;
-use super::listen::{ListenAddress, parse_listen};
+use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
 use super::{ChainArgs, DataArgs};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -57,6 +57,10 @@ pub(crate) struct ServeArgs {
     /// Host names that requests may name; may be repeated [default: any]
     #[arg(long = "host", value_name = "NAME", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
+    /// Where metrics are asked for, in place of /metrics where the server listens: ADDRESS:PORT, or a
+    /// port of this machine's loopback address. Only /metrics, /healthz and /readyz are answered there
+    #[arg(long, value_name = "ADDR", value_parser = parse_metrics_listen)]
+    pub(crate) metrics_listen: Option<ListenAddress>,
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,

@@ -4,6 +4,7 @@ pub(crate) mod follow;
 mod health;
 mod live_stat;
 mod memory;
+mod metrics;
 mod watch;
 
 use std::io::ErrorKind;
@@ -15,7 +16,7 @@ use std::thread;
 use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
-use rpc::http::{HttpSettings, Listener, ServeError, Server};
+use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server};
 use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store, View};
@@ -37,6 +38,7 @@ use crate::upstream_args::parse_node;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
 use live_stat::LiveStat;
+use metrics::Metrics;
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -50,7 +52,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
     };
-    let bound = Bound::to(args.listen.resolve()?)?;
+    let mut bound = Bound::to(args.listen.resolve()?)?;
+    if let Some(listen) = &args.metrics_listen {
+        bound.bind_metrics(listen.resolve_for("--metrics-listen")?)?;
+    }
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
     let (folder, chain) = if is_following {
@@ -173,6 +178,8 @@ pub(crate) struct Wiring<'a> {
 pub(crate) struct Bound {
     runtime: Runtime,
     listener: Listener,
+    /// Where metrics are asked for, if not where clients ask.
+    metrics_listener: Option<MetricsListener>,
     stop: StopSignal,
 }
 
@@ -183,7 +190,14 @@ impl Bound {
             let listener = Listener::bind(address).await.map_err(|error| to_failure(&error))?;
             Ok::<_, Failure>((listener, StopSignal::new().context("signals")?))
         })?;
-        Ok(Self { runtime, listener, stop })
+        Ok(Self { runtime, listener, metrics_listener: None, stop })
+    }
+
+    /// Listens for those who ask for metrics, on an address of their own.
+    fn bind_metrics(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let bound = self.runtime.block_on(MetricsListener::bind(address));
+        self.metrics_listener = Some(bound.map_err(|error| to_metrics_failure(&error))?);
+        Ok(())
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -234,7 +248,8 @@ impl Bound {
         }
         let health = plan.map(|_| Arc::<FollowHealth>::default());
         let shown = DataFolder { store: Arc::clone(&store), ..folder.clone() };
-        let service = self.make_service(shown, spec, settings, &wiring, health.clone());
+        let metrics = self.make_metrics(shown, health.clone(), Arc::clone(&pool));
+        let service = self.make_service(&metrics, spec, settings, &wiring, health.as_ref());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
@@ -251,22 +266,41 @@ impl Bound {
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
             eprintln!("listening on http://{}", self.listener.address());
+            if let Some(listener) = &self.metrics_listener {
+                eprintln!("metrics on http://{}/metrics", listener.address());
+            }
+        }
+        if let Some(listener) = self.metrics_listener.take() {
+            self.runtime.spawn(listener.serve(Arc::clone(&server), metrics.page));
         }
         self.run(server, RunningParts { store, pool, faults, following, node: wiring.node })
     }
 
-    /// What answers calls, and the page that tells how that goes.
-    fn make_service(
+    /// The pages that tell what is held and how serving goes.
+    fn make_metrics(
         &self,
         folder: DataFolder,
+        health: Option<Arc<FollowHealth>>,
+        pool: Arc<ReadPool>,
+    ) -> LivePages {
+        let runtime = self.runtime.handle().clone();
+        let live = Arc::new(LiveStat::new(folder, health.clone(), runtime.clone()));
+        let page = Arc::new(Metrics::new(Arc::clone(&live), health, pool, runtime));
+        LivePages { live, page }
+    }
+
+    /// What answers calls.
+    fn make_service(
+        &self,
+        pages: &LivePages,
         spec: ChainSpec,
         settings: ServiceSettings,
         wiring: &Wiring<'_>,
-        health: Option<Arc<FollowHealth>>,
+        health: Option<&Arc<FollowHealth>>,
     ) -> Arc<Service> {
         let own_chain = OwnChain::of(&spec);
-        let mut service = Service::new(Arc::clone(&folder.store), spec, settings);
-        if let Some(health) = &health {
+        let mut service = Service::new(pages.live.store(), spec, settings);
+        if let Some(health) = health {
             service = service.with_health(Arc::<FollowHealth>::clone(health));
         }
         if let Some(node) = &wiring.node {
@@ -274,7 +308,10 @@ impl Bound {
             let methods = wiring.pass_through.clone();
             service = service.with_pass_through(methods, Arc::<Node>::clone(node));
         }
-        let live = Arc::new(LiveStat::new(folder, health, self.runtime.handle().clone()));
+        if self.metrics_listener.is_none() {
+            service = service.with_metrics_page(Arc::<Metrics>::clone(&pages.page));
+        }
+        let live = Arc::clone(&pages.live);
         let service = Arc::new(service.with_stat_page(Arc::<LiveStat>::clone(&live)));
         self.runtime.spawn(live.keep_sampling(Arc::clone(&service)));
         service
@@ -317,6 +354,13 @@ impl Bound {
         info!("stopped");
         Ok(())
     }
+}
+
+/// What tells how serving goes.
+#[derive(Debug)]
+struct LivePages {
+    live: Arc<LiveStat>,
+    page: Arc<Metrics>,
 }
 
 /// What runs beside a server and ends with it.
@@ -381,6 +425,11 @@ fn to_failure(error: &ServeError) -> Failure {
         String::new()
     };
     Failure::Work(anyhow::anyhow!("{error}{hint}"))
+}
+
+/// The same of metrics.
+fn to_metrics_failure(error: &ServeError) -> Failure {
+    Failure::Work(anyhow!("{error}\n  hint: metrics were to be asked for there: --metrics-listen"))
 }
 
 /// Ctrl-C, or what a supervisor sends; heard from the moment it is made.

@@ -50,9 +50,15 @@ pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
     Ok(print_lines(&lines)?)
 }
 
-/// The page for programs, of a store that is served: whoever shows its views reads the manifest.
-pub(crate) fn page_of(folder: &DataFolder, cache: &mut PartBytesCache) -> Result<Value, Failure> {
-    page_with(folder, &gather_with(folder, cache, || Ok(false))?)
+/// What a store that is served holds, and the page for programs: whoever shows its views reads the
+/// manifest.
+pub(crate) fn page_of(
+    folder: &DataFolder,
+    cache: &mut PartBytesCache,
+) -> Result<(Stat, Value), Failure> {
+    let stat = gather_with(folder, cache, || Ok(false))?;
+    let page = page_with(folder, &stat)?;
+    Ok((stat, page))
 }
 
 fn page_with(folder: &DataFolder, stat: &Stat) -> Result<Value, Failure> {

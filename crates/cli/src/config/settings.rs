@@ -26,7 +26,7 @@ const FOLLOW: [&str; 9] = [
 /// Flags that several commands have or that a server lives by, with the table of their keys; the first
 /// table is the top of the file. Every other flag is of one command, whose name its table and its
 /// variable bear.
-pub(crate) const TABLES: [(&str, &[&str]); 6] = [
+pub(crate) const TABLES: [(&str, &[&str]); 7] = [
     (
         "",
         &[
@@ -82,6 +82,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
     ),
     ("cache", &["cache-bytes"]),
     ("follow", &FOLLOW),
+    ("metrics", &["metrics-listen"]),
     ("log", &["log-format", "quiet", "verbose"]),
 ];
 

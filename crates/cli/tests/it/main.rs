@@ -35,6 +35,7 @@ mod kill;
 mod limits;
 mod logs;
 mod lost_manifest;
+mod metrics;
 mod missing_segments;
 mod new_heads;
 mod new_logs;

@@ -38,6 +38,7 @@ use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX};
 use super::response::RETRY_AFTER_SECONDS;
 use super::settings::STOP_GRACE;
 use super::websocket::{self, upgrade::Handover};
+use crate::http_counts::{ConnectionProtocol, OpenConnection};
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
@@ -170,6 +171,7 @@ impl ConnectionIntake<'_> {
         let (stream, client) = match taken {
             Ok(taken) => taken,
             Err(cause) => {
+                self.server.counters.count_failed();
                 warn!(%cause, "cannot take a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 return;
@@ -180,11 +182,16 @@ impl ConnectionIntake<'_> {
         match self.limiter.enter(client) {
             Ok(place) => {
                 let server = Arc::clone(self.server);
-                let taken = AcceptedConnection { server, client, _place: place };
+                let open = server.counters.open();
+                let taken = AcceptedConnection { server, client, open, _place: place };
                 let seat = self.workers.seat();
                 seat.thread().spawn(taken.serve(stream, seat, self.stopping.subscribe()));
             }
             Err(full) => {
+                match full {
+                    ConnectionLimit::Server => self.server.counters.count_full(),
+                    ConnectionLimit::Client => self.server.counters.count_client_full(),
+                }
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();
                 let Ok(place) = place else { return };
                 self.workers.seat().thread().spawn(async move {
@@ -200,6 +207,7 @@ impl ConnectionIntake<'_> {
 struct AcceptedConnection {
     server: Arc<Server>,
     client: IpAddr,
+    open: OpenConnection,
     _place: ConnectionPermit,
 }
 
@@ -265,8 +273,11 @@ impl AcceptedConnection {
         let is_ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|request: Request<Incoming>| {
             // Of HTTP/2 the whole connection is told.
-            let is_last =
-                request.version() <= Version::HTTP_11 && is_ending.load(Ordering::Relaxed);
+            let is_http1 = request.version() <= Version::HTTP_11;
+            let is_last = is_http1 && is_ending.load(Ordering::Relaxed);
+            if !is_http1 {
+                self.open.speaks(ConnectionProtocol::Http2);
+            }
             let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
             let (asked, idle_timer) = (idle_timer.begin(), Arc::clone(&idle_timer));
             // Boxed: over HTTP/2 it is moved from hand to hand until it is a task, and is large.
@@ -316,11 +327,18 @@ impl AcceptedConnection {
         }
         // It holds what would tell the end of an upgrade, which would be waited for without end.
         drop(http);
-        if let Some(upgrading) = handover.take() {
-            match upgrading.await {
-                Ok(upgraded) => websocket::serve(&self.server, upgraded, stopping).await,
-                Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
+        self.serve_socket(&handover, stopping).await;
+    }
+
+    /// Serves what was upgraded, if it was.
+    async fn serve_socket(&self, handover: &Handover, stopping: &mut watch::Receiver<bool>) {
+        let Some(upgrading) = handover.take() else { return };
+        match upgrading.await {
+            Ok(upgraded) => {
+                self.open.speaks(ConnectionProtocol::WebSocket);
+                websocket::serve(&self.server, upgraded, stopping).await;
             }
+            Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
         }
     }
 }

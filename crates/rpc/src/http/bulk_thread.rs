@@ -32,8 +32,9 @@ const END_GRACE: Duration = Duration::from_secs(2);
 impl Server {
     /// The limits of a request that has come whole just now.
     pub(super) fn limits(&self) -> RequestLimits<'_> {
-        let until = Instant::now().checked_add(self.settings.answer_timeout);
-        RequestLimits { until, budget: &self.budget }
+        let begun = Instant::now();
+        let until = begun.checked_add(self.settings.answer_timeout);
+        RequestLimits { until, begun, budget: &self.budget }
     }
 
     /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
@@ -49,9 +50,9 @@ impl Server {
             return self.service.reply(channel.as_ref(), &body, limits).await;
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
-        let until = limits.until;
+        let RequestLimits { until, begun, .. } = limits;
         let replying = async move {
-            let limits = RequestLimits { until, budget: &budget };
+            let limits = RequestLimits { until, begun, budget: &budget };
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply

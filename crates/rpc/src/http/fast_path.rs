@@ -363,6 +363,7 @@ impl<S: ByteStream> Connection<'_, S> {
         };
         self.head.clear();
         if reply.is_overloaded() {
+            server.counters.count_answer(StatusCode::SERVICE_UNAVAILABLE);
             self.head.extend_from_slice(b"HTTP/1.1 503 Service Unavailable\r\n");
             let mut digits = itoa::Buffer::new();
             put_header(&mut self.head, "retry-after", digits.format(RETRY_AFTER_SECONDS));
@@ -389,6 +390,7 @@ impl<S: ByteStream> Connection<'_, S> {
     async fn end_with(mut self, answer: HttpAnswer) -> FastPathOutcome<S> {
         self.head.clear();
         let status = answer.status();
+        self.server.counters.count_answer(status);
         let line = format!("HTTP/1.1 {status}\r\n");
         self.head.extend_from_slice(line.as_bytes());
         for (name, value) in answer.headers() {

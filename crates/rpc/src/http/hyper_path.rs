@@ -19,16 +19,23 @@ use super::Server;
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
-    HttpAnswer, HttpBody, come_again, empty, json, overloaded, refused, text, too_large,
+    HttpAnswer, HttpBody, come_again, empty, json, no_such_page, overloaded, refused, text,
+    too_large, with_type,
 };
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
 use crate::answered_range::ANSWERED;
 use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
+use crate::metrics_page::MetricsPage;
 use crate::reply::{Reply, put_range};
 use crate::service::RequestLimits;
 use crate::stat_page::LiveCounts;
+
+/// Where supervisors ask whether what is configured can be answered.
+pub(super) const READY: &str = "/readyz";
+/// The text format of Prometheus.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Server {
     /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
@@ -42,6 +49,8 @@ impl Server {
         // A body that is not read before its answer is given.
         let mut is_unread = !request.body().is_end_stream();
         let is_http1 = request.version() <= Version::HTTP_11;
+        // Whoever asks whether we are ready is not refused by being told that we are not.
+        let is_probe = request.uri().path() == READY;
         let mut answer = match (self.host_refusal(&request), request.method()) {
             (Some(refusal), _) => refusal,
             (None, &Method::POST) => self.post(request, &mut is_unread).await,
@@ -68,6 +77,9 @@ impl Server {
             && lease.resize(&self.budget, bytes.len(), LeasedFor::Answer).is_err()
         {
             answer = overloaded();
+        }
+        if !is_probe {
+            self.counters.count_answer(answer.status());
         }
         headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
         compression::compress(&self.budget, answer, accepted.as_ref()).await
@@ -157,13 +169,14 @@ impl Server {
         packed_lease: ByteLease,
         coding: BodyCoding,
     ) -> Result<Option<Reply>, DecodeRefusal> {
-        let RequestLimits { until, .. } = self.limits();
+        let RequestLimits { until, begun, .. } = self.limits();
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
         let replied = self.run_on_bulk_thread(until, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
-            Ok(service.reply(None, &body, RequestLimits { until, budget: &budget }).await)
+            let limits = RequestLimits { until, begun, budget: &budget };
+            Ok(service.reply(None, &body, limits).await)
         });
         replied.await.unwrap_or_else(|failure| Ok(Some(failure.into())))
     }
@@ -184,16 +197,17 @@ impl Server {
     async fn get(&self, path: String) -> HttpAnswer {
         match path.as_str() {
             "/healthz" => text("ok\n"),
-            "/readyz" => self.ready(),
+            READY => self.ready(),
             "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
             "/stat.json" => self.stat().await,
+            "/metrics" => self.metrics(self.service.metrics_page()).await,
             "/" => json(StatusCode::OK, self.status()),
-            _ => refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST"),
+            _ => no_such_page(),
         }
     }
 
     /// Ready when what is configured can be answered; if not, it is said why.
-    fn ready(&self) -> HttpAnswer {
+    pub(super) fn ready(&self) -> HttpAnswer {
         let troubles = self.service.troubles();
         if troubles.is_empty() {
             return text("ready\n");
@@ -211,7 +225,7 @@ impl Server {
     /// What is held and how serving goes, if somebody tells it.
     async fn stat(&self) -> HttpAnswer {
         let Some(page) = self.service.stat_page() else {
-            return refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST");
+            return no_such_page();
         };
         let live = LiveCounts {
             traffic: self.service.traffic(),
@@ -219,6 +233,17 @@ impl Server {
             troubles: self.service.troubles(),
         };
         json(StatusCode::OK, page.make(live).await)
+    }
+
+    /// What is counted, if somebody shows it.
+    pub(super) async fn metrics(&self, page: Option<&dyn MetricsPage>) -> HttpAnswer {
+        match page {
+            Some(page) => {
+                let body = page.make(self.counts()).await;
+                with_type(StatusCode::OK, body.into(), METRICS_TYPE)
+            }
+            None => no_such_page(),
+        }
     }
 
     fn status(&self) -> Vec<u8> {
@@ -260,7 +285,7 @@ impl Server {
 }
 
 /// The answer to a request for a page's head: as for the page, without it.
-fn head_of(page: HttpAnswer) -> HttpAnswer {
+pub(super) fn head_of(page: HttpAnswer) -> HttpAnswer {
     let (mut parts, body) = page.into_parts();
     parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.bytes.len()));
     Response::from_parts(parts, HttpBody::default())

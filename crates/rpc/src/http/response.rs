@@ -56,6 +56,10 @@ pub(super) fn refused(status: StatusCode, reason: &str) -> HttpAnswer {
     json(status, refusal_body(&refusal))
 }
 
+pub(super) fn no_such_page() -> HttpAnswer {
+    refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST")
+}
+
 /// Tells when to try once more.
 pub(super) fn come_again(mut answer: HttpAnswer) -> HttpAnswer {
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
@@ -70,7 +74,11 @@ pub(super) fn text(body: &'static str) -> HttpAnswer {
     with_type(StatusCode::OK, body.as_bytes().to_vec().into(), "text/plain; charset=utf-8")
 }
 
-fn with_type(status: StatusCode, body: HttpBody, content_type: &'static str) -> HttpAnswer {
+pub(super) fn with_type(
+    status: StatusCode,
+    body: HttpBody,
+    content_type: &'static str,
+) -> HttpAnswer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     set(&mut answer, CONTENT_TYPE, content_type);

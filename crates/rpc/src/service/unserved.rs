@@ -4,9 +4,10 @@
 //! Never knows: where the node is, or which methods may go.
 
 use super::{Appended, BatchContext, Service};
+use crate::call_counts::{CallOutcome, CallRecord};
 use crate::envelope::{Call, Item};
 use crate::methods::find;
-use crate::pass_through::{NotPassed, PassedAnswer};
+use crate::pass_through::{ERROR_MEMBER, NotPassed, PassedAnswer};
 use crate::refusal::Refusal;
 use crate::reply::{put_envelope, put_refusal};
 
@@ -17,17 +18,25 @@ impl Service {
         asked: &BatchContext<'_>,
         call: &Call<'_>,
         out: &mut Vec<u8>,
+        record: &mut CallRecord,
     ) -> Appended {
         let refusal = match self.ask_node(asked, call).await {
             Ok(passed) => {
+                if passed.member == ERROR_MEMBER {
+                    record.outcome = CallOutcome::UpstreamError;
+                }
                 put_envelope(out, call.id);
                 out.push(b',');
                 out.extend_from_slice(passed.member.as_bytes());
                 return Appended::BeforePassed(passed);
             }
-            Err(NotPassed::NoRoom) => return Appended::NoRoom,
+            Err(NotPassed::NoRoom) => {
+                record.outcome = CallOutcome::Overloaded;
+                return Appended::NoRoom;
+            }
             Err(NotPassed::Refused(refusal)) => refusal,
         };
+        record.outcome = CallOutcome::from(&refusal);
         put_refusal(out, call.id, &refusal);
         Appended::Whole
     }

@@ -37,9 +37,14 @@ impl FollowHealth {
         self.starting.store(number, Ordering::Relaxed);
     }
 
-    /// How following goes, for programs; none before it is known which chain is followed.
+    /// How following goes; none before it is known which chain is followed.
+    pub(super) fn status(&self) -> Option<FollowStatus> {
+        Some(self.board.get()?.status())
+    }
+
+    /// The same, for programs; none before it is known which chain is followed.
     pub(super) fn page(&self) -> Option<Value> {
-        let status = self.board.get()?.status();
+        let status = self.status()?;
         let upstreams: Vec<String> = status.upstreams.iter().map(ToString::to_string).collect();
         Some(json!({
             "tip": status.tip.map(|(number, hash)| json!({ "number": number, "hash": hash })),

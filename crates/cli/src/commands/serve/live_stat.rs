@@ -7,17 +7,20 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chain::BlockNumber;
+use chain::{BlockNumber, decode_header};
 use rpc::{LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
+use rustix::fs::statvfs;
 use serde_json::{Value, json};
-use store::View;
-use store::stat::PartBytesCache;
+use store::read::block_on;
+use store::stat::{PartBytesCache, Stat};
+use store::{Reader, Store, View};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::Failure;
 use crate::commands::stat::page_of;
 use crate::data_folder::DataFolder;
+use crate::trust_text::word;
 
 use super::health::FollowHealth;
 
@@ -29,6 +32,8 @@ const SAMPLES_MAX: usize = 10;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same while the view is the one that was seen: only what lies beside it can have changed.
 const LOOK_AGAIN_EVERY: Duration = Duration::from_secs(10);
+/// So long metrics wait for a look: the first one at a large folder takes longer.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Makes the page.
 #[derive(Debug)]
@@ -40,6 +45,20 @@ pub(super) struct LiveStat {
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
     held: Arc<tokio::sync::Mutex<HeldState>>,
+    /// What was held when it was last looked, also while somebody looks.
+    newest_facts: Arc<Mutex<Option<Arc<HeldFacts>>>>,
+}
+
+/// What is held, in numbers.
+#[derive(Debug)]
+pub(super) struct HeldFacts {
+    pub(super) stat: Stat,
+    /// How many blocks have which trust status, in a word.
+    pub(super) statuses: Vec<(&'static str, u64)>,
+    /// The timestamp of the newest block.
+    pub(super) tip_timestamp: Option<u64>,
+    /// Room that is left for the folder.
+    pub(super) free_bytes: Option<u64>,
 }
 
 /// Counts at a moment.
@@ -80,6 +99,7 @@ impl LiveStat {
             begun,
             samples: Mutex::default(),
             held: Arc::default(),
+            newest_facts: Arc::default(),
         };
         live.sample(TrafficCounts::default());
         live
@@ -118,13 +138,29 @@ impl LiveStat {
                 return page.clone();
             }
         }
-        let folder = self.folder.clone();
+        let (folder, newest_facts) = (self.folder.clone(), Arc::clone(&self.newest_facts));
         let looking = self.runtime.spawn_blocking(move || {
-            let page = look(&folder, &mut held.cache);
+            let page = look(&folder, &mut held.cache).map(|(page, facts)| {
+                let mut newest = newest_facts.lock().unwrap_or_else(PoisonError::into_inner);
+                *newest = Some(Arc::new(facts));
+                page
+            });
             held.newest = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
             page
         });
         looking.await.unwrap_or_else(|error| Err(error.to_string().into()))
+    }
+
+    /// What is held, in numbers: as it is now, unless to look takes long, or else as it was seen last.
+    pub(super) async fn newest_facts(&self) -> Option<Arc<HeldFacts>> {
+        // Whoever looks does so to the end, and the next one who asks is told.
+        let _ = timeout(LOOK_PATIENCE, self.held()).await;
+        self.newest_facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store that is served.
+    pub(super) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.folder.store)
     }
 
     fn live(&self, live: &LiveCounts) -> Value {
@@ -144,13 +180,29 @@ impl LiveStat {
 }
 
 /// Looks at what is held.
-fn look(folder: &DataFolder, cache: &mut PartBytesCache) -> Result<Arc<str>, Arc<str>> {
-    let page = page_of(folder, cache).map_err(|failure| match failure {
+fn look(
+    folder: &DataFolder,
+    cache: &mut PartBytesCache,
+) -> Result<(Arc<str>, HeldFacts), Arc<str>> {
+    let (stat, page) = page_of(folder, cache).map_err(|failure| match failure {
         Failure::Work(error) | Failure::Usage(error) => Arc::from(format!("{error:#}")),
         Failure::Told | Failure::Stopped(_) => Arc::from("the data folder could not be looked at"),
     })?;
     let text = page.to_string();
-    Ok(text.strip_suffix('}').unwrap_or(&text).into())
+    let facts = HeldFacts {
+        statuses: stat.statuses.iter().map(|(range, it)| (word(it), range.count())).collect(),
+        tip_timestamp: read_tip_timestamp(&folder.store.view()),
+        free_bytes: statvfs(&folder.path).ok().map(|it| it.f_bavail.saturating_mul(it.f_frsize)),
+        stat,
+    };
+    Ok((text.strip_suffix('}').unwrap_or(&text).into(), facts))
+}
+
+/// The timestamp of the newest block, if it can be read.
+fn read_tip_timestamp(view: &View) -> Option<u64> {
+    let mut reader = Reader::new().ok()?;
+    let header = block_on(view.read_header(&mut reader, view.tip()?)).ok()??;
+    Some(decode_header(&header.rlp).ok()?.timestamp)
 }
 
 /// How much there was a second between two moments.
@@ -172,7 +224,7 @@ fn rates(before: Sample, now: Sample) -> Value {
 }
 
 /// The nearest number with a point.
-fn float(count: u64) -> f64 {
+pub(super) fn float(count: u64) -> f64 {
     let half = |bits: u64| f64::from(u32::try_from(bits).unwrap_or(u32::MAX));
     half(count >> 32) * 4_294_967_296.0 + half(count & u64::from(u32::MAX))
 }
@@ -200,7 +252,12 @@ mod tests {
         let at = Instant::now();
         let sample = |seconds, count, tip| Sample {
             at: at + Duration::from_secs(seconds),
-            traffic: TrafficCounts { requests: count, calls: 2 * count, answer_bytes: 100 * count },
+            traffic: TrafficCounts {
+                requests: count,
+                calls: 2 * count,
+                answer_bytes: 100 * count,
+                ..TrafficCounts::default()
+            },
             tip,
         };
         let found = rates(sample(0, 10, Some(100)), sample(8, 50, Some(104)));

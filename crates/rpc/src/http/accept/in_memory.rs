@@ -30,7 +30,8 @@ impl Server {
     pub async fn serve_in_memory(self: &Arc<Self>, stream: DuplexStream, first: FirstReader) {
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let Ok(place) = ConnectionLimiter::new(1, None).enter(client) else { return };
-        let taken = AcceptedConnection { server: Arc::clone(self), client, _place: place };
+        let (server, open) = (Arc::clone(self), self.counters.open());
+        let taken = AcceptedConnection { server, client, open, _place: place };
         // Kept to the end: whoever sees it gone takes the server for one that stops.
         let is_stopping = watch::Sender::new(false);
         let mut stopping = is_stopping.subscribe();

@@ -1,0 +1,132 @@
+//! `/metrics`: what was asked is counted, and shown where it is to be.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::harness::served::Served;
+use crate::harness::stores::data_folder;
+
+/// Samples by name and labels, as they are written.
+type Samples = BTreeMap<String, f64>;
+
+fn samples(served: &Served) -> Samples {
+    let answer = served.get("/metrics");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let content_type = "content-type: text/plain; version=0.0.4; charset=utf-8";
+    assert!(answer.head.contains(content_type), "{}", answer.head);
+    let text = String::from_utf8(answer.body).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let sample = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+        (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
+    };
+    lines.map(sample).collect()
+}
+
+fn check(samples: &Samples, expected: &[(&str, f64)]) {
+    let found: Vec<(&str, Option<f64>)> =
+        expected.iter().map(|(name, _)| (*name, samples.get(*name).copied())).collect();
+    let expected: Vec<_> = expected.iter().map(|(name, value)| (*name, Some(*value))).collect();
+    assert_eq!(found, expected, "{samples:#?}");
+}
+
+#[test]
+fn calls_are_counted_by_method_and_by_how_they_end() {
+    let served = Served::start(&data_folder("gap"), &[]);
+    let tip = served.result("eth_getBlockByNumber", &json!(["latest", false]));
+    let transaction = &tip["transactions"][0];
+    // Made, made again and kept, and then taken from the cache.
+    for _ in 0..3 {
+        served.result("eth_getTransactionByHash", &json!([transaction]));
+    }
+    served.call("eth_getTransactionByHash", &json!(["0x12"]));
+    served.call("eth_getTransactionByBlockNumberAndIndex", &json!(["latest", "0xffff"]));
+    served.call("eth_sendRawTransaction", &json!([]));
+    served.post("no JSON");
+    served.post(r#"[{"jsonrpc":"2.0","id":1,"method":"eth_chainId"},7]"#);
+    assert_eq!(served.get("/nothing").status, 404);
+    let samples = samples(&served);
+    let calls = |method: &str, outcome: &str| {
+        let name = format!("quipu_rpc_calls_total{{method=\"{method}\",outcome=\"{outcome}\"}}");
+        samples.get(&name).copied()
+    };
+    for (method, outcome, count) in [
+        ("eth_getBlockByNumber", "result", 1.0),
+        ("eth_getTransactionByHash", "result", 3.0),
+        ("eth_getTransactionByHash", "invalid_params", 1.0),
+        ("eth_getTransactionByBlockNumberAndIndex", "null", 1.0),
+        ("eth_chainId", "result", 1.0),
+        ("unknown", "unknown_method", 1.0),
+        ("invalid", "invalid_request", 2.0),
+        ("forwarded", "result", 0.0),
+    ] {
+        assert_eq!(calls(method, outcome), Some(count), "{method} {outcome}: {samples:#?}");
+    }
+    assert_eq!(calls("eth_getLogs", "result"), None, "nobody called it");
+    let method = "method=\"eth_getTransactionByHash\"";
+    check(
+        &samples,
+        &[
+            (&format!("quipu_rpc_call_duration_seconds_count{{{method}}}"), 4.0),
+            (&format!("quipu_rpc_call_duration_seconds_bucket{{{method},le=\"+Inf\"}}"), 4.0),
+            ("quipu_rpc_requests_total{transport=\"http\"}", 9.0),
+            ("quipu_rpc_cache_hits_total", 1.0),
+            // The block and the first two times of the transaction.
+            ("quipu_rpc_cache_misses_total", 3.0),
+            ("quipu_rpc_cache_entries", 1.0),
+            ("quipu_http_refusals_total{code=\"404\"}", 1.0),
+            ("quipu_http_connections{protocol=\"http1\"}", 1.0),
+            ("quipu_http_connections_accepted_total", 11.0),
+            ("quipu_ready", 1.0),
+        ],
+    );
+    for (name, least) in [
+        ("quipu_store_lookups_total", 2.0),
+        ("quipu_store_pages_read_total", 3.0),
+        ("quipu_rpc_response_bytes_total", 1000.0),
+        ("quipu_chain_tip_timestamp_seconds", 1.0),
+        ("quipu_store_gap_blocks", 1.0),
+        ("quipu_store_size_bytes{part=\"transactions\"}", 1000.0),
+        ("quipu_store_disk_free_bytes", 1.0),
+        ("process_start_time_seconds", 1.7e9),
+    ] {
+        assert!(samples.get(name).is_some_and(|found| *found >= least), "{name}: {samples:#?}");
+    }
+    let tip = u64::from_str_radix(tip["number"].as_str().unwrap().trim_start_matches("0x"), 16);
+    let shown = samples["quipu_chain_tip_block"];
+    assert_eq!(shown.to_string(), tip.unwrap().to_string());
+}
+
+#[test]
+fn a_port_of_their_own_answers_three_pages_and_no_calls() {
+    let args = ["--metrics-listen", "127.0.0.1:0"];
+    let (mut served, lines) = Served::start_logged(&data_folder("gap"), &args);
+    let find = |line: String| {
+        let address = line.strip_prefix("metrics on http://")?.strip_suffix("/metrics")?;
+        Some(address.to_owned())
+    };
+    let address = lines.iter().find_map(find).expect("the address of the metrics");
+    served.result("eth_blockNumber", &json!([]));
+    assert_eq!(served.get("/metrics").status, 404);
+    served.address = address;
+    let watched = served;
+    let calls = "quipu_rpc_calls_total{method=\"eth_blockNumber\",outcome=\"result\"}";
+    check(&samples(&watched), &[(calls, 1.0), ("quipu_http_refusals_total{code=\"404\"}", 1.0)]);
+    for (path, status) in [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/", 404),
+        ("/stat.json", 404),
+        ("/openrpc.json", 404),
+    ] {
+        assert_eq!(watched.get(path).status, status, "{path}");
+    }
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
+    let refused = watched.post(call);
+    assert_eq!(refused.status, 405, "{refused:?}");
+    assert!(refused.head.contains("allow: get, head"), "{}", refused.head);
+    let head = b"HEAD /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    let head = watched.send(head);
+    assert_eq!((head.status, head.body.len()), (200, 0), "{head:?}");
+}
