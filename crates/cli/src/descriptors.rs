@@ -12,7 +12,7 @@ use store::Limits;
 use tracing::{info, warn};
 
 /// For everything but segments and clients: standard streams, the lock, head log, lookup runs, upstream
-/// nodes, what is being written, clients that are told that there is no room.
+/// nodes, what is being written, clients that are told that there is no room, whoever scrapes metrics.
 const RESERVED: usize = 96;
 /// For the event queue of each thread that serves.
 const RESERVED_PER_CORE: usize = 4;

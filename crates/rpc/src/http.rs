@@ -27,11 +27,15 @@ mod write_progress;
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
+use tracing::warn;
 
 use crate::budget::Budget;
 use crate::http_counts::HttpCounters;
 use crate::metrics_page::ServerCounts;
+use crate::request_log::LineLimit;
 use crate::service::Service;
+
+use response::{HttpAnswer, overloaded};
 
 pub use accept::{FirstReader, Listener, ServeError};
 pub use metrics_listener::MetricsListener;
@@ -47,6 +51,8 @@ pub struct Server {
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: OnceLock<Handle>,
     counters: Arc<HttpCounters>,
+    /// For lines about requests that there is no room for.
+    overload_lines: LineLimit,
 }
 
 impl Server {
@@ -54,8 +60,21 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        let (bulk_thread, counters) = Default::default();
-        Self { service, settings, budget, bulk_thread, counters }
+        let (bulk_thread, counters, overload_lines) = Default::default();
+        Self { service, settings, budget, bulk_thread, counters, overload_lines }
+    }
+
+    /// The refusal of a request that there is no room for, which is logged.
+    fn refuse_overloaded(&self) -> HttpAnswer {
+        self.log_overload("no room for a request");
+        overloaded()
+    }
+
+    /// Logs that somebody is refused for want of room, now and then.
+    fn log_overload(&self, what: &str) {
+        if let Some(left_out) = self.overload_lines.allow() {
+            warn!(left_out, "{what}");
+        }
     }
 
     /// What is counted of it and of its service.

@@ -50,6 +50,7 @@ mod pass_through;
 mod raw;
 mod refusal;
 mod reply;
+mod request_log;
 mod scan;
 mod service;
 mod spare;

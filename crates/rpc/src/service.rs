@@ -13,6 +13,7 @@ mod unserved;
 
 use std::cell::RefCell;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -40,11 +41,12 @@ use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
 use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
+use crate::request_log::{FinishedRequest, RequestFailure, RequestId, RequestLog};
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
-use crate::traffic::{AnsweredRequest, RequestLog, Traffic, TrafficCounts};
+use crate::traffic::{AnsweredRequest, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
 use new_heads::EncodedHeads;
@@ -56,6 +58,9 @@ pub(crate) use feed::{FeedEnd, feed_notification};
 const NEWER_VIEWS_MAX: u32 = 2;
 /// Calls of a batch that are on their way to a node at the same time.
 const FORWARDS_MAX: usize = 8;
+
+/// The code of what failed here, or at a node.
+const INTERNAL_CODE: i32 = -32603;
 
 /// How calls are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,8 @@ pub struct ServiceSettings {
     pub filter_limits: FilterLimits,
     /// Bytes of logs that a subscriber is sent before calls are answered, unless one block has more.
     pub feed_bytes_max: usize,
+    /// A request that takes so long is logged; none is, without such a time.
+    pub slow_request: Option<Duration>,
 }
 
 impl Default for ServiceSettings {
@@ -89,6 +96,7 @@ impl Default for ServiceSettings {
             log_limits: LogLimits::default(),
             filter_limits: FilterLimits::default(),
             feed_bytes_max: 256 * 1024,
+            slow_request: Some(Duration::from_secs(1)),
         }
     }
 }
@@ -109,6 +117,7 @@ pub struct Service {
     filters: Filters,
     encoded_heads: EncodedHeads,
     traffic: Traffic,
+    request_log: RequestLog,
     forwarding: Option<Forwarding>,
     health: Option<Arc<dyn Health>>,
     stat_page: Option<Arc<dyn StatPage>>,
@@ -117,7 +126,7 @@ pub struct Service {
     unbounded: Arc<Budget>,
 }
 
-/// What one request may take.
+/// What one request may take, and how it is named.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLimits<'a> {
     /// The end of the time for all its calls; none for a time past the end of all clocks.
@@ -126,6 +135,8 @@ pub(crate) struct RequestLimits<'a> {
     pub(crate) begun: Instant,
     /// Where its bytes and its work are counted.
     pub(crate) budget: &'a Arc<Budget>,
+    /// What its client calls it, if it says so.
+    pub(crate) request_id: Option<&'a str>,
 }
 
 /// A chain as it is known, and the results that were made by that knowledge.
@@ -170,10 +181,11 @@ enum Appended {
 
 /// What is counted and logged of a request when it ends.
 #[derive(Debug)]
-struct RequestEnd {
-    log: Option<RequestLog>,
-    is_socket: bool,
-    body_bytes: usize,
+struct RequestEnd<'a> {
+    asked: &'a BatchContext<'a>,
+    body: &'a [u8],
+    calls: usize,
+    at: Instant,
 }
 
 /// What the calls of one body share.
@@ -187,12 +199,24 @@ struct BatchContext<'a> {
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
     filter_polls: FilterPolls<'a>,
+    /// What the log calls the request.
+    id: RequestId<'a>,
+    /// Whether a call was answered with an error that is ours.
+    has_failed: AtomicBool,
 }
 
 impl BatchContext<'_> {
     /// Whether the time for all calls is over.
     fn is_late(&self) -> bool {
         self.limits.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// Notes how a call is refused; what is our failure is logged.
+    fn note_refusal(&self, refusal: &Refusal, record: &mut CallRecord) {
+        record.outcome = CallOutcome::from(refusal);
+        if refusal.code() == INTERNAL_CODE {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -214,6 +238,7 @@ impl Service {
             filters: Filters::new(settings.filter_limits),
             encoded_heads: EncodedHeads::default(),
             traffic: Traffic::default(),
+            request_log: RequestLog::new(settings.slow_request),
             forwarding: None,
             health: None,
             stat_page: None,
@@ -312,7 +337,8 @@ impl Service {
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
         let begun = Instant::now();
         let until = begun.checked_add(time);
-        let limits = RequestLimits { until, begun, budget: &self.unbounded };
+        let budget = &self.unbounded;
+        let limits = RequestLimits { until, begun, budget, request_id: None };
         self.reply(None, body, limits).await.map(|reply| reply.into_bytes().0)
     }
 
@@ -326,27 +352,35 @@ impl Service {
     ) -> Option<Reply> {
         let view = self.store.current_view();
         let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
-        let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
-        let log = RequestLog::begin(body);
-        let end = RequestEnd { log, is_socket: channel.is_some(), body_bytes: body.len() };
+        let (id, has_failed) = (self.request_log.id(limits.request_id), AtomicBool::new(false));
+        let asked =
+            BatchContext { view, limits, channel, answered_range, filter_polls, id, has_failed };
+        // When the last thing that took time was over.
+        let mut at = limits.begun;
         let mut out = spare::take();
         let mut id = Id::NULL;
         let reply = match parse(body) {
             Err(refusal) => {
-                self.count_call(CallRecord::invalid(&refusal), &mut { limits.begun });
+                self.count_call(CallRecord::invalid(&refusal), &mut at);
                 put_refusal(&mut out, Id::NULL, &refusal);
                 Reply::of(out)
             }
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
-                match self.put_item(&asked, &item, &mut out, &mut { limits.begun }).await {
-                    Appended::Nothing => return self.record_traffic(end, 1, None),
+                match self.put_item(&asked, &item, &mut out, &mut at).await {
+                    Appended::Nothing => {
+                        let end = RequestEnd { asked: &asked, body, calls: 1, at };
+                        return self.record_traffic(&end, None);
+                    }
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
                     Appended::BeforePassed(passed) => {
                         Reply::passed(out, passed.value, passed.lease)
                     }
-                    Appended::NoRoom => return self.record_traffic(end, 1, Some(overloaded(id))),
+                    Appended::NoRoom => {
+                        let end = RequestEnd { asked: &asked, body, calls: 1, at };
+                        return self.record_traffic(&end, Some(overloaded(id)));
+                    }
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
@@ -356,27 +390,36 @@ impl Service {
                 } else {
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
-                return self.record_traffic(end, batch.count(), reply);
+                let (calls, at) = (batch.count(), Instant::now());
+                let end = RequestEnd { asked: &asked, body, calls, at };
+                return self.record_traffic(&end, reply);
             }
         };
-        let reply = reply.with_answered_range(asked.answered_range.into_inner());
+        let reply = reply.with_answered_range(asked.answered_range.get().copied());
         let reply = if let Ok(reply) = reply.admit(limits.budget) {
             asked.filter_polls.settle();
             reply
         } else {
             overloaded(id)
         };
-        self.record_traffic(end, 1, Some(reply))
+        self.record_traffic(&RequestEnd { asked: &asked, body, calls: 1, at }, Some(reply))
     }
 
-    /// Counts a request of so many calls, and tells the log of it.
-    fn record_traffic(&self, end: RequestEnd, calls: usize, reply: Option<Reply>) -> Option<Reply> {
-        let RequestEnd { log, is_socket, body_bytes } = end;
+    /// Counts a request, and tells the log of it.
+    fn record_traffic(&self, end: &RequestEnd<'_>, reply: Option<Reply>) -> Option<Reply> {
+        let RequestEnd { asked, body, calls, at } = *end;
+        let (is_socket, body_bytes) = (asked.channel.is_some(), body.len());
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         self.traffic.count(AnsweredRequest { is_socket, calls, body_bytes, answer_bytes });
-        if let Some(log) = log {
-            log.end(answer_bytes);
-        }
+        let failure = if asked.has_failed.load(Ordering::Relaxed) {
+            Some(RequestFailure::Internal)
+        } else {
+            let is_overloaded = reply.as_ref().is_some_and(Reply::is_overloaded);
+            is_overloaded.then_some(RequestFailure::Overloaded)
+        };
+        let time = at.saturating_duration_since(asked.limits.begun);
+        let id = &asked.id;
+        self.request_log.tell(&FinishedRequest { id, body, answer_bytes, time, failure });
         reply
     }
 
@@ -601,8 +644,8 @@ impl Service {
                 newer = Some(self.store.current_view());
                 continue;
             }
-            let refusal = refusal_of(failure, row.name);
-            record.outcome = CallOutcome::from(&refusal);
+            let refusal = refusal_of(failure, row.name, &asked.id);
+            asked.note_refusal(&refusal, record);
             put_refusal(out, call.id, &refusal);
             return Appended::Whole;
         }
@@ -690,20 +733,20 @@ fn take_reader() -> Result<Reader, CallFailure> {
     }
 }
 
-fn refusal_of(failure: CallFailure, method: &str) -> Refusal {
+fn refusal_of(failure: CallFailure, method: &str, request_id: &RequestId<'_>) -> Refusal {
     match failure {
         CallFailure::Refused(refusal) => refusal,
         CallFailure::Store(cause) => {
             if cause.is_of_file() {
                 // The store has noted the file: that is told once, and not for every client that asks.
-                debug!(method, %cause, "cannot read what is stored");
+                debug!(method, %request_id, %cause, "cannot read what is stored");
             } else {
-                error!(method, %cause, "cannot read what is stored");
+                error!(method, %request_id, %cause, "cannot read what is stored");
             }
             Refusal::Internal
         }
         CallFailure::NotABlock => {
-            error!(method, "stored bytes are no block");
+            error!(method, %request_id, "stored bytes are no block");
             Refusal::Internal
         }
         // A node that may be asked was asked: nothing is left to refuse.

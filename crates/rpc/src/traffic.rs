@@ -1,4 +1,4 @@
-//! What clients have asked so far, and what the log is told of each request.
+//! What clients have asked so far.
 //!
 //! Knows: counts of requests, calls, bytes and reads. They are kept apart by thread: serving threads would wait
 //! for each other's cache lines otherwise.
@@ -10,17 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use store::ReadCounts;
-use tokio::time::Instant;
-use tracing::{Level, debug, enabled};
 
 use crate::call_counts::{CallCounters, CallRecord, MethodCounts};
-use crate::envelope::{Item, RequestBody, parse};
 
 /// Threads beyond so many share counters.
 const SHARDS: usize = 32;
-
-/// Of a method's name that a log shows: a client may send megabytes as one.
-const NAME_CHARS_MAX: usize = 64;
 
 /// Counters of some threads, on cache lines of their own.
 #[derive(Debug)]
@@ -184,38 +178,6 @@ fn shard_index() -> usize {
             index
         })
     })
-}
-
-/// A request that the log will be told of, once it is answered.
-#[derive(Debug)]
-pub(crate) struct RequestLog {
-    begun: Instant,
-    asked: String,
-    body_bytes: usize,
-}
-
-impl RequestLog {
-    /// None unless somebody wants to read it: the body is taken apart once more for it.
-    pub(crate) fn begin(body: &[u8]) -> Option<Self> {
-        enabled!(Level::DEBUG).then(|| {
-            let asked = match parse(body) {
-                Ok(RequestBody::Single(Item::Call(call))) => {
-                    call.method.chars().take(NAME_CHARS_MAX).collect()
-                }
-                Ok(RequestBody::Single(Item::Notification)) => "a notification".to_owned(),
-                Ok(RequestBody::Batch(batch)) => format!("a batch of {}", batch.count()),
-                Ok(RequestBody::Single(Item::Invalid(..))) | Err(_) => "no request".to_owned(),
-            };
-            Self { begun: Instant::now(), asked, body_bytes: body.len() }
-        })
-    }
-
-    /// Tells the log. What a client wrote is escaped.
-    pub(crate) fn end(self, answer_bytes: usize) {
-        let Self { begun, asked, body_bytes } = self;
-        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        debug!(?asked, body_bytes, answer_bytes, micros, "answered");
-    }
 }
 
 #[cfg(test)]

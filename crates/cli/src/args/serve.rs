@@ -64,6 +64,9 @@ pub(crate) struct ServeArgs {
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,
+    /// A request that takes so long has a line in the log; 0 writes none
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub(crate) slow_request: Duration,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

@@ -129,7 +129,9 @@ impl ServeArgs {
             Some(UnknownHashArg::Null) => UnknownHash::Null,
             Some(UnknownHashArg::Refuse) => UnknownHash::Refuse,
         };
-        self.limits.service(ServiceSettings { unknown_hash, ..ServiceSettings::default() })
+        let slow_request = Some(self.slow_request).filter(|time| !time.is_zero());
+        let settings = ServiceSettings { unknown_hash, slow_request, ..ServiceSettings::default() };
+        self.limits.service(settings)
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 7] = [
     ("cache", &["cache-bytes"]),
     ("follow", &FOLLOW),
     ("metrics", &["metrics-listen"]),
-    ("log", &["log-format", "quiet", "verbose"]),
+    ("log", &["log-format", "slow-request", "quiet", "verbose"]),
 ];
 
 /// Flags that bear the name of a shared one and mean something of their own: whoever has a data folder

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
@@ -129,4 +129,48 @@ fn a_port_of_their_own_answers_three_pages_and_no_calls() {
     let head = b"HEAD /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
     let head = watched.send(head);
     assert_eq!((head.status, head.body.len()), (200, 0), "{head:?}");
+}
+
+/// Seen: nothing told which requests kept a server busy, or which had failed.
+#[test]
+fn slow_and_failed_requests_are_logged_with_an_id_and_do_not_fill_the_log() {
+    // Everything is slow, and nobody listens where calls are passed to.
+    let args = [
+        "--slow-request=0.001ms",
+        "--log-format=json",
+        "--pass-through=eth_call",
+        "--pass-through-to=http://127.0.0.1:1",
+    ];
+    let (served, lines) = Served::start_logged(&data_folder("gap"), &args);
+    let next = |text: &str| {
+        let line = lines.iter().find(|line| line.contains(text)).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line["level"], "WARN", "{line}");
+        line["fields"].clone()
+    };
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
+    let usual = "content-type: application/json\r\n";
+    // On the fast path, and by hyper because of a field that is left to it.
+    for (id, more) in [("fast-1", ""), ("hyper-1", "origin: http://a\r\n")] {
+        let headers = format!("{usual}X-Request-Id: {id}\r\n{more}");
+        let answer = served.post_with(&headers, body.as_bytes());
+        assert!(answer.head.contains(&format!("x-request-id: {id}")), "{}", answer.head);
+        let fields = next("a request was slow");
+        assert_eq!(fields["request_id"], id, "{fields}");
+        assert_eq!(fields["asked"], "\"eth_blockNumber\"", "{fields}");
+        assert_eq!(fields["body_bytes"], body.len(), "{fields}");
+    }
+    let headers = format!("{usual}x-request-id: a b\r\n");
+    assert!(!served.post_with(&headers, body.as_bytes()).head.contains("x-request-id"));
+    let fields = next("a request was slow");
+    assert_eq!(fields["request_id"].as_str().map(str::len), Some(8), "{fields}");
+    assert_eq!(served.call("eth_call", &json!([]))["error"]["code"], -32603);
+    let fields = next("a request failed");
+    assert_eq!(fields["asked"], "\"eth_call\"", "{fields}");
+    for _ in 0..60 {
+        served.post(body);
+    }
+    assert_eq!(served.stop(), Some(0));
+    let slow = lines.iter().filter(|line| line.contains("a request was slow")).count();
+    assert!((7..30).contains(&slow), "{slow} lines about 60 requests");
 }

@@ -189,7 +189,10 @@ impl ConnectionIntake<'_> {
             }
             Err(full) => {
                 match full {
-                    ConnectionLimit::Server => self.server.counters.count_full(),
+                    ConnectionLimit::Server => {
+                        self.server.counters.count_full();
+                        self.server.log_overload("too many connections: a client is turned away");
+                    }
                     ConnectionLimit::Client => self.server.counters.count_client_full(),
                 }
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();

@@ -31,10 +31,10 @@ const END_GRACE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// The limits of a request that has come whole just now.
-    pub(super) fn limits(&self) -> RequestLimits<'_> {
+    pub(super) fn limits<'a>(&'a self, request_id: Option<&'a str>) -> RequestLimits<'a> {
         let begun = Instant::now();
         let until = begun.checked_add(self.settings.answer_timeout);
-        RequestLimits { until, begun, budget: &self.budget }
+        RequestLimits { until, begun, budget: &self.budget, request_id }
     }
 
     /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
@@ -44,15 +44,18 @@ impl Server {
         channel: Option<Channel>,
         body: Bytes,
         lease: ByteLease,
+        request_id: Option<&str>,
     ) -> Option<Reply> {
-        let limits = self.limits();
+        let limits = self.limits(request_id);
         if body.len() <= INLINE_BYTES_MAX {
             return self.service.reply(channel.as_ref(), &body, limits).await;
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let RequestLimits { until, begun, .. } = limits;
+        let request_id = request_id.map(str::to_owned);
         let replying = async move {
-            let limits = RequestLimits { until, begun, budget: &budget };
+            let request_id = request_id.as_deref();
+            let limits = RequestLimits { until, begun, budget: &budget, request_id };
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply

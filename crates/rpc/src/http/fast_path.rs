@@ -26,13 +26,14 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use super::bulk_thread::INLINE_BYTES_MAX;
 use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
-use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
+use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, refused};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
 use crate::reply::Reply;
+use crate::request_log::{REQUEST_ID, sane_id};
 use crate::spare;
 use crate::work_slice::WorkSlice;
 
@@ -80,6 +81,15 @@ struct Post {
     body_bytes: usize,
     /// How the client likes long answers.
     coding: Option<Coding>,
+    /// Where in the head it says what the request is called.
+    request_id: Option<IdPlace>,
+}
+
+/// Where an id lies in a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IdPlace {
+    begin: usize,
+    end: usize,
 }
 
 /// Why nothing more is read.
@@ -225,10 +235,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                         let late = "request body took too long";
                         return self.end_with(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
                     }
-                    Err(ReadEnd::Overloaded) => {
-                        self.buffer = ReadBuffer::default();
-                        return self.end_with(overloaded()).await;
-                    }
+                    Err(ReadEnd::Overloaded) => return self.end_overloaded().await,
                     // What was sent before may still be on its way.
                     Err(ReadEnd::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
                     Err(ReadEnd::Ended | ReadEnd::Stopping | ReadEnd::Late) => {
@@ -253,6 +260,12 @@ impl<'a, S: ByteStream> Connection<'a, S> {
 impl Post {
     fn end(&self) -> usize {
         self.head_bytes.saturating_add(self.body_bytes)
+    }
+
+    /// What the client calls it, if it says so.
+    fn request_id(&self, bytes: &[u8]) -> Option<String> {
+        let IdPlace { begin, end } = self.request_id?;
+        bytes.get(begin..end).and_then(sane_id).map(str::to_owned)
     }
 
     fn is_whole(&self, bytes: &[u8]) -> bool {
@@ -340,14 +353,17 @@ impl<S: ByteStream> Connection<'_, S> {
         let server = self.server;
         self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, .. } = self;
+        let given_id = post.request_id(buffer.unread());
+        let request_id = given_id.as_deref();
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
-            let replying = Box::pin(server.reply(None, request.split_off(post.head_bytes), lease));
+            let body = request.split_off(post.head_bytes);
+            let replying = Box::pin(server.reply(None, body, lease, request_id));
             unless_reset(stream, replying).await?
         } else {
             let body = buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
-            let replying = server.service.reply(None, body, server.limits());
+            let replying = server.service.reply(None, body, server.limits(request_id));
             let reply = unless_reset(stream, replying).await?;
             buffer.pass(post.end());
             reply
@@ -377,6 +393,9 @@ impl<S: ByteStream> Connection<'_, S> {
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
+        if let Some(id) = given_id {
+            put_header(&mut self.head, REQUEST_ID, &id);
+        }
         if let Some(answered) = answered_range {
             put_header(&mut self.head, ANSWERED, &answered.to_string());
         }
@@ -384,6 +403,13 @@ impl<S: ByteStream> Connection<'_, S> {
         reply.give_back();
         self.slice.count_request(post.end());
         Ok(())
+    }
+
+    /// Drops what there is no room for, says so and ends the connection.
+    async fn end_overloaded(mut self) -> FastPathOutcome<S> {
+        self.buffer = ReadBuffer::default();
+        let refusal = self.server.refuse_overloaded();
+        self.end_with(refusal).await
     }
 
     /// Answers with a refusal of the transport, after which the connection ends.
@@ -490,10 +516,21 @@ fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
     if request.version != Some(1) || !request.path.is_some_and(is_plain_path) {
         return RequestHead::Other;
     }
+    let request_id = find_request_id(bytes, request.headers);
     match read_fields(request.headers, settings) {
-        Some((body_bytes, coding)) => RequestHead::Post(Post { head_bytes, body_bytes, coding }),
+        Some((body_bytes, coding)) => {
+            RequestHead::Post(Post { head_bytes, body_bytes, coding, request_id })
+        }
         None => RequestHead::Other,
     }
+}
+
+/// Where the first field lies that names the request, as hyper takes it, if it names it sanely.
+fn find_request_id(bytes: &[u8], fields: &[httparse::Header<'_>]) -> Option<IdPlace> {
+    let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(REQUEST_ID))?;
+    sane_id(field.value)?;
+    let begin = field.value.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    Some(IdPlace { begin, end: begin.checked_add(field.value.len())? })
 }
 
 /// Whether a target is a path of letters that no parser refuses. One that names a host itself is
@@ -571,12 +608,28 @@ mod tests {
         let length = "POST / HTTP/1.1\r\n\r\n\r\n".len();
         let post = |fields: &str, coding| {
             let head_bytes = length + fields.len();
-            assert_eq!(head(fields), RequestHead::Post(Post { head_bytes, body_bytes: 2, coding }));
+            let (body_bytes, request_id) = (2, None);
+            let expected = Post { head_bytes, body_bytes, coding, request_id };
+            assert_eq!(head(fields), RequestHead::Post(expected));
         };
         post(USUAL, None);
         post(&format!("{USUAL}\r\nAccept-Encoding: gzip\r\nAccept: */*"), Some(Coding::Gzip));
         post(&format!("{USUAL}\r\nconnection: Keep-Alive"), None);
         post(&USUAL.replace("json", "json; charset=utf-8"), None);
+    }
+
+    #[test]
+    fn a_request_is_called_what_its_first_sane_field_says() {
+        let id = |more: &str| {
+            let text = format!("POST / HTTP/1.1\r\n{USUAL}\r\n{more}\r\n\r\n{{}}");
+            let head = read_head(text.as_bytes(), &HttpSettings::default());
+            let RequestHead::Post(post) = head else { panic!("{head:?}") };
+            post.request_id(text.as_bytes())
+        };
+        assert_eq!(id("x: y"), None);
+        assert_eq!(id("X-Request-Id:  a-1 \r\nx-request-id: b").as_deref(), Some("a-1"));
+        assert_eq!(id("x-request-id: a b"), None);
+        assert_eq!(id("x-request-id:"), None);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::Server;
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
-    HttpAnswer, HttpBody, come_again, empty, json, no_such_page, overloaded, refused, text,
-    too_large, with_type,
+    HttpAnswer, HttpBody, come_again, empty, json, no_such_page, refused, text, too_large,
+    with_type,
 };
 use super::websocket::upgrade::{self, Handover};
 use crate::answer::CLIENT_VERSION;
@@ -29,6 +29,7 @@ use crate::budget::{ByteLease, LeasedFor};
 use crate::json::{Object, put_list, put_quantity, put_text};
 use crate::metrics_page::MetricsPage;
 use crate::reply::{Reply, put_range};
+use crate::request_log::{REQUEST_ID, sane_id};
 use crate::service::RequestLimits;
 use crate::stat_page::LiveCounts;
 
@@ -51,9 +52,14 @@ impl Server {
         let is_http1 = request.version() <= Version::HTTP_11;
         // Whoever asks whether we are ready is not refused by being told that we are not.
         let is_probe = request.uri().path() == READY;
+        let given_id = request.headers().get(REQUEST_ID).cloned();
+        let given_id = given_id.filter(|id| sane_id(id.as_bytes()).is_some());
         let mut answer = match (self.host_refusal(&request), request.method()) {
             (Some(refusal), _) => refusal,
-            (None, &Method::POST) => self.post(request, &mut is_unread).await,
+            (None, &Method::POST) => {
+                let request_id = given_id.as_ref().and_then(|id| id.to_str().ok());
+                self.post(request, &mut is_unread, request_id).await
+            }
             (None, &Method::GET) if upgrade::is_asked(&request) && !is_unread => {
                 upgrade::accept(&mut request, &self.settings.cors_origins, handover)
             }
@@ -76,17 +82,25 @@ impl Server {
         if !lease.is_counted()
             && lease.resize(&self.budget, bytes.len(), LeasedFor::Answer).is_err()
         {
-            answer = overloaded();
+            answer = self.refuse_overloaded();
         }
         if !is_probe {
             self.counters.count_answer(answer.status());
+        }
+        if let Some(id) = given_id {
+            answer.headers_mut().insert(REQUEST_ID, id);
         }
         headers::allow_origin(answer.headers_mut(), origin.as_ref(), &self.settings.cors_origins);
         compression::compress(&self.budget, answer, accepted.as_ref()).await
     }
 
     /// Answers a POST; `is_unread` tells whether its body was read to its end.
-    async fn post<B>(&self, request: Request<B>, is_unread: &mut bool) -> HttpAnswer
+    async fn post<B>(
+        &self,
+        request: Request<B>,
+        is_unread: &mut bool,
+        request_id: Option<&str>,
+    ) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -116,8 +130,8 @@ impl Server {
         };
         *is_unread = false;
         let replied = match coding {
-            None => self.reply(None, body.into(), lease).await,
-            Some(coding) => match self.reply_to_packed(body, lease, coding).await {
+            None => self.reply(None, body.into(), lease, request_id).await,
+            Some(coding) => match self.reply_to_packed(body, lease, coding, request_id).await {
                 Ok(replied) => replied,
                 Err(refusal) => return self.undecoded(refusal),
             },
@@ -159,7 +173,7 @@ impl Server {
                 Some((out, lease))
             });
         }
-        collected.ok_or_else(overloaded)
+        collected.ok_or_else(|| self.refuse_overloaded())
     }
 
     /// Decompresses a body and answers it, both where nobody waits for it.
@@ -168,14 +182,17 @@ impl Server {
         packed: Vec<u8>,
         packed_lease: ByteLease,
         coding: BodyCoding,
+        request_id: Option<&str>,
     ) -> Result<Option<Reply>, DecodeRefusal> {
-        let RequestLimits { until, begun, .. } = self.limits();
+        let RequestLimits { until, begun, .. } = self.limits(request_id);
+        let request_id = request_id.map(str::to_owned);
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
         let replied = self.run_on_bulk_thread(until, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
-            let limits = RequestLimits { until, begun, budget: &budget };
+            let request_id = request_id.as_deref();
+            let limits = RequestLimits { until, begun, budget: &budget, request_id };
             Ok(service.reply(None, &body, limits).await)
         });
         replied.await.unwrap_or_else(|failure| Ok(Some(failure.into())))
@@ -190,7 +207,7 @@ impl Server {
             DecodeRefusal::Broken => {
                 refused(StatusCode::BAD_REQUEST, "request body does not decompress")
             }
-            DecodeRefusal::OutOfBudget => overloaded(),
+            DecodeRefusal::OutOfBudget => self.refuse_overloaded(),
         }
     }
 

@@ -25,8 +25,9 @@ use super::response::{HttpAnswer, no_such_page, refused, text};
 use super::{ServeError, Server};
 use crate::metrics_page::MetricsPage;
 
-/// Connections at a time. Whoever watches has one or two.
-const CONNECTIONS_MAX: usize = 32;
+/// Connections at a time; others wait. Whoever watches has one or two, and their descriptors are not
+/// among those that clients share.
+const CONNECTIONS_MAX: usize = 16;
 /// For a request's head to arrive, and for the next one on a connection that is kept.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 /// A connection is closed after this time: what scrapes makes a new one.

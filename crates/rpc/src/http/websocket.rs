@@ -162,7 +162,7 @@ impl Session<'_> {
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
         let server = Arc::clone(self.server);
         self.answering.push(Box::pin(async move {
-            let reply = server.reply(Some(channel), text, lease).await;
+            let reply = server.reply(Some(channel), text, lease, None).await;
             SocketAnswer { request, reply }
         }));
     }

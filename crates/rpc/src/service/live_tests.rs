@@ -76,7 +76,8 @@ impl Growing {
         budget: &Arc<Budget>,
         until: Option<Instant>,
     ) -> Value {
-        let limits = RequestLimits { until, begun: Instant::now(), budget };
+        let begun = Instant::now();
+        let limits = RequestLimits { until, begun, budget, request_id: None };
         let reply = self.service.reply(None, body.to_string().as_bytes(), limits).await;
         serde_json::from_slice(&reply.unwrap().into_bytes().0).unwrap()
     }

@@ -36,7 +36,7 @@ impl Service {
             }
             Err(NotPassed::Refused(refusal)) => refusal,
         };
-        record.outcome = CallOutcome::from(&refusal);
+        asked.note_refusal(&refusal, record);
         put_refusal(out, call.id, &refusal);
         Appended::Whole
     }

@@ -1,0 +1,224 @@
+//! What the log is told of requests: slow ones, failed ones, and all of them where somebody debugs.
+//!
+//! Knows: how a request is called, which lines are written, and that strangers cannot fill the log.
+//! Never knows: how a request is answered, or who reads the log.
+//!
+//! A request has an id of its own only if a line about it is written.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{Level, debug, enabled, warn};
+
+use crate::envelope::{Item, RequestBody, parse};
+
+/// Of a method's name that a log shows: a client may send megabytes as one.
+const NAME_CHARS_MAX: usize = 64;
+/// Letters of an id that a client gives.
+const ID_CHARS_MAX: usize = 64;
+/// Lines of one kind that may follow each other at once.
+const BURST: u32 = 10;
+/// Then one line in so long.
+const REFILL_EVERY: Duration = Duration::from_secs(10);
+
+/// The header field by which a client names its request.
+pub(crate) const REQUEST_ID: &str = "x-request-id";
+
+/// An id that a client gave, if it is one that a log and a header can show.
+pub(crate) fn sane_id(text: &[u8]) -> Option<&str> {
+    let is_sane = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let fits = (1..=ID_CHARS_MAX).contains(&text.len());
+    std::str::from_utf8(text).ok().filter(|_| fits && text.iter().all(is_sane))
+}
+
+/// What a request is called: as its client says, or as we do when it is first asked.
+#[derive(Debug)]
+pub(crate) struct RequestId<'a> {
+    given: Option<&'a str>,
+    made: OnceLock<String>,
+    ids: &'a RequestIds,
+}
+
+/// The ids of a service's requests; those of another run are others.
+#[derive(Debug, Default)]
+struct RequestIds {
+    seed: RandomState,
+    count: AtomicU64,
+}
+
+impl RequestIds {
+    fn next(&self) -> String {
+        let [a, b, c, d, ..] =
+            self.seed.hash_one(self.count.fetch_add(1, Ordering::Relaxed)).to_be_bytes();
+        format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+impl fmt::Display for RequestId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.given.unwrap_or_else(|| self.made.get_or_init(|| self.ids.next())))
+    }
+}
+
+/// Why a request failed though its client did nothing wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestFailure {
+    /// A call was answered with -32603.
+    Internal,
+    /// There was no room for the answer.
+    Overloaded,
+}
+
+/// A request that is over.
+#[derive(Debug)]
+pub(crate) struct FinishedRequest<'a> {
+    pub(crate) id: &'a RequestId<'a>,
+    pub(crate) body: &'a [u8],
+    pub(crate) answer_bytes: usize,
+    pub(crate) time: Duration,
+    pub(crate) failure: Option<RequestFailure>,
+}
+
+/// Writes the lines.
+#[derive(Debug)]
+pub(crate) struct RequestLog {
+    /// A request that takes so long is slow.
+    slow_after: Duration,
+    ids: RequestIds,
+    slow: LineLimit,
+    failed: LineLimit,
+}
+
+impl RequestLog {
+    /// Requests that take so long are logged as slow; without such a time none is.
+    pub(crate) fn new(slow_after: Option<Duration>) -> Self {
+        Self {
+            slow_after: slow_after.unwrap_or(Duration::MAX),
+            ids: RequestIds::default(),
+            slow: LineLimit::default(),
+            failed: LineLimit::default(),
+        }
+    }
+
+    /// What a request is called whose client may have given it an id.
+    pub(crate) fn id<'a>(&'a self, given: Option<&'a str>) -> RequestId<'a> {
+        RequestId { given, made: OnceLock::new(), ids: &self.ids }
+    }
+
+    /// Tells of a request that is over. What a client wrote is escaped.
+    pub(crate) fn tell(&self, request: &FinishedRequest<'_>) {
+        let FinishedRequest { id, body, answer_bytes, time, failure } = *request;
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let body_bytes = body.len();
+        let (limit, what) = match failure {
+            Some(RequestFailure::Internal) => (&self.failed, "a request failed"),
+            Some(RequestFailure::Overloaded) => (&self.failed, "no room for an answer"),
+            None if time >= self.slow_after => (&self.slow, "a request was slow"),
+            None => {
+                if enabled!(Level::DEBUG) {
+                    let asked = asked_in(body);
+                    debug!(request_id = %id, ?asked, body_bytes, answer_bytes, micros, "answered");
+                }
+                return;
+            }
+        };
+        if let Some(left_out) = limit.allow() {
+            let asked = asked_in(body);
+            warn!(request_id = %id, ?asked, body_bytes, answer_bytes, micros, left_out, "{what}");
+        }
+    }
+}
+
+/// What a body asks for, in a few words.
+fn asked_in(body: &[u8]) -> String {
+    match parse(body) {
+        Ok(RequestBody::Single(Item::Call(call))) => {
+            call.method.chars().take(NAME_CHARS_MAX).collect()
+        }
+        Ok(RequestBody::Single(Item::Notification)) => "a notification".to_owned(),
+        Ok(RequestBody::Batch(batch)) => format!("a batch of {}", batch.count()),
+        Ok(RequestBody::Single(Item::Invalid(..))) | Err(_) => "no request".to_owned(),
+    }
+}
+
+/// A limit for lines that clients can cause: a few at once, then one in a while.
+#[derive(Debug, Default)]
+pub(crate) struct LineLimit(Mutex<LineCount>);
+
+#[derive(Debug)]
+struct LineCount {
+    left: u32,
+    refilled_at: Option<Instant>,
+    /// Lines that were not written since the last one that was.
+    left_out: u64,
+}
+
+impl Default for LineCount {
+    fn default() -> Self {
+        Self { left: BURST, refilled_at: None, left_out: 0 }
+    }
+}
+
+impl LineLimit {
+    /// Whether a line may be written now; if so it counts, and how many before it were left out is
+    /// told.
+    pub(crate) fn allow(&self) -> Option<u64> {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let refilled_at = *count.refilled_at.get_or_insert(now);
+        let periods = now.duration_since(refilled_at).as_secs() / REFILL_EVERY.as_secs();
+        if let Ok(periods @ 1..) = u32::try_from(periods) {
+            count.left = count.left.saturating_add(periods).min(BURST);
+            count.refilled_at = Some(now);
+        }
+        if count.left == 0 {
+            count.left_out = count.left_out.saturating_add(1);
+            return None;
+        }
+        count.left = count.left.saturating_sub(1);
+        Some(std::mem::take(&mut count.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_taken_as_it_came_if_a_log_can_show_it_and_made_otherwise() {
+        for (text, is_sane) in [
+            ("a", true),
+            ("Trace-1.2_3", true),
+            (&"x".repeat(64), true),
+            (&"x".repeat(65), false),
+            ("", false),
+            ("a b", false),
+            ("a\u{1b}[31m", false),
+            ("\u{e9}", false),
+        ] {
+            assert_eq!(sane_id(text.as_bytes()), is_sane.then_some(text), "{text:?}");
+        }
+        let log = RequestLog::new(None);
+        let (given, first, second) = (log.id(Some("a")), log.id(None), log.id(None));
+        assert_eq!(given.to_string(), "a");
+        let texts = [&first, &first, &second].map(ToString::to_string);
+        assert!(texts.iter().all(|text| text.len() == 8), "{texts:?}");
+        assert!(texts[0] == texts[1] && texts[1] != texts[2], "{texts:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_lines_may_come_at_once_and_those_left_out_are_counted() {
+        let limit = LineLimit::default();
+        let count = |lines: u32| (0..lines).filter_map(|_| limit.allow()).collect::<Vec<_>>();
+        assert_eq!(count(100), [0; 10]);
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(count(100), [90]);
+        tokio::time::advance(Duration::from_hours(1)).await;
+        let told = count(100);
+        assert_eq!((told.len(), told[0], told[1]), (10, 99, 0));
+    }
+}
