@@ -20,6 +20,7 @@ pub(crate) mod rewind;
 pub(crate) mod sample;
 pub(crate) mod serve;
 pub(crate) mod stat;
+pub(crate) mod tls;
 pub(crate) mod verify;
 
 use std::num::NonZeroUsize;

@@ -53,6 +53,8 @@ mod shared_data;
 mod stat;
 mod stat_page;
 mod stopping;
+mod supervisor;
+mod tls;
 #[cfg(target_os = "linux")]
 mod unsealed;
 mod verify;

@@ -442,10 +442,16 @@ impl<S: ByteStream> Connection<'_, S> {
             IoSlice::advance_slices(&mut left, count);
             slice.count_written(count);
             if left.is_empty() {
-                return Ok(());
+                break;
             }
             progress.advance(count);
             slice.go_on(&server.budget).await;
+        }
+        // TLS has taken what the socket perhaps has not.
+        let flushing = poll_fn(|context| Pin::new(&mut *stream).poll_flush(context));
+        match in_time(flushing, || progress.deadline()).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(ReadEnd::Ended),
         }
     }
 }
