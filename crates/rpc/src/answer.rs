@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
 use crate::answered_range::AnsweredRange;
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
 use crate::filters::{FilterPolls, Filters};
@@ -86,6 +86,14 @@ pub(crate) enum CallFailure {
     NotABlock,
     /// A hash that is not found here, where not all of history is: a node may have it.
     AskNode,
+    /// There is no room for what the answer takes while it is made.
+    NoRoom,
+}
+
+impl From<OutOfBudget> for CallFailure {
+    fn from(_: OutOfBudget) -> Self {
+        Self::NoRoom
+    }
 }
 
 impl From<Refusal> for CallFailure {

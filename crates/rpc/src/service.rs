@@ -37,7 +37,7 @@ use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
-use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, overload_refusal, put_envelope, put_refusal};
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
@@ -506,6 +506,9 @@ impl Service {
             if matches!(failure, CallFailure::AskNode) {
                 return self.put_unserved(asked, call, out).await;
             }
+            if matches!(failure, CallFailure::NoRoom) {
+                return Appended::NoRoom;
+            }
             if tries_left > 0 && self.has_newer(view, &failure) {
                 tries_left = tries_left.saturating_sub(1);
                 newer = Some(self.store.current_view());
@@ -615,5 +618,6 @@ fn refusal_of(failure: CallFailure, method: &str) -> Refusal {
         }
         // A node that may be asked was asked: nothing is left to refuse.
         CallFailure::AskNode => Refusal::UpstreamFailed,
+        CallFailure::NoRoom => overload_refusal(),
     }
 }

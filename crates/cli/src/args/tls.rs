@@ -13,21 +13,26 @@ use crate::Failure;
 pub(crate) struct TlsArgs {
     /// Certificate in PEM, with those that lead to a root behind it; all connections are encrypted
     /// then. It is read again when it changes [default: none]
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
+    #[arg(id = "tls_cert", long = "tls-cert", value_name = "FILE", requires = "tls_key")]
+    cert: Option<PathBuf>,
     /// Its private key in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    #[arg(id = "tls_key", long = "tls-key", value_name = "FILE", requires = "tls_cert")]
+    key: Option<PathBuf>,
     /// Certificates in PEM of which one must have signed a client's certificate [default: clients need
     /// none]
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_client_ca: Option<PathBuf>,
+    #[arg(
+        id = "tls_client_ca",
+        long = "tls-client-ca",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
+    client_ca: Option<PathBuf>,
 }
 
 impl TlsArgs {
     /// The files, if connections are encrypted. What is given by halves would leave them open.
     pub(crate) fn files(&self) -> Result<Option<TlsFiles>, Failure> {
-        match (self.tls_cert.clone(), self.tls_key.clone(), self.tls_client_ca.clone()) {
+        match (self.cert.clone(), self.key.clone(), self.client_ca.clone()) {
             (None, None, None) => Ok(None),
             (Some(certificate), Some(key), client_ca) => {
                 Ok(Some(TlsFiles { certificate, key, client_ca }))

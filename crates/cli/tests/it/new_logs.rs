@@ -12,6 +12,7 @@ use crate::harness::live::{FIRST, LOGGING, Live, logged_branch, unlogged_branch}
 use crate::harness::served::Served;
 use crate::harness::socket::Socket;
 use crate::harness::wait::wait_for;
+use crate::limits::request;
 
 fn served(live: &Live) -> Served {
     served_with(live, ServiceSettings::default())
@@ -266,4 +267,43 @@ fn over_an_empty_store_all_logs_of_the_blocks_that_come_are_told() {
         assert_eq!(socket.head(&id), *log);
     }
     assert_eq!(served.result("eth_getFilterChanges", &json!([polled])), json!(expected));
+}
+
+/// Whoever asked for a long answer and takes none of it.
+fn stuck_client(hosted: &Hosted, live: &Live) -> std::net::TcpStream {
+    use std::io::Write as _;
+    let filter = ranged(&json!({}), FIRST, live.tip().0);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [filter] });
+    let mut stream = hosted.connect();
+    stream.write_all(request(&json!(vec![call; 300]).to_string()).as_bytes()).unwrap();
+    let bytes = || hosted.budget.bytes();
+    let is_full = || bytes() > hosted.budget.bytes_max() + 4096;
+    wait_for(|| is_full().then_some(()), || format!("{} bytes are under way", bytes()));
+    stream
+}
+
+/// It was closed with 1013 because others took nothing.
+#[test]
+fn a_subscriber_for_whose_logs_there_is_no_room_gets_them_when_there_is() {
+    let mut live = Live::with_blocks(3);
+    live.writer.extend(logged_branch(live.tip(), 100, 1)).unwrap();
+    let tip = live.tip().0;
+    let settings = HttpSettings { bytes_under_way_max: 256 * 1024, ..HttpSettings::default() };
+    let hosted = Hosted::start(live.service(ServiceSettings::default()), settings);
+    let mut socket = Socket::open(&hosted);
+    let id = socket.subscribe_to_logs(&json!({}));
+    let stuck = stuck_client(&hosted, &live);
+    live.writer.extend(logged_branch(live.tip(), 100, 2)).unwrap();
+    // It is answered meanwhile, and is told of nothing.
+    for _ in 0..3 {
+        let answer = socket.call("eth_blockNumber", &json!([]));
+        assert_eq!(answer["result"], json!(format!("{:#x}", live.tip().0)), "{answer}");
+    }
+    socket.assert_silent();
+    assert!(hosted.budget.bytes() > hosted.budget.bytes_max(), "the other client was answered");
+    drop(stuck);
+    let expected = logs_of(&served(&live), &json!({}), tip + 1, live.tip().0);
+    for log in expected {
+        assert_eq!(socket.kept_or_next()["params"], json!({ "subscription": id, "result": log }));
+    }
 }

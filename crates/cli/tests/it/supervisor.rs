@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -92,7 +92,10 @@ fn a_restart_refuses_nobody_where_the_socket_is_the_supervisors() {
             let told = || format!("{} answers, {before} before", answered.load(Ordering::Relaxed));
             let is_answered = || answered.load(Ordering::Relaxed) > before + 20;
             wait_for(
-                || (is_answered() || clients.iter().any(|it| it.is_finished())).then_some(()),
+                || {
+                    (is_answered() || clients.iter().any(ScopedJoinHandle::is_finished))
+                        .then_some(())
+                },
                 told,
             );
             server.stop();

@@ -35,7 +35,7 @@ use tracing::{debug, warn};
 
 use super::Server;
 use super::byte_stream::ByteStream;
-use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX};
+use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX, put_header};
 use super::response::{HttpAnswer, come_again, refused};
 use super::settings::STOP_GRACE;
 use super::tls::{self, Tls};
@@ -255,7 +255,7 @@ impl AcceptedConnection {
             () = stopped => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.serve_on(stream, stopping).await,
+            Ok(Ok(stream)) => Box::pin(self.serve_on(stream, stopping)).await,
             Ok(Err(cause)) => debug!(client = %self.client, %cause, "a TLS handshake failed"),
             Err(_) => debug!(client = %self.client, "a TLS handshake took too long"),
         }
@@ -401,13 +401,15 @@ async fn turn_away(
 
 /// Writes a refusal in HTTP/1.1 before anything was read, and closes.
 async fn tell_and_close<S: ByteStream>(stream: &mut S, refusal: HttpAnswer) -> io::Result<()> {
-    let mut head = format!("HTTP/1.1 {}\r\nconnection: close\r\n", refusal.status());
+    let mut head = format!("HTTP/1.1 {}\r\n", refusal.status()).into_bytes();
     for (name, value) in refusal.headers() {
-        head.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+        put_header(&mut head, name.as_str(), value.to_str().unwrap_or_default());
     }
     let body = refusal.into_body().bytes;
-    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-    stream.write_all(head.as_bytes()).await?;
+    put_header(&mut head, "content-length", &body.len().to_string());
+    put_header(&mut head, "connection", "close");
+    head.extend_from_slice(b"\r\n");
+    stream.write_all(&head).await?;
     stream.write_all(&body).await?;
     stream.shutdown().await?;
     // What the client has sent is read, or closing would take the answer back.

@@ -471,7 +471,8 @@ async fn unless_reset<T>(
     .await
 }
 
-fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
+/// Appends a field.
+pub(super) fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
     for part in [name, ": ", value, "\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }

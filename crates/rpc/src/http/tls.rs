@@ -172,10 +172,8 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 /// Certificates of a file; at least one.
 fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found.and_then(|found| match found.is_empty() {
-        true => Err(pem::Error::NoItemsFound),
-        false => Ok(found),
-    });
+    let found = found
+        .and_then(|found| if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) });
     found.map_err(|cause| not_pem(path, "certificate", cause))
 }
 

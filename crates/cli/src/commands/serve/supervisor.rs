@@ -1,7 +1,7 @@
 //! What a supervisor such as systemd hands over and is told: the socket that it listens on for us, and
 //! when serving begins and stops.
 //!
-//! Knows: `LISTEN_FDS` (sd_listen_fds) and `NOTIFY_SOCKET` (sd_notify).
+//! Knows: `LISTEN_FDS` and `NOTIFY_SOCKET`.
 //! Never knows: what is served.
 
 use std::net::TcpListener;
