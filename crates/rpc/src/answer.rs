@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
 use crate::answered_range::AnsweredRange;
-use crate::budget::{Budget, OutOfBudget};
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
 use crate::filters::{FilterPolls, Filters};
@@ -71,6 +71,8 @@ pub(crate) struct Context<'a> {
     pub(crate) until: Option<Instant>,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
+    /// Whether the answer that this call is a part of is admitted beyond the limit.
+    pub(crate) is_overdraft: bool,
     /// Which blocks the answer is of, where that is told.
     pub(crate) answered_range: &'a OnceLock<AnsweredRange>,
 }
@@ -197,6 +199,12 @@ struct Answering<'a> {
 }
 
 impl Context<'_> {
+    /// Counts what an answer in the making holds. One that is admitted beyond the limit goes on.
+    fn count_held(&self, lease: &mut ByteLease, held: usize) -> Result<(), OutOfBudget> {
+        let counted = lease.resize(self.budget, held, LeasedFor::Answer);
+        if self.is_overdraft { Ok(()) } else { counted }
+    }
+
     /// The block that a parameter names.
     async fn requested(
         &self,

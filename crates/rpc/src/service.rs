@@ -13,6 +13,7 @@ mod unserved;
 
 use std::cell::RefCell;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -174,6 +175,8 @@ struct BatchContext<'a> {
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
     filter_polls: FilterPolls<'a>,
+    /// Whether the answers so far are admitted beyond the limit of bytes under way.
+    is_overdraft: AtomicBool,
 }
 
 impl BatchContext<'_> {
@@ -300,7 +303,9 @@ impl Service {
     ) -> Option<Reply> {
         let view = self.store.current_view();
         let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
-        let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
+        let is_overdraft = AtomicBool::new(false);
+        let asked =
+            BatchContext { view, limits, channel, answered_range, filter_polls, is_overdraft };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
@@ -411,6 +416,7 @@ impl Service {
                 answer.out.truncate(before);
             }
             answer.end_item(before)?;
+            asked.is_overdraft.store(answer.lease.is_overdraft(), Ordering::Relaxed);
         }
         answer.end()
     }
@@ -566,6 +572,7 @@ impl Service {
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,
             budget: asked.limits.budget,
+            is_overdraft: asked.is_overdraft.load(Ordering::Relaxed),
             answered_range: &asked.answered_range,
         };
         let mut reader = take_reader()?;

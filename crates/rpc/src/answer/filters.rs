@@ -10,7 +10,7 @@ use store::{BlockId, View};
 use tokio::time::Instant;
 
 use super::{Answering, CallFailure, CallResult, Context};
-use crate::budget::{ByteLease, LeasedFor};
+use crate::budget::ByteLease;
 use crate::heads::ChainCursor;
 use crate::json::{put_data, put_text};
 use crate::kept_filter::ChainFeed;
@@ -149,7 +149,7 @@ impl Context<'_> {
         while let Some(logs) = portion.next(on.reader, self.budget, &mut slice).await? {
             let made = on.out.capacity().saturating_sub(begin);
             let held = made.saturating_add(portion.held_bytes());
-            lease.resize(self.budget, held, LeasedFor::Answer)?;
+            self.count_held(&mut lease, held)?;
             for log in logs {
                 if on.out.len().saturating_sub(begin) > 1 {
                     on.out.push(b',');

@@ -8,7 +8,7 @@ use store::LoggedRows;
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
-use crate::budget::{ByteLease, LeasedFor};
+use crate::budget::ByteLease;
 use crate::json::log::put_matching_logs;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
@@ -94,7 +94,7 @@ impl Context<'_> {
             }
             let made = on.out.capacity().saturating_sub(list.begin);
             let held = made.saturating_add(search.held_bytes());
-            lease.resize(self.budget, held, LeasedFor::Answer)?;
+            self.count_held(&mut lease, held)?;
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
         }
