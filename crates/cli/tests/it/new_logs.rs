@@ -1,7 +1,7 @@
 //! New logs under an open subscription: real reorgs of a real store, seen by real sockets.
 
 use alloy_primitives::B256;
-use chain::BlockNumber;
+use chain::{BlockNumber, SplitMix64};
 use rpc::http::HttpSettings;
 use rpc::{LogLimits, ServiceSettings};
 use serde_json::{Value, json};
@@ -172,13 +172,7 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
         let begun = logs_of(&roomy, &filter, FIRST, FIRST + 70);
         let mut by_filter = Undoable(begun.clone());
         let mut by_socket = Undoable(begun);
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut dice = |sides: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % sides
-        };
+        let mut dice = SplitMix64::new(seed);
         let poll = |seen: &mut Undoable| {
             loop {
                 let changes = served.result("eth_getFilterChanges", &json!([polled]));
@@ -190,17 +184,17 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
         };
         for mark in 1..=80 {
             let chain = live.chain();
-            let depth = dice(50) + 1;
+            let depth = dice.below(50) + 1;
             let fork = chain[chain.len() - 1 - usize::try_from(depth).unwrap()];
-            match dice(8) {
+            match dice.below(8) {
                 0 => live.writer.rewind(chain[chain.len() - 2].1).unwrap(),
                 1..=4 => {
-                    let blocks = logged_branch(fork, depth + dice(3), mark);
+                    let blocks = logged_branch(fork, depth + dice.below(3), mark);
                     live.writer.reorg(fork.1, blocks).unwrap();
                 }
-                _ => live.writer.extend(logged_branch(live.tip(), dice(4) + 1, mark)).unwrap(),
+                _ => live.writer.extend(logged_branch(live.tip(), dice.below(4) + 1, mark)).unwrap(),
             }
-            if dice(4) == 0 {
+            if dice.below(4) == 0 {
                 poll(&mut by_filter);
                 let tip = live.tip().0;
                 assert_eq!(by_filter.0, logs_of(&roomy, &filter, FIRST, tip), "seed {seed}");
