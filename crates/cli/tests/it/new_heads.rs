@@ -118,7 +118,9 @@ fn whatever_happens_the_headers_lead_to_the_chain_that_is() {
             let fork = chain[chain.len() - 1 - usize::try_from(depth).unwrap()];
             match dice.below(8) {
                 0 => live.writer.rewind(chain[chain.len() - 2].1).unwrap(),
-                1..=4 => live.writer.reorg(fork.1, branch(fork, depth + dice.below(3), mark)).unwrap(),
+                1..=4 => {
+                    live.writer.reorg(fork.1, branch(fork, depth + dice.below(3), mark)).unwrap();
+                }
                 _ => live.writer.extend(branch(live.tip(), dice.below(4) + 1, mark)).unwrap(),
             }
             // One reads all the time, one now and then, one only at the end.

@@ -192,7 +192,9 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
                     let blocks = logged_branch(fork, depth + dice.below(3), mark);
                     live.writer.reorg(fork.1, blocks).unwrap();
                 }
-                _ => live.writer.extend(logged_branch(live.tip(), dice.below(4) + 1, mark)).unwrap(),
+                _ => {
+                    live.writer.extend(logged_branch(live.tip(), dice.below(4) + 1, mark)).unwrap();
+                }
             }
             if dice.below(4) == 0 {
                 poll(&mut by_filter);
