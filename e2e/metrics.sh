@@ -6,10 +6,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 packaging=$root/packaging
-promtool=$target/e2e/bin/promtool
-prometheus=$target/e2e/bin/prometheus
+promtool=$target/e2e/debian/prometheus/usr/bin/promtool
+prometheus=$target/e2e/debian/prometheus/usr/bin/prometheus
 
-exits 0 "Prometheus is installed" "$root/e2e/install" prometheus "$target/e2e"
+exits 0 "Prometheus is installed" "$root/e2e/install" debian-prometheus "$target/e2e"
 exits 0 "the alert rules are well-formed" "$promtool" check rules "$packaging/prometheus/alerts.yml"
 exits 0 "the alert rules fire when they should and only then" \
     "$promtool" test rules "$packaging/prometheus/alerts-test.yml"

@@ -1,6 +1,7 @@
 //! The HTTP server: JSON-RPC by POST and over WebSocket, and a few pages for machines and people by GET.
 //!
 //! - `accept` takes connections, limits them and gives each to a thread;
+//! - `tls` encrypts them, where the server has a certificate;
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
 //! - `metrics_listener` answers those who watch the server, on a port of their own;
@@ -21,6 +22,7 @@ mod hyper_path;
 mod metrics_listener;
 mod response;
 mod settings;
+mod tls;
 mod websocket;
 mod write_progress;
 
@@ -40,12 +42,15 @@ use response::{HttpAnswer, overloaded};
 pub use accept::{FirstReader, Listener, ServeError};
 pub use metrics_listener::MetricsListener;
 pub use settings::HttpSettings;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Answers requests, on any number of connections.
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
     settings: HttpSettings,
+    /// None where connections are not encrypted.
+    tls: Option<Arc<Tls>>,
     /// Of all connections and protocols.
     budget: Arc<Budget>,
     /// Where long bodies are worked on, once connections are served.
@@ -61,7 +66,14 @@ impl Server {
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
         let (bulk_thread, counters, overload_lines) = Default::default();
-        Self { service, settings, budget, bulk_thread, counters, overload_lines }
+        Self { service, settings, tls: None, budget, bulk_thread, counters, overload_lines }
+    }
+
+    /// The same with encrypted connections, and no others.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// The refusal of a request that there is no room for, which is logged.

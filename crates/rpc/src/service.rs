@@ -40,7 +40,7 @@ use crate::metrics_page::{MetricsPage, ServerCounts};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
-use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, overload_refusal, put_envelope, put_refusal};
 use crate::request_log::{FinishedRequest, RequestFailure, RequestId, RequestLog};
 use crate::spare;
 use crate::stat_page::StatPage;
@@ -199,6 +199,8 @@ struct BatchContext<'a> {
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
     filter_polls: FilterPolls<'a>,
+    /// Whether the answers so far are admitted beyond the limit of bytes under way.
+    is_overdraft: AtomicBool,
     /// What the log calls the request.
     id: RequestId<'a>,
     /// Whether a call was answered with an error that is ours.
@@ -353,8 +355,16 @@ impl Service {
         let view = self.store.current_view();
         let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
         let (id, has_failed) = (self.request_log.id(limits.request_id), AtomicBool::new(false));
-        let asked =
-            BatchContext { view, limits, channel, answered_range, filter_polls, id, has_failed };
+        let asked = BatchContext {
+            view,
+            limits,
+            channel,
+            answered_range,
+            filter_polls,
+            is_overdraft: AtomicBool::new(false),
+            id,
+            has_failed,
+        };
         // When the last thing that took time was over.
         let mut at = limits.begun;
         let mut out = spare::take();
@@ -499,6 +509,7 @@ impl Service {
                 answer.out.truncate(before);
             }
             answer.end_item(before)?;
+            asked.is_overdraft.store(answer.lease.is_overdraft(), Ordering::Relaxed);
         }
         answer.end()
     }
@@ -639,6 +650,10 @@ impl Service {
             if matches!(failure, CallFailure::AskNode) {
                 return self.put_unserved(asked, call, out, record).await;
             }
+            if matches!(failure, CallFailure::NoRoom) {
+                record.outcome = CallOutcome::Overloaded;
+                return Appended::NoRoom;
+            }
             if tries_left > 0 && self.has_newer(view, &failure) {
                 tries_left = tries_left.saturating_sub(1);
                 newer = Some(self.store.current_view());
@@ -698,6 +713,7 @@ impl Service {
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,
             budget: asked.limits.budget,
+            is_overdraft: asked.is_overdraft.load(Ordering::Relaxed),
             answered_range: &asked.answered_range,
         };
         let mut reader = take_reader()?;
@@ -751,5 +767,6 @@ fn refusal_of(failure: CallFailure, method: &str, request_id: &RequestId<'_>) ->
         }
         // A node that may be asked was asked: nothing is left to refuse.
         CallFailure::AskNode => Refusal::UpstreamFailed,
+        CallFailure::NoRoom => overload_refusal(),
     }
 }

@@ -14,12 +14,14 @@ use crate::upstream_args::UpstreamArgs;
 
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
+use super::tls::TlsArgs;
 use super::{ChainArgs, DataArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
+  quipu serve --data-dir data --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   quipu serve --data-dir data --pass-through eth_*,net_* --pass-through-to http://localhost:8546
   quipu serve --data-dir data --upstream ws://localhost:8546 --backfill-to 0
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
@@ -67,6 +69,8 @@ pub(crate) struct ServeArgs {
     /// A request that takes so long has a line in the log; 0 writes none
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub(crate) slow_request: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

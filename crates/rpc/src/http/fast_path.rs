@@ -81,15 +81,8 @@ struct Post {
     body_bytes: usize,
     /// How the client likes long answers.
     coding: Option<Coding>,
-    /// Where in the head it says what the request is called.
-    request_id: Option<IdPlace>,
-}
-
-/// Where an id lies in a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct IdPlace {
-    begin: usize,
-    end: usize,
+    /// Where in the head it says what the request is called: from, and up to.
+    request_id: Option<(usize, usize)>,
 }
 
 /// Why nothing more is read.
@@ -264,7 +257,7 @@ impl Post {
 
     /// What the client calls it, if it says so.
     fn request_id(&self, bytes: &[u8]) -> Option<String> {
-        let IdPlace { begin, end } = self.request_id?;
+        let (begin, end) = self.request_id?;
         bytes.get(begin..end).and_then(sane_id).map(str::to_owned)
     }
 
@@ -470,10 +463,16 @@ impl<S: ByteStream> Connection<'_, S> {
             IoSlice::advance_slices(&mut left, count);
             slice.count_written(count);
             if left.is_empty() {
-                return Ok(());
+                break;
             }
             progress.advance(count);
             slice.go_on(&server.budget).await;
+        }
+        // TLS has taken what the socket perhaps has not.
+        let flushing = poll_fn(|context| Pin::new(&mut *stream).poll_flush(context));
+        match in_time(flushing, || progress.deadline()).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(ReadEnd::Ended),
         }
     }
 }
@@ -493,7 +492,8 @@ async fn unless_reset<T>(
     .await
 }
 
-fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
+/// Appends a field.
+pub(super) fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
     for part in [name, ": ", value, "\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }
@@ -526,11 +526,11 @@ fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
 }
 
 /// Where the first field lies that names the request, as hyper takes it, if it names it sanely.
-fn find_request_id(bytes: &[u8], fields: &[httparse::Header<'_>]) -> Option<IdPlace> {
+fn find_request_id(bytes: &[u8], fields: &[httparse::Header<'_>]) -> Option<(usize, usize)> {
     let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(REQUEST_ID))?;
     sane_id(field.value)?;
     let begin = field.value.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
-    Some(IdPlace { begin, end: begin.checked_add(field.value.len())? })
+    Some((begin, begin.checked_add(field.value.len())?))
 }
 
 /// Whether a target is a path of letters that no parser refuses. One that names a host itself is

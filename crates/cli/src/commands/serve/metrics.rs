@@ -30,8 +30,8 @@ use table::Metric;
 
 /// Methods by these names are shown also before anybody called one: they stand for all others.
 const ALWAYS_SHOWN: [&str; 3] = ["forwarded", "unknown", "invalid"];
-/// The commit that this was built from, if whoever built it told.
-const COMMIT: Option<&str> = option_env!("QUIPU_COMMIT");
+/// The commit that this was built from; empty if that is not known.
+const COMMIT: &str = env!("BUILT_COMMIT");
 
 /// Makes the page.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl PageFacts {
         if let Some(status) = &self.follow {
             add_follow(&mut page, status);
         }
-        let commit = COMMIT.unwrap_or("unknown");
+        let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT };
         let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
         page.gauge(Metric::BuildInfo, &build, 1);
         page.gauge_parts(Metric::ProcessStart, &[], self.begun.as_secs_f64());
