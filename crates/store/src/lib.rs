@@ -72,7 +72,7 @@ pub use finality::Finality;
 pub use limits::Limits;
 pub use log_query::LogQuery;
 pub use lookups::SegmentKeys;
-pub use reader::Reader;
+pub use reader::{ReadCounts, Reader};
 pub use run_subject::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{

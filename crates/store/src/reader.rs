@@ -11,6 +11,26 @@ pub struct Reader {
     /// Long bytes of a row.
     pub(crate) payloads: Vec<u8>,
     pub(crate) bucket: Vec<u8>,
+    pub(crate) counts: ReadCounts,
+}
+
+/// What reads have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCounts {
+    /// Runs of hash lookups that were asked for a hash.
+    pub lookups: u64,
+    /// Pages of segments, and long bytes of rows, that were read and checked.
+    pub pages: u64,
+}
+
+impl ReadCounts {
+    pub(crate) fn count_lookup(&mut self) {
+        self.lookups = self.lookups.saturating_add(1);
+    }
+
+    pub(crate) fn count_page(&mut self) {
+        self.pages = self.pages.saturating_add(1);
+    }
 }
 
 impl Reader {
@@ -18,7 +38,13 @@ impl Reader {
     pub fn new() -> Result<Self, PageFault> {
         let inflater = Inflater::new()?;
         let [page, payloads, bucket] = [const { Vec::new() }; 3];
-        Ok(Self { inflater, page, rows: RowsRoom::default(), payloads, bucket })
+        let (rows, counts) = Default::default();
+        Ok(Self { inflater, page, rows, payloads, bucket, counts })
+    }
+
+    /// What its reads took since this was last asked.
+    pub fn take_counts(&mut self) -> ReadCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Bytes of its buffers, which are as long as the longest that was read.

@@ -536,7 +536,8 @@ impl View {
     ) -> Result<Option<StoredTransaction>, StoreError> {
         let corrupt = |cause| file.corrupt(cause);
         let Some(place) = open.segment.find_row(ordinal) else { return Ok(None) };
-        let Reader { inflater, page, rows: room, payloads, .. } = reader;
+        let Reader { inflater, page, rows: room, payloads, counts, .. } = reader;
+        counts.count_page();
         let unread = |error: DiskError| file.unread(error);
         fetch(&*open.bytes, place.page.range.clone(), page).await.map_err(unread)?;
         let rows =
@@ -545,6 +546,7 @@ impl View {
         let payload_range = open.segment.find_payloads(&place, &rows);
         payloads.clear();
         if !payload_range.is_empty() {
+            counts.count_page();
             fetch(&*open.bytes, payload_range, payloads).await.map_err(unread)?;
         }
         let row = open.segment.read_row(inflater, &place, &rows, payloads).map_err(corrupt)?;
@@ -563,6 +565,7 @@ impl View {
             reader.page.clear();
             return Ok(());
         }
+        reader.counts.count_page();
         fetch(&*open.bytes, range, &mut reader.page).await.map_err(|error| file.unread(error))
     }
 }

@@ -105,6 +105,7 @@ impl View {
         let fetched = fetched.await?;
         let mut all = Vec::with_capacity(places.len());
         for (RowsPlace { number, file, open, place }, bytes) in places.iter().zip(fetched) {
+            reader.counts.count_page();
             let read = open.segment.read_block_part(&mut reader.inflater, place, &bytes);
             let read = read.map_err(|cause| file.corrupt(cause))?;
             let read = read.and_then(|(position, rows)| LoggedRows::of_position(position, rows));

@@ -92,6 +92,7 @@ impl View {
         if range.is_empty() {
             return Ok(Positions::default());
         }
+        reader.counts.count_lookup();
         let positions = if let Some(bucket) = open.bytes.resident(&range) {
             open.run.probe_kept(&hash, bucket, &open.verified)
         } else {
