@@ -10,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod fetch;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod key;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;

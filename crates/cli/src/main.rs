@@ -75,6 +75,7 @@ fn run(args: Args) -> Result<(), Failure> {
         },
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Index(index) => commands::index::run(&index),
+        Command::Key(key) => commands::key::run(&key),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
 
+use crate::admission::{Admission, SharedAdmission};
 use crate::budget::Budget;
 use crate::service::Service;
 
@@ -39,6 +40,8 @@ pub struct Server {
     settings: HttpSettings,
     /// Of all connections and protocols.
     budget: Arc<Budget>,
+    /// Who may ask.
+    admission: SharedAdmission,
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: OnceLock<Handle>,
 }
@@ -48,7 +51,15 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        Self { service, settings, budget, bulk_thread: OnceLock::new() }
+        let (admission, bulk_thread) = (SharedAdmission::default(), OnceLock::new());
+        Self { service, settings, budget, admission, bulk_thread }
+    }
+
+    /// Says who may ask from now on, also on connections that are open: each request, and each message
+    /// over a `WebSocket`, is let in by the rules in force when it comes. Before the first time everybody
+    /// may.
+    pub fn set_admission(&self, admission: Admission) {
+        self.admission.replace(admission);
     }
 
     /// What its clients take of memory and time.

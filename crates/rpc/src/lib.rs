@@ -24,6 +24,7 @@
 //! ```
 
 mod absence;
+mod admission;
 mod answer;
 mod answered_range;
 mod budget;
@@ -40,6 +41,7 @@ mod kept_filter;
 mod log_changes;
 mod log_filter;
 mod log_limits;
+mod method_pattern;
 mod methods;
 mod openrpc;
 mod params;
@@ -57,15 +59,20 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
+pub use admission::{
+    Admission, AdmissionSettings, ApiKey, KeyHash, KeyHashError, ProxyNetwork, ProxyNetworkError,
+    Rates,
+};
 pub use budget::Budget;
 pub use filters::FilterLimits;
 pub use health::{CatchingUp, Health};
 pub use log_limits::LogLimits;
+pub use method_pattern::{MethodPattern, MethodPatternError};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
 };
-pub use refusal::{ExceededLogLimit, Refusal};
+pub use refusal::{ExceededLogLimit, ExceededRate, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
 pub use stat_page::{LiveCounts, MakingPage, StatPage};

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
+use crate::admission::Caller;
 use crate::answer::{CallFailure, Context};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
@@ -37,14 +38,14 @@ use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
-use crate::reply::{CachedResult, Reply, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, ReplyStatus, put_envelope, put_refusal};
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 
-use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
+use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited};
 use new_heads::EncodedHeads;
 
 pub(crate) use feed::{FeedEnd, feed_notification};
@@ -121,6 +122,18 @@ pub(crate) struct RequestLimits<'a> {
     pub(crate) until: Option<Instant>,
     /// Where its bytes and its work are counted.
     pub(crate) budget: &'a Arc<Budget>,
+    /// Who asks; none where everybody may, any amount.
+    pub(crate) caller: Option<&'a Caller>,
+}
+
+impl RequestLimits<'_> {
+    /// Why a call may not be asked; none if it may.
+    fn forbids(&self, item: &Item<'_>) -> Option<Refusal> {
+        let (Some(caller), Item::Call(call)) = (self.caller, item) else { return None };
+        let is_allowed = caller.allows(&call.method);
+        (!is_allowed)
+            .then(|| Refusal::MethodNotAllowed { method: call.method.clone().into_owned() })
+    }
 }
 
 /// A chain as it is known, and the results that were made by that knowledge.
@@ -286,7 +299,7 @@ impl Service {
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
         let until = Instant::now().checked_add(time);
-        let limits = RequestLimits { until, budget: &self.unbounded };
+        let limits = RequestLimits { until, budget: &self.unbounded, caller: None };
         self.reply(None, body, limits).await.map(|reply| reply.into_bytes().0)
     }
 
@@ -304,21 +317,32 @@ impl Service {
         let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
-        let reply = match parse(body) {
+        let request = parse(body);
+        if let Some(refused) = self.refuse_by_rate(limits, &request).await {
+            return self.record_traffic(limits, log, 1, Some(refused));
+        }
+        let reply = match request {
             Err(refusal) => {
                 put_refusal(&mut out, Id::NULL, &refusal);
                 Reply::of(out)
             }
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
+                if let Some(refusal) = limits.forbids(&item) {
+                    put_refusal(&mut out, id, &refusal);
+                    let reply = Reply::of(out).with_status(ReplyStatus::Forbidden);
+                    return self.record_traffic(limits, log, 1, Some(reply));
+                }
                 match self.put_item(&asked, &item, &mut out).await {
-                    Appended::Nothing => return self.record_traffic(log, 1, None),
+                    Appended::Nothing => return self.record_traffic(limits, log, 1, None),
                     Appended::Whole => Reply::of(out),
                     Appended::Before(shared) => Reply::shared(out, shared),
                     Appended::BeforePassed(passed) => {
                         Reply::passed(out, passed.value, passed.lease)
                     }
-                    Appended::NoRoom => return self.record_traffic(log, 1, Some(overloaded(id))),
+                    Appended::NoRoom => {
+                        return self.record_traffic(limits, log, 1, Some(overloaded(id)));
+                    }
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
@@ -328,7 +352,7 @@ impl Service {
                 } else {
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
-                return self.record_traffic(log, batch.count(), reply);
+                return self.record_traffic(limits, log, batch.count(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.into_inner());
@@ -338,22 +362,44 @@ impl Service {
         } else {
             overloaded(id)
         };
-        self.record_traffic(log, 1, Some(reply))
+        self.record_traffic(limits, log, 1, Some(reply))
     }
 
     /// Counts a request of so many calls, and tells the log of it.
     fn record_traffic(
         &self,
+        limits: RequestLimits<'_>,
         log: Option<RequestLog>,
         calls: usize,
         reply: Option<Reply>,
     ) -> Option<Reply> {
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         self.traffic.count(calls, answer_bytes);
+        // A refusal weighs nothing, or whoever asks again and again would never be let in.
+        let is_refused = reply.as_ref().is_some_and(Reply::is_rate_limited);
+        if let Some(caller) = limits.caller.filter(|_| !is_refused) {
+            caller.charge_answer(calls.min(self.settings.batch_items_max), answer_bytes);
+        }
         if let Some(log) = log {
             log.end(answer_bytes);
         }
         reply
+    }
+
+    /// Counts the calls of a request for whoever asks, and refuses them if those are too many. A batch
+    /// that is refused for its length counts as the longest that is not.
+    async fn refuse_by_rate(
+        &self,
+        limits: RequestLimits<'_>,
+        asked: &Result<RequestBody<'_>, Refusal>,
+    ) -> Option<Reply> {
+        let caller = limits.caller?;
+        let calls = match asked {
+            Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings.batch_items_max),
+            Ok(RequestBody::Single(_)) | Err(_) => 1,
+        };
+        let exceeded = caller.take(calls).err()?;
+        Some(rate_limited(limits.budget, asked.as_ref().ok(), exceeded).await)
     }
 
     /// What clients have asked since the start.
@@ -464,6 +510,10 @@ impl Service {
                 Appended::Whole
             }
             Item::Call(call) => {
+                if let Some(refusal) = asked.limits.forbids(item) {
+                    put_refusal(out, call.id, &refusal);
+                    return Appended::Whole;
+                }
                 let begin = out.len();
                 // Pinned here, it is not copied on its way to where it is looked at.
                 let answered = {
@@ -565,9 +615,10 @@ impl Service {
             budget: asked.limits.budget,
             answered_range: &asked.answered_range,
         };
-        let mut reader = take_reader()?;
-        let answered = context.answer(row.method, call, &mut reader, out).await;
-        give_reader(reader);
+        let mut lent = LentReader { caller: asked.limits.caller, reader: None };
+        let reader = lent.reader.insert(take_reader()?);
+        let answered = context.answer(row.method, call, reader, out).await;
+        lent.give_back();
         answered
     }
 }
@@ -580,6 +631,34 @@ const READER_BYTES_MAX: usize = 256 * 1024;
 thread_local! {
     /// Those that no call of this thread is using: nobody else asks for them.
     static READERS: RefCell<Vec<Reader>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A reader in use. What it has read is charged to whoever asked, also if nobody waits for the answer.
+#[derive(Debug)]
+struct LentReader<'a> {
+    caller: Option<&'a Caller>,
+    reader: Option<Reader>,
+}
+
+impl LentReader<'_> {
+    fn give_back(mut self) {
+        self.charge();
+        if let Some(reader) = self.reader.take() {
+            give_reader(reader);
+        }
+    }
+
+    fn charge(&mut self) {
+        if let (Some(caller), Some(reader)) = (self.caller, &mut self.reader) {
+            caller.charge(reader.take_counts().pages);
+        }
+    }
+}
+
+impl Drop for LentReader<'_> {
+    fn drop(&mut self) {
+        self.charge();
+    }
 }
 
 fn give_reader(reader: Reader) {

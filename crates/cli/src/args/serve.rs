@@ -12,6 +12,7 @@ use rpc::PassThroughMethod;
 use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
 
+use super::admission::AdmissionArgs;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen};
 use super::{ChainArgs, DataArgs};
@@ -60,6 +61,8 @@ pub(crate) struct ServeArgs {
     /// How logs are written to standard error; the variable `RUST_LOG` says what
     #[arg(long, value_enum, default_value_t = LogFormatArg::Text)]
     pub(crate) log_format: LogFormatArg,
+    #[command(flatten)]
+    pub(crate) admission: AdmissionArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

@@ -16,12 +16,12 @@ use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, ServeError, Server};
-use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
+use rpc::{Admission, AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::Failure;
 use crate::args::limits::LimitArgs;
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         pass_through: args.pass_through.clone(),
         node,
         reading: ReadSettings::of(args),
+        admission: args.admission.settings(),
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
@@ -163,6 +164,7 @@ pub(crate) struct Wiring<'a> {
     /// The node that is asked these.
     node: Option<Arc<Node>>,
     reading: ReadSettings,
+    admission: AdmissionSettings,
     /// Whether it is said where it listens, once nothing can fail any more.
     is_announced: bool,
 }
@@ -248,6 +250,9 @@ impl Bound {
         }
         log_limits(&http);
         let server = Arc::new(Server::new(service, http));
+        let admission = Admission::new(wiring.admission);
+        warn_if_open(self.listener.address(), &admission);
+        server.set_admission(admission);
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
             eprintln!("listening on http://{}", self.listener.address());
@@ -333,6 +338,17 @@ struct RunningParts {
 fn log_held(address: SocketAddr, view: &View) {
     let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
     info!(%address, held = ranges.join(", "), "serving");
+}
+
+/// Says once that other machines may ask without a key.
+fn warn_if_open(address: SocketAddr, admission: &Admission) {
+    if !address.ip().to_canonical().is_loopback() && !admission.needs_key() {
+        warn!(
+            %address,
+            "whoever reaches this address is answered, without a key: `quipu key new` makes one \
+             (docs/admission.md)"
+        );
+    }
 }
 
 /// Says once what clients may take.

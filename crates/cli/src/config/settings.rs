@@ -42,7 +42,15 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
     ),
     (
         "server",
-        &["listen", "cors-origin", "host", "unknown-hash", "pass-through", "pass-through-to"],
+        &[
+            "listen",
+            "cors-origin",
+            "host",
+            "unknown-hash",
+            "pass-through",
+            "pass-through-to",
+            "trusted-proxy",
+        ],
     ),
     (
         "limits",
@@ -59,6 +67,8 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
             "bytes-under-way-max",
             "connections-max",
             "connections-per-client-max",
+            "rate-per-address",
+            "weight-per-address",
             "streams-max",
             "socket-requests-max",
             "subscriptions-max",

@@ -35,9 +35,10 @@ use tracing::{debug, warn};
 use super::Server;
 use super::byte_stream::ByteStream;
 use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX};
+use super::hyper_path::HyperConnection;
 use super::response::RETRY_AFTER_SECONDS;
 use super::settings::STOP_GRACE;
-use super::websocket::{self, upgrade::Handover};
+use super::websocket;
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::refusal_body;
@@ -213,7 +214,7 @@ impl AcceptedConnection {
         mut stopping: watch::Receiver<bool>,
     ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        match fast_path::serve(&self.server, stream, &mut stopping).await {
+        match fast_path::serve(&self.server, stream, self.client, &mut stopping).await {
             FastPathOutcome::Ended => {}
             FastPathOutcome::Other(stream, unread) => {
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
@@ -261,17 +262,17 @@ impl AcceptedConnection {
             .max_header_list_size(HEADER_LIST_BYTES_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)
             .max_local_error_reset_streams(RESETS_MAX);
-        let handover = Arc::<Handover>::default();
+        let connection = Arc::new(HyperConnection::new(self.client));
         let is_ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|request: Request<Incoming>| {
             // Of HTTP/2 the whole connection is told.
             let is_last =
                 request.version() <= Version::HTTP_11 && is_ending.load(Ordering::Relaxed);
-            let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
+            let (server, connection) = (Arc::clone(&self.server), Arc::clone(&connection));
             let (asked, idle_timer) = (idle_timer.begin(), Arc::clone(&idle_timer));
             // Boxed: over HTTP/2 it is moved from hand to hand until it is a task, and is large.
             Box::pin(async move {
-                let mut answer = server.handle(request, &handover).await;
+                let mut answer = server.handle(request, &connection).await;
                 if is_last {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -316,9 +317,9 @@ impl AcceptedConnection {
         }
         // It holds what would tell the end of an upgrade, which would be waited for without end.
         drop(http);
-        if let Some(upgrading) = handover.take() {
+        if let Some((upgrading, caller)) = connection.take_upgrade() {
             match upgrading.await {
-                Ok(upgraded) => websocket::serve(&self.server, upgraded, stopping).await,
+                Ok(upgraded) => websocket::serve(&self.server, upgraded, caller, stopping).await,
                 Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
             }
         }

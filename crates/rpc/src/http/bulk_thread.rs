@@ -17,6 +17,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Server;
+use crate::admission::Caller;
 use crate::budget::ByteLease;
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
@@ -31,27 +32,28 @@ const END_GRACE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// The limits of a request that has come whole just now.
-    pub(super) fn limits(&self) -> RequestLimits<'_> {
+    pub(super) fn limits<'a>(&'a self, caller: Option<&'a Caller>) -> RequestLimits<'a> {
         let until = Instant::now().checked_add(self.settings.answer_timeout);
-        RequestLimits { until, budget: &self.budget }
+        RequestLimits { until, budget: &self.budget, caller }
     }
 
     /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
     /// goes: a client that leaves gives nothing back before the memory is free.
     pub(super) async fn reply(
         &self,
+        caller: Option<Arc<Caller>>,
         channel: Option<Channel>,
         body: Bytes,
         lease: ByteLease,
     ) -> Option<Reply> {
-        let limits = self.limits();
+        let limits = self.limits(caller.as_deref());
         if body.len() <= INLINE_BYTES_MAX {
             return self.service.reply(channel.as_ref(), &body, limits).await;
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let until = limits.until;
         let replying = async move {
-            let limits = RequestLimits { until, budget: &budget };
+            let limits = RequestLimits { until, budget: &budget, caller: caller.as_deref() };
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply

@@ -12,6 +12,7 @@ mod read_buffer;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -26,10 +27,11 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use super::bulk_thread::INLINE_BYTES_MAX;
 use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
-use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, overloaded, refused};
+use super::response::{HttpAnswer, overloaded, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
+use crate::admission::{CallerHead, ConnectionCaller};
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
 use crate::reply::Reply;
@@ -106,6 +108,8 @@ struct Connection<'a, S> {
     /// The head of an answer, kept for its room.
     head: Vec<u8>,
     last_request: LastRequest,
+    /// Who sent it.
+    caller: ConnectionCaller,
     /// The timer and the server's stop know that this connection waits.
     is_armed: bool,
 }
@@ -116,8 +120,8 @@ struct Connection<'a, S> {
 struct LastRequest {
     head: Vec<u8>,
     post: Option<Post>,
-    /// There has been one, whether it is remembered or not.
-    is_any: bool,
+    /// How many heads were read, remembered or not: the number of the last.
+    number: u64,
 }
 
 impl LastRequest {
@@ -134,15 +138,15 @@ impl LastRequest {
                 self.post = own.map(|_| post);
                 self.head.clear();
                 self.head.extend_from_slice(own.unwrap_or_default());
-                self.is_any = true;
+                self.number = self.number.saturating_add(1);
                 head
             }
             // hyper would take it for a new connection: what stands between us and the client saw
             // one of HTTP/1.1, and would take frames for answers.
-            RequestHead::Other if self.is_any && bytes.starts_with(HTTP2_PREFACE) => {
+            RequestHead::Other if self.number > 0 && bytes.starts_with(HTTP2_PREFACE) => {
                 RequestHead::Http2
             }
-            RequestHead::Other if self.is_any && HTTP2_PREFACE.starts_with(bytes) => {
+            RequestHead::Other if self.number > 0 && HTTP2_PREFACE.starts_with(bytes) => {
                 RequestHead::Partial
             }
             RequestHead::Other | RequestHead::Partial | RequestHead::Http2 => head,
@@ -154,13 +158,14 @@ impl LastRequest {
 pub(super) async fn serve<S: ByteStream>(
     server: &Server,
     stream: S,
+    client: IpAddr,
     stopping: &mut watch::Receiver<bool>,
 ) -> FastPathOutcome<S> {
-    Connection::new(server, stream).serve(stopping).await
+    Connection::new(server, stream, client).serve(stopping).await
 }
 
 impl<'a, S: ByteStream> Connection<'a, S> {
-    fn new(server: &'a Server, stream: S) -> Self {
+    fn new(server: &'a Server, stream: S, client: IpAddr) -> Self {
         Connection {
             server,
             stream,
@@ -168,6 +173,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             slice: WorkSlice::default(),
             head: Vec::new(),
             last_request: LastRequest::default(),
+            caller: ConnectionCaller::new(client),
             is_armed: false,
         }
     }
@@ -185,11 +191,9 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             let mut since = None;
             let mut known = None;
             let post = loop {
-                let Connection { buffer, last_request, .. } = &mut self;
-                let unread = buffer.unread();
-                match known
-                    .map_or_else(|| last_request.read_head(unread, settings), RequestHead::Post)
-                {
+                let head = known.map_or_else(|| self.read_head(), RequestHead::Post);
+                let unread = self.buffer.unread();
+                match head {
                     RequestHead::Other => {
                         return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
                     }
@@ -247,6 +251,21 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                 return FastPathOutcome::Ended;
             }
         }
+    }
+}
+
+impl<S> Connection<'_, S> {
+    /// What the bytes so far are. Whoever is not let in is told so by hyper, before its body is read.
+    fn read_head(&mut self) -> RequestHead {
+        let Self { server, buffer, last_request, caller, .. } = self;
+        let unread = buffer.unread();
+        let head = last_request.read_head(unread, &server.settings);
+        if let RequestHead::Post(post) = head
+            && !is_admitted(server, caller, last_request.number, post, unread)
+        {
+            return RequestHead::Other;
+        }
+        head
     }
 }
 
@@ -339,15 +358,17 @@ impl<S: ByteStream> Connection<'_, S> {
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), ReadEnd> {
         let server = self.server;
         self.slice.go_on(&server.budget).await;
-        let Self { stream, buffer, .. } = self;
+        let Self { stream, buffer, caller, .. } = self;
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
-            let replying = Box::pin(server.reply(None, request.split_off(post.head_bytes), lease));
+            let (caller, body) = (caller.last().cloned(), request.split_off(post.head_bytes));
+            let replying = Box::pin(server.reply(caller, None, body, lease));
             unless_reset(stream, replying).await?
         } else {
             let body = buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
-            let replying = server.service.reply(None, body, server.limits());
+            let limits = server.limits(caller.last().map(|caller| &**caller));
+            let replying = server.service.reply(None, body, limits);
             let reply = unless_reset(stream, replying).await?;
             buffer.pass(post.end());
             reply
@@ -362,12 +383,14 @@ impl<S: ByteStream> Connection<'_, S> {
             (None, _) => (Reply::default(), None),
         };
         self.head.clear();
-        if reply.is_overloaded() {
-            self.head.extend_from_slice(b"HTTP/1.1 503 Service Unavailable\r\n");
-            let mut digits = itoa::Buffer::new();
-            put_header(&mut self.head, "retry-after", digits.format(RETRY_AFTER_SECONDS));
-        } else {
+        let (status, retry_after) = status_of(&reply);
+        if status == StatusCode::OK {
             self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        } else {
+            self.head.extend_from_slice(format!("HTTP/1.1 {status}\r\n").as_bytes());
+        }
+        if let Some(seconds) = retry_after {
+            put_header(&mut self.head, "retry-after", itoa::Buffer::new().format(seconds));
         }
         if !reply.is_empty() {
             self.head
@@ -463,6 +486,29 @@ async fn unless_reset<T>(
         Poll::Pending => Poll::Pending,
     })
     .await
+}
+
+/// Lets in whoever sent a head, which is asked again only if it is another one or the rules are.
+fn is_admitted(
+    server: &Server,
+    caller: &mut ConnectionCaller,
+    head_number: u64,
+    post: Post,
+    unread: &[u8],
+) -> bool {
+    if caller.admit_again(&server.admission, head_number) {
+        return true;
+    }
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut fields);
+    let head = unread.get(..post.head_bytes).unwrap_or_default();
+    // It has been read before.
+    let (Ok(Status::Complete(_)), Some(path)) = (request.parse(head), request.path) else {
+        return false;
+    };
+    let fields = request.headers.iter().map(|field| (field.name, field.value));
+    let head = CallerHead::read(path, fields);
+    caller.admit_head(&server.admission, &head, head_number)
 }
 
 fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {

@@ -41,7 +41,8 @@ pub(super) fn allow_origin(
     answer.append(VARY, HeaderValue::from_static("origin"));
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
+        // The asterisk does not stand for this one.
+        (ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization"),
         (ACCESS_CONTROL_EXPOSE_HEADERS, ANSWERED),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ] {

@@ -76,7 +76,7 @@ impl Growing {
         budget: &Arc<Budget>,
         until: Option<Instant>,
     ) -> Value {
-        let limits = RequestLimits { until, budget };
+        let limits = RequestLimits { until, budget, caller: None };
         let reply = self.service.reply(None, body.to_string().as_bytes(), limits).await;
         serde_json::from_slice(&reply.unwrap().into_bytes().0).unwrap()
     }
