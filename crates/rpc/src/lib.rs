@@ -61,7 +61,7 @@ mod work_slice;
 pub use absence::UnknownHash;
 pub use admission::{
     Admission, AdmissionSettings, ApiKey, KeyHash, KeyHashError, ProxyNetwork, ProxyNetworkError,
-    Rates,
+    Rates, TokenKey, TokenKeyError,
 };
 pub use budget::Budget;
 pub use filters::FilterLimits;

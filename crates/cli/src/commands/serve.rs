@@ -50,6 +50,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
     };
+    let admission = args.admission.settings()?;
     let bound = Bound::to(args.listen.resolve()?)?;
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         pass_through: args.pass_through.clone(),
         node,
         reading: ReadSettings::of(args),
-        admission: args.admission.settings(),
+        admission,
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)

@@ -50,6 +50,8 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
             "pass-through",
             "pass-through-to",
             "trusted-proxy",
+            "jwt-secret",
+            "jwt-public-key",
         ],
     ),
     (

@@ -4,8 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use data_encoding::BASE64URL_NOPAD;
+use ring::hmac;
 use rpc::http::HttpSettings;
 use rpc::{Admission, AdmissionSettings, ApiKey, KeyHash, Rates, ServiceSettings};
 use serde_json::{Value, json};
@@ -351,17 +353,125 @@ fn failed_attempts_count_for_their_address() {
     assert!(statuses.contains(&429) && statuses.iter().all(|it| [401, 429].contains(it)));
 }
 
+/// A token that ends so many seconds from now, with further claims, signed with a secret.
+fn token(secret: &[u8], seconds: i64, more: &Value) -> String {
+    #[expect(clippy::disallowed_methods, reason = "a token tells the time of day")]
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let mut claims = json!({ "exp": i64::try_from(since.as_secs()).unwrap() + seconds });
+    claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let part = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
+    let message = format!("{}.{}", part(&json!({ "alg": "HS256" })), part(&claims));
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let signature = BASE64URL_NOPAD.encode(hmac::sign(&key, message.as_bytes()).as_ref());
+    format!("{message}.{signature}")
+}
+
+#[test]
+fn tokens_are_let_in_beside_keys_with_what_they_claim() {
+    let (key, table) = new_key("a", "");
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let bytes = [0x5a; 32];
+    std::fs::write(secret.path(), format!("0x{}\n", "5a".repeat(32))).unwrap();
+    let args = ["--jwt-secret", text(secret.path())];
+    let guarded = Guarded::start(&[&table], &args, "off");
+    assert_eq!(guarded.chain_id("/", &bearer(&key)), CHAIN_ID);
+    let plain = token(&bytes, 600, &json!({}));
+    let claims = json!({ "sub": "app", "methods": ["net_*"], "rate": 1 });
+    let limited = token(&bytes, 600, &claims);
+    let in_path = format!("/v1/{plain}");
+    for (path, fields) in [("/", bearer(&plain)), (&*in_path, String::new())] {
+        assert_eq!(guarded.chain_id(path, &fields), CHAIN_ID);
+    }
+    assert_eq!(guarded.connect().get(&format!("{in_path}/stat.json"), "").0, 200);
+    let refused = guarded.post_once("/", &bearer(&limited), ASKED);
+    assert_eq!((refused.0, &refused.2["error"]["code"]), (403, &json!(-32604)));
+    // Tokens of one subject share its rate.
+    let other = token(&bytes, 700, &claims);
+    let asked = || {
+        let (status, _, _) = guarded.post_once("/", &bearer(&limited), &much(1000));
+        (status == 200).then_some(())
+    };
+    wait_for(asked, || "the batch is refused again and again".to_owned());
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;
+    assert_limited(guarded.post_once("/", &bearer(&other), call), "for this key");
+    let socket = |token: &str| socket(&guarded.served.address, &format!("/v1/{token}"), &[]);
+    let mut open = socket(&plain).unwrap();
+    assert_eq!(open.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
+    for (token, said) in [
+        (token(&bytes, -120, &json!({})), "the token has expired"),
+        (token(&[7; 32], 600, &json!({})), "the signature of the token is not valid"),
+        (token(&bytes, 600, &json!({ "exp": null })), "the claims of the token are not valid"),
+        ("a.b.c".to_owned(), "no key is for the algorithm of the token"),
+        ("a.b".to_owned(), "the API key is not known"),
+    ] {
+        let (status, head, answer) = guarded.post("/", &bearer(&token), ASKED);
+        assert_eq!(
+            (status, &answer["error"]["message"]),
+            (401, &json!(format!("unauthorized: {said}")))
+        );
+        assert!(head.contains("www-authenticate: bearer error=\"invalid_token\"\r\n"), "{head}");
+        assert_eq!(socket(&token).err(), Some(401));
+    }
+}
+
+#[test]
+fn a_token_that_ends_is_not_let_in_any_more_on_open_connections_either() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), [b'z'; 40]).unwrap();
+    let guarded = Guarded::start(&[], &["--jwt-secret", text(secret.path())], "off");
+    let (mut fast, mut hyper) = (guarded.connect(), guarded.connect());
+    assert_eq!(hyper.get("/healthz", "").0, 200);
+    // A minute of leeway is over some seconds from now.
+    let token = token(&[b'z'; 40], -52, &json!({}));
+    let mut open = socket(&guarded.served.address, &format!("/v1/{token}"), &[]).unwrap();
+    let ask = |kept: &mut Kept| kept.post("/", &bearer(&token), ASKED);
+    assert_eq!((ask(&mut fast).0, ask(&mut hyper).0), (200, 200));
+    assert_eq!(open.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
+    for kept in [&mut fast, &mut hyper] {
+        let (_, _, answer) = wait_for(
+            || Some(ask(kept)).filter(|(status, _, _)| *status == 401),
+            || "the token is let in still".to_owned(),
+        );
+        assert_eq!(answer["error"]["message"], "unauthorized: the token has expired");
+    }
+    open.send_text(ASKED);
+    assert_eq!(open.closed(), (1008, "the API key or token is not accepted any more".to_owned()));
+}
+
+#[test]
+fn files_that_hold_no_key_for_tokens_are_refused_before_anybody_is_served() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let data = data_folder("sample");
+    for (flag, content, said) in [
+        ("--jwt-secret", "short-secret", "a secret of 12 bytes is too short"),
+        ("--jwt-public-key", "short-secret", "this is no public key of Ed25519 in PEM"),
+    ] {
+        std::fs::write(file.path(), content).unwrap();
+        let args = ["serve", "--data-dir", text(&data), "--listen", "0", flag, text(file.path())];
+        let refused = quipu(&args).ends_with(2);
+        assert!(refused.err.contains(said) && refused.err.contains(flag), "{}", refused.err);
+        assert!(!refused.err.contains("short-secret"), "{}", refused.err);
+    }
+    let absent = ["serve", "--data-dir", text(&data), "--jwt-secret", "/nonexistent/secret"];
+    assert!(quipu(&absent).ends_with(2).err.contains("--jwt-secret /nonexistent/secret: No such"));
+}
+
 #[test]
 fn no_log_and_no_page_shows_a_key() {
     let (key, table) = new_key("a", "rate = 1\nmethods = [\"eth_chainId\", \"net_*\"]\n");
-    let guarded = Guarded::start(&[&table], &["--rate-per-address", "100000"], "trace");
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), [b'z'; 40]).unwrap();
+    let token = token(&[b'z'; 40], 600, &json!({ "rate": 1 }));
+    let (_, signature) = token.rsplit_once('.').unwrap();
+    let args = ["--rate-per-address", "100000", "--jwt-secret", text(secret.path())];
+    let guarded = Guarded::start(&[&table], &args, "trace");
     let (in_path, wrong) = (format!("/v1/{key}"), key.replace("qk_", "qkx"));
     let digits = key.trim_start_matches("qk_").to_owned();
     let mut http2 = Http2::at(&guarded.served.address);
     http2.post_with(1, &in_path, &[("x-api-key", &key)], ASKED.as_bytes());
     http2.next_of(DATA, 1);
     let mut shown = String::new();
-    for key in [&key, &wrong] {
+    for key in [&key, &wrong, &token, &token.replace(signature, "qk")] {
         for (path, fields) in [
             ("/", bearer(key)),
             ("/", format!("X-Api-Key: {key}\r\n")),
@@ -390,9 +500,10 @@ fn no_log_and_no_page_shows_a_key() {
     let log: Vec<String> = log.iter().collect();
     assert!(log.iter().any(|line| line.contains("TRACE")), "{log:#?}");
     assert!(log.iter().any(|line| line.contains("answered")), "{log:#?}");
-    let told = log.iter().find(|line| line.contains(&digits) || line.contains("qk"));
-    assert_eq!(told, None);
-    assert!(!shown.contains(&digits) && !shown.contains("qk"), "{shown}");
+    for secret in [&digits, "qk", signature, "zzzz"] {
+        assert_eq!(log.iter().find(|line| line.contains(secret)), None);
+        assert!(!shown.contains(secret), "{shown}");
+    }
 }
 
 fn rules(keys: &[&str]) -> Admission {
@@ -429,7 +540,7 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
     for socket in [&mut quiet, &mut asking] {
         assert_eq!(socket.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
     }
-    let gone = (1008, "the API key is not accepted any more".to_owned());
+    let gone = (1008, "the API key or token is not accepted any more".to_owned());
     nameless.send_text(ASKED);
     assert_eq!(nameless.closed(), gone);
     hosted.server.set_admission(rules(&["two"]));

@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+use tracing::debug;
+
 use super::rates::{RateLimits, Rates};
 use crate::method_pattern::MethodPattern;
 use crate::refusal::ExceededRate;
@@ -27,7 +30,15 @@ pub(crate) struct Grant {
 
 impl Grant {
     pub(super) fn new(name: String, methods: Option<Vec<MethodPattern>>, rates: Rates) -> Self {
-        Self { name, methods, limits: Arc::new(RateLimits::new(rates)) }
+        Self::with_limits(name, methods, Arc::new(RateLimits::new(rates)))
+    }
+
+    pub(super) fn with_limits(
+        name: String,
+        methods: Option<Vec<MethodPattern>>,
+        limits: Arc<RateLimits>,
+    ) -> Self {
+        Self { name, methods, limits }
     }
 
     #[cfg(test)]
@@ -58,11 +69,23 @@ pub(crate) struct Caller {
     grant: Option<Arc<Grant>>,
     /// None where addresses are not limited.
     address: Option<Arc<RateLimits>>,
+    /// When it is not let in any more, for one that is let in for a time.
+    until: Option<Instant>,
 }
 
 impl Caller {
     pub(super) fn new(grant: Option<Arc<Grant>>, address: Option<Arc<RateLimits>>) -> Self {
-        Self { grant, address }
+        Self { grant, address, until: None }
+    }
+
+    /// The same until a time.
+    pub(super) fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// Whether its time is over.
+    pub(super) fn is_expired(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
     }
 
     /// Whether it may ask this method.
@@ -76,10 +99,11 @@ impl Caller {
         if let Some(limits) = &self.address {
             limits.take(calls, ADDRESS)?;
         }
-        if let Some(grant) = &self.grant {
-            grant.limits.take(calls, KEY)?;
-        }
-        Ok(())
+        let Some(grant) = &self.grant else { return Ok(()) };
+        grant.limits.take(calls, KEY).inspect_err(|exceeded| {
+            // A subject of a token may have any letters.
+            debug!(key = ?grant.name, %exceeded, "refused");
+        })
     }
 
     /// Adds what so many calls weighed, once they are answered with so many bytes. A unit was taken

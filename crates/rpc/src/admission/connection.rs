@@ -6,6 +6,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use tracing::debug;
+
 use super::{Caller, CallerHead, Denial, KeyHash, SharedAdmission, SocketCaller};
 
 /// The last caller of a connection.
@@ -26,6 +28,12 @@ struct LastCaller {
     secret: Option<KeyHash>,
     client: IpAddr,
     caller: Option<Arc<Caller>>,
+}
+
+impl LastCaller {
+    fn is_expired(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.is_expired())
+    }
 }
 
 impl ConnectionCaller {
@@ -51,7 +59,8 @@ impl ConnectionCaller {
             return true;
         };
         let is_same = |last: &LastCaller| {
-            last.generation == generation && last.head_number == Some(head_number)
+            let is_known = last.generation == generation && last.head_number == Some(head_number);
+            is_known && !last.is_expired()
         };
         self.last.as_deref().is_some_and(is_same)
     }
@@ -77,8 +86,11 @@ impl ConnectionCaller {
         rules: &SharedAdmission,
         head: &CallerHead<'_>,
     ) -> Result<Option<Arc<Caller>>, Denial> {
-        self.find(rules, head)
-            .map_err(|denial| rules.count_denied(denial, rules.client_address(self.peer, head)))?;
+        self.find(rules, head).map_err(|denial| {
+            let client = rules.client_address(self.peer, head);
+            debug!(%client, ?denial, "not let in");
+            rules.count_denied(denial, client)
+        })?;
         Ok(self.last().cloned())
     }
 
@@ -88,15 +100,16 @@ impl ConnectionCaller {
             self.last = None;
             return Ok(());
         };
-        let (secret, client) = (head.secret_hash(), rules.client_address(self.peer, head));
+        let (sent, client) = (head.secret(), rules.client_address(self.peer, head));
+        let secret = sent.map(|secret| secret.hash);
         let is_same = |last: &LastCaller| {
             last.generation == generation && last.secret == secret && last.client == client
         };
-        if self.last.as_deref().is_some_and(is_same) {
+        if self.last.as_deref().is_some_and(|last| is_same(last) && !last.is_expired()) {
             return Ok(());
         }
         self.last = None;
-        let caller = rules.admit(secret, client)?;
+        let caller = rules.admit(sent, client)?;
         let last = LastCaller { generation, head_number: None, secret, client, caller };
         self.last = Some(Box::new(last));
         Ok(())

@@ -11,6 +11,19 @@ const KEY_PATH: &str = "/v1/";
 /// How a field begins that has a key in it, whatever its case.
 const BEARER: &str = "bearer ";
 
+/// A key or a token as it was sent, and its hash. It is not shown.
+#[derive(Clone, Copy)]
+pub(super) struct Secret<'a> {
+    pub(super) text: &'a str,
+    pub(super) hash: KeyHash,
+}
+
+impl<'a> Secret<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, hash: KeyHash::of(text) }
+    }
+}
+
 /// What a head says. Nothing of it is shown: it has a key.
 #[derive(Default)]
 pub(crate) struct CallerHead<'a> {
@@ -49,14 +62,10 @@ impl<'a> CallerHead<'a> {
         }
     }
 
-    /// The key, of the first place that has one.
-    pub(super) fn secret(&self) -> Option<&'a str> {
-        [self.bearer, self.api_key, self.path_key].into_iter().flatten().find(|key| !key.is_empty())
-    }
-
-    /// The hash of that.
-    pub(super) fn secret_hash(&self) -> Option<KeyHash> {
-        self.secret().map(KeyHash::of)
+    /// The key or token, of the first place that has one.
+    pub(super) fn secret(&self) -> Option<Secret<'a>> {
+        let mut places = [self.bearer, self.api_key, self.path_key].into_iter().flatten();
+        places.find(|text| !text.is_empty()).map(Secret::new)
     }
 
     pub(super) fn forwarded(&self) -> impl DoubleEndedIterator<Item = &'a str> {
@@ -86,7 +95,8 @@ mod tests {
 
     fn check(path: &str, fields: &[(&str, &str)], expected: Option<&str>) {
         let fields = fields.iter().map(|(name, value)| (*name, value.as_bytes()));
-        assert_eq!(CallerHead::read(path, fields).secret(), expected, "{path}");
+        let found = CallerHead::read(path, fields).secret().map(|secret| secret.text);
+        assert_eq!(found, expected, "{path}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::method_pattern::MethodPattern;
 const PREFIX: &str = "sha256:";
 
 /// The SHA-256 of a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyHash([u8; 32]);
 
 impl KeyHash {

@@ -68,6 +68,19 @@ impl RateLimits {
         Ok(())
     }
 
+    /// Whether a call would be taken. None is.
+    pub(crate) fn check(&self, whose: &'static str) -> Result<(), ExceededRate> {
+        let limits = [("calls", &self.calls), ("units of weight", &self.weight)];
+        for (unit, bucket) in limits {
+            if let Some(bucket) = bucket
+                && let Some(wait) = bucket.wait()
+            {
+                return Err(bucket.exceeded(unit, whose, wait));
+            }
+        }
+        Ok(())
+    }
+
     /// Adds weight that is known only now.
     pub(crate) fn charge(&self, weight: u64) {
         if let Some(bucket) = &self.weight {
@@ -134,6 +147,15 @@ impl TokenBucket {
             Some(until.min(now.saturating_add(longest)))
         };
         let _ = self.used_until.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, used);
+    }
+
+    /// How long to wait for one token; none if it is there.
+    fn wait(&self) -> Option<Duration> {
+        let burst = u64::from(self.per_second.get()).saturating_sub(1);
+        let used_until = self.used_until.0.load(Ordering::Acquire);
+        let free_from = used_until.saturating_sub(burst.saturating_mul(self.interval));
+        let now = self.clock.now().as_u64();
+        (free_from > now).then(|| Duration::from_nanos(free_from.saturating_sub(now)))
     }
 
     /// How a client is told.
@@ -242,6 +264,17 @@ mod tests {
         // Nobody is locked out for ever.
         limits.charge(u64::MAX);
         assert_eq!(limits.take(1, "it").unwrap_err().seconds, DEBT_MAX.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_takes_nothing_and_tells_what_taking_would() {
+        let limits = limits(3, 2);
+        for milliseconds in [0, 0, 0, 0, 100, 300, 400, 500, 1000, 0, 0, 0] {
+            advance(Duration::from_millis(milliseconds)).await;
+            let looked = limits.check("it");
+            assert_eq!(looked, limits.check("it"));
+            assert_eq!(looked, limits.take(1, "it"), "after {milliseconds} ms");
+        }
     }
 
     #[tokio::test(start_paused = true)]

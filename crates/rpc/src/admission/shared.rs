@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::{Admission, Caller, CallerHead, Denial, KeyHash};
+use super::credentials::Secret;
+use super::{Admission, Caller, CallerHead, Denial};
 
 /// The number of rules that let everybody in.
 const OPEN: u64 = 0;
@@ -46,7 +47,7 @@ impl SharedAdmission {
     /// Lets a caller in.
     pub(super) fn admit(
         &self,
-        secret: Option<KeyHash>,
+        secret: Option<Secret<'_>>,
         client: IpAddr,
     ) -> Result<Option<Arc<Caller>>, Denial> {
         let current = self.current.load();
@@ -73,7 +74,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::admission::{AdmissionSettings, ApiKey, Rates};
+    use crate::admission::{AdmissionSettings, ApiKey, KeyHash, Rates};
 
     const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -85,12 +86,13 @@ mod tests {
         let (name, rates) = ("a".to_owned(), per_second(key_rate));
         let key = ApiKey { name, hash: KeyHash::of("a"), methods: None, rates };
         let per_address = per_second(address_rate);
-        Admission::new(AdmissionSettings { keys: vec![key], per_address, proxies: Vec::new() })
+        let keys = vec![key];
+        Admission::new(AdmissionSettings { keys, per_address, ..AdmissionSettings::default() })
     }
 
     /// Whether a call is let in and counted.
     fn is_taken(shared: &SharedAdmission) -> bool {
-        let caller = shared.admit(Some(KeyHash::of("a")), CLIENT).unwrap().unwrap();
+        let caller = shared.admit(Some(Secret::new("a")), CLIENT).unwrap().unwrap();
         caller.take(1).is_ok()
     }
 
@@ -113,7 +115,7 @@ mod tests {
     async fn who_is_not_let_in_counts_for_its_address_only() {
         let shared = SharedAdmission::default();
         shared.replace(rules(0, 1));
-        let wrong = || shared.admit(Some(KeyHash::of("b")), CLIENT).unwrap_err();
+        let wrong = || shared.admit(Some(Secret::new("b")), CLIENT).unwrap_err();
         assert_eq!(shared.count_denied(wrong(), CLIENT), Denial::UnknownKey);
         assert!(matches!(shared.count_denied(wrong(), CLIENT), Denial::RateLimited(_)));
         assert!(!is_taken(&shared));

@@ -503,9 +503,7 @@ fn is_admitted(
     let mut request = httparse::Request::new(&mut fields);
     let head = unread.get(..post.head_bytes).unwrap_or_default();
     // It has been read before.
-    let (Ok(Status::Complete(_)), Some(path)) = (request.parse(head), request.path) else {
-        return false;
-    };
+    let (Ok(_), Some(path)) = (request.parse(head), request.path) else { return false };
     let fields = request.headers.iter().map(|field| (field.name, field.value));
     let head = CallerHead::read(path, fields);
     caller.admit_head(&server.admission, &head, head_number)

@@ -166,7 +166,7 @@ impl Session<'_> {
     fn admit(&mut self) -> Result<Option<Arc<Caller>>, SocketEnd> {
         let admitted = self.caller.admit(&self.server.admission);
         admitted.map(Option::<&_>::cloned).map_err(|_| {
-            SocketEnd::Close(CloseCode::Policy, "the API key is not accepted any more")
+            SocketEnd::Close(CloseCode::Policy, "the API key or token is not accepted any more")
         })
     }
 
