@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Every command line that the documents on the data folder show, run as it stands there.
+# Every command line that the documents on the data folder and on operations show, run as it stands there.
 
 # shellcheck source=e2e/check.sh
 source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 
 mkdir "$work/bin"
 ln -s "$quipu" "$work/bin/quipu"
+ln -s "$root/packaging/quipu-backup" "$work/bin/quipu-backup"
 export PATH=$work/bin:$PATH HOME=$work
 unset XDG_DATA_HOME
 
@@ -33,3 +34,5 @@ sed -n '/^## Keep them/,/^## Make/p' "$root/README.md" | commands >"$work/readme
 runs readme-commands <"$work/readme"
 commands <"$root/docs/data-folder.md" >"$work/data-folder"
 runs data-folder-commands <"$work/data-folder"
+commands <"$root/docs/operations.md" >"$work/operations"
+runs operations-commands <"$work/operations"

@@ -7,21 +7,25 @@ pub(crate) mod admission;
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fetch;
+pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod listen;
+pub(crate) mod man;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;
 pub(crate) mod serve;
 pub(crate) mod stat;
+pub(crate) mod tls;
 pub(crate) mod verify;
 
 use std::num::NonZeroUsize;
@@ -34,6 +38,7 @@ use clap::{Parser, Subcommand};
 
 use crate::amounts::{parse_hash, parse_number, parse_some};
 use crate::output::Verbosity;
+use crate::version::VERSION;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,7 +55,7 @@ line is wrong; 130 and 143 ended by Ctrl-C or SIGTERM.";
 
 /// Ethereum history, proven: blocks, transactions and receipts from archive files.
 #[derive(Debug, Parser)]
-#[command(name = "quipu", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "quipu", version = VERSION, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -192,6 +197,19 @@ pub(crate) enum Command {
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
+    /// Ask a running server whether it is well
+    ///
+    /// Asks /healthz, or /readyz with --ready, of the server that listens where the settings say. For
+    /// health checks of containers, which have no other program to ask with. Prints what the server
+    /// says, and exits with 0 if that is good, with 1 if it is not or nobody answers within five seconds.
+    #[command(after_help = health::EXAMPLES)]
+    Health(health::HealthArgs),
+    /// Print the completions of a shell
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArgs),
+    /// Write the manual pages, one for each command
+    #[command(after_help = man::EXAMPLES)]
+    Man(man::ManArgs),
 }
 
 /// Where the data is.

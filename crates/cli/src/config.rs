@@ -165,6 +165,10 @@ pub(crate) fn locate(root: &Command, typed: &[OsString]) -> Option<PathBuf> {
     if typed.iter().skip(1).take_while(|text| *text != "--").any(is_help) {
         return None;
     }
+    // So are shells that ask for completions whenever they start.
+    if typed_command(root, typed) == Some("completions") {
+        return None;
+    }
     let given = |flag: &str, variable: &str| {
         let variable = || env::var_os(variable).filter(|value| !value.is_empty());
         find_value(typed, flag).or_else(variable).map(PathBuf::from)

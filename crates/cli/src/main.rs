@@ -19,6 +19,7 @@ mod priority;
 mod progress;
 mod trust_text;
 mod upstream_args;
+mod version;
 
 use std::process::ExitCode;
 
@@ -64,11 +65,13 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Backfill(backfill) => commands::backfill::run(&backfill),
         Command::Check(check) => commands::check::run(&check),
         Command::Compare(compare) => commands::compare::run(&compare),
+        Command::Completions(completions) => commands::completions::run(&completions),
         Command::Config(config) => commands::config::run(&config, args.config.as_deref()),
         Command::Demo(demo) => commands::demo::run(demo),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Export(export) => commands::export::run(&export),
         Command::Fetch(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
+        Command::Health(health) => commands::health::run(&health),
         Command::Import(import) => match fetch_args(&import, args.config.as_deref())? {
             Some(fetch) => commands::fetch::run(&fetch, args.config.as_deref()),
             None => commands::import::run(&import),
@@ -76,6 +79,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Index(index) => commands::index::run(&index),
         Command::Key(key) => commands::key::run(&key),
+        Command::Man(man) => commands::man::run(&man),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::absence::{Absence, HeldHistory, Horizon, UnknownHash};
 use crate::answered_range::AnsweredRange;
-use crate::budget::Budget;
+use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
 use crate::filters::{FilterPolls, Filters};
@@ -71,6 +71,8 @@ pub(crate) struct Context<'a> {
     pub(crate) until: Option<Instant>,
     /// Where work is counted.
     pub(crate) budget: &'a Arc<Budget>,
+    /// Whether the answer that this call is a part of is admitted beyond the limit.
+    pub(crate) is_overdraft: bool,
     /// Which blocks the answer is of, where that is told.
     pub(crate) answered_range: &'a OnceLock<AnsweredRange>,
 }
@@ -86,6 +88,14 @@ pub(crate) enum CallFailure {
     NotABlock,
     /// A hash that is not found here, where not all of history is: a node may have it.
     AskNode,
+    /// There is no room for what the answer takes while it is made.
+    NoRoom,
+}
+
+impl From<OutOfBudget> for CallFailure {
+    fn from(_: OutOfBudget) -> Self {
+        Self::NoRoom
+    }
 }
 
 impl From<Refusal> for CallFailure {
@@ -189,6 +199,12 @@ struct Answering<'a> {
 }
 
 impl Context<'_> {
+    /// Counts what an answer in the making holds. One that is admitted beyond the limit goes on.
+    fn count_held(&self, lease: &mut ByteLease, held: usize) -> Result<(), OutOfBudget> {
+        let counted = lease.resize(self.budget, held, LeasedFor::Answer);
+        if self.is_overdraft { Ok(()) } else { counted }
+    }
+
     /// The block that a parameter names.
     async fn requested(
         &self,

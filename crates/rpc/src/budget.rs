@@ -164,6 +164,11 @@ impl ByteLease {
         self.bytes > 0
     }
 
+    /// Whether it is the one that is admitted beyond the limit.
+    pub(crate) fn is_overdraft(&self) -> bool {
+        self.is_overdraft
+    }
+
     /// Makes it a lease of so many bytes. One that cannot grow stays as it is.
     pub(crate) fn resize(
         &mut self,

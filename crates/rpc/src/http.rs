@@ -1,6 +1,7 @@
 //! The HTTP server: JSON-RPC by POST and over WebSocket, and a few pages for machines and people by GET.
 //!
 //! - `accept` takes connections, limits them and gives each to a thread;
+//! - `tls` encrypts them, where the server has a certificate;
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
 //! - `websocket` serves the connections that are upgraded;
@@ -19,6 +20,7 @@ mod headers;
 mod hyper_path;
 mod response;
 mod settings;
+mod tls;
 mod websocket;
 mod write_progress;
 
@@ -32,12 +34,15 @@ use crate::service::Service;
 
 pub use accept::{FirstReader, Listener, ServeError};
 pub use settings::HttpSettings;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Answers requests, on any number of connections.
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
     settings: HttpSettings,
+    /// None where connections are not encrypted.
+    tls: Option<Arc<Tls>>,
     /// Of all connections and protocols.
     budget: Arc<Budget>,
     /// Who may ask.
@@ -52,7 +57,14 @@ impl Server {
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
         let (admission, bulk_thread) = (SharedAdmission::default(), OnceLock::new());
-        Self { service, settings, budget, admission, bulk_thread }
+        Self { service, settings, tls: None, budget, admission, bulk_thread }
+    }
+
+    /// The same with encrypted connections, and no others.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Says who may ask from now on, also on connections that are open: each request, and each message

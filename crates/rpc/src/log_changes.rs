@@ -174,6 +174,11 @@ impl<'a> LogPortion<'a> {
         Ok(None)
     }
 
+    /// Bytes of memory that it holds beside what it has told, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.search.as_ref().map_or(0, LogSearch::held_bytes)
+    }
+
     /// How far all that was told leads, and whether there is more already. Only at the end.
     pub(crate) async fn end(self, reader: &mut Reader) -> Result<(ChainCursor, bool), StoreError> {
         let unindexed = self.search.as_ref().and_then(LogSearch::unindexed_end);

@@ -9,16 +9,17 @@ mod feed;
 mod live_tests;
 mod new_heads;
 mod new_logs;
+mod readers;
 mod unserved;
 
-use std::cell::RefCell;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
-use store::{CurrentView, Reader, Store, StoreError, View, Watcher};
+use store::{CurrentView, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, error};
@@ -38,7 +39,7 @@ use crate::methods::{MethodRow, find};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
-use crate::reply::{CachedResult, Reply, ReplyStatus, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, ReplyStatus, overload_refusal, put_envelope, put_refusal};
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
@@ -47,6 +48,7 @@ use crate::traffic::{RequestLog, Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited};
 use new_heads::EncodedHeads;
+use readers::LentReader;
 
 pub(crate) use feed::{FeedEnd, feed_notification};
 
@@ -187,6 +189,8 @@ struct BatchContext<'a> {
     answered_range: OnceLock<AnsweredRange>,
     /// The filters that were polled for the answer.
     filter_polls: FilterPolls<'a>,
+    /// Whether the answers so far are admitted beyond the limit of bytes under way.
+    is_overdraft: AtomicBool,
 }
 
 impl BatchContext<'_> {
@@ -313,7 +317,9 @@ impl Service {
     ) -> Option<Reply> {
         let view = self.store.current_view();
         let (answered_range, filter_polls) = (OnceLock::new(), FilterPolls::new(&self.filters));
-        let asked = BatchContext { view, limits, channel, answered_range, filter_polls };
+        let is_overdraft = AtomicBool::new(false);
+        let asked =
+            BatchContext { view, limits, channel, answered_range, filter_polls, is_overdraft };
         let log = RequestLog::begin(body);
         let mut out = spare::take();
         let mut id = Id::NULL;
@@ -457,6 +463,7 @@ impl Service {
                 answer.out.truncate(before);
             }
             answer.end_item(before)?;
+            asked.is_overdraft.store(answer.lease.is_overdraft(), Ordering::Relaxed);
         }
         answer.end()
     }
@@ -556,6 +563,9 @@ impl Service {
             if matches!(failure, CallFailure::AskNode) {
                 return self.put_unserved(asked, call, out).await;
             }
+            if matches!(failure, CallFailure::NoRoom) {
+                return Appended::NoRoom;
+            }
             if tries_left > 0 && self.has_newer(view, &failure) {
                 tries_left = tries_left.saturating_sub(1);
                 newer = Some(self.store.current_view());
@@ -613,66 +623,13 @@ impl Service {
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,
             budget: asked.limits.budget,
+            is_overdraft: asked.is_overdraft.load(Ordering::Relaxed),
             answered_range: &asked.answered_range,
         };
-        let mut lent = LentReader { caller: asked.limits.caller, reader: None };
-        let reader = lent.reader.insert(take_reader()?);
-        let answered = context.answer(row.method, call, reader, out).await;
+        let mut lent = LentReader::new(asked.limits.caller);
+        let answered = context.answer(row.method, call, lent.take()?, out).await;
         lent.give_back();
         answered
-    }
-}
-
-/// Readers that a thread keeps: more are under way only while a disk is slow.
-const READERS_MAX: usize = 64;
-/// Bytes of a reader that is kept: one that read a page of very long payloads gives them back.
-const READER_BYTES_MAX: usize = 256 * 1024;
-
-thread_local! {
-    /// Those that no call of this thread is using: nobody else asks for them.
-    static READERS: RefCell<Vec<Reader>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A reader in use. What it has read is charged to whoever asked, also if nobody waits for the answer.
-#[derive(Debug)]
-struct LentReader<'a> {
-    caller: Option<&'a Caller>,
-    reader: Option<Reader>,
-}
-
-impl LentReader<'_> {
-    fn give_back(mut self) {
-        self.charge();
-        if let Some(reader) = self.reader.take() {
-            give_reader(reader);
-        }
-    }
-
-    fn charge(&mut self) {
-        if let (Some(caller), Some(reader)) = (self.caller, &mut self.reader) {
-            caller.charge(reader.take_counts().pages);
-        }
-    }
-}
-
-impl Drop for LentReader<'_> {
-    fn drop(&mut self) {
-        self.charge();
-    }
-}
-
-fn give_reader(reader: Reader) {
-    READERS.with_borrow_mut(|readers| {
-        if readers.len() < READERS_MAX && reader.room_bytes() <= READER_BYTES_MAX {
-            readers.push(reader);
-        }
-    });
-}
-
-fn take_reader() -> Result<Reader, CallFailure> {
-    match READERS.with_borrow_mut(Vec::pop) {
-        Some(reader) => Ok(reader),
-        None => Reader::new().map_err(|error| CallFailure::Store(StoreError::Reader(error))),
     }
 }
 
@@ -694,5 +651,6 @@ fn refusal_of(failure: CallFailure, method: &str) -> Refusal {
         }
         // A node that may be asked was asked: nothing is left to refuse.
         CallFailure::AskNode => Refusal::UpstreamFailed,
+        CallFailure::NoRoom => overload_refusal(),
     }
 }

@@ -39,7 +39,7 @@ pub use error::{CorruptPostings, PostingsBuildError, PostingsMergeError};
 pub use key::{PostingKey, PostingKind};
 pub use long_list::{LongListPlace, LongListTable};
 pub use merge::{PostingsMerge, merge_posting_files};
-pub use part::{BlockParts, SlotParts, part_of, transactions_of};
+pub use part::{BlockParts, PartsUnion, SlotParts, part_of, transactions_of};
 pub use reader::{FoundPostings, KeyEntry, Postings};
 pub use sum::PostingSum;
 pub use tail::PostingsFooter;

@@ -69,14 +69,7 @@ func read(path string) ([]query, error) {
 	return expected.Queries, err
 }
 
-func get(url string, queries []query) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, err := ethclient.DialContext(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func get(ctx context.Context, client *ethclient.Client, queries []query) error {
 	compared, differ := 0, 0
 	for _, asked := range queries {
 		found, err := client.FilterLogs(ctx, asked.filter())
@@ -108,10 +101,17 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(args) == 3 && args[2] == "watch" {
-		return watch(args[0], queries)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, err := ethclient.DialContext(ctx, args[0])
+	if err != nil {
+		return err
 	}
-	return get(args[0], queries)
+	defer client.Close()
+	if len(args) == 3 && args[2] == "watch" {
+		return watch(ctx, client, queries)
+	}
+	return get(ctx, client, queries)
 }
 
 func main() {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -24,14 +23,7 @@ type line struct {
 }
 
 // watch prints what it watches when the server has confirmed all of it, and then each log that comes.
-func watch(url string, queries []query) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, err := ethclient.DialContext(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func watch(ctx context.Context, client *ethclient.Client, queries []query) error {
 	lines := make(chan line)
 	failed := make(chan error)
 	var watching struct {

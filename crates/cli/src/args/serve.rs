@@ -15,12 +15,14 @@ use crate::upstream_args::UpstreamArgs;
 use super::admission::AdmissionArgs;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen};
+use super::tls::TlsArgs;
 use super::{ChainArgs, DataArgs};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   quipu serve --data-dir data
   quipu serve --data-dir data --listen 0.0.0.0:8545 --cors-origin https://app.example
+  quipu serve --data-dir data --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   quipu serve --data-dir data --pass-through eth_*,net_* --pass-through-to http://localhost:8546
   quipu serve --data-dir data --upstream ws://localhost:8546 --backfill-to 0
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
@@ -63,6 +65,8 @@ pub(crate) struct ServeArgs {
     pub(crate) log_format: LogFormatArg,
     #[command(flatten)]
     pub(crate) admission: AdmissionArgs,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

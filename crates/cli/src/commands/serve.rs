@@ -1,13 +1,15 @@
 //! `quipu serve`: answer JSON-RPC from the data folder, which may follow a node meanwhile.
 
+mod certificates;
 pub(crate) mod follow;
 mod health;
 mod live_stat;
 mod memory;
+mod supervisor;
 mod watch;
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -15,7 +17,7 @@ use std::thread;
 use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
-use rpc::http::{HttpSettings, Listener, ServeError, Server};
+use rpc::http::{HttpSettings, Listener, ServeError, Server, Tls};
 use rpc::{Admission, AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store, View};
@@ -34,9 +36,11 @@ use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
 use crate::upstream_args::parse_node;
 
+use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
 use live_stat::LiveStat;
+use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -51,7 +55,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         _ => Some(Arc::new(args.node()?)),
     };
     let admission = args.admission.settings()?;
-    let bound = Bound::to(args.listen.resolve()?)?;
+    let tls = args.tls.files()?.map(Tls::load).transpose().map_err(anyhow::Error::from)?;
+    let bound = match inherited_listener()? {
+        Some(listener) => Bound::inherit(listener)?,
+        None => Bound::to(args.listen.resolve()?)?,
+    };
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
     let (folder, chain) = if is_following {
@@ -75,6 +83,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         spec,
         pass_through: args.pass_through.clone(),
         node,
+        tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
         admission,
         is_announced: true,
@@ -164,6 +173,8 @@ pub(crate) struct Wiring<'a> {
     pass_through: Vec<PassThroughMethod>,
     /// The node that is asked these.
     node: Option<Arc<Node>>,
+    /// What connections are encrypted with.
+    tls: Option<Arc<Tls>>,
     reading: ReadSettings,
     admission: AdmissionSettings,
     /// Whether it is said where it listens, once nothing can fail any more.
@@ -181,10 +192,19 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn to(address: SocketAddr) -> Result<Self, Failure> {
+        let bind = async { Listener::bind(address).await.map_err(|error| to_failure(&error)) };
+        Self::by(bind)
+    }
+
+    /// Takes a socket that is listened on already.
+    fn inherit(listener: TcpListener) -> Result<Self, Failure> {
+        Self::by(async { Ok(Listener::inherit(listener).context("the socket handed over")?) })
+    }
+
+    fn by(listen: impl Future<Output = Result<Listener, Failure>>) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let (listener, stop) = runtime.block_on(async {
-            let listener = Listener::bind(address).await.map_err(|error| to_failure(&error))?;
-            Ok::<_, Failure>((listener, StopSignal::new().context("signals")?))
+            Ok::<_, Failure>((listen.await?, StopSignal::new().context("signals")?))
         })?;
         Ok(Self { runtime, listener, stop })
     }
@@ -250,14 +270,21 @@ impl Bound {
             following = Some(Following::begin(plan, opened?, parts)?);
         }
         log_limits(&http);
-        let server = Arc::new(Server::new(service, http));
+        let mut server = Server::new(service, http);
+        let scheme = if wiring.tls.is_some() { "https" } else { "http" };
+        if let Some(tls) = wiring.tls {
+            self.runtime.spawn(watch_certificates(Arc::clone(&tls)));
+            server = server.with_tls(tls);
+        }
+        let server = Arc::new(server);
         let admission = Admission::new(wiring.admission);
         warn_if_open(self.listener.address(), &admission);
         server.set_admission(admission);
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
-            eprintln!("listening on http://{}", self.listener.address());
+            eprintln!("listening on {scheme}://{}", self.listener.address());
         }
+        tell_ready();
         self.run(server, RunningParts { store, pool, faults, following, node: wiring.node })
     }
 
@@ -300,6 +327,7 @@ impl Bound {
                     cause = failed(following.as_mut()) => failure = Some(cause),
                 }
                 info!("stopping: requests under way are finished");
+                tell_stopping();
                 // At once and not after the last request: neither may wait for a node.
                 if let Some(following) = &following {
                     following.stop();

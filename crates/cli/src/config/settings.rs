@@ -26,7 +26,7 @@ const FOLLOW: [&str; 9] = [
 /// Flags that several commands have or that a server lives by, with the table of their keys; the first
 /// table is the top of the file. Every other flag is of one command, whose name its table and its
 /// variable bear.
-pub(crate) const TABLES: [(&str, &[&str]); 6] = [
+pub(crate) const TABLES: [(&str, &[&str]); 7] = [
     (
         "",
         &[
@@ -54,6 +54,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 6] = [
             "jwt-public-key",
         ],
     ),
+    ("tls", &["tls-cert", "tls-key", "tls-client-ca"]),
     (
         "limits",
         &[
@@ -113,8 +114,13 @@ const EXCLUSIVE: [&[&str]; 4] =
     [&CHAINS, &["quiet", "verbose"], &["blocks", "backfill-to"], &["blocks", "sample"]];
 
 /// Flags that mean nothing without another.
-pub(crate) const NEEDS: [(&str, &str); 2] =
-    [("pass-through-to", "pass-through"), ("genesis-hash", "chain-id")];
+pub(crate) const NEEDS: [(&str, &str); 5] = [
+    ("pass-through-to", "pass-through"),
+    ("genesis-hash", "chain-id"),
+    ("tls-cert", "tls-key"),
+    ("tls-key", "tls-cert"),
+    ("tls-client-ca", "tls-cert"),
+];
 
 /// Flags of a command that mean nothing unless another of its flags is given: the command, that flag,
 /// the others. In a file or a variable they may be meant for another command; typed, they are a

@@ -96,6 +96,11 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     pub(crate) fn start(service: Service, settings: HttpSettings) -> Self {
+        Self::start_server(Server::new(Arc::new(service), settings))
+    }
+
+    /// The same with more than settings.
+    pub(crate) fn start_server(server: Server) -> Self {
         let (told, begun) = sync_channel(1);
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -103,7 +108,7 @@ impl Hosted {
             runtime.block_on(async {
                 let any = SocketAddr::from(([127, 0, 0, 1], 0));
                 let listener = Listener::bind(any).await.unwrap();
-                let server = Arc::new(Server::new(Arc::new(service), settings));
+                let server = Arc::new(server);
                 told.send((listener.address(), Arc::clone(&server))).unwrap();
                 listener.serve(server, async move { drop(stopped.await) }).await.unwrap();
             });

@@ -1,6 +1,7 @@
 //! What tests of the executable share: how it is run, served and asked, and nodes that it asks.
 
 pub(crate) mod data;
+pub(crate) mod encrypted;
 pub(crate) mod hosted;
 pub(crate) mod http2;
 #[path = "../../../../e2e/hostile/src/http2_frames.rs"]

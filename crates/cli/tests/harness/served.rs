@@ -71,7 +71,8 @@ impl Served {
         let address = loop {
             let Some(line) = lines.next() else { panic!("not listening: {said:#?}") };
             let line = line.unwrap();
-            if let Some(address) = line.strip_prefix("listening on http://") {
+            let address = line.strip_prefix("listening on http");
+            if let Some((_, address)) = address.and_then(|rest| rest.split_once("://")) {
                 break address.to_owned();
             }
             said.push(line);

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -166,6 +167,8 @@ fn a_key_is_taken_in_three_places_over_every_protocol_and_nobody_is_let_in_witho
     let (status, head, _) = guarded.post("/", "origin: http://p\r\n", ASKED);
     assert_eq!(status, 401);
     assert!(head.contains("access-control-allow-origin: *\r\n"), "{head}");
+    let exposed = "access-control-expose-headers: quipu-answered, retry-after\r\n";
+    assert!(head.contains(exposed), "{head}");
     // WebSockets.
     let address = &guarded.served.address;
     let bearer = format!("Bearer {key}");
@@ -316,6 +319,30 @@ fn weight_is_a_debt_of_what_was_answered_and_read() {
     // More than its bytes, for pages were read; some seconds may have gone.
     let seconds = assert_limited(kept.post("/", &bearer(&key), ASKED), "units of weight");
     assert!(seconds + 30 > kib + 1 && seconds < kib + 200, "{seconds} after {kib} KiB");
+}
+
+/// Readers are used by one call after the other: what one had read for others was charged to the next.
+#[test]
+fn what_was_read_for_others_is_not_charged() {
+    let service = service(&data_folder("sample"), ServiceSettings::default());
+    // One thread, so that there is one reader.
+    let settings = HttpSettings { threads: NonZeroUsize::new(1), ..HttpSettings::default() };
+    let hosted = Hosted::start(service, settings);
+    let mut kept = Kept::to(&hosted.address.to_string());
+    for number in 1..40 {
+        let block = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": [number, true] });
+        assert_eq!(kept.post("/", "", &block.to_string()).0, 200);
+    }
+    let rates = Rates { calls: None, weight: NonZeroU32::new(1) };
+    hosted.server.set_admission(rules(&["one"], rates));
+    // A unit for the call, and one for its KiB.
+    assert_eq!(kept.post("/", &bearer("one"), ASKED).0, 200);
+    let next = kept.post("/", &bearer("one"), ASKED);
+    // On a machine that is slow enough, time has paid it.
+    if next.0 != 200 {
+        let seconds = assert_limited(next, "units of weight");
+        assert!(seconds <= 2, "{seconds}");
+    }
 }
 
 #[test]
@@ -506,12 +533,12 @@ fn no_log_and_no_page_shows_a_key() {
     }
 }
 
-fn rules(keys: &[&str]) -> Admission {
+fn rules(keys: &[&str], rates: Rates) -> Admission {
     let key = |key: &&str| ApiKey {
         name: (*key).to_owned(),
         hash: KeyHash::of(key),
         methods: None,
-        rates: Rates { calls: std::num::NonZeroU32::new(1_000_000), weight: None },
+        rates,
     };
     let keys = keys.iter().map(key).collect();
     Admission::new(AdmissionSettings { keys, ..AdmissionSettings::default() })
@@ -533,7 +560,8 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
     for key in ["one", "two"] {
         assert_eq!((ask(&mut fast, key), ask(&mut hyper, key)), (200, 200));
     }
-    hosted.server.set_admission(rules(&["one", "two"]));
+    let rates = Rates { calls: NonZeroU32::new(1_000_000), weight: None };
+    hosted.server.set_admission(rules(&["one", "two"], rates));
     for key in ["one", "two", "one"] {
         assert_eq!((ask(&mut fast, key), ask(&mut hyper, key)), (200, 200));
     }
@@ -543,7 +571,7 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
     let gone = (1008, "the API key or token is not accepted any more".to_owned());
     nameless.send_text(ASKED);
     assert_eq!(nameless.closed(), gone);
-    hosted.server.set_admission(rules(&["two"]));
+    hosted.server.set_admission(rules(&["two"], rates));
     // The same head as before.
     assert_eq!((ask(&mut fast, "one"), ask(&mut hyper, "one")), (401, 401));
     let (mut fast, mut hyper) = (Kept::to(&address), Kept::to(&address));

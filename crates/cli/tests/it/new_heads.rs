@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use chain::BlockNumber;
+use chain::{BlockNumber, SplitMix64};
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::{Value, json};
@@ -111,25 +111,21 @@ fn whatever_happens_the_headers_lead_to_the_chain_that_is() {
         let mut sockets: Vec<_> = (0..3).map(|_| Socket::open(&hosted)).collect();
         let ids: Vec<String> = sockets.iter_mut().map(Socket::subscribe).collect();
         let mut rebuilt: Vec<_> = sockets.iter().map(|_| Rebuilt::default()).collect();
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut dice = |sides: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % sides
-        };
+        let mut dice = SplitMix64::new(seed);
         for mark in 1..=120 {
             let chain = live.chain();
-            let depth = dice(60) + 1;
+            let depth = dice.below(60) + 1;
             let fork = chain[chain.len() - 1 - usize::try_from(depth).unwrap()];
-            match dice(8) {
+            match dice.below(8) {
                 0 => live.writer.rewind(chain[chain.len() - 2].1).unwrap(),
-                1..=4 => live.writer.reorg(fork.1, branch(fork, depth + dice(3), mark)).unwrap(),
-                _ => live.writer.extend(branch(live.tip(), dice(4) + 1, mark)).unwrap(),
+                1..=4 => {
+                    live.writer.reorg(fork.1, branch(fork, depth + dice.below(3), mark)).unwrap();
+                }
+                _ => live.writer.extend(branch(live.tip(), dice.below(4) + 1, mark)).unwrap(),
             }
             // One reads all the time, one now and then, one only at the end.
             for (position, socket) in sockets.iter_mut().enumerate().take(2) {
-                if position == 0 || dice(10) == 0 {
+                if position == 0 || dice.below(10) == 0 {
                     rebuilt[position].read_up_to(live.tip().1, socket, &ids[position]);
                 }
             }

@@ -1,7 +1,7 @@
 //! New logs under an open subscription: real reorgs of a real store, seen by real sockets.
 
 use alloy_primitives::B256;
-use chain::BlockNumber;
+use chain::{BlockNumber, SplitMix64};
 use rpc::http::HttpSettings;
 use rpc::{LogLimits, ServiceSettings};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use crate::harness::live::{FIRST, LOGGING, Live, logged_branch, unlogged_branch}
 use crate::harness::served::Served;
 use crate::harness::socket::Socket;
 use crate::harness::wait::wait_for;
+use crate::limits::request;
 
 fn served(live: &Live) -> Served {
     served_with(live, ServiceSettings::default())
@@ -171,13 +172,7 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
         let begun = logs_of(&roomy, &filter, FIRST, FIRST + 70);
         let mut by_filter = Undoable(begun.clone());
         let mut by_socket = Undoable(begun);
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut dice = |sides: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % sides
-        };
+        let mut dice = SplitMix64::new(seed);
         let poll = |seen: &mut Undoable| {
             loop {
                 let changes = served.result("eth_getFilterChanges", &json!([polled]));
@@ -189,17 +184,19 @@ fn whatever_happens_the_logs_lead_to_those_of_the_chain_that_is() {
         };
         for mark in 1..=80 {
             let chain = live.chain();
-            let depth = dice(50) + 1;
+            let depth = dice.below(50) + 1;
             let fork = chain[chain.len() - 1 - usize::try_from(depth).unwrap()];
-            match dice(8) {
+            match dice.below(8) {
                 0 => live.writer.rewind(chain[chain.len() - 2].1).unwrap(),
                 1..=4 => {
-                    let blocks = logged_branch(fork, depth + dice(3), mark);
+                    let blocks = logged_branch(fork, depth + dice.below(3), mark);
                     live.writer.reorg(fork.1, blocks).unwrap();
                 }
-                _ => live.writer.extend(logged_branch(live.tip(), dice(4) + 1, mark)).unwrap(),
+                _ => {
+                    live.writer.extend(logged_branch(live.tip(), dice.below(4) + 1, mark)).unwrap();
+                }
             }
-            if dice(4) == 0 {
+            if dice.below(4) == 0 {
                 poll(&mut by_filter);
                 let tip = live.tip().0;
                 assert_eq!(by_filter.0, logs_of(&roomy, &filter, FIRST, tip), "seed {seed}");
@@ -266,4 +263,43 @@ fn over_an_empty_store_all_logs_of_the_blocks_that_come_are_told() {
         assert_eq!(socket.head(&id), *log);
     }
     assert_eq!(served.result("eth_getFilterChanges", &json!([polled])), json!(expected));
+}
+
+/// Whoever asked for a long answer and takes none of it.
+fn stuck_client(hosted: &Hosted, live: &Live) -> std::net::TcpStream {
+    use std::io::Write as _;
+    let filter = ranged(&json!({}), FIRST, live.tip().0);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [filter] });
+    let mut stream = hosted.connect();
+    stream.write_all(request(&json!(vec![call; 300]).to_string()).as_bytes()).unwrap();
+    let bytes = || hosted.budget.bytes();
+    let is_full = || bytes() > hosted.budget.bytes_max() + 4096;
+    wait_for(|| is_full().then_some(()), || format!("{} bytes are under way", bytes()));
+    stream
+}
+
+/// It was closed with 1013 because others took nothing.
+#[test]
+fn a_subscriber_for_whose_logs_there_is_no_room_gets_them_when_there_is() {
+    let mut live = Live::with_blocks(3);
+    live.writer.extend(logged_branch(live.tip(), 100, 1)).unwrap();
+    let tip = live.tip().0;
+    let settings = HttpSettings { bytes_under_way_max: 256 * 1024, ..HttpSettings::default() };
+    let hosted = Hosted::start(live.service(ServiceSettings::default()), settings);
+    let mut socket = Socket::open(&hosted);
+    let id = socket.subscribe_to_logs(&json!({}));
+    let stuck = stuck_client(&hosted, &live);
+    live.writer.extend(logged_branch(live.tip(), 100, 2)).unwrap();
+    // It is answered meanwhile, and is told of nothing.
+    for _ in 0..3 {
+        let answer = socket.call("eth_blockNumber", &json!([]));
+        assert_eq!(answer["result"], json!(format!("{:#x}", live.tip().0)), "{answer}");
+    }
+    socket.assert_silent();
+    assert!(hosted.budget.bytes() > hosted.budget.bytes_max(), "the other client was answered");
+    drop(stuck);
+    let expected = logs_of(&served(&live), &json!({}), tip + 1, live.tip().0);
+    for log in expected {
+        assert_eq!(socket.kept_or_next()["params"], json!({ "subscription": id, "result": log }));
+    }
 }

@@ -1,7 +1,6 @@
 //! Raw requests, replayed over both paths: whoever reads a request, it is answered alike.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
 
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
@@ -12,14 +11,19 @@ use crate::harness::raw_requests::{RawRequest, raw_requests, valid_request};
 use crate::harness::stores::data_folder;
 
 /// Reads one answer; its status, if it comes.
-fn read_answer(stream: &mut TcpStream) -> Option<u16> {
+pub(crate) fn read_answer(stream: &mut impl Read) -> Option<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
         match stream.read(&mut byte) {
             Ok(0) => return None,
             // It was closed before it had read all that was sent.
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            Err(error)
+                if [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof]
+                    .contains(&error.kind()) =>
+            {
+                return None;
+            }
             read => read.map(drop).unwrap(),
         }
         head.push(byte[0]);
@@ -37,9 +41,14 @@ fn both_paths_answer_raw_requests_alike() {
         service(&data_folder("gap"), ServiceSettings::default()),
         HttpSettings::default(),
     );
+    answer_alike(|| hosted.connect());
+}
+
+/// Replays the table on connections that are opened so.
+pub(crate) fn answer_alike<S: Read + Write>(connect: impl Fn() -> S) {
     for is_hyper in [false, true] {
         for RawRequest { name, raw, statuses, is_closed } in raw_requests() {
-            let mut stream = hosted.connect();
+            let mut stream = connect();
             if is_hyper {
                 // From here on the connection is hyper's.
                 stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();

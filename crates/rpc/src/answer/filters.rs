@@ -10,6 +10,7 @@ use store::{BlockId, View};
 use tokio::time::Instant;
 
 use super::{Answering, CallFailure, CallResult, Context};
+use crate::budget::ByteLease;
 use crate::heads::ChainCursor;
 use crate::json::{put_data, put_text};
 use crate::kept_filter::ChainFeed;
@@ -143,8 +144,12 @@ impl Context<'_> {
         let (begin, mut slice) = (on.out.len(), WorkSlice::default());
         let change = seen.change_to(on.reader, view).await?;
         let mut portion = LogPortion::begin(view, filter, seen, change, limits)?;
+        let mut lease = ByteLease::default();
         on.out.push(b'[');
         while let Some(logs) = portion.next(on.reader, self.budget, &mut slice).await? {
+            let made = on.out.capacity().saturating_sub(begin);
+            let held = made.saturating_add(portion.held_bytes());
+            self.count_held(&mut lease, held)?;
             for log in logs {
                 if on.out.len().saturating_sub(begin) > 1 {
                     on.out.push(b',');

@@ -8,6 +8,7 @@ use store::LoggedRows;
 
 use super::{Answering, CallFailure, CallResult, Context};
 use crate::answered_range::AnsweredRange;
+use crate::budget::ByteLease;
 use crate::json::log::put_matching_logs;
 use crate::log_filter::range::FilterHorizon;
 use crate::log_filter::{FilterBlocks, LogFilter};
@@ -75,6 +76,8 @@ impl Context<'_> {
         let (limits, is_one_block) = (self.log_limits, blocks.count() == 1);
         let mut search = self.view.search_logs(filter.query(), blocks, limits.unindexed_blocks_max);
         let mut list = LogList::begin(on.out);
+        // Until it is handed over, what is made is counted here.
+        let mut lease = ByteLease::default();
         loop {
             let (reached, before) = (search.searched_to(), on.out.len());
             let Some(rows) = search.next_rows(on.reader).await? else { break };
@@ -89,6 +92,9 @@ impl Context<'_> {
                     return Err(limit_refusal(exceeded, blocks, piece.block.number).into());
                 }
             }
+            let made = on.out.capacity().saturating_sub(list.begin);
+            let held = made.saturating_add(search.held_bytes());
+            self.count_held(&mut lease, held)?;
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
         }

@@ -12,6 +12,7 @@ mod workers;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -29,19 +30,18 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::Server;
 use super::byte_stream::ByteStream;
-use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX};
+use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX, put_header};
 use super::hyper_path::HyperConnection;
-use super::response::RETRY_AFTER_SECONDS;
+use super::response::{HttpAnswer, come_again, refused};
 use super::settings::STOP_GRACE;
+use super::tls::{self, Tls};
 use super::websocket;
 use crate::in_time::in_time;
-use crate::refusal::Refusal;
-use crate::reply::refusal_body;
 use crate::work_slice::TimeSlice;
 
 use answer_body::AnswerBody;
@@ -61,6 +61,9 @@ const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// are closed without a word.
 const TURNED_AWAY_MAX: usize = 16;
 
+/// For a client that does not encrypt where it must.
+const NOT_ENCRYPTED: &str = "this port speaks TLS: ask by https or wss";
+
 /// Bytes of a head of HTTP/2 at the most, where heads are compressed.
 const HEADER_LIST_BYTES_MAX: u32 = 16 * 1024;
 /// What a client may send of one body over HTTP/2 before it is read.
@@ -79,7 +82,7 @@ pub struct ServeError {
     /// Where.
     pub address: SocketAddr,
     /// The system's word.
-    pub cause: std::io::Error,
+    pub cause: io::Error,
 }
 
 /// An address that is listened on.
@@ -96,6 +99,13 @@ impl Listener {
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         Ok(Self { listener, address })
+    }
+
+    /// Takes a socket that somebody else listens on for us; asked inside a runtime.
+    pub fn inherit(listener: std::net::TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        Ok(Self { address: listener.local_addr()?, listener })
     }
 
     /// Where it listens.
@@ -165,7 +175,7 @@ struct ConnectionIntake<'a> {
 
 impl ConnectionIntake<'_> {
     /// Gives a connection to the thread that serves it, or turns it away.
-    async fn take(&self, accepted: std::io::Result<(TcpStream, SocketAddr)>) {
+    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         // A stream belongs to the thread that serves it: here it is only taken.
         let taken = accepted.and_then(|(stream, client)| Ok((stream.into_std()?, client.ip())));
         let (stream, client) = match taken {
@@ -188,8 +198,9 @@ impl ConnectionIntake<'_> {
             Err(full) => {
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();
                 let Ok(place) = place else { return };
+                let tls = self.server.tls.clone();
                 self.workers.seat().thread().spawn(async move {
-                    turn_away(stream, client, full).await;
+                    turn_away(stream, tls, client, full).await;
                     drop(place);
                 });
             }
@@ -214,11 +225,49 @@ impl AcceptedConnection {
         mut stopping: watch::Receiver<bool>,
     ) {
         let Ok(stream) = TcpStream::from_std(stream) else { return };
-        match fast_path::serve(&self.server, stream, self.client, &mut stopping).await {
+        match &self.server.tls {
+            None => self.serve_on(stream, &mut stopping).await,
+            // Boxed: connections that are not encrypted have no room for it.
+            Some(tls) => Box::pin(self.serve_encrypted(tls, stream, &mut stopping)).await,
+        }
+    }
+
+    async fn serve_encrypted(
+        &self,
+        tls: &Tls,
+        mut stream: TcpStream,
+        stopping: &mut watch::Receiver<bool>,
+    ) {
+        let stopped = async {
+            // Whoever sees it gone takes the server for one that stops.
+            let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+            tokio::time::sleep(STOP_GRACE).await;
+        };
+        let shaking_hands = async {
+            if tls::is_begun(&stream).await? {
+                return Box::pin(tls.accept(stream)).await;
+            }
+            let refusal = refused(StatusCode::BAD_REQUEST, NOT_ENCRYPTED);
+            tell_and_close(&mut stream, refusal).await?;
+            Err(io::Error::other(NOT_ENCRYPTED))
+        };
+        let shaken = tokio::select! {
+            shaken = timeout(self.server.settings.header_timeout, shaking_hands) => shaken,
+            () = stopped => return,
+        };
+        match shaken {
+            Ok(Ok(stream)) => Box::pin(self.serve_on(stream, stopping)).await,
+            Ok(Err(cause)) => debug!(client = %self.client, %cause, "a TLS handshake failed"),
+            Err(_) => debug!(client = %self.client, "a TLS handshake took too long"),
+        }
+    }
+
+    async fn serve_on<S: ByteStream>(&self, stream: S, stopping: &mut watch::Receiver<bool>) {
+        match fast_path::serve(&self.server, stream, self.client, stopping).await {
             FastPathOutcome::Ended => {}
             FastPathOutcome::Other(stream, unread) => {
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
-                Box::pin(self.serve_other(stream, unread, &mut stopping)).await;
+                Box::pin(self.serve_other(stream, unread, stopping)).await;
             }
         }
     }
@@ -326,8 +375,13 @@ impl AcceptedConnection {
     }
 }
 
-/// Tells a client that there is no room, in plain HTTP/1.1, and closes.
-async fn turn_away(stream: std::net::TcpStream, client: IpAddr, full: ConnectionLimit) {
+/// Tells a client that there is no room, and closes.
+async fn turn_away(
+    stream: std::net::TcpStream,
+    tls: Option<Arc<Tls>>,
+    client: IpAddr,
+    full: ConnectionLimit,
+) {
     let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let (status, reason) = match full {
         ConnectionLimit::Server => (StatusCode::SERVICE_UNAVAILABLE, "too many connections"),
@@ -336,19 +390,31 @@ async fn turn_away(stream: std::net::TcpStream, client: IpAddr, full: Connection
         }
     };
     debug!(%client, reason, "turned a client away");
-    let body = refusal_body(&Refusal::Transport { reason: reason.to_owned() });
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nretry-after: {RETRY_AFTER_SECONDS}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
+    let refusal = come_again(refused(status, reason));
     let told = async {
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(&body).await?;
-        stream.shutdown().await?;
-        // What the client has sent is read, or closing would take the answer back.
-        let mut rest = [0; 1024];
-        while stream.read(&mut rest).await? > 0 {}
-        std::io::Result::Ok(())
+        match tls {
+            None => tell_and_close(&mut stream, refusal).await,
+            Some(tls) => tell_and_close(&mut tls.accept(stream).await?, refusal).await,
+        }
     };
-    let _ = tokio::time::timeout(TURN_AWAY_TIMEOUT, told).await;
+    let _ = timeout(TURN_AWAY_TIMEOUT, told).await;
+}
+
+/// Writes a refusal in HTTP/1.1 before anything was read, and closes.
+async fn tell_and_close<S: ByteStream>(stream: &mut S, refusal: HttpAnswer) -> io::Result<()> {
+    let mut head = format!("HTTP/1.1 {}\r\n", refusal.status()).into_bytes();
+    for (name, value) in refusal.headers() {
+        put_header(&mut head, name.as_str(), value.to_str().unwrap_or_default());
+    }
+    let body = refusal.into_body().bytes;
+    put_header(&mut head, "content-length", &body.len().to_string());
+    put_header(&mut head, "connection", "close");
+    head.extend_from_slice(b"\r\n");
+    stream.write_all(&head).await?;
+    stream.write_all(&body).await?;
+    stream.shutdown().await?;
+    // What the client has sent is read, or closing would take the answer back.
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
 }

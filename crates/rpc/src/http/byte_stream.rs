@@ -1,4 +1,4 @@
-//! What a connection's bytes go over: a socket, or a pipe in memory that stands for one.
+//! What a connection's bytes go over: a socket, TLS on a socket, or a pipe in memory that stands for one.
 //!
 //! Knows: how each is asked whether there is anything to read, and how it takes what is written.
 //! Never knows: what the bytes say.
@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 /// A stream that a connection is served on.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
@@ -56,6 +57,18 @@ impl ByteStream for TcpStream {
                 written => return Poll::Ready(written),
             }
         }
+    }
+}
+
+impl ByteStream for TlsStream<TcpStream> {
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (socket, session) = self.get_ref();
+        // What is decrypted waits in the session, not in the socket.
+        if session.wants_read() { socket.poll_readable(context) } else { Poll::Ready(Ok(())) }
+    }
+
+    fn is_reset(&self, context: &mut Context<'_>) -> bool {
+        self.get_ref().0.is_reset(context)
     }
 }
 

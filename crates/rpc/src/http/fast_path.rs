@@ -7,6 +7,7 @@
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 
+mod admit_head;
 mod date;
 mod read_buffer;
 
@@ -31,13 +32,14 @@ use super::response::{HttpAnswer, overloaded, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
-use crate::admission::{CallerHead, ConnectionCaller};
+use crate::admission::ConnectionCaller;
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
 use crate::reply::Reply;
 use crate::spare;
 use crate::work_slice::WorkSlice;
 
+use admit_head::admit_head;
 use read_buffer::ReadBuffer;
 
 /// Bytes of a request's head at the most, whoever reads it; hyper tells the client of more.
@@ -260,12 +262,10 @@ impl<S> Connection<'_, S> {
         let Self { server, buffer, last_request, caller, .. } = self;
         let unread = buffer.unread();
         let head = last_request.read_head(unread, &server.settings);
-        if let RequestHead::Post(post) = head
-            && !is_admitted(server, caller, last_request.number, post, unread)
-        {
-            return RequestHead::Other;
-        }
-        head
+        let RequestHead::Post(post) = head else { return head };
+        let bytes = unread.get(..post.head_bytes).unwrap_or_default();
+        let is_admitted = admit_head(server, caller, last_request.number, bytes);
+        if is_admitted { head } else { RequestHead::Other }
     }
 }
 
@@ -465,10 +465,16 @@ impl<S: ByteStream> Connection<'_, S> {
             IoSlice::advance_slices(&mut left, count);
             slice.count_written(count);
             if left.is_empty() {
-                return Ok(());
+                break;
             }
             progress.advance(count);
             slice.go_on(&server.budget).await;
+        }
+        // TLS has taken what the socket perhaps has not.
+        let flushing = poll_fn(|context| Pin::new(&mut *stream).poll_flush(context));
+        match in_time(flushing, || progress.deadline()).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(ReadEnd::Ended),
         }
     }
 }
@@ -488,28 +494,8 @@ async fn unless_reset<T>(
     .await
 }
 
-/// Lets in whoever sent a head, which is asked again only if it is another one or the rules are.
-fn is_admitted(
-    server: &Server,
-    caller: &mut ConnectionCaller,
-    head_number: u64,
-    post: Post,
-    unread: &[u8],
-) -> bool {
-    if caller.admit_again(&server.admission, head_number) {
-        return true;
-    }
-    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut fields);
-    let head = unread.get(..post.head_bytes).unwrap_or_default();
-    // It has been read before.
-    let (Ok(_), Some(path)) = (request.parse(head), request.path) else { return false };
-    let fields = request.headers.iter().map(|field| (field.name, field.value));
-    let head = CallerHead::read(path, fields);
-    caller.admit_head(&server.admission, &head, head_number)
-}
-
-fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
+/// Appends a field.
+pub(super) fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
     for part in [name, ": ", value, "\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }

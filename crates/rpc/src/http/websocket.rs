@@ -25,7 +25,7 @@ use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tracing::debug;
@@ -45,6 +45,8 @@ use message_reader::{ClientMessage, MessageLimits, MessageReader, ReadFailure};
 
 /// Longer messages are sent in parts, each of which is a copy.
 const PART_BYTES_MAX: usize = 64 * 1024;
+/// Before a subscriber for whose news there was no room is told of them again.
+const NEWS_PAUSE: Duration = Duration::from_millis(200);
 /// For a client to take its leave.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -89,6 +91,9 @@ struct Session<'a> {
     views: watch::Receiver<()>,
     /// Whether a subscriber may have to be told of something.
     has_news: bool,
+    /// Whether there was no room for what a subscriber should be told, and when that is tried again.
+    is_news_late: bool,
+    news_due: Instant,
     /// Work for subscribers since there last was nothing to tell.
     news_slice: WorkSlice,
 }
@@ -120,6 +125,8 @@ pub(super) async fn serve(
         ping,
         views: server.service.changes(),
         has_news: false,
+        is_news_late: false,
+        news_due: Instant::now(),
         news_slice: WorkSlice::default(),
     };
     let Err(end) = session.run(stopping).await;
@@ -143,6 +150,7 @@ impl Session<'_> {
                     self.has_news = true;
                 }
                 () = std::future::ready(()), if self.has_news => self.announce().await?,
+                () = sleep_until(self.news_due), if self.is_news_late => self.has_news = true,
                 Some(news) = self.node_news.recv() => self.pass_on(news).await?,
                 _ = self.ping.tick() => self.ping().await?,
             }
@@ -196,16 +204,27 @@ impl Session<'_> {
     /// Tells subscribers of new blocks; of so many at a time that calls are answered in between. Whoever
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
-        self.has_news = false;
+        (self.has_news, self.is_news_late) = (false, false);
         let caller = self.admit()?;
         let mut slice = std::mem::take(&mut self.news_slice);
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
             let portion = service.next_portion(&feed, &mut seen, &self.server.budget, &mut slice);
-            let portion = portion.await.map_err(|end| match end {
-                FeedEnd::Failed => SocketEnd::Close(CloseCode::Error, "new blocks cannot be read"),
-                FeedEnd::Ended(reason) => SocketEnd::Close(CloseCode::Again, reason),
-            })?;
+            let portion = match portion.await {
+                Ok(portion) => portion,
+                Err(FeedEnd::Failed) => {
+                    let reason = "new blocks cannot be read";
+                    return Err(SocketEnd::Close(CloseCode::Error, reason));
+                }
+                Err(FeedEnd::Ended(reason)) => {
+                    return Err(SocketEnd::Close(CloseCode::Again, reason));
+                }
+                // Those who do not take what they are sent are given up, and then there is room again.
+                Err(FeedEnd::NoRoom) => {
+                    (self.is_news_late, self.news_due) = (true, Instant::now() + NEWS_PAUSE);
+                    continue;
+                }
+            };
             self.has_news |= portion.has_more;
             // One limit for all of them: a portion is held until the last is taken.
             let mut progress = WriteProgress::new(self.settings.write_limit());

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use tracing::{debug, error};
 
-use super::{CallFailure, Service, give_reader, take_reader};
+use super::readers::{give_reader, take_reader};
+use super::{CallFailure, Service};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::heads::ChainCursor;
 use crate::json::{Object, put_text};
@@ -30,13 +31,15 @@ pub(crate) struct FeedPortion {
     pub(crate) _lease: ByteLease,
 }
 
-/// Why a subscriber can be sent nothing more.
+/// Why a subscriber can be sent nothing more, or nothing now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedEnd {
     /// Something cannot be read; the log says what.
     Failed,
     /// It may subscribe again, and ask for what it missed.
     Ended(&'static str),
+    /// Others take all the bytes that there may be under way; later there is room again.
+    NoRoom,
 }
 
 /// The notification of a result for one subscriber.
@@ -82,15 +85,20 @@ impl Service {
 
 impl FeedPortion {
     fn admit(self, budget: &Arc<Budget>) -> Result<Self, FeedEnd> {
-        let bytes = self.items.iter().fold(0, |sum: usize, item| sum.saturating_add(item.len()));
-        let lease = ByteLease::of(budget, bytes, LeasedFor::Answer);
-        let lease = lease.map_err(|_| FeedEnd::Ended("too many bytes under way"))?;
+        let lease = ByteLease::of(budget, self.bytes(), LeasedFor::Answer);
+        let lease = lease.map_err(|_| FeedEnd::NoRoom)?;
         Ok(Self { _lease: lease, ..self })
+    }
+
+    /// Bytes of all items.
+    pub(super) fn bytes(&self) -> usize {
+        self.items.iter().fold(0, |sum: usize, item| sum.saturating_add(item.len()))
     }
 }
 
 fn feed_end(failure: &CallFailure) -> FeedEnd {
     match failure {
+        CallFailure::NoRoom => FeedEnd::NoRoom,
         CallFailure::Refused(Refusal::FilterDropped { reason }) => FeedEnd::Ended(reason),
         CallFailure::Refused(Refusal::ReceiptsNotHeld { .. }) => {
             FeedEnd::Ended("receipts of new blocks are not held")

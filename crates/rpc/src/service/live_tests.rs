@@ -2,10 +2,18 @@
 
 use std::sync::Arc;
 
-use alloy_consensus::Header;
-use alloy_primitives::B256;
+use alloy_consensus::crypto::secp256k1::sign_message;
+use alloy_consensus::proofs::ordered_trie_root_encoded;
+use alloy_consensus::{
+    Eip658Value, EthereumTxEnvelope, Header, Receipt as Fields, SignableTransaction as _,
+    TxEip4844, TxLegacy, TxType,
+};
+use alloy_eips::eip2718::Encodable2718 as _;
+use alloy_primitives::{Address, B256, Log, TxKind};
 use chain::trust::Anchors;
-use chain::{Block, BlockNumber, Body, Candidate, ChainSpec, Receipt, Start, Verified, Verifier};
+use chain::{
+    Block, BlockNumber, Body, Candidate, ChainSpec, Receipt, Start, Verified, Verifier, logs_bloom,
+};
 use serde_json::{Value, json};
 use store::disk::faulty::{DiskFailure, FaultyDisk};
 use store::head::HeadLimits;
@@ -65,6 +73,34 @@ impl Growing {
         self.writer.extend(vec![block]).unwrap();
     }
 
+    /// A block with one transaction that logs this.
+    fn extend_with_log(&mut self, log: Log) {
+        let tx =
+            TxLegacy { gas_limit: 21_000, to: TxKind::Call(log.address), ..TxLegacy::default() };
+        let signature = sign_message(B256::repeat_byte(7), tx.signature_hash()).unwrap();
+        let tx: EthereumTxEnvelope<TxEip4844> = tx.into_signed(signature).into();
+        let transactions = vec![alloy_primitives::Bytes::from(tx.encoded_2718())];
+        let logs = vec![log];
+        let logs_bloom = logs_bloom(&logs);
+        let status = Eip658Value::Eip658(true);
+        let fields = Fields { status, cumulative_gas_used: 21_000, logs };
+        let receipt = Receipt { tx_type: TxType::Legacy, fields };
+        let mut encoded = Vec::new();
+        receipt.encode_2718(&logs_bloom, &mut encoded);
+        let header = Header {
+            number: self.tip.0 + 1,
+            parent_hash: self.tip.1,
+            transactions_root: ordered_trie_root_encoded(&transactions),
+            receipts_root: ordered_trie_root_encoded(&[encoded]),
+            logs_bloom,
+            gas_used: 21_000,
+            ..Header::default()
+        };
+        let block = verified(&header, transactions, Some(vec![receipt]));
+        self.tip = (self.tip.0 + 1, block.hash);
+        self.writer.extend(vec![block]).unwrap();
+    }
+
     /// The answer to a body within a budget.
     async fn reply(&self, body: &Value, budget: &Arc<Budget>) -> Value {
         self.reply_until(body, budget, None).await
@@ -87,16 +123,23 @@ fn call(method: &str, params: &Value) -> Value {
 }
 
 fn block(number: u64, parent_hash: B256, receipts: Option<Vec<Receipt>>) -> Verified<Block> {
-    let header = Header { number, parent_hash, ..Header::default() };
+    verified(&Header { number, parent_hash, ..Header::default() }, vec![], receipts)
+}
+
+fn verified(
+    header: &Header,
+    transactions: Vec<alloy_primitives::Bytes>,
+    receipts: Option<Vec<Receipt>>,
+) -> Verified<Block> {
     let ommers = alloy_primitives::Bytes::from_static(&[0xc0]);
     let candidate = Candidate {
-        header: alloy_rlp::encode(&header).into(),
-        body: Body { transactions: vec![], ommers, withdrawals: None },
+        header: alloy_rlp::encode(header).into(),
+        body: Body { transactions, ommers, withdrawals: None },
         receipts,
         total_difficulty: None,
     };
     let spec = ChainSpec::bare("live", Some(7), None);
-    Verifier::new(&spec, &Anchors::none(), Start::At(number)).verify(candidate).unwrap()
+    Verifier::new(&spec, &Anchors::none(), Start::At(header.number)).verify(candidate).unwrap()
 }
 
 /// A head was read and written anew for each of them.
@@ -338,4 +381,37 @@ async fn a_filter_of_an_empty_store_tells_of_every_block() {
     let told =
         growing.reply(&call("eth_getFilterChanges", &json!([made["result"]])), &enough).await;
     assert_eq!(told["result"].as_array().map(Vec::len), Some(70), "{told}");
+}
+
+/// Answers with logs were counted when they were whole: a few hundred of them took a gigabyte.
+#[tokio::test]
+async fn an_answer_with_logs_is_counted_while_it_is_made() {
+    let mut growing = Growing::new();
+    for _ in 0..200 {
+        growing.extend_with_log(Log::new_unchecked(Address::ZERO, vec![], vec![7; 3000].into()));
+    }
+    let filter = json!([{ "fromBlock": "0x3e8" }]);
+    let asked = call("eth_getLogs", &filter).to_string();
+    let budget = Budget::new(usize::MAX);
+    let limits = RequestLimits { until: None, budget: &budget, caller: None };
+    let mut answering = std::pin::pin!(growing.service.reply(None, asked.as_bytes(), limits));
+    let mut counted = 0;
+    let reply = loop {
+        tokio::select! {
+            biased;
+            reply = &mut answering => break reply.unwrap(),
+            () = tokio::task::yield_now() => counted = counted.max(budget.bytes()),
+        }
+    };
+    let bytes = reply.len();
+    assert!(bytes > 1_000_000 && counted > bytes / 2, "{counted} of {bytes} were counted");
+    // Where there is no room for it, it is refused before it is whole.
+    let small = Budget::new(64 * 1024);
+    let others = ByteLease::of(&small, 65 * 1024, LeasedFor::Answer).unwrap();
+    let refused = growing.reply(&call("eth_getLogs", &filter), &small).await;
+    assert_eq!(refused["error"]["code"], -32000, "{refused}");
+    assert!(small.bytes_peak() < 128 * 1024, "{}", small.bytes_peak());
+    drop(others);
+    let found = growing.reply(&call("eth_getLogs", &filter), &small).await;
+    assert_eq!(found["result"].as_array().unwrap().len(), 200);
 }

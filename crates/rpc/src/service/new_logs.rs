@@ -3,11 +3,13 @@
 //! Knows: how many are sent at once.
 //! Never knows: sockets, or when a subscriber is sent something.
 
+use std::sync::Arc;
+
 use store::Reader;
 
 use super::feed::FeedPortion;
 use super::{CallFailure, Service};
-use crate::budget::Budget;
+use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
 use crate::log_changes::{LogPortion, LogPortionLimits};
 use crate::log_filter::LogFilter;
@@ -21,7 +23,7 @@ impl Service {
         reader: &mut Reader,
         filter: &LogFilter,
         seen: &mut ChainCursor,
-        budget: &Budget,
+        budget: &Arc<Budget>,
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, CallFailure> {
         let view = self.store.view();
@@ -35,8 +37,11 @@ impl Service {
         let change = seen.change_to(reader, &view).await?;
         let mut logs = LogPortion::begin(&view, filter, *seen, change, limits)?;
         let mut portion = FeedPortion::default();
+        let mut lease = ByteLease::default();
         while let Some(block) = logs.next(reader, budget, slice).await? {
             portion.items.extend(block);
+            let held = portion.bytes().saturating_add(logs.held_bytes());
+            lease.resize(budget, held, LeasedFor::Answer)?;
         }
         (*seen, portion.has_more) = logs.end(reader).await?;
         Ok(portion)

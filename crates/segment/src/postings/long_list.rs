@@ -224,6 +224,12 @@ pub struct LongListTable {
 }
 
 impl LongListTable {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>().saturating_add(size_of_val(self.starts.as_slice()))
+    }
+
     /// The bytes of the file that have the pieces of these slots, counted from the file's first.
     #[must_use]
     pub fn pieces_range(&self, slots: Range<u64>) -> Range<u64> {

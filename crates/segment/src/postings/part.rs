@@ -9,6 +9,8 @@
 
 use std::ops::Range;
 
+use crate::SLOT_BLOCKS;
+
 /// Bits of a place that tell the part.
 pub(super) const PART_BITS: u32 = 4;
 /// Bits of a place inside a slot: its block among 8192, and the part.
@@ -104,11 +106,16 @@ impl SlotParts {
         Self(both)
     }
 
-    /// What is in either set.
+    /// Bytes of memory that it takes.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>().saturating_add(size_of_val(self.0.as_slice()))
+    }
+
+    /// What is in either set.
+    fn union(&self, other: &Self) -> Self {
         let mut others = other.0.iter().copied().peekable();
-        let mut either = Vec::with_capacity(self.0.len().max(other.0.len()));
+        let mut either = Vec::with_capacity(self.0.len().saturating_add(other.0.len()));
         for one in &self.0 {
             while let Some(before) = others.next_if(|other| other.block < one.block) {
                 either.push(before);
@@ -122,8 +129,61 @@ impl SlotParts {
     }
 }
 
+/// Blocks of a union that are kept as a list; of more every block of the slot has its place.
+const FEW_BLOCKS_MAX: usize = 256;
+
+/// What is in any of many sets. Adding one takes as long as it is, however many came before.
+#[derive(Clone, Debug, Default)]
+pub struct PartsUnion {
+    few: SlotParts,
+    /// The parts of every block of the slot, once there are more than a few blocks.
+    many: Vec<u16>,
+}
+
+impl PartsUnion {
+    /// Adds a set.
+    pub fn add(&mut self, parts: &SlotParts) {
+        if self.many.is_empty() {
+            if self.few.0.len().saturating_add(parts.0.len()) <= FEW_BLOCKS_MAX {
+                self.few = self.few.union(parts);
+                return;
+            }
+            if self.few.is_empty() {
+                self.few = parts.clone();
+                return;
+            }
+            self.many = vec![0; usize::try_from(SLOT_BLOCKS).unwrap_or(0)];
+            let few = std::mem::take(&mut self.few);
+            self.spread(&few);
+        }
+        self.spread(parts);
+    }
+
+    fn spread(&mut self, parts: &SlotParts) {
+        for BlockParts { block, parts } in &parts.0 {
+            let place = usize::try_from(*block).ok().and_then(|block| self.many.get_mut(block));
+            // A slot has no further blocks.
+            if let Some(place) = place {
+                *place |= parts;
+            }
+        }
+    }
+
+    /// What is in any of the sets.
+    #[must_use]
+    pub fn into_parts(self) -> SlotParts {
+        if self.many.is_empty() {
+            return self.few;
+        }
+        let blocks = (0_u32..).zip(self.many).filter(|(_, parts)| *parts != 0);
+        SlotParts(blocks.map(|(block, parts)| BlockParts { block, parts }).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -153,5 +213,24 @@ mod tests {
         assert_eq!(one.union(&other), either);
         assert_eq!(other.union(&one), either);
         assert_eq!(BlockParts { block: 0, parts: 0b1001 }.iter().collect::<Vec<_>>(), [0, 3]);
+    }
+
+    #[test]
+    fn a_union_has_what_any_set_has_however_many_there_are() {
+        for (sets, blocks) in [(1, 1), (1, 8192), (3, 2), (40, 5), (300, 3), (50, 400), (2, 8192)] {
+            let (mut union, mut expected) = (PartsUnion::default(), BTreeMap::<u64, u16>::new());
+            for set in 0..sets {
+                let step = 8192 / blocks;
+                let places: Vec<u64> = (0..blocks)
+                    .map(|at| (at * step + set * 7 % step, (set + at) % u64::from(PART_COUNT)))
+                    .inspect(|(block, part)| *expected.entry(*block).or_default() |= 1 << part)
+                    .map(|(block, part)| block << PART_BITS | part)
+                    .collect();
+                union.add(&SlotParts::of(&places));
+            }
+            let found = union.into_parts();
+            let found = found.as_slice().iter().map(|it| (u64::from(it.block), it.parts));
+            assert!(found.eq(expected), "{sets} sets of {blocks}");
+        }
     }
 }

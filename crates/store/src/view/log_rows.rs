@@ -45,6 +45,35 @@ pub(super) struct RowsPlace {
     place: BlockPlace,
 }
 
+/// Rows as they are stored.
+#[derive(Debug)]
+pub(super) struct FetchedRows {
+    place: RowsPlace,
+    bytes: Vec<u8>,
+}
+
+impl FetchedRows {
+    /// Of which block.
+    pub(super) fn number(&self) -> BlockNumber {
+        self.place.number
+    }
+
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Reads them.
+    pub(super) fn read(self, reader: &mut Reader) -> Result<LoggedRows, StoreError> {
+        let RowsPlace { number, file, open, place } = &self.place;
+        reader.counts.count_page();
+        let read = open.segment.read_block_part(&mut reader.inflater, place, &self.bytes);
+        let read = read.map_err(|cause| file.corrupt(cause))?;
+        let read = read.and_then(|(position, rows)| LoggedRows::of_position(position, rows));
+        read.ok_or(StoreError::NotHeld { number: *number })
+    }
+}
+
 impl RowsPlace {
     /// How many bytes are read for them.
     pub(super) fn bytes(&self) -> u64 {
@@ -91,39 +120,27 @@ impl View {
         Ok((!place.range.is_empty()).then_some(RowsPlace { number, file, open, place }))
     }
 
-    /// Reads rows: all bytes that are not in memory are waited for at the same time.
-    pub(super) async fn read_places(
-        &self,
-        reader: &mut Reader,
-        places: &[RowsPlace],
-    ) -> Result<Vec<LoggedRows>, StoreError> {
-        let fetched = try_join_all(places.iter().map(async |rows| {
-            let mut bytes = Vec::new();
-            let fetched = fetch(&*rows.open.bytes, rows.place.range.clone(), &mut bytes).await;
-            fetched.map(|()| bytes).map_err(|error| rows.file.unread(error))
-        }));
-        let fetched = fetched.await?;
-        let mut all = Vec::with_capacity(places.len());
-        for (RowsPlace { number, file, open, place }, bytes) in places.iter().zip(fetched) {
-            reader.counts.count_page();
-            let read = open.segment.read_block_part(&mut reader.inflater, place, &bytes);
-            let read = read.map_err(|cause| file.corrupt(cause))?;
-            let read = read.and_then(|(position, rows)| LoggedRows::of_position(position, rows));
-            all.push(read.ok_or(StoreError::NotHeld { number: *number })?);
-        }
-        Ok(all)
-    }
-
     /// What the log index keeps of blocks that one segment holds.
     pub(crate) fn read_log_keys(&self, range: BlockRange) -> Result<PostingsBuilder, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
         let mut keys = PostingsBuilder::new(slot_of(range.first()));
         for number in range.numbers() {
             let place = block_on(self.place_rows(&mut reader, number, ALL))?;
-            for block in block_on(self.read_places(&mut reader, place.as_slice()))? {
-                keys.push_rows(number, &block.rows)?;
+            for fetched in block_on(fetch_places(place.into_iter().collect()))? {
+                keys.push_rows(number, &fetched.read(&mut reader)?.rows)?;
             }
         }
         Ok(keys)
     }
+}
+
+/// Fetches rows: all bytes that are not in memory are waited for at the same time.
+pub(super) async fn fetch_places(places: Vec<RowsPlace>) -> Result<Vec<FetchedRows>, StoreError> {
+    try_join_all(places.into_iter().map(async |place| {
+        let mut bytes = Vec::new();
+        let fetched = fetch(&*place.open.bytes, place.place.range.clone(), &mut bytes).await;
+        fetched.map_err(|error| place.file.unread(error))?;
+        Ok(FetchedRows { place, bytes })
+    }))
+    .await
 }

@@ -1,0 +1,40 @@
+//! What a supervisor such as systemd hands over and is told: the socket that it listens on for us, and
+//! when serving begins and stops.
+//!
+//! Knows: `LISTEN_FDS` and `NOTIFY_SOCKET`.
+//! Never knows: what is served.
+
+use std::net::TcpListener;
+
+use anyhow::{Context as _, bail};
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use tracing::debug;
+
+/// The socket that was handed over, if one was. Nobody who connects while we start or stop is refused:
+/// it is not ours to close.
+pub(super) fn inherited_listener() -> anyhow::Result<Option<TcpListener>> {
+    let mut handed_over = ListenFd::from_env();
+    match handed_over.len() {
+        0 => Ok(None),
+        1 => handed_over.take_tcp_listener(0).context("LISTEN_FDS: no TCP socket was handed over"),
+        count => bail!("LISTEN_FDS: {count} sockets were handed over, and one is served"),
+    }
+}
+
+/// Requests are answered from now on.
+pub(super) fn tell_ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// Requests under way are finished.
+pub(super) fn tell_stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+/// Where nobody wants to know, nothing is said.
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(state) {
+        debug!(%cause, "the supervisor was not told");
+    }
+}

@@ -1,0 +1,186 @@
+//! TLS: the server's certificate and key, read from files, and anew when those change.
+//!
+//! Knows: PEM files, what rustls makes of them, and handshakes.
+//! Never knows: what is asked on a connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, fs, io};
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, crypto};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Of what is encrypted and not yet taken by a client: one record. It is held beside the answer, which
+/// the budget counts.
+const UNSENT_BYTES_MAX: usize = 16 * 1024;
+
+/// Where the server's identity lies, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, and behind it those that lead to a root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificates of which one must have signed a client's; none if clients need no certificate.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Why connections cannot be encrypted.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{}: cannot read it: {cause}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// The system's word.
+        cause: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{}: no {wanted} in PEM: {cause}", path.display())]
+    NotPem {
+        /// Which.
+        path: PathBuf,
+        /// What was looked for.
+        wanted: &'static str,
+        /// What the reader says.
+        cause: pem::Error,
+    },
+    /// Certificates and key are no identity.
+    #[error("{}: cannot be used: {cause}", path.display())]
+    Unusable {
+        /// Which file.
+        path: PathBuf,
+        /// What rustls says.
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// The server's side of TLS. Connections that begin after a reload have the new certificate; those
+/// that are open go on.
+pub struct Tls {
+    files: TlsFiles,
+    identity: ArcSwap<TlsIdentity>,
+}
+
+struct TlsIdentity {
+    /// What it was made of.
+    source: PemSource,
+    config: Arc<ServerConfig>,
+}
+
+/// What the files hold.
+#[derive(PartialEq, Eq)]
+struct PemSource {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    client_ca: Option<Vec<u8>>,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+        let identity = TlsIdentity::new(&files, PemSource::read(&files)?)?;
+        Ok(Self { files, identity: ArcSwap::from_pointee(identity) })
+    }
+
+    /// Reads the files again; tells whether they have changed. If they cannot be used, all stays as it
+    /// was: a certificate may be there before its key is.
+    pub fn reload(&self) -> Result<bool, TlsError> {
+        let source = PemSource::read(&self.files)?;
+        if source == self.identity.load().source {
+            return Ok(false);
+        }
+        self.identity.store(Arc::new(TlsIdentity::new(&self.files, source)?));
+        Ok(true)
+    }
+
+    /// The server's part of a handshake.
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.identity.load().config));
+        let limit = |session: &mut rustls::ServerConnection| {
+            session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
+        };
+        acceptor.accept_with(stream, limit).await
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+/// Whether a connection begins as TLS does, once it begins: with a record of a handshake (RFC 8446, 5.1).
+pub(super) async fn is_begun(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    Ok(stream.peek(&mut first).await? == 0 || first == [22])
+}
+
+impl PemSource {
+    fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        Ok(Self {
+            certificate: read(&files.certificate)?,
+            key: read(&files.key)?,
+            client_ca: files.client_ca.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl TlsIdentity {
+    fn new(files: &TlsFiles, source: PemSource) -> Result<Self, TlsError> {
+        let provider = Arc::new(crypto::ring::default_provider());
+        let chain = certificates(&files.certificate, &source.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(&source.key)
+            .map_err(|cause| not_pem(&files.key, "private key", cause))?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(unusable(&files.certificate))?;
+        let builder = match files.client_ca.as_ref().zip(source.client_ca.as_ref()) {
+            None => builder.with_no_client_auth(),
+            Some((path, text)) => {
+                let mut roots = RootCertStore::empty();
+                for root in certificates(path, text)? {
+                    roots.add(root).map_err(unusable(path))?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(unusable(path))?)
+            }
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(unusable(&files.key))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // A client resumes by what it keeps itself. The keys of it are new with each identity: a client
+        // whose certificate is not taken any more does not come in by an old session.
+        config.ticketer = crypto::ring::Ticketer::new().map_err(unusable(&files.key))?;
+        Ok(Self { source, config: Arc::new(config) })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|cause| TlsError::Read { path: path.to_owned(), cause })
+}
+
+/// Certificates of a file; at least one.
+fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let found = found
+        .and_then(|found| if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) });
+    found.map_err(|cause| not_pem(path, "certificate", cause))
+}
+
+fn not_pem(path: &Path, wanted: &'static str, cause: pem::Error) -> TlsError {
+    TlsError::NotPem { path: path.to_owned(), wanted, cause }
+}
+
+fn unusable<E: std::error::Error + Send + Sync + 'static>(path: &Path) -> impl Fn(E) -> TlsError {
+    move |cause| TlsError::Unusable { path: path.to_owned(), cause: Box::new(cause) }
+}

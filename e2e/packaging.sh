@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# The files of packaging/, each checked by the program that will read it, without the internet and without a
+# builder of images: man pages and completions, Dockerfile, compose file, systemd units, Kubernetes manifests.
+# And Quipu answers behind nginx and Caddy as the examples set them up, over HTTP and WebSocket, also while
+# it restarts.
+
+# shellcheck source=e2e/mirror.sh
+source "$(dirname "${BASH_SOURCE[0]}")/mirror.sh"
+
+tools=$target/e2e
+packaging=$root/packaging
+python=$tools/packaging/python/bin
+cd "$work"
+
+exits 0 "checkers from PyPI are installed" "$root/e2e/install" packaging "$tools"
+for package in caddy mandoc zsh; do
+    exits 0 "Debian's $package is unpacked" "$root/e2e/install" "debian-$package" "$tools"
+done
+caddy=$tools/debian/caddy/usr/bin/caddy
+
+# silent WHAT COMMAND...: the command ends well and has nothing to say.
+silent() {
+    local what=$1
+    shift
+    if "$@" >"$output" 2>&1 && [ ! -s "$output" ]; then
+        ok "$what"
+    else
+        not_ok "$what: it fails or says:"
+        tail -n 20 "$output" >&2
+    fi
+}
+
+# --- the version
+
+exits 0 "quipu --version" "$quipu" --version
+if commit=$(git -C "$root" log -1 --abbrev=12 --format='%h %cs' 2>/dev/null); then
+    same "$(cat "$output")" "quipu $(sed -nE 's/^version = "(.*)"$/\1/p' "$root/Cargo.toml" | head -n 1) ($commit)" \
+        "it tells the commit"
+fi
+
+# --- man pages and completions
+
+exits 0 "man pages are written" "$quipu" man --to man/man1
+for page in man/man1/*.1; do
+    silent "mandoc reads $(basename "$page")" "$tools/debian/mandoc/usr/bin/mandoc" -T lint -W error "$page"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    ! command -v man >/dev/null || silent "man reads $(basename "$page")" \
+        bash -c 'LC_ALL=C.UTF-8 man --warnings --local-file "$1" >"$2"' - "$page" shown
+done
+for shell in bash zsh; do
+    "$quipu" completions "$shell" >"completions.$shell"
+done
+silent "bash reads its completions" bash -n completions.bash
+silent "zsh reads its completions" "$tools/debian/zsh/bin/zsh" -n completions.zsh
+
+# --- container image and compose file
+
+silent "hadolint has nothing to say of the Dockerfile" "$python/hadolint" "$packaging/Dockerfile"
+exits 0 "the compose file fits its schema" "$python/check-jsonschema" \
+    --builtin-schema vendor.compose-spec "$packaging/compose.yaml"
+# What the last stage of the image has: the C library, libgcc and what starts a program.
+ldd "$quipu" | awk '{ print $1 }' | xargs -n 1 basename | sort >libraries
+same "$(grep -vE '^(linux-vdso|libgcc_s|libm|libc|ld-linux-x86-64|ld-linux-aarch64)\.so' libraries)" "" \
+    "the binary needs no library that the image lacks"
+# What the context lets in is a workspace: nothing that it names is missing.
+mapfile -t paths < <(sed -E '/^(#|\*$)/d; s/^([^!])/:(exclude,glob)\1/; s/^!//' "$packaging/Dockerfile.dockerignore")
+mkdir context
+(cd "$root" && git ls-files -z -- "${paths[@]}" | tar --create --null --files-from=-) |
+    tar --extract --directory context
+exits 0 "cargo knows the workspace from what the image is built of" cargo metadata --offline --locked \
+    --no-deps --format-version 1 --manifest-path context/Cargo.toml
+says '"name":"quipu-cli"' "it has the command"
+
+# --- settings
+
+exits 0 "quipu.toml has no mistake" "$quipu" config check --config "$packaging/quipu.toml"
+says ' no mistake$' "it says so"
+# Nor would it have with the settings that it only shows.
+sed -E 's/^# ([a-z_]+ = )/\1/' "$packaging/quipu.toml" >shown.toml
+exits 0 "nor have the settings in its comments" "$quipu" config check --config shown.toml
+
+# --- systemd
+
+mkdir units
+for unit in quipu.service quipu.socket; do
+    sed "s#/usr/bin/quipu#$quipu#" "$packaging/systemd/$unit" >"units/$unit"
+done
+silent "systemd knows all that the units say" env MANPATH="$work/man" systemd-analyze verify \
+    --man="$(command -v man >/dev/null && echo yes || echo no)" units/quipu.service units/quipu.socket
+# Of 10, where 10 is a service that may do everything; in tenths.
+exits 0 "systemd finds the service exposed by no more than 1.5" systemd-analyze security \
+    --offline=true --threshold=15 units/quipu.service
+mkdir -p root/etc
+exits 0 "the user of the service is made" systemd-sysusers --root="$work/root" "$packaging/systemd/quipu.sysusers"
+same "$(cut -d : -f 1,6 root/etc/passwd)" "quipu:/var/lib/quipu" "it lives in the data folder"
+
+# --- Kubernetes
+
+for manifest in configmap service statefulset; do
+    exits 0 "$manifest.yaml fits Kubernetes" "$python/kubernetes-validate" --strict \
+        "$packaging/kubernetes/$manifest.yaml"
+done
+"$python/python" - "$packaging/kubernetes/configmap.yaml" >pod.toml <<'PYTHON'
+import sys, yaml
+print(yaml.safe_load(open(sys.argv[1]))["data"]["quipu.toml"])
+PYTHON
+exits 0 "the settings of the pods have no mistake" "$quipu" config check --config pod.toml
+
+# --- behind proxies
+
+exits 0 "a chain is made" "$quipu" sample --to archives --block-count 300 --txs-per-block 2
+exits 0 "it is imported" "$quipu" import --data-dir data --genesis archives/genesis.json archives
+quipu_port=$(free_port)
+
+starts_quipu() {
+    : >quipu.log
+    "$quipu" serve --data-dir data --listen "127.0.0.1:$quipu_port" >quipu.log 2>&1 &
+    server=$!
+    started+=("$server")
+    for _ in {1..200}; do
+        ! grep --quiet '^listening on ' quipu.log || return 0
+        sleep 0.05
+    done
+    cat quipu.log >&2
+    return 1
+}
+
+# asks CODE WHAT ARGUMENT...: curl gets this code from $site.
+asks() {
+    local code=$1 what=$2
+    shift 2
+    rm -f answer
+    same "$(curl --silent --insecure --max-time 20 --output answer --write-out '%{http_code}' "$@")" \
+        "$code" "$what"
+}
+
+call='{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
+
+# serves NAME SITE SOCKET: a proxy answers what Quipu does, over HTTP and WebSocket.
+serves() {
+    local name=$1 site=$2 socket=$3
+    asks 200 "$name: a call is answered" "$site" --header 'content-type: application/json' --data "$call"
+    same "$(json 'value["result"]' <answer)" 0x12b "$name: with the tip"
+    asks 200 "$name: a long answer comes whole" "$site" --compressed --data \
+        '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x12b"}]}'
+    same "$(json 'len(value["result"]) > 100' <answer)" True "$name: with its logs"
+    asks 200 "$name: /readyz is passed on" "$site/readyz"
+    asks 404 "$name: /metrics is not" "$site/metrics"
+    head -c 6000000 /dev/zero >large
+    asks 413 "$name: a body that is too large is refused" "$site" --data-binary @large
+    exits 0 "$name: a WebSocket is answered, and subscribes" "$python/python" - "$socket" <<'PYTHON'
+import asyncio, json, ssl, sys, websockets
+async def ask():
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    secure = {"ssl": trust} if sys.argv[1].startswith("wss") else {}
+    async with websockets.connect(sys.argv[1], **secure) as socket:
+        for method, params in (("eth_blockNumber", []), ("eth_subscribe", ["newHeads"])):
+            await socket.send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}))
+            print(method, json.loads(await socket.recv())["result"])
+asyncio.run(asyncio.wait_for(ask(), 20))
+PYTHON
+    says '^eth_blockNumber 0x12b$' "$name: with the tip"
+    says '^eth_subscribe 0x' "$name: with a subscription"
+}
+
+starts_quipu
+
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=rpc.example \
+    -keyout key.pem -out certificate.pem 2>"$output"
+configures ""
+sed "s#listen 443#listen 127.0.0.1:$port#; /listen \[::\]/d; s#server 127.0.0.1:8545;#server 127.0.0.1:$quipu_port;#
+    s#/etc/letsencrypt/live/rpc.example/fullchain.pem#$work/certificate.pem#
+    s#/etc/letsencrypt/live/rpc.example/privkey.pem#$work/key.pem#" "$packaging/nginx/quipu.conf" >nginx/site.conf
+# The settings of a process around it, and this site in place of the mirror.
+sed -i "/^    server {/,/^    }/c\\    include $work/nginx/site.conf;" nginx/nginx.conf
+exits 0 "nginx knows all that the site says" nginx -t -p "$work/nginx" -c "$work/nginx/nginx.conf" -e "$work/nginx/error.log"
+says 'test is successful' "it says so"
+same "$(grep -c '\[warn\]' "$output")" 0 "without a warning"
+starts_nginx
+serves nginx "https://127.0.0.1:$port" "wss://127.0.0.1:$port"
+asks 200 "nginx: HTTP/2 is answered" --http2 "https://127.0.0.1:$port" --data "$call"
+
+"$caddy" version >"$output" 2>&1 || true
+echo "caddy $(head -n 1 "$output")"
+exits 0 "Caddy knows all that the site says" "$caddy" validate --adapter caddyfile --config "$packaging/caddy/Caddyfile"
+caddy_port=$(free_port)
+{
+    printf '{\n\tadmin off\n}\n'
+    sed "s#^rpc.example {#http://127.0.0.1:$caddy_port {#; s#127.0.0.1:8545#127.0.0.1:$quipu_port#" \
+        "$packaging/caddy/Caddyfile"
+} >Caddyfile
+XDG_DATA_HOME=$work/caddy XDG_CONFIG_HOME=$work/caddy "$caddy" run --adapter caddyfile --config Caddyfile >caddy.log 2>&1 &
+started+=("$!")
+for _ in {1..200}; do
+    ! (exec 3<>"/dev/tcp/127.0.0.1/$caddy_port") 2>/dev/null || break
+    sleep 0.05
+done
+(exec 3<>"/dev/tcp/127.0.0.1/$caddy_port") 2>/dev/null || cat caddy.log >&2
+serves Caddy "http://127.0.0.1:$caddy_port" "ws://127.0.0.1:$caddy_port"
+
+# A restart: Caddy lets GET wait. Calls would wait too in versions that have caddyserver/caddy#7547.
+kill "$server"
+wait "$server" || true
+asks 502 "nginx tells that nobody answers" "https://127.0.0.1:$port" --data "$call"
+curl --silent --max-time 20 --output waited --write-out '%{http_code}' \
+    "http://127.0.0.1:$caddy_port/readyz" >waited.code &
+waiting=$!
+sleep 1
+starts_quipu
+wait "$waiting" || true
+same "$(cat waited.code)" 200 "Caddy holds a GET until the server is back"
+asks 200 "Caddy answers calls again" "http://127.0.0.1:$caddy_port" --data "$call"
+asks 200 "nginx answers again" "https://127.0.0.1:$port" --data "$call"
