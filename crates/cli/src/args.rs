@@ -3,6 +3,7 @@
 //! Knows: flags and their help; those of one command are in a file of its own.
 //! Never knows: what comes of them.
 
+pub(crate) mod admission;
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -15,6 +16,7 @@ pub(crate) mod fetch;
 pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod man;
@@ -183,6 +185,12 @@ pub(crate) enum Command {
     /// not read: `quipu check` does that.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArgs),
+    /// Make an API key for `quipu serve`
+    ///
+    /// Prints the key and, for quipu.toml, the table that lets it in. As soon as a server has one key, it
+    /// answers only callers who send one (docs/admission.md).
+    #[command(after_help = key::EXAMPLES)]
+    Key(key::KeyArgs),
     /// Check quipu.toml, or show what all settings come to
     #[command(after_help = config::EXAMPLES)]
     Config(config::ConfigArgs),

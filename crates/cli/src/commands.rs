@@ -12,6 +12,7 @@ pub(crate) mod fetch;
 pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod key;
 pub(crate) mod man;
 pub(crate) mod repair;
 pub(crate) mod rewind;

@@ -7,6 +7,7 @@
 //! reads them wherever they come from.
 
 pub(crate) mod document;
+mod keys;
 pub(crate) mod settings;
 mod suggestion;
 pub(crate) mod variables;
@@ -23,13 +24,15 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use ingest::fetch::MirrorUrl;
+use rpc::ApiKey;
 
 use crate::Failure;
 use crate::args::Args;
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 use crate::upstream_args::parse_node;
 
-use document::{ConfigEntry, ConfigValue, read_entries};
+use document::{ConfigDocument, ConfigEntry, ConfigValue, DocumentError, read_document};
+use keys::read_keys;
 use settings::{NEEDS, NEEDS_OTHER, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
 use variables::{check_typed_variables, parse_switch};
@@ -53,6 +56,8 @@ pub(crate) struct ConfigFile {
     /// Where it is; none if there is none.
     pub(crate) path: Option<PathBuf>,
     entries: Vec<ConfigEntry>,
+    /// Who may ask a server.
+    pub(crate) keys: Vec<ApiKey>,
 }
 
 /// Reads the command line with all that stands behind it. Ends the process where clap does: for help,
@@ -85,7 +90,7 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
         }
     };
     refuse_unused(&known, &matches, typed)?;
-    Ok(Args::from_arg_matches(&matches))
+    Ok(file.args_from(&matches))
 }
 
 /// Refuses flags that were typed and that nothing would come of.
@@ -213,15 +218,17 @@ impl ConfigFile {
                 anyhow!("{place}: {error}")
             }
         });
-        let entries = read_entries(&text.map_err(Failure::Usage)?);
-        let mut entries = entries.map_err(|error| Failure::Usage(anyhow!("{place}: {error}")))?;
+        let wrong = |error: DocumentError| Failure::Usage(anyhow!("{place}: {error}"));
+        let document = read_document(&text.map_err(Failure::Usage)?).map_err(wrong)?;
+        let ConfigDocument { mut entries, repeated } = document;
+        let keys = read_keys(&repeated).map_err(wrong)?;
         let known = settings(root);
         for entry in &mut entries {
             let line = entry.line;
             check(root, &known, path, entry)
                 .map_err(|said| Failure::Usage(anyhow!("{place}: line {line}: {said}")))?;
         }
-        let file = Self { path: Some(path.to_owned()), entries };
+        let file = Self { path: Some(path.to_owned()), entries, keys };
         file.refuse_exclusive(&known)?;
         Ok(file)
     }
@@ -237,11 +244,20 @@ impl ConfigFile {
     pub(crate) fn serve_args(&self) -> Result<Args, Failure> {
         let typed = ["quipu", "serve"].map(OsString::from);
         let matches = self.apply(command_of(&typed), &typed).try_get_matches_from(&typed);
-        let args = matches.and_then(|matches| Args::from_arg_matches(&matches));
+        let args = matches.and_then(|matches| self.args_from(&matches));
         args.map_err(|error| Failure::Usage(anyhow!("{}", said_by(&error))))
     }
 
-    /// How many keys it has.
+    /// Arguments, with what no flag says.
+    fn args_from(&self, matches: &ArgMatches) -> Result<Args, clap::Error> {
+        let mut args = Args::from_arg_matches(matches)?;
+        if let crate::args::Command::Serve(serve) = &mut args.command {
+            serve.admission.keys.clone_from(&self.keys);
+        }
+        Ok(args)
+    }
+
+    /// How many settings it has.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -78,6 +78,7 @@ fn run(args: Args) -> Result<(), Failure> {
         },
         Command::Repair(repair) => commands::repair::run(&repair),
         Command::Index(index) => commands::index::run(&index),
+        Command::Key(key) => commands::key::run(&key),
         Command::Man(man) => commands::man::run(&man),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),

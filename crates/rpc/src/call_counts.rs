@@ -85,6 +85,10 @@ outcomes! {
     Refused = "refused",
     /// The node that was asked in our place refused it, or did not answer.
     UpstreamError = "upstream_error",
+    /// Whoever asked may not.
+    Forbidden = "forbidden",
+    /// Whoever asked has asked too much.
+    RateLimited = "rate_limited",
     /// Something failed here.
     InternalError = "internal_error",
     /// There was no room for the answer.
@@ -122,6 +126,8 @@ impl From<&Refusal> for CallOutcome {
             | Refusal::TooManyFilters { .. }
             | Refusal::FiltersTooLarge
             | Refusal::TooManySubscriptions { .. } => Self::Limit,
+            Refusal::MethodNotAllowed { .. } => Self::Forbidden,
+            Refusal::RateLimited(_) => Self::RateLimited,
             Refusal::TimedOut => Self::Timeout,
             Refusal::BlockNotHeld { .. }
             | Refusal::HashNotHeld { .. }

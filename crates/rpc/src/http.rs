@@ -31,6 +31,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tracing::warn;
 
+use crate::admission::{Admission, SharedAdmission};
 use crate::budget::Budget;
 use crate::http_counts::HttpCounters;
 use crate::metrics_page::ServerCounts;
@@ -53,6 +54,8 @@ pub struct Server {
     tls: Option<Arc<Tls>>,
     /// Of all connections and protocols.
     budget: Arc<Budget>,
+    /// Who may ask.
+    admission: SharedAdmission,
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: OnceLock<Handle>,
     counters: Arc<HttpCounters>,
@@ -65,8 +68,17 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        let (bulk_thread, counters, overload_lines) = Default::default();
-        Self { service, settings, tls: None, budget, bulk_thread, counters, overload_lines }
+        let (admission, bulk_thread, counters, overload_lines) = Default::default();
+        Self {
+            service,
+            settings,
+            tls: None,
+            budget,
+            admission,
+            bulk_thread,
+            counters,
+            overload_lines,
+        }
     }
 
     /// The same with encrypted connections, and no others.
@@ -74,6 +86,13 @@ impl Server {
     pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
         self.tls = Some(tls);
         self
+    }
+
+    /// Says who may ask from now on, also on connections that are open: each request, and each message
+    /// over a `WebSocket`, is let in by the rules in force when it comes. Before the first time everybody
+    /// may.
+    pub fn set_admission(&self, admission: Admission) {
+        self.admission.replace(admission);
     }
 
     /// The refusal of a request that there is no room for, which is logged.

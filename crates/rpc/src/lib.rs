@@ -24,6 +24,7 @@
 //! ```
 
 mod absence;
+mod admission;
 mod answer;
 mod answered_range;
 mod budget;
@@ -42,6 +43,7 @@ mod kept_filter;
 mod log_changes;
 mod log_filter;
 mod log_limits;
+mod method_pattern;
 mod methods;
 mod metrics_page;
 mod openrpc;
@@ -61,6 +63,10 @@ mod traffic;
 mod work_slice;
 
 pub use absence::UnknownHash;
+pub use admission::{
+    Admission, AdmissionSettings, ApiKey, KeyHash, KeyHashError, ProxyNetwork, ProxyNetworkError,
+    Rates, TokenKey, TokenKeyError,
+};
 pub use budget::{Budget, BudgetCounts};
 pub use cache::CacheSize;
 pub use call_counts::{CallOutcome, CallTimes, MethodCounts};
@@ -68,12 +74,13 @@ pub use filters::FilterLimits;
 pub use health::{CatchingUp, Health};
 pub use http_counts::HttpCounts;
 pub use log_limits::LogLimits;
+pub use method_pattern::{MethodPattern, MethodPatternError};
 pub use metrics_page::{MetricsPage, ServerCounts};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
 };
-pub use refusal::{ExceededLogLimit, Refusal};
+pub use refusal::{ExceededLogLimit, ExceededRate, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
 pub use stat_page::{LiveCounts, MakingPage, StatPage};

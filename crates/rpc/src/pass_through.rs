@@ -19,12 +19,13 @@ use tracing::warn;
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::envelope::Call;
 use crate::json::{Object, put_text};
+use crate::method_pattern::Pattern;
 use crate::refusal::Refusal;
 use crate::reply::{EMPTY_BYTES_MAX, give_back_room, overload_refusal};
 use crate::scan::{Token, TokenKind, scan_deep};
 use crate::spare;
 
-use policy::{has_prefix, is_refused, may_pass, may_pass_beginning, split};
+use policy::{is_refused, may_pass, may_pass_beginning, split};
 
 /// Values inside values of an answer. Traces of calls are deep: two levels for each call.
 const ANSWER_DEPTH_MAX: usize = 512;
@@ -142,26 +143,6 @@ pub enum PassThroughError {
     /// Anything else; for the log.
     #[error("{0}")]
     Failed(String),
-}
-
-/// A name, or the beginning of names: `eth_call`, `eth_*`. Compared without case, as the table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pattern<'a> {
-    Name(&'a str),
-    Prefix(&'a str),
-}
-
-impl<'a> Pattern<'a> {
-    fn new(text: &'a str) -> Self {
-        text.strip_suffix('*').map_or(Self::Name(text), Self::Prefix)
-    }
-
-    fn is_match(self, method: &str) -> bool {
-        match self {
-            Self::Name(name) => name.eq_ignore_ascii_case(method),
-            Self::Prefix(prefix) => has_prefix(method, prefix),
-        }
-    }
 }
 
 /// One method that may go to a node, or all that begin in one way.

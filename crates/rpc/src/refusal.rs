@@ -104,6 +104,13 @@ pub enum Refusal {
     PendingLogs,
     /// Logs of a block that does not exist.
     UnknownBlock,
+    /// A method that the caller's key does not allow.
+    MethodNotAllowed {
+        /// Its name.
+        method: String,
+    },
+    /// More than may be asked in a second.
+    RateLimited(ExceededRate),
     /// The request was not taken by the transport.
     Transport {
         /// Why.
@@ -204,8 +211,13 @@ impl Refusal {
             | Self::BlockRangeBeyondHead
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
-            // EIP-1474: a limit is exceeded; providers answer it for logs.
-            Self::LogLimit { .. } | Self::TooManyFilters { .. } | Self::FiltersTooLarge => -32005,
+            // EIP-1474: a limit is exceeded; providers answer it for logs and for rates.
+            Self::LogLimit { .. }
+            | Self::TooManyFilters { .. }
+            | Self::FiltersTooLarge
+            | Self::RateLimited(_) => -32005,
+            // Besu's code for a method that is there and not open to the caller.
+            Self::MethodNotAllowed { .. } => -32604,
             Self::TimedOut => -32002,
             // EIP-4444: history that is not available here.
             Self::BlockNotHeld { .. }
@@ -243,9 +255,9 @@ impl Refusal {
             Self::MethodTooLong { bytes, bytes_max } => {
                 format!("method name too long: {bytes} > {bytes_max}")
             }
-            Self::UnknownMethod { method } => {
-                format!("the method {method} does not exist/is not available")
-            }
+            Self::UnknownMethod { method } => not_served(method),
+            Self::MethodNotAllowed { method } => not_allowed(method),
+            Self::RateLimited(exceeded) => exceeded.to_string(),
             Self::NotPositional => "non-array args".to_owned(),
             Self::MissingParam { index } => format!("missing value for required argument {index}"),
             Self::BadParam { index, reason } => format!("invalid argument {index}: {reason}"),
@@ -320,6 +332,8 @@ impl Refusal {
             | Self::BatchTooLarge
             | Self::MethodTooLong { .. }
             | Self::UnknownMethod { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::RateLimited(_)
             | Self::NotPositional
             | Self::MissingParam { .. }
             | Self::BadParam { .. }
@@ -365,6 +379,14 @@ impl From<BrokenLink> for Refusal {
     }
 }
 
+fn not_served(method: &str) -> String {
+    format!("the method {method} does not exist/is not available")
+}
+
+fn not_allowed(method: &str) -> String {
+    format!("the method {method} is not allowed for this key")
+}
+
 fn too_many_filters(count_max: usize) -> String {
     format!("too many filters: {count_max}, all polled lately; try again later")
 }
@@ -372,6 +394,29 @@ fn too_many_filters(count_max: usize) -> String {
 fn not_looked_up(held: &[BlockRange], file_name: &str) -> String {
     let held = blocks(held);
     format!("pruned history unavailable: hash not found in {held}, and {file_name} cannot be read")
+}
+
+/// A rate that a request would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceededRate {
+    /// How much may be asked in a second.
+    pub per_second: u32,
+    /// Of what.
+    pub unit: &'static str,
+    /// Whose limit it is.
+    pub whose: &'static str,
+    /// After which there is room again.
+    pub seconds: u64,
+}
+
+impl fmt::Display for ExceededRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { per_second, unit, whose, seconds } = self;
+        write!(
+            f,
+            "rate limit exceeded: {per_second} {unit} per second for {whose}; retry in {seconds} s"
+        )
+    }
 }
 
 /// A limit of an answer with logs.

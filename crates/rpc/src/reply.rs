@@ -31,10 +31,23 @@ pub(crate) struct Reply {
     shared: Option<CachedResult>,
     /// Its bytes, as the budget counts them.
     lease: ByteLease,
-    /// It stands for an answer that there was no room for.
-    is_overloaded: bool,
+    status: ReplyStatus,
     /// Which blocks it is of, where that is told.
     answered_range: Option<AnsweredRange>,
+}
+
+/// What a body is to the transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ReplyStatus {
+    /// An answer, whatever it says.
+    #[default]
+    Answered,
+    /// It stands for an answer that there was no room for.
+    Overloaded,
+    /// The caller has asked too much, and may ask again after so many seconds.
+    RateLimited { seconds: u64 },
+    /// The caller may not ask this method.
+    Forbidden,
 }
 
 /// A result that is kept, and by which name.
@@ -73,7 +86,12 @@ impl Reply {
 
     /// The refusal of an answer that there is no room for.
     pub(crate) fn overloaded(begin: Vec<u8>, lease: ByteLease) -> Self {
-        Self { begin, lease, is_overloaded: true, ..Self::default() }
+        Self { begin, lease, status: ReplyStatus::Overloaded, ..Self::default() }
+    }
+
+    /// The same as something else than an answer.
+    pub(crate) fn with_status(self, status: ReplyStatus) -> Self {
+        Self { status, ..self }
     }
 
     /// The same with the blocks that it is of.
@@ -86,9 +104,9 @@ impl Reply {
         self.answered_range
     }
 
-    /// Whether it stands for an answer that there was no room for.
-    pub(crate) fn is_overloaded(&self) -> bool {
-        self.is_overloaded
+    /// What it is to the transport.
+    pub(crate) fn status(&self) -> ReplyStatus {
+        self.status
     }
 
     /// The same with its bytes counted until it is dropped. What is kept for many answers counts with

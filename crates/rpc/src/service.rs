@@ -9,9 +9,9 @@ mod feed;
 mod live_tests;
 mod new_heads;
 mod new_logs;
+mod readers;
 mod unserved;
 
-use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,12 +19,13 @@ use std::time::Duration;
 
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
-use store::{CurrentView, Reader, Store, StoreError, View, Watcher};
+use store::{CurrentView, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::absence::UnknownHash;
+use crate::admission::Caller;
 use crate::answer::{CallFailure, Context, NULL};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
@@ -40,7 +41,7 @@ use crate::metrics_page::{MetricsPage, ServerCounts};
 use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
-use crate::reply::{CachedResult, Reply, overload_refusal, put_envelope, put_refusal};
+use crate::reply::{CachedResult, Reply, ReplyStatus, overload_refusal, put_envelope, put_refusal};
 use crate::request_log::{FinishedRequest, RequestFailure, RequestId, RequestLog};
 use crate::spare;
 use crate::stat_page::StatPage;
@@ -48,8 +49,9 @@ use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{AnsweredRequest, Traffic, TrafficCounts};
 
-use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused};
+use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited};
 use new_heads::EncodedHeads;
+use readers::LentReader;
 
 pub(crate) use feed::{FeedEnd, feed_notification};
 
@@ -135,8 +137,25 @@ pub(crate) struct RequestLimits<'a> {
     pub(crate) begun: Instant,
     /// Where its bytes and its work are counted.
     pub(crate) budget: &'a Arc<Budget>,
+    /// Who asks; none where everybody may, any amount.
+    pub(crate) caller: Option<&'a Caller>,
     /// What its client calls it, if it says so.
     pub(crate) request_id: Option<&'a str>,
+}
+
+impl<'a> RequestLimits<'a> {
+    /// Those of a request that comes now, from anybody, and may take any time.
+    pub(crate) fn anybodys(budget: &'a Arc<Budget>) -> Self {
+        let (until, caller, request_id) = (None, None, None);
+        Self { until, begun: Instant::now(), budget, caller, request_id }
+    }
+
+    /// Why a call may not be asked; none if it may.
+    fn forbids(&self, call: &Call<'_>) -> Option<Refusal> {
+        let is_allowed = self.caller.is_none_or(|caller| caller.allows(&call.method));
+        (!is_allowed)
+            .then(|| Refusal::MethodNotAllowed { method: call.method.clone().into_owned() })
+    }
 }
 
 /// A chain as it is known, and the results that were made by that knowledge.
@@ -175,6 +194,8 @@ enum Appended {
     Before(CachedResult),
     /// All that comes before this value of a node's answer.
     BeforePassed(PassedAnswer),
+    /// The refusal of what whoever asks may not.
+    Forbidden,
     /// There is no room for it.
     NoRoom,
 }
@@ -337,10 +358,8 @@ impl Service {
     /// Answers a body within `time`; calls that take longer are refused. `None` if nothing is to be
     /// said: all it holds are notifications.
     pub async fn respond(&self, body: &[u8], time: Duration) -> Option<Vec<u8>> {
-        let begun = Instant::now();
-        let until = begun.checked_add(time);
-        let budget = &self.unbounded;
-        let limits = RequestLimits { until, begun, budget, request_id: None };
+        let limits = RequestLimits::anybodys(&self.unbounded);
+        let limits = RequestLimits { until: limits.begun.checked_add(time), ..limits };
         self.reply(None, body, limits).await.map(|reply| reply.into_bytes().0)
     }
 
@@ -369,7 +388,12 @@ impl Service {
         let mut at = limits.begun;
         let mut out = spare::take();
         let mut id = Id::NULL;
-        let reply = match parse(body) {
+        let request = parse(body);
+        if let Some(refused) = self.refuse_by_rate(limits, &request).await {
+            let end = RequestEnd { asked: &asked, body, calls: 1, at: Instant::now() };
+            return self.record_traffic(&end, Some(refused));
+        }
+        let reply = match request {
             Err(refusal) => {
                 self.count_call(CallRecord::invalid(&refusal), &mut at);
                 put_refusal(&mut out, Id::NULL, &refusal);
@@ -383,6 +407,7 @@ impl Service {
                         return self.record_traffic(&end, None);
                     }
                     Appended::Whole => Reply::of(out),
+                    Appended::Forbidden => Reply::of(out).with_status(ReplyStatus::Forbidden),
                     Appended::Before(shared) => Reply::shared(out, shared),
                     Appended::BeforePassed(passed) => {
                         Reply::passed(out, passed.value, passed.lease)
@@ -415,17 +440,22 @@ impl Service {
         self.record_traffic(&RequestEnd { asked: &asked, body, calls: 1, at }, Some(reply))
     }
 
-    /// Counts a request, and tells the log of it.
+    /// Counts a request, charges it to whoever asked, and tells the log of it.
     fn record_traffic(&self, end: &RequestEnd<'_>, reply: Option<Reply>) -> Option<Reply> {
         let RequestEnd { asked, body, calls, at } = *end;
         let (is_socket, body_bytes) = (asked.channel.is_some(), body.len());
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         self.traffic.count(AnsweredRequest { is_socket, calls, body_bytes, answer_bytes });
+        let status = reply.as_ref().map_or(ReplyStatus::Answered, Reply::status);
+        // A refusal weighs nothing, or whoever asks again and again would never be let in.
+        let is_refused = matches!(status, ReplyStatus::RateLimited { .. });
+        if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
+            caller.charge_answer(calls.min(self.settings.batch_items_max), answer_bytes);
+        }
         let failure = if asked.has_failed.load(Ordering::Relaxed) {
             Some(RequestFailure::Internal)
         } else {
-            let is_overloaded = reply.as_ref().is_some_and(Reply::is_overloaded);
-            is_overloaded.then_some(RequestFailure::Overloaded)
+            (status == ReplyStatus::Overloaded).then_some(RequestFailure::Overloaded)
         };
         let time = at.saturating_duration_since(asked.limits.begun);
         let id = &asked.id;
@@ -438,6 +468,28 @@ impl Service {
         let now = Instant::now();
         self.traffic.count_call(record, now.saturating_duration_since(*since));
         *since = now;
+    }
+
+    /// Counts the calls of a request for whoever asks, and refuses them if those are too many. A batch
+    /// that is refused for its length counts as the longest that is not.
+    async fn refuse_by_rate(
+        &self,
+        limits: RequestLimits<'_>,
+        asked: &Result<RequestBody<'_>, Refusal>,
+    ) -> Option<Reply> {
+        let caller = limits.caller?;
+        let calls = match asked {
+            Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings.batch_items_max),
+            Ok(RequestBody::Single(_)) | Err(_) => 1,
+        };
+        let exceeded = caller.take(calls).err()?;
+        let subject = match asked {
+            Ok(RequestBody::Single(Item::Call(call))) => self.subject_of(&call.method),
+            Ok(RequestBody::Batch(_) | RequestBody::Single(_)) | Err(_) => CallSubject::Invalid,
+        };
+        let record = CallRecord { subject, outcome: CallOutcome::RateLimited };
+        self.count_call(record, &mut { limits.begun });
+        Some(rate_limited(limits.budget, asked.as_ref().ok(), exceeded).await)
     }
 
     /// What clients have asked since the start.
@@ -560,7 +612,7 @@ impl Service {
     ) -> Result<bool, OutOfBudget> {
         match self.put_item(asked, item, out, since).await {
             Appended::Nothing => return Ok(false),
-            Appended::Whole => {}
+            Appended::Whole | Appended::Forbidden => {}
             Appended::Before(shared) => {
                 out.extend_from_slice(&shared.kept.result);
                 out.push(b'}');
@@ -591,6 +643,10 @@ impl Service {
                 Appended::Whole
             }
             Item::Call(call) => {
+                if let Some(refusal) = asked.limits.forbids(call) {
+                    self.put_skipped(call, &refusal, out, since);
+                    return Appended::Forbidden;
+                }
                 let begin = out.len();
                 let mut record =
                     CallRecord { subject: CallSubject::Unknown, outcome: CallOutcome::Result };
@@ -716,36 +772,10 @@ impl Service {
             is_overdraft: asked.is_overdraft.load(Ordering::Relaxed),
             answered_range: &asked.answered_range,
         };
-        let mut reader = take_reader()?;
-        let answered = context.answer(row.method, call, &mut reader, out).await;
-        self.traffic.count_reads(reader.take_counts());
-        give_reader(reader);
+        let mut lent = LentReader::new(asked.limits.caller, &self.traffic);
+        let answered = context.answer(row.method, call, lent.take()?, out).await;
+        lent.give_back();
         answered
-    }
-}
-
-/// Readers that a thread keeps: more are under way only while a disk is slow.
-const READERS_MAX: usize = 64;
-/// Bytes of a reader that is kept: one that read a page of very long payloads gives them back.
-const READER_BYTES_MAX: usize = 256 * 1024;
-
-thread_local! {
-    /// Those that no call of this thread is using: nobody else asks for them.
-    static READERS: RefCell<Vec<Reader>> = const { RefCell::new(Vec::new()) };
-}
-
-fn give_reader(reader: Reader) {
-    READERS.with_borrow_mut(|readers| {
-        if readers.len() < READERS_MAX && reader.room_bytes() <= READER_BYTES_MAX {
-            readers.push(reader);
-        }
-    });
-}
-
-fn take_reader() -> Result<Reader, CallFailure> {
-    match READERS.with_borrow_mut(Vec::pop) {
-        Some(reader) => Ok(reader),
-        None => Reader::new().map_err(|error| CallFailure::Store(StoreError::Reader(error))),
     }
 }
 

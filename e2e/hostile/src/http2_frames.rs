@@ -37,17 +37,23 @@ pub(crate) fn get(stream: u32, path: &str, host: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
 }
 
-/// The head of a POST of JSON: POST, http, a path, a host and a content type.
-pub(crate) fn post_head(stream: u32) -> Vec<u8> {
-    let head =
-        [&b"\x83\x86\x84"[..], &field(0x01, "test"), &[0x0f, 0x10], &text("application/json")]
-            .concat();
+/// The head of a POST of JSON: POST, http, a path, a host, a content type, and fields whose names are in
+/// no table.
+pub(crate) fn post_head(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let usual = [&field(0x01, "test")[..], &[0x0f, 0x10], &text("application/json")].concat();
+    let more = fields.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat());
+    let head = [&b"\x83\x86"[..], &field(0x04, path), &usual, &more.collect::<Vec<_>>()].concat();
     frame(HEADERS, END_HEADERS, stream, &head)
 }
 
 /// Asks by POST.
 pub(crate) fn post(stream: u32, body: &[u8]) -> Vec<u8> {
-    let mut bytes = post_head(stream);
+    post_with(stream, "/", &[], body)
+}
+
+/// The same with a path and with fields whose names are in no table.
+pub(crate) fn post_with(stream: u32, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = post_head(stream, path, fields);
     let mut parts = body.chunks(PAYLOAD_BYTES_MAX).peekable();
     while let Some(part) = parts.next() {
         let flags = if parts.peek().is_none() { END_STREAM } else { 0 };

@@ -12,6 +12,7 @@ use rpc::PassThroughMethod;
 use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
 
+use super::admission::AdmissionArgs;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
 use super::tls::TlsArgs;
@@ -69,6 +70,8 @@ pub(crate) struct ServeArgs {
     /// A request that takes so long has a line in the log; 0 writes none
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     pub(crate) slow_request: Duration,
+    #[command(flatten)]
+    pub(crate) admission: AdmissionArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

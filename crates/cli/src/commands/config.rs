@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{self, Path};
 
 use anyhow::anyhow;
+use rpc::ApiKey;
 use serde_json::Value;
 
 use crate::Failure;
@@ -39,8 +40,12 @@ pub(crate) fn run(args: &ConfigArgs, path: Option<&Path>) -> Result<(), Failure>
     let lines = match args.action {
         ConfigAction::Check => vec![match &file.path {
             Some(path) => {
-                let count = counted(u64::try_from(file.len()).unwrap_or(u64::MAX), "setting");
-                format!("{}: {count}, no mistake", path.display())
+                let said = |count, what| counted(u64::try_from(count).unwrap_or(u64::MAX), what);
+                let mut counts = said(file.len(), "setting");
+                if !file.keys.is_empty() {
+                    counts = format!("{counts}, {}", said(file.keys.len(), "API key"));
+                }
+                format!("{}: {counts}, no mistake", path.display())
             }
             None => format!("no file is used: there is no {}", in_folder.display()),
         }],
@@ -117,6 +122,7 @@ impl ConfigDump<'_> {
                 lines.extend(own);
             }
         }
+        lines.extend(self.file.keys.iter().flat_map(key_lines));
         Ok(lines)
     }
 
@@ -217,6 +223,24 @@ impl ConfigDump<'_> {
             None => line,
         }
     }
+}
+
+/// An API key as a table. Its hash is no secret: nobody finds 256 random bits by it.
+fn key_lines(key: &ApiKey) -> Vec<String> {
+    let ApiKey { name, hash, methods, rates } = key;
+    let methods = methods.as_ref().map(|methods| {
+        let texts: Vec<String> = methods.iter().map(ToString::to_string).collect();
+        format!("methods = {}", Value::from(texts))
+    });
+    let head = [
+        String::new(),
+        "[[keys]]".to_owned(),
+        format!("name = {}", Value::from(name.as_str())),
+        format!("hash = \"{hash}\""),
+    ];
+    let rate = rates.calls.map(|rate| format!("rate = {rate}"));
+    let weight = rates.weight.map(|weight| format!("weight = {weight}"));
+    head.into_iter().chain(methods).chain(rate).chain(weight).collect()
 }
 
 /// A path from the root, which need not be there.

@@ -19,12 +19,12 @@ use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server, Tls};
-use rpc::{PassThroughMethod, Service, ServiceSettings, UnknownHash};
+use rpc::{Admission, AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::Failure;
 use crate::args::limits::LimitArgs;
@@ -56,6 +56,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         [] => None,
         _ => Some(Arc::new(args.node()?)),
     };
+    let admission = args.admission.settings()?;
     let tls = args.tls.files()?.map(Tls::load).transpose().map_err(anyhow::Error::from)?;
     let mut bound = match inherited_listener()? {
         Some(listener) => Bound::inherit(listener)?,
@@ -89,6 +90,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         node,
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
+        admission,
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
@@ -181,6 +183,7 @@ pub(crate) struct Wiring<'a> {
     /// What connections are encrypted with.
     tls: Option<Arc<Tls>>,
     reading: ReadSettings,
+    admission: AdmissionSettings,
     /// Whether it is said where it listens, once nothing can fail any more.
     is_announced: bool,
 }
@@ -291,6 +294,9 @@ impl Bound {
             server = server.with_tls(tls);
         }
         let server = Arc::new(server);
+        let admission = Admission::new(wiring.admission);
+        warn_if_open(self.listener.address(), &admission);
+        server.set_admission(admission);
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
             eprintln!("listening on {scheme}://{}", self.listener.address());
@@ -407,6 +413,17 @@ struct RunningParts {
 fn log_held(address: SocketAddr, view: &View) {
     let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
     info!(%address, held = ranges.join(", "), "serving");
+}
+
+/// Says once that other machines may ask without a key.
+fn warn_if_open(address: SocketAddr, admission: &Admission) {
+    if !address.ip().to_canonical().is_loopback() && !admission.needs_key() {
+        warn!(
+            %address,
+            "whoever reaches this address is answered, without a key: `quipu key new` makes one \
+             (docs/admission.md)"
+        );
+    }
 }
 
 /// Says once what clients may take.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use thiserror::Error;
-use toml_edit::{Document, Item, Key, Value};
+use toml_edit::{Document, Item, Key, Table, Value};
 
 /// One key and what it is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +35,32 @@ pub(crate) struct DocumentError {
     pub(crate) said: String,
 }
 
+/// A file taken apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConfigDocument {
+    pub(crate) entries: Vec<ConfigEntry>,
+    /// Tables that may stand there several times: `[[keys]]`.
+    pub(crate) repeated: Vec<RepeatedTable>,
+}
+
+/// One of several tables of the same name.
+#[derive(Clone, Debug)]
+pub(crate) struct RepeatedTable {
+    pub(crate) name: String,
+    pub(crate) entries: Vec<ConfigEntry>,
+    /// Where it begins, from 1.
+    pub(crate) line: usize,
+}
+
 /// Takes a file apart.
-pub(crate) fn read_entries(text: &str) -> Result<Vec<ConfigEntry>, DocumentError> {
+pub(crate) fn read_document(text: &str) -> Result<ConfigDocument, DocumentError> {
     let line = |span: Option<Range<usize>>| line_of(text, span.map_or(0, |span| span.start));
     let document = Document::parse(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
         let said = error.message().trim_end().replace('\n', "; ");
         DocumentError { line: line_of(text, span.start), said: explain(text, span, &said) }
     })?;
-    let mut entries = Vec::new();
+    let ConfigDocument { mut entries, mut repeated } = ConfigDocument::default();
     for (key, item) in document.as_table() {
         let at = line(document.key(key).and_then(Key::span).or_else(|| item.span()));
         match item {
@@ -54,23 +71,32 @@ pub(crate) fn read_entries(text: &str) -> Result<Vec<ConfigEntry>, DocumentError
                 }
             }
             Item::Value(value) => entries.push(entry(None, key, value, at)?),
-            Item::Table(table) => {
-                for (inner, item) in table {
-                    let at = line(table.key(inner).and_then(Key::span).or_else(|| item.span()));
-                    let Item::Value(value) = item else {
-                        let said =
-                            format!("{key}.{inner} is a table, and tables have none in them");
-                        return Err(DocumentError { line: at, said });
-                    };
-                    entries.push(entry(Some(key), inner, value, at)?);
+            Item::Table(table) => entries.extend(table_entries(key, table, line)?),
+            Item::ArrayOfTables(tables) => {
+                for table in tables {
+                    let (name, entries) = (key.to_owned(), table_entries(key, table, line)?);
+                    repeated.push(RepeatedTable { name, entries, line: line(table.span()) });
                 }
-            }
-            Item::ArrayOfTables(_) => {
-                return Err(DocumentError { line: at, said: format!("[[{key}]] is not known") });
             }
         }
     }
-    Ok(entries)
+    Ok(ConfigDocument { entries, repeated })
+}
+
+fn table_entries(
+    name: &str,
+    table: &Table,
+    line: impl Fn(Option<Range<usize>>) -> usize,
+) -> Result<Vec<ConfigEntry>, DocumentError> {
+    let entries = table.iter().map(|(key, item)| {
+        let at = line(table.key(key).and_then(Key::span).or_else(|| item.span()));
+        let Item::Value(value) = item else {
+            let said = format!("{name}.{key} is a table, and tables have none in them");
+            return Err(DocumentError { line: at, said });
+        };
+        entry(Some(name), key, value, at)
+    });
+    entries.collect()
 }
 
 fn entry(
@@ -155,7 +181,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let entries = read_entries(text).unwrap();
+        let entries = read_document(text).unwrap().entries;
         let shown = entries.into_iter().map(|ConfigEntry { table, key, value, line }| {
             format!("{line} {}.{key} {value:?}", table.unwrap_or_default())
         });
@@ -163,7 +189,7 @@ mod tests {
     }
 
     fn check_refused(text: &str, line: usize, part: &str) {
-        let error = read_entries(text).unwrap_err();
+        let error = read_document(text).unwrap_err();
         assert!(error.line == line && error.said.contains(part), "{text}: {error:?}");
         assert!(!error.said.contains("secret"), "{text}: {error:?}");
     }
@@ -187,6 +213,16 @@ mod tests {
     }
 
     #[test]
+    fn tables_may_stand_there_several_times() {
+        let text = "[[keys]]\nname = \"x\"\n[log]\nquiet = true\n\n[[keys]]\n[[other]]\na = 1\n";
+        let document = read_document(text).unwrap();
+        let shown = document.repeated.iter().map(|it| (it.line, &*it.name, it.entries.len()));
+        let expected = [(1, "keys", 1), (6, "keys", 0), (7, "other", 1)];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(document.entries.len(), 1);
+    }
+
+    #[test]
     fn what_is_no_configuration_is_refused_with_its_line() {
         check_refused("a = 1\na = 2\n", 2, "a stands there twice, first in line 1: remove one");
         let text = "a = 1\n[log]\n# a\nb = 2\n a= 3\n\na = 4\n";
@@ -199,7 +235,7 @@ mod tests {
         check_refused("x = 18446744073709551615\n", 1, "x: the number is too large without quotes");
         check_refused("a = 1\nsecret\n", 2, "[TABLE] above the keys of a table");
         check_refused("[a]\n[a.b]\nc = 1\n", 2, "tables have none in them");
-        check_refused("\n[[keys]]\nname = \"x\"\n", 2, "[[keys]] is not known");
+        check_refused("[[a]]\n[a.b]\nc = 1\n", 2, "tables have none in them");
         check_refused("a = 2020-01-01\n", 1, "a value is a text");
         check_refused("a = [[1]]\n", 1, "a value is a text");
     }

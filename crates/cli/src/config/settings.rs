@@ -42,7 +42,17 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
     ),
     (
         "server",
-        &["listen", "cors-origin", "host", "unknown-hash", "pass-through", "pass-through-to"],
+        &[
+            "listen",
+            "cors-origin",
+            "host",
+            "unknown-hash",
+            "pass-through",
+            "pass-through-to",
+            "trusted-proxy",
+            "jwt-secret",
+            "jwt-public-key",
+        ],
     ),
     ("tls", &["tls-cert", "tls-key", "tls-client-ca"]),
     (
@@ -60,6 +70,8 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "bytes-under-way-max",
             "connections-max",
             "connections-per-client-max",
+            "rate-per-address",
+            "weight-per-address",
             "streams-max",
             "socket-requests-max",
             "subscriptions-max",

@@ -87,6 +87,7 @@ pub(crate) fn respond(service: &Service, body: &str) -> Option<serde_json::Value
 /// A running server; stopped when it is dropped.
 pub(crate) struct Hosted {
     pub(crate) address: SocketAddr,
+    pub(crate) server: Arc<Server>,
     /// What its clients take.
     pub(crate) budget: Arc<Budget>,
     stop: Option<oneshot::Sender<()>>,
@@ -108,12 +109,13 @@ impl Hosted {
                 let any = SocketAddr::from(([127, 0, 0, 1], 0));
                 let listener = Listener::bind(any).await.unwrap();
                 let server = Arc::new(server);
-                told.send((listener.address(), Arc::clone(server.budget()))).unwrap();
+                told.send((listener.address(), Arc::clone(&server))).unwrap();
                 listener.serve(server, async move { drop(stopped.await) }).await.unwrap();
             });
         });
-        let (address, budget) = begun.recv().unwrap();
-        Self { address, budget, stop: Some(stop), thread: Some(thread) }
+        let (address, server) = begun.recv().unwrap();
+        let budget = Arc::clone(server.budget());
+        Self { address, server, budget, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Tells the server to stop; it ends when it has finished what it was asked.

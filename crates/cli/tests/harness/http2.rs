@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::harness::hosted::Hosted;
 use crate::harness::http2_frames::{self as frames, Http2Frame, read_frame};
@@ -21,6 +22,26 @@ impl Http2 {
         let mut stream = hosted.connect();
         stream.write_all(&frames::preface(settings)).unwrap();
         Self { stream }
+    }
+
+    /// Begins a connection to a server that is another process.
+    pub(crate) fn at(address: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(&frames::preface(&[])).unwrap();
+        Self { stream }
+    }
+
+    /// Asks by POST, with a path and with fields.
+    pub(crate) fn post_with(
+        &mut self,
+        stream: u32,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) {
+        let sent = frames::post_with(stream, path, fields, body);
+        self.stream.write_all(&sent).unwrap();
     }
 
     /// Asks for a page of a host.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::handshake::HandshakeError;
+use tokio_tungstenite::tungstenite::http::Request;
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
 use crate::harness::hosted::Hosted;
@@ -30,6 +31,19 @@ impl Socket {
         Self { socket, kept: VecDeque::new() }
     }
 
+    /// One that is asked for by this request; or the status with which it is refused, and its body.
+    pub(crate) fn handshake(request: Request<()>, stream: TcpStream) -> Result<Self, (u16, Value)> {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        match client(request, stream) {
+            Ok((socket, _)) => Ok(Self { socket, kept: VecDeque::new() }),
+            Err(HandshakeError::Failure(Error::Http(answer))) => {
+                let body = answer.body().clone().unwrap_or_default();
+                Err((answer.status().as_u16(), serde_json::from_slice(&body).unwrap_or_default()))
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
     /// The status of a handshake that is refused, and its body.
     pub(crate) fn refused(hosted: &Hosted, headers: &[(&str, &str)]) -> (u16, Value) {
         use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -39,12 +53,9 @@ impl Socket {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
         }
-        match client(request, hosted.connect()) {
-            Err(HandshakeError::Failure(Error::Http(answer))) => {
-                let body = answer.body().clone().unwrap_or_default();
-                (answer.status().as_u16(), serde_json::from_slice(&body).unwrap_or_default())
-            }
-            other => panic!("{:?}", other.map(|(_, answer)| answer)),
+        match Self::handshake(request, hosted.connect()) {
+            Err(refused) => refused,
+            Ok(_) => panic!("the handshake was not refused"),
         }
     }
 

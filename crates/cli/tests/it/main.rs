@@ -13,6 +13,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod admission;
 mod api_docs;
 mod command_line;
 mod compare;

@@ -36,10 +36,11 @@ use tracing::{debug, warn};
 use super::Server;
 use super::byte_stream::ByteStream;
 use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX, put_header};
+use super::hyper_path::HyperConnection;
 use super::response::{HttpAnswer, come_again, refused};
 use super::settings::STOP_GRACE;
 use super::tls::{self, Tls};
-use super::websocket::{self, upgrade::Handover};
+use super::websocket;
 use crate::http_counts::{ConnectionProtocol, OpenConnection};
 use crate::in_time::in_time;
 use crate::work_slice::TimeSlice;
@@ -273,7 +274,7 @@ impl AcceptedConnection {
     }
 
     async fn serve_on<S: ByteStream>(&self, stream: S, stopping: &mut watch::Receiver<bool>) {
-        match fast_path::serve(&self.server, stream, stopping).await {
+        match fast_path::serve(&self.server, stream, self.client, stopping).await {
             FastPathOutcome::Ended => {}
             FastPathOutcome::Other(stream, unread) => {
                 // All that hyper and WebSockets keep: no connection that never needs it has room for it.
@@ -321,7 +322,7 @@ impl AcceptedConnection {
             .max_header_list_size(HEADER_LIST_BYTES_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)
             .max_local_error_reset_streams(RESETS_MAX);
-        let handover = Arc::<Handover>::default();
+        let connection = Arc::new(HyperConnection::new(self.client));
         let is_ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|request: Request<Incoming>| {
             // Of HTTP/2 the whole connection is told.
@@ -330,11 +331,11 @@ impl AcceptedConnection {
             if !is_http1 {
                 self.open.speaks(ConnectionProtocol::Http2);
             }
-            let (server, handover) = (Arc::clone(&self.server), Arc::clone(&handover));
+            let (server, connection) = (Arc::clone(&self.server), Arc::clone(&connection));
             let (asked, idle_timer) = (idle_timer.begin(), Arc::clone(&idle_timer));
             // Boxed: over HTTP/2 it is moved from hand to hand until it is a task, and is large.
             Box::pin(async move {
-                let mut answer = server.handle(request, &handover).await;
+                let mut answer = server.handle(request, &connection).await;
                 if is_last {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -379,16 +380,20 @@ impl AcceptedConnection {
         }
         // It holds what would tell the end of an upgrade, which would be waited for without end.
         drop(http);
-        self.serve_socket(&handover, stopping).await;
+        self.serve_socket(&connection, stopping).await;
     }
 
     /// Serves what was upgraded, if it was.
-    async fn serve_socket(&self, handover: &Handover, stopping: &mut watch::Receiver<bool>) {
-        let Some(upgrading) = handover.take() else { return };
+    async fn serve_socket(
+        &self,
+        connection: &HyperConnection,
+        stopping: &mut watch::Receiver<bool>,
+    ) {
+        let Some((upgrading, caller)) = connection.take_upgrade() else { return };
         match upgrading.await {
             Ok(upgraded) => {
                 self.open.speaks(ConnectionProtocol::WebSocket);
-                websocket::serve(&self.server, upgraded, stopping).await;
+                websocket::serve(&self.server, upgraded, caller, stopping).await;
             }
             Err(cause) => debug!(%cause, "a connection ended before it was a WebSocket"),
         }

@@ -17,7 +17,8 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::Server;
-use crate::budget::ByteLease;
+use crate::admission::Caller;
+use crate::budget::{Budget, ByteLease};
 use crate::in_time::in_time;
 use crate::refusal::Refusal;
 use crate::reply::{Reply, refusal_body};
@@ -31,31 +32,33 @@ const END_GRACE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// The limits of a request that has come whole just now.
-    pub(super) fn limits<'a>(&'a self, request_id: Option<&'a str>) -> RequestLimits<'a> {
+    pub(super) fn limits<'a>(
+        &'a self,
+        caller: Option<&'a Caller>,
+        request_id: Option<&'a str>,
+    ) -> RequestLimits<'a> {
         let begun = Instant::now();
         let until = begun.checked_add(self.settings.answer_timeout);
-        RequestLimits { until, begun, budget: &self.budget, request_id }
+        RequestLimits { until, begun, budget: &self.budget, caller, request_id }
     }
 
     /// Answers a body that has come whole, wherever its length asks for. Its lease goes where the body
     /// goes: a client that leaves gives nothing back before the memory is free.
     pub(super) async fn reply(
         &self,
+        origin: RequestOrigin,
         channel: Option<Channel>,
         body: Bytes,
         lease: ByteLease,
-        request_id: Option<&str>,
     ) -> Option<Reply> {
-        let limits = self.limits(request_id);
+        let limits = self.limits(origin.caller.as_deref(), origin.request_id.as_deref());
         if body.len() <= INLINE_BYTES_MAX {
             return self.service.reply(channel.as_ref(), &body, limits).await;
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let RequestLimits { until, begun, .. } = limits;
-        let request_id = request_id.map(str::to_owned);
         let replying = async move {
-            let request_id = request_id.as_deref();
-            let limits = RequestLimits { until, begun, budget: &budget, request_id };
+            let limits = origin.limits(begun, until, &budget);
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply
@@ -78,6 +81,28 @@ impl Server {
             Some(done) => done.map_err(|_| BulkFailure::BrokenOff),
             None => Err(BulkFailure::Late),
         }
+    }
+}
+
+/// Who sent a request, and how they call it.
+#[derive(Debug, Default)]
+pub(super) struct RequestOrigin {
+    /// Who was let in; none where everybody may ask.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// What the client calls the request, if it says so.
+    pub(super) request_id: Option<String>,
+}
+
+impl RequestOrigin {
+    /// The limits of its request, which had come whole at a time.
+    pub(super) fn limits<'a>(
+        &'a self,
+        begun: Instant,
+        until: Option<Instant>,
+        budget: &'a Arc<Budget>,
+    ) -> RequestLimits<'a> {
+        let (caller, request_id) = (self.caller.as_deref(), self.request_id.as_deref());
+        RequestLimits { until, begun, budget, caller, request_id }
     }
 }
 

@@ -16,7 +16,7 @@ use super::bulk_thread::{AbortOnDrop, BulkFailure, INLINE_BYTES_MAX};
 use super::response::{HttpAnswer, HttpBody};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::cache::{AnswerCache, CacheEntry, CacheForm};
-use crate::reply::{CachedResult, Reply};
+use crate::reply::{CachedResult, Reply, ReplyStatus};
 
 /// Shorter answers are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 1024;
@@ -151,7 +151,7 @@ pub(super) async fn pack_reply(
     reply: Reply,
     coding: Coding,
 ) -> (Reply, Option<Coding>) {
-    if reply.len() < COMPRESS_BYTES_MIN || reply.is_overloaded() {
+    if reply.len() < COMPRESS_BYTES_MIN || reply.status() != ReplyStatus::Answered {
         return (reply, None);
     }
     let packed = async {

@@ -7,11 +7,13 @@
 //! hyper pays for header maps, channels for bodies and states that these requests never need: see
 //! `docs/decisions/0035-http-fast-path.md` for what going past it measured.
 
+mod admit_head;
 mod date;
 mod read_buffer;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -23,13 +25,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use super::bulk_thread::INLINE_BYTES_MAX;
+use super::bulk_thread::{INLINE_BYTES_MAX, RequestOrigin};
 use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
-use super::response::{HttpAnswer, RETRY_AFTER_SECONDS, refused};
+use super::response::{HttpAnswer, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server, headers};
+use crate::admission::ConnectionCaller;
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
 use crate::reply::Reply;
@@ -37,6 +40,7 @@ use crate::request_log::{REQUEST_ID, sane_id};
 use crate::spare;
 use crate::work_slice::WorkSlice;
 
+use admit_head::admit_head;
 use read_buffer::ReadBuffer;
 
 /// Bytes of a request's head at the most, whoever reads it; hyper tells the client of more.
@@ -109,6 +113,8 @@ struct Connection<'a, S> {
     /// The head of an answer, kept for its room.
     head: Vec<u8>,
     last_request: LastRequest,
+    /// Who sent it.
+    caller: ConnectionCaller,
     /// The timer and the server's stop know that this connection waits.
     is_armed: bool,
 }
@@ -119,8 +125,8 @@ struct Connection<'a, S> {
 struct LastRequest {
     head: Vec<u8>,
     post: Option<Post>,
-    /// There has been one, whether it is remembered or not.
-    is_any: bool,
+    /// How many heads were read, remembered or not: the number of the last.
+    number: u64,
 }
 
 impl LastRequest {
@@ -137,15 +143,15 @@ impl LastRequest {
                 self.post = own.map(|_| post);
                 self.head.clear();
                 self.head.extend_from_slice(own.unwrap_or_default());
-                self.is_any = true;
+                self.number = self.number.saturating_add(1);
                 head
             }
             // hyper would take it for a new connection: what stands between us and the client saw
             // one of HTTP/1.1, and would take frames for answers.
-            RequestHead::Other if self.is_any && bytes.starts_with(HTTP2_PREFACE) => {
+            RequestHead::Other if self.number > 0 && bytes.starts_with(HTTP2_PREFACE) => {
                 RequestHead::Http2
             }
-            RequestHead::Other if self.is_any && HTTP2_PREFACE.starts_with(bytes) => {
+            RequestHead::Other if self.number > 0 && HTTP2_PREFACE.starts_with(bytes) => {
                 RequestHead::Partial
             }
             RequestHead::Other | RequestHead::Partial | RequestHead::Http2 => head,
@@ -157,13 +163,14 @@ impl LastRequest {
 pub(super) async fn serve<S: ByteStream>(
     server: &Server,
     stream: S,
+    client: IpAddr,
     stopping: &mut watch::Receiver<bool>,
 ) -> FastPathOutcome<S> {
-    Connection::new(server, stream).serve(stopping).await
+    Connection::new(server, stream, client).serve(stopping).await
 }
 
 impl<'a, S: ByteStream> Connection<'a, S> {
-    fn new(server: &'a Server, stream: S) -> Self {
+    fn new(server: &'a Server, stream: S, client: IpAddr) -> Self {
         Connection {
             server,
             stream,
@@ -171,6 +178,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             slice: WorkSlice::default(),
             head: Vec::new(),
             last_request: LastRequest::default(),
+            caller: ConnectionCaller::new(client),
             is_armed: false,
         }
     }
@@ -188,11 +196,9 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             let mut since = None;
             let mut known = None;
             let post = loop {
-                let Connection { buffer, last_request, .. } = &mut self;
-                let unread = buffer.unread();
-                match known
-                    .map_or_else(|| last_request.read_head(unread, settings), RequestHead::Post)
-                {
+                let head = known.map_or_else(|| self.read_head(), RequestHead::Post);
+                let unread = self.buffer.unread();
+                match head {
                     RequestHead::Other => {
                         return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
                     }
@@ -247,6 +253,19 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                 return FastPathOutcome::Ended;
             }
         }
+    }
+}
+
+impl<S> Connection<'_, S> {
+    /// What the bytes so far are. Whoever is not let in is told so by hyper, before its body is read.
+    fn read_head(&mut self) -> RequestHead {
+        let Self { server, buffer, last_request, caller, .. } = self;
+        let unread = buffer.unread();
+        let head = last_request.read_head(unread, &server.settings);
+        let RequestHead::Post(post) = head else { return head };
+        let bytes = unread.get(..post.head_bytes).unwrap_or_default();
+        let is_admitted = admit_head(server, caller, last_request.number, bytes);
+        if is_admitted { head } else { RequestHead::Other }
     }
 }
 
@@ -345,18 +364,21 @@ impl<S: ByteStream> Connection<'_, S> {
     async fn answer(&mut self, post: Post, is_last: bool) -> Result<(), ReadEnd> {
         let server = self.server;
         self.slice.go_on(&server.budget).await;
-        let Self { stream, buffer, .. } = self;
+        let Self { stream, buffer, caller, .. } = self;
         let given_id = post.request_id(buffer.unread());
-        let request_id = given_id.as_deref();
         let reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
             let body = request.split_off(post.head_bytes);
-            let replying = Box::pin(server.reply(None, body, lease, request_id));
+            let origin =
+                RequestOrigin { caller: caller.last().cloned(), request_id: given_id.clone() };
+            let replying = Box::pin(server.reply(origin, None, body, lease));
             unless_reset(stream, replying).await?
         } else {
             let body = buffer.unread().get(post.head_bytes..post.end()).unwrap_or_default();
-            let replying = server.service.reply(None, body, server.limits(request_id));
+            let caller = caller.last().map(|caller| &**caller);
+            let limits = server.limits(caller, given_id.as_deref());
+            let replying = server.service.reply(None, body, limits);
             let reply = unless_reset(stream, replying).await?;
             buffer.pass(post.end());
             reply
@@ -371,13 +393,15 @@ impl<S: ByteStream> Connection<'_, S> {
             (None, _) => (Reply::default(), None),
         };
         self.head.clear();
-        if reply.is_overloaded() {
-            server.counters.count_answer(StatusCode::SERVICE_UNAVAILABLE);
-            self.head.extend_from_slice(b"HTTP/1.1 503 Service Unavailable\r\n");
-            let mut digits = itoa::Buffer::new();
-            put_header(&mut self.head, "retry-after", digits.format(RETRY_AFTER_SECONDS));
-        } else {
+        let (status, retry_after) = status_of(&reply);
+        server.counters.count_answer(status);
+        if status == StatusCode::OK {
             self.head.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        } else {
+            self.head.extend_from_slice(format!("HTTP/1.1 {status}\r\n").as_bytes());
+        }
+        if let Some(seconds) = retry_after {
+            put_header(&mut self.head, "retry-after", itoa::Buffer::new().format(seconds));
         }
         if !reply.is_empty() {
             self.head

@@ -6,7 +6,8 @@ use hyper::header::{
     ORIGIN, VARY,
 };
 
-use crate::answered_range::ANSWERED;
+/// Fields of an answer that a page may read: what `answered_range` tells, and when to come again.
+const EXPOSED: &str = "quipu-answered, retry-after";
 
 const JSON_TYPES: [&str; 3] =
     ["application/json", "application/json-rpc", "application/jsonrequest"];
@@ -41,8 +42,9 @@ pub(super) fn allow_origin(
     answer.append(VARY, HeaderValue::from_static("origin"));
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
-        (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
-        (ACCESS_CONTROL_EXPOSE_HEADERS, ANSWERED),
+        // The asterisk does not stand for this one.
+        (ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization"),
+        (ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ] {
         answer.insert(name, HeaderValue::from_static(value));

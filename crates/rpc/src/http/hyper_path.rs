@@ -3,8 +3,9 @@
 //! Knows: methods, paths, content types, and how long and large a body may be.
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
@@ -12,17 +13,20 @@ use hyper::header::{
     ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST,
     HeaderValue, ORIGIN,
 };
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use super::Server;
+use super::bulk_thread::RequestOrigin;
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
-    HttpAnswer, HttpBody, come_again, empty, json, no_such_page, refused, text, too_large,
-    with_type,
+    HttpAnswer, HttpBody, come_again, come_again_in, denied, empty, json, no_such_page,
+    rate_limited, refused, status_of, text, too_large, with_type,
 };
 use super::websocket::upgrade::{self, Handover};
+use crate::admission::{Caller, CallerHead, ConnectionCaller, Denial, SocketCaller, strip_key};
 use crate::answer::CLIENT_VERSION;
 use crate::answered_range::ANSWERED;
 use crate::budget::{ByteLease, LeasedFor};
@@ -35,12 +39,18 @@ use crate::stat_page::LiveCounts;
 
 /// Where supervisors ask whether what is configured can be answered.
 pub(super) const READY: &str = "/readyz";
+/// Pages that whoever watches the process may read without a key, and as often as it likes.
+const OPEN_PAGES: [&str; 2] = ["/healthz", READY];
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Server {
-    /// Answers one request; a connection that becomes a WebSocket is left in `handover`.
-    pub(super) async fn handle<B>(&self, mut request: Request<B>, handover: &Handover) -> HttpAnswer
+    /// Answers one request of a connection, which may become a WebSocket.
+    pub(super) async fn handle<B>(
+        &self,
+        request: Request<B>,
+        connection: &HyperConnection,
+    ) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -51,27 +61,17 @@ impl Server {
         let mut is_unread = !request.body().is_end_stream();
         let is_http1 = request.version() <= Version::HTTP_11;
         // Whoever asks whether we are ready is not refused by being told that we are not.
-        let is_probe = request.uri().path() == READY;
-        let given_id = request.headers().get(REQUEST_ID).cloned();
-        let given_id = given_id.filter(|id| sane_id(id.as_bytes()).is_some());
-        let mut answer = match (self.host_refusal(&request), request.method()) {
-            (Some(refusal), _) => refusal,
-            (None, &Method::POST) => {
-                let request_id = given_id.as_ref().and_then(|id| id.to_str().ok());
-                self.post(request, &mut is_unread, request_id).await
-            }
-            (None, &Method::GET) if upgrade::is_asked(&request) && !is_unread => {
-                upgrade::accept(&mut request, &self.settings.cors_origins, handover)
-            }
-            (None, &Method::GET) => self.get(request.uri().path().to_owned()).await,
-            (None, &Method::HEAD) => head_of(self.get(request.uri().path().to_owned()).await),
-            (None, &Method::OPTIONS) => empty(StatusCode::NO_CONTENT),
-            (None, _) => {
-                let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
-                let allowed = HeaderValue::from_static("POST, GET, HEAD, OPTIONS");
-                answer.headers_mut().insert(ALLOW, allowed);
-                answer
-            }
+        let is_probe = strip_key(request.uri().path()) == READY;
+        let given_id = given_id(&request).and_then(|id| HeaderValue::from_str(id).ok());
+        let mut answer = match self.host_refusal(&request) {
+            Some(refusal) => refusal,
+            None => match self.admit(&request, connection) {
+                Err(denial) => denied(&denial),
+                Ok(admitted) => {
+                    let handover = &connection.handover;
+                    self.dispatch(request, admitted, handover, &mut is_unread).await
+                }
+            },
         };
         if is_unread && is_http1 {
             // hyper would read the next request before this answer is sent, and keep the heads of
@@ -94,12 +94,76 @@ impl Server {
         compression::compress(&self.budget, answer, accepted.as_ref()).await
     }
 
+    /// Lets in whoever sent a request. Browsers ask whether a page may before they send any key.
+    fn admit<B>(
+        &self,
+        request: &Request<B>,
+        connection: &HyperConnection,
+    ) -> Result<AdmittedRequest, Denial> {
+        let path = request.uri().path();
+        let is_page = matches!(*request.method(), Method::GET | Method::HEAD);
+        let is_open = is_page && OPEN_PAGES.contains(&strip_key(path));
+        let is_upgrade = upgrade::is_asked(request);
+        if *request.method() == Method::OPTIONS || (is_open && !is_upgrade) {
+            return Ok(AdmittedRequest::default());
+        }
+        let fields = request.headers().iter().map(|(name, it)| (name.as_str(), it.as_bytes()));
+        let head = CallerHead::read(path, fields);
+        let mut callers = connection.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let caller = callers.admit(&self.admission, &head)?;
+        let socket = is_upgrade.then(|| callers.socket(&self.admission, &head));
+        Ok(AdmittedRequest { caller, socket })
+    }
+
+    /// Answers a request that was let in.
+    async fn dispatch<B>(
+        &self,
+        mut request: Request<B>,
+        admitted: AdmittedRequest,
+        handover: &Handover,
+        is_unread: &mut bool,
+    ) -> HttpAnswer
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let AdmittedRequest { caller, socket } = admitted;
+        if *request.method() == Method::POST {
+            let request_id = given_id(&request).map(str::to_owned);
+            return self.post(request, RequestOrigin { caller, request_id }, is_unread).await;
+        }
+        // Calls are counted when it is known how many they are, all else here.
+        if let Some(Err(exceeded)) = caller.as_ref().map(|caller| caller.take(1)) {
+            return rate_limited(exceeded);
+        }
+        let answer = match (request.method(), socket) {
+            (&Method::GET, Some(socket)) if !*is_unread => {
+                upgrade::accept(&mut request, &self.settings.cors_origins, socket, handover)
+            }
+            (&Method::GET, _) => self.get(strip_key(request.uri().path()).to_owned()).await,
+            (&Method::HEAD, _) => {
+                head_of(self.get(strip_key(request.uri().path()).to_owned()).await)
+            }
+            (&Method::OPTIONS, _) => empty(StatusCode::NO_CONTENT),
+            (_, _) => {
+                let mut answer = refused(StatusCode::METHOD_NOT_ALLOWED, "use POST");
+                let allowed = HeaderValue::from_static("POST, GET, HEAD, OPTIONS");
+                answer.headers_mut().insert(ALLOW, allowed);
+                answer
+            }
+        };
+        if let Some(caller) = caller {
+            caller.charge_answer(1, answer.body().bytes.len());
+        }
+        answer
+    }
+
     /// Answers a POST; `is_unread` tells whether its body was read to its end.
     async fn post<B>(
         &self,
         request: Request<B>,
+        origin: RequestOrigin,
         is_unread: &mut bool,
-        request_id: Option<&str>,
     ) -> HttpAnswer
     where
         B: Body<Data = Bytes> + Send,
@@ -130,22 +194,24 @@ impl Server {
         };
         *is_unread = false;
         let replied = match coding {
-            None => self.reply(None, body.into(), lease, request_id).await,
-            Some(coding) => match self.reply_to_packed(body, lease, coding, request_id).await {
+            None => self.reply(origin, None, body.into(), lease).await,
+            Some(coding) => match self.reply_to_packed(origin, body, lease, coding).await {
                 Ok(replied) => replied,
                 Err(refusal) => return self.undecoded(refusal),
             },
         };
         let Some(reply) = replied else { return empty(StatusCode::OK) };
-        let is_overloaded = reply.is_overloaded();
+        let (status, retry_after) = status_of(&reply);
         let answered_range = reply.answered_range();
-        let status = if is_overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         let mut answer = json(status, reply);
         let answered = answered_range.map(|answered| HeaderValue::try_from(answered.to_string()));
         if let Some(Ok(answered)) = answered {
             answer.headers_mut().insert(ANSWERED, answered);
         }
-        if is_overloaded { come_again(answer) } else { answer }
+        match retry_after {
+            Some(seconds) => come_again_in(answer, seconds),
+            None => answer,
+        }
     }
 
     /// A body as it comes in, counted on the way. One that there is no room for is read to its end
@@ -179,20 +245,18 @@ impl Server {
     /// Decompresses a body and answers it, both where nobody waits for it.
     async fn reply_to_packed(
         &self,
+        origin: RequestOrigin,
         packed: Vec<u8>,
         packed_lease: ByteLease,
         coding: BodyCoding,
-        request_id: Option<&str>,
     ) -> Result<Option<Reply>, DecodeRefusal> {
-        let RequestLimits { until, begun, .. } = self.limits(request_id);
-        let request_id = request_id.map(str::to_owned);
+        let RequestLimits { until, begun, .. } = self.limits(None, None);
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
         let replied = self.run_on_bulk_thread(until, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
-            let request_id = request_id.as_deref();
-            let limits = RequestLimits { until, begun, budget: &budget, request_id };
+            let limits = origin.limits(begun, until, &budget);
             Ok(service.reply(None, &body, limits).await)
         });
         replied.await.unwrap_or_else(|failure| Ok(Some(failure.into())))
@@ -299,6 +363,39 @@ impl Server {
         let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
         (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
+}
+
+/// What a client calls its request, if it says so.
+fn given_id<B>(request: &Request<B>) -> Option<&str> {
+    request.headers().get(REQUEST_ID).and_then(|id| sane_id(id.as_bytes()))
+}
+
+/// What the requests of a connection share.
+#[derive(Debug)]
+pub(super) struct HyperConnection {
+    callers: Mutex<ConnectionCaller>,
+    handover: Handover,
+}
+
+impl HyperConnection {
+    pub(super) fn new(client: IpAddr) -> Self {
+        let callers = Mutex::new(ConnectionCaller::new(client));
+        Self { callers, handover: Handover::default() }
+    }
+
+    /// The connection that is to be a WebSocket once HTTP lets go of it, and who asked for that.
+    pub(super) fn take_upgrade(&self) -> Option<(OnUpgrade, SocketCaller)> {
+        self.handover.take()
+    }
+}
+
+/// A request that was let in.
+#[derive(Debug, Default)]
+struct AdmittedRequest {
+    /// Who sent it; none where everybody may.
+    caller: Option<Arc<Caller>>,
+    /// Who would ask over the WebSocket that it asks for.
+    socket: Option<SocketCaller>,
 }
 
 /// The answer to a request for a page's head: as for the page, without it.

@@ -6,12 +6,13 @@
 //! Never knows: what is asked.
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
+use crate::admission::Denial;
 use crate::budget::ByteLease;
-use crate::refusal::Refusal;
-use crate::reply::{Reply, overload_refusal, refusal_body};
+use crate::refusal::{ExceededRate, Refusal};
+use crate::reply::{Reply, ReplyStatus, overload_refusal, refusal_body};
 
 /// An answer. Its body is in memory: it was written there.
 pub(super) type HttpAnswer = Response<HttpBody>;
@@ -37,7 +38,11 @@ impl From<Reply> for HttpBody {
 }
 
 /// When a client that was turned away should come again.
-pub(super) const RETRY_AFTER_SECONDS: u16 = 1;
+pub(super) const RETRY_AFTER_SECONDS: u64 = 1;
+
+const NO_KEY: &str = "unauthorized: an API key is needed, as Authorization: Bearer KEY, X-Api-Key: KEY or \
+    the path /v1/KEY";
+const UNKNOWN_KEY: &str = "unauthorized: the API key is not known";
 
 /// The refusal of a request that there is no room for.
 pub(super) fn overloaded() -> HttpAnswer {
@@ -60,9 +65,44 @@ pub(super) fn no_such_page() -> HttpAnswer {
     refused(StatusCode::NOT_FOUND, "no such page; JSON-RPC is asked by POST")
 }
 
+/// The refusal of a request that is not let in.
+pub(super) fn denied(denial: &Denial) -> HttpAnswer {
+    let (reason, challenge) = match denial {
+        Denial::RateLimited(exceeded) => return rate_limited(*exceeded),
+        Denial::NoKey => (NO_KEY, "Bearer"),
+        Denial::BadToken(fault) => (fault.reason(), "Bearer error=\"invalid_token\""),
+        // RFC 6750, 3.1.
+        Denial::UnknownKey => (UNKNOWN_KEY, "Bearer error=\"invalid_token\""),
+    };
+    let mut answer = refused(StatusCode::UNAUTHORIZED, reason);
+    set(&mut answer, WWW_AUTHENTICATE, challenge);
+    answer
+}
+
+/// The refusal of a request of someone who has asked too much.
+pub(super) fn rate_limited(exceeded: ExceededRate) -> HttpAnswer {
+    let body = refusal_body(&Refusal::RateLimited(exceeded));
+    come_again_in(json(StatusCode::TOO_MANY_REQUESTS, body), exceeded.seconds)
+}
+
+/// The code of a reply, and the seconds after which a client should come again.
+pub(super) fn status_of(reply: &Reply) -> (StatusCode, Option<u64>) {
+    match reply.status() {
+        ReplyStatus::Answered => (StatusCode::OK, None),
+        ReplyStatus::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, Some(RETRY_AFTER_SECONDS)),
+        ReplyStatus::RateLimited { seconds } => (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
+        ReplyStatus::Forbidden => (StatusCode::FORBIDDEN, None),
+    }
+}
+
 /// Tells when to try once more.
-pub(super) fn come_again(mut answer: HttpAnswer) -> HttpAnswer {
-    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+pub(super) fn come_again(answer: HttpAnswer) -> HttpAnswer {
+    come_again_in(answer, RETRY_AFTER_SECONDS)
+}
+
+/// The same, after a time.
+pub(super) fn come_again_in(mut answer: HttpAnswer, seconds: u64) -> HttpAnswer {
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
 }
 

@@ -30,9 +30,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tracing::debug;
 
+use super::bulk_thread::RequestOrigin;
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server};
+use crate::admission::{Caller, SocketCaller};
 use crate::budget::ByteLease;
 use crate::in_time::in_time;
 use crate::reply::Reply;
@@ -81,6 +83,8 @@ struct Session<'a> {
     answering: FuturesUnordered<BoxFuture<'static, SocketAnswer>>,
     /// How many messages came.
     requests: u64,
+    /// Who asks.
+    caller: SocketCaller,
     /// When the client last gave a sign of life.
     heard: Instant,
     ping: Interval,
@@ -99,6 +103,7 @@ struct Session<'a> {
 pub(super) async fn serve(
     server: &Arc<Server>,
     upgraded: Upgraded,
+    caller: SocketCaller,
     stopping: &mut watch::Receiver<bool>,
 ) {
     let settings = &server.settings;
@@ -116,6 +121,7 @@ pub(super) async fn serve(
         node_news,
         answering: FuturesUnordered::new(),
         requests: 0,
+        caller,
         heard: Instant::now(),
         ping,
         views: server.service.changes(),
@@ -155,7 +161,7 @@ impl Session<'_> {
     async fn take(&mut self, message: Result<ClientMessage, ReadFailure>) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
         match message.map_err(end_of)? {
-            ClientMessage::Text(text, lease) => self.ask(text, lease),
+            ClientMessage::Text(text, lease) => self.ask(text, lease)?,
             // The reply is sent before more is read: it is never more than one that waits.
             ClientMessage::Ping(payload) => self.write(Control::Pong, &payload).await?,
             ClientMessage::Pong => {}
@@ -164,15 +170,27 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn ask(&mut self, text: Bytes, lease: ByteLease) {
+    /// Lets the client in once more, before it is answered or sent anything: its key may not be known
+    /// any more.
+    fn admit(&mut self) -> Result<Option<Arc<Caller>>, SocketEnd> {
+        let admitted = self.caller.admit(&self.server.admission);
+        admitted.map(Option::<&_>::cloned).map_err(|_| {
+            SocketEnd::Close(CloseCode::Policy, "the API key or token is not accepted any more")
+        })
+    }
+
+    fn ask(&mut self, text: Bytes, lease: ByteLease) -> Result<(), SocketEnd> {
+        let caller = self.admit()?;
         let request = self.requests;
         self.requests = self.requests.saturating_add(1);
         let channel = Channel { subscriptions: Arc::clone(&self.subscriptions), request };
         let server = Arc::clone(self.server);
         self.answering.push(Box::pin(async move {
-            let reply = server.reply(Some(channel), text, lease, None).await;
+            let origin = RequestOrigin { caller, request_id: None };
+            let reply = server.reply(origin, Some(channel), text, lease).await;
             SocketAnswer { request, reply }
         }));
+        Ok(())
     }
 
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
@@ -189,6 +207,7 @@ impl Session<'_> {
     /// cannot be led to the chain that is would miss something: it is told by the end of the connection.
     async fn announce(&mut self) -> Result<(), SocketEnd> {
         (self.has_news, self.is_news_late) = (false, false);
+        let caller = self.admit()?;
         let mut slice = std::mem::take(&mut self.news_slice);
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
@@ -212,7 +231,11 @@ impl Session<'_> {
             // One limit for all of them: a portion is held until the last is taken.
             let mut progress = WriteProgress::new(self.settings.write_limit());
             for item in &portion.items {
-                self.send(feed_notification(&id, item), &mut progress).await?;
+                let notification = feed_notification(&id, item);
+                if let Some(caller) = &caller {
+                    caller.charge_answer(1, notification.len());
+                }
+                self.send(notification, &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
         }
@@ -232,6 +255,9 @@ impl Session<'_> {
                         CloseCode::Again,
                         "the upstream node contradicts us",
                     ));
+                }
+                if let Some(caller) = self.admit()? {
+                    caller.charge_answer(1, text.len());
                 }
                 self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
             }

@@ -8,6 +8,8 @@
 //! that each of them is sorted here. Names are compared without case: some nodes do that too, and one
 //! that does not refuses what is written otherwise.
 
+use crate::method_pattern::has_prefix;
+
 /// Methods that are sorted one by one. What is not listed as passed is refused.
 #[derive(Debug)]
 struct SortedNamespace {
@@ -428,11 +430,6 @@ pub(super) fn is_refused(prefix: &str) -> bool {
         }
         Rule::Unknown => false,
     }
-}
-
-/// Whether a name begins so, without case.
-pub(super) fn has_prefix(name: &str, prefix: &str) -> bool {
-    name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
 }
 
 #[cfg(test)]

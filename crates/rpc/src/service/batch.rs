@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
-use crate::envelope::{Batch, Id, Item};
-use crate::refusal::Refusal;
-use crate::reply::{Reply, give_back_room, overload_refusal, put_refusal};
+use crate::envelope::{Batch, Id, Item, RequestBody};
+use crate::refusal::{ExceededRate, Refusal};
+use crate::reply::{Reply, ReplyStatus, give_back_room, overload_refusal, put_refusal};
 use crate::spare;
 use crate::work_slice::WorkSlice;
 
@@ -97,4 +97,30 @@ pub(super) async fn overloaded_batch(budget: &Arc<Budget>, batch: Batch<'_>) -> 
         Ok(Some(answer)) => Reply::overloaded(answer.out, answer.lease),
         Ok(None) | Err(OutOfBudget) => overloaded(Id::NULL),
     }
+}
+
+/// What whoever has asked too much is told: every call by its id, if there is room for that.
+pub(super) async fn rate_limited(
+    budget: &Arc<Budget>,
+    asked: Option<&RequestBody<'_>>,
+    exceeded: ExceededRate,
+) -> Reply {
+    let refusal = &Refusal::RateLimited(exceeded);
+    let alone = |id| {
+        let mut out = spare::take();
+        put_refusal(&mut out, id, refusal);
+        Reply::of(out)
+    };
+    let reply = match asked {
+        Some(RequestBody::Batch(batch)) => {
+            let answer = BatchAnswer::new(spare::take(), budget);
+            match put_batch_refused(answer, *batch, refusal).await {
+                Ok(Some(answer)) => Reply::leased(answer.out, answer.lease),
+                Ok(None) | Err(OutOfBudget) => alone(Id::NULL),
+            }
+        }
+        Some(RequestBody::Single(item)) => alone(item.id()),
+        None => alone(Id::NULL),
+    };
+    reply.with_status(ReplyStatus::RateLimited { seconds: exceeded.seconds })
 }

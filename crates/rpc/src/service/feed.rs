@@ -8,7 +8,8 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use tracing::{debug, error};
 
-use super::{CallFailure, Service, give_reader, take_reader};
+use super::readers::LentReader;
+use super::{CallFailure, Service};
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::heads::ChainCursor;
 use crate::json::{Object, put_text};
@@ -63,15 +64,15 @@ impl Service {
         budget: &Arc<Budget>,
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, FeedEnd> {
-        let mut reader = take_reader().map_err(|failure| feed_end(&failure))?;
+        let mut lent = LentReader::new(None, &self.traffic);
+        let reader = lent.take().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
-            ChainFeed::Blocks => self.read_heads(&mut reader, seen).await,
+            ChainFeed::Blocks => self.read_heads(reader, seen).await,
             ChainFeed::Logs(kept) => {
-                self.read_new_logs(&mut reader, kept.filter(), seen, budget, slice).await
+                self.read_new_logs(reader, kept.filter(), seen, budget, slice).await
             }
         };
-        self.traffic.count_reads(reader.take_counts());
-        give_reader(reader);
+        lent.give_back();
         match read {
             Ok(portion) => portion.admit(budget),
             // The newer view is announced as every other is.

@@ -112,8 +112,7 @@ impl Growing {
         budget: &Arc<Budget>,
         until: Option<Instant>,
     ) -> Value {
-        let begun = Instant::now();
-        let limits = RequestLimits { until, begun, budget, request_id: None };
+        let limits = RequestLimits { until, ..RequestLimits::anybodys(budget) };
         let reply = self.service.reply(None, body.to_string().as_bytes(), limits).await;
         serde_json::from_slice(&reply.unwrap().into_bytes().0).unwrap()
     }
@@ -394,8 +393,7 @@ async fn an_answer_with_logs_is_counted_while_it_is_made() {
     let filter = json!([{ "fromBlock": "0x3e8" }]);
     let asked = call("eth_getLogs", &filter).to_string();
     let budget = Budget::new(usize::MAX);
-    let (begun, request_id) = (Instant::now(), None);
-    let limits = RequestLimits { until: None, begun, budget: &budget, request_id };
+    let limits = RequestLimits::anybodys(&budget);
     let mut answering = std::pin::pin!(growing.service.reply(None, asked.as_bytes(), limits));
     let mut counted = 0;
     let reply = loop {

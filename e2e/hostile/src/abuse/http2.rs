@@ -155,7 +155,7 @@ pub(super) fn continuations(attack: &Attack<'_>) -> Result<()> {
 
 /// A body that takes frames and no bytes.
 pub(super) fn empty_data(attack: &Attack<'_>) -> Result<()> {
-    let begin = [preface(&[]), post_head(1)].concat();
+    let begin = [preface(&[]), post_head(1, "/", &[])].concat();
     let chunk = frame(DATA, 0, 1, &[]).repeat(count(CHUNK_COUNT));
     flood_all(attack, &begin, &chunk)
 }

@@ -7,7 +7,7 @@
 <<status 204
 <<header access-control-allow-origin: *
 <<header access-control-allow-methods: post, get, options
-<<header access-control-allow-headers: *
+<<header access-control-allow-headers: *, authorization
 <<header access-control-max-age: 600
 <<empty
 # header: origin: https://a.example

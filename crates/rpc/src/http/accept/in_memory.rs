@@ -37,10 +37,12 @@ impl Server {
         let mut stopping = is_stopping.subscribe();
         let (stream, unread) = match first {
             FirstReader::Hyper => (stream, Bytes::new()),
-            FirstReader::FastPath => match fast_path::serve(self, stream, &mut stopping).await {
-                FastPathOutcome::Ended => return,
-                FastPathOutcome::Other(stream, unread) => (stream, unread),
-            },
+            FirstReader::FastPath => {
+                match fast_path::serve(self, stream, client, &mut stopping).await {
+                    FastPathOutcome::Ended => return,
+                    FastPathOutcome::Other(stream, unread) => (stream, unread),
+                }
+            }
         };
         taken.serve_other(stream, unread, &mut stopping).await;
     }

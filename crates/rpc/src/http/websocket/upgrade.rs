@@ -10,6 +10,7 @@ use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
+use crate::admission::SocketCaller;
 use crate::http::headers;
 use crate::http::response::{HttpAnswer, HttpBody, refused};
 
@@ -18,11 +19,11 @@ const VERSION: &str = "13";
 
 /// A connection's way out of HTTP, if it takes one.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Handover(Mutex<Option<OnUpgrade>>);
+pub(in crate::http) struct Handover(Mutex<Option<(OnUpgrade, SocketCaller)>>);
 
 impl Handover {
-    /// The connection that is to be a WebSocket once HTTP lets go of it.
-    pub(in crate::http) fn take(&self) -> Option<OnUpgrade> {
+    /// The connection that is to be a WebSocket once HTTP lets go of it, and who asked for that.
+    pub(in crate::http) fn take(&self) -> Option<(OnUpgrade, SocketCaller)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -39,6 +40,7 @@ pub(in crate::http) fn is_asked<B>(request: &Request<B>) -> bool {
 pub(in crate::http) fn accept<B>(
     request: &mut Request<B>,
     origins: &[String],
+    caller: SocketCaller,
     handover: &Handover,
 ) -> HttpAnswer {
     if !is_origin_allowed(request.headers(), origins) {
@@ -46,7 +48,8 @@ pub(in crate::http) fn accept<B>(
     }
     match create_response_with_body(request, HttpBody::default) {
         Ok(answer) => {
-            *handover.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(on(request));
+            let upgrading = Some((on(request), caller));
+            *handover.0.lock().unwrap_or_else(PoisonError::into_inner) = upgrading;
             answer
         }
         Err(cause) => {

@@ -1,0 +1,121 @@
+//! Whoever was let in: which methods it may ask, and how much.
+//!
+//! Knows: that a caller is limited as its key and as its address, and how weight is counted.
+//! Never knows: how it was let in.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::rates::{RateLimits, Rates};
+use crate::method_pattern::MethodPattern;
+use crate::refusal::ExceededRate;
+
+/// Whose limits they are, as a client is told.
+pub(super) const ADDRESS: &str = "this address";
+const KEY: &str = "this key";
+
+/// Bytes of an answer that are a unit of weight.
+const UNIT_BYTES: usize = 1024;
+
+/// What a key is allowed.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    name: String,
+    /// None for all.
+    methods: Option<Vec<MethodPattern>>,
+    limits: Arc<RateLimits>,
+}
+
+impl Grant {
+    pub(super) fn new(name: String, methods: Option<Vec<MethodPattern>>, rates: Rates) -> Self {
+        Self::with_limits(name, methods, Arc::new(RateLimits::new(rates)))
+    }
+
+    pub(super) fn with_limits(
+        name: String,
+        methods: Option<Vec<MethodPattern>>,
+        limits: Arc<RateLimits>,
+    ) -> Self {
+        Self { name, methods, limits }
+    }
+
+    #[cfg(test)]
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn rates(&self) -> Rates {
+        self.limits.rates()
+    }
+
+    /// The same, counting what another counts.
+    pub(super) fn counting_with(&self, other: &Self) -> Self {
+        let limits = Arc::clone(&other.limits);
+        Self { name: self.name.clone(), methods: self.methods.clone(), limits }
+    }
+
+    fn allows(&self, method: &str) -> bool {
+        let covers = |methods: &Vec<MethodPattern>| methods.iter().any(|it| it.covers(method));
+        self.methods.as_ref().is_none_or(covers)
+    }
+}
+
+/// Whoever asks.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// None where no key is needed.
+    grant: Option<Arc<Grant>>,
+    /// None where addresses are not limited.
+    address: Option<Arc<RateLimits>>,
+    /// When it is not let in any more, for one that is let in for a time.
+    until: Option<Instant>,
+}
+
+impl Caller {
+    pub(super) fn new(grant: Option<Arc<Grant>>, address: Option<Arc<RateLimits>>) -> Self {
+        Self { grant, address, until: None }
+    }
+
+    /// The same until a time.
+    pub(super) fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// Whether its time is over.
+    pub(super) fn is_expired(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// Whether it may ask this method.
+    pub(crate) fn allows(&self, method: &str) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.allows(method))
+    }
+
+    /// Counts so many calls before they are answered, or refuses them.
+    pub(crate) fn take(&self, calls: usize) -> Result<(), ExceededRate> {
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        if let Some(limits) = &self.address {
+            limits.take(calls, ADDRESS)?;
+        }
+        let Some(grant) = &self.grant else { return Ok(()) };
+        grant.limits.take(calls, KEY).inspect_err(|exceeded| {
+            // A subject of a token may have any letters.
+            debug!(key = ?grant.name, %exceeded, "refused");
+        })
+    }
+
+    /// Adds what so many calls weighed, once they are answered with so many bytes. A unit was taken
+    /// before.
+    pub(crate) fn charge_answer(&self, calls: usize, bytes: usize) {
+        let units = calls.saturating_sub(1).saturating_add(bytes.div_ceil(UNIT_BYTES));
+        self.charge(u64::try_from(units).unwrap_or(u64::MAX));
+    }
+
+    /// Adds weight.
+    pub(crate) fn charge(&self, weight: u64) {
+        let own = self.grant.as_ref().map(|grant| &grant.limits);
+        self.address.iter().chain(own).for_each(|limits| limits.charge(weight));
+    }
+}

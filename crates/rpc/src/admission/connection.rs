@@ -1,0 +1,117 @@
+//! Who asks on a connection: most requests of one are from the same caller, who is looked up once.
+//!
+//! Knows: when a caller that is remembered has to be looked up again.
+//! Never knows: what is asked.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::{Caller, CallerHead, Denial, KeyHash, SharedAdmission, SocketCaller};
+
+/// The last caller of a connection.
+#[derive(Debug)]
+pub(crate) struct ConnectionCaller {
+    /// The other end of the connection, be it a client or a proxy.
+    peer: IpAddr,
+    /// Boxed: without rules nobody is remembered.
+    last: Option<Box<LastCaller>>,
+}
+
+#[derive(Debug)]
+struct LastCaller {
+    /// The rules that it was let in by.
+    generation: u64,
+    /// The head that it was read from, where heads are numbered.
+    head_number: Option<u64>,
+    secret: Option<KeyHash>,
+    client: IpAddr,
+    caller: Option<Arc<Caller>>,
+}
+
+impl LastCaller {
+    fn is_expired(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.is_expired())
+    }
+}
+
+impl ConnectionCaller {
+    pub(crate) fn new(peer: IpAddr) -> Self {
+        Self { peer, last: None }
+    }
+
+    /// The caller of the last request; none if everybody is let in.
+    pub(crate) fn last(&self) -> Option<&Arc<Caller>> {
+        self.last.as_ref()?.caller.as_ref()
+    }
+
+    /// Whoever a handshake on this connection names.
+    pub(crate) fn socket(&self, rules: &SharedAdmission, head: &CallerHead<'_>) -> SocketCaller {
+        SocketCaller::new(rules, self.peer, head)
+    }
+
+    /// Lets the caller in whose head has this number, as long as that is the head of the last request,
+    /// and tells whether it is: it costs one atomic load.
+    pub(crate) fn admit_again(&mut self, rules: &SharedAdmission, head_number: u64) -> bool {
+        let Some(generation) = rules.generation() else {
+            self.last = None;
+            return true;
+        };
+        let is_same = |last: &LastCaller| {
+            let is_known = last.generation == generation && last.head_number == Some(head_number);
+            is_known && !last.is_expired()
+        };
+        self.last.as_deref().is_some_and(is_same)
+    }
+
+    /// Lets in whoever the head of this number names, if it may ask. Whoever may not is told by
+    /// `admit`, which counts that.
+    pub(crate) fn admit_head(
+        &mut self,
+        rules: &SharedAdmission,
+        head: &CallerHead<'_>,
+        head_number: u64,
+    ) -> bool {
+        let is_admitted = self.find(rules, head).is_ok();
+        if let Some(last) = &mut self.last {
+            last.head_number = Some(head_number);
+        }
+        is_admitted
+    }
+
+    /// Lets in whoever a head names, or tells why not.
+    pub(crate) fn admit(
+        &mut self,
+        rules: &SharedAdmission,
+        head: &CallerHead<'_>,
+    ) -> Result<Option<Arc<Caller>>, Denial> {
+        self.find(rules, head).map_err(|denial| {
+            let client = rules.client_address(self.peer, head);
+            debug!(%client, ?denial, "not let in");
+            rules.count_denied(denial, client)
+        })?;
+        Ok(self.last().cloned())
+    }
+
+    /// Looks a caller up, unless it is the last one.
+    fn find(&mut self, rules: &SharedAdmission, head: &CallerHead<'_>) -> Result<(), Denial> {
+        let Some(generation) = rules.generation() else {
+            self.last = None;
+            return Ok(());
+        };
+        let (sent, client) = (head.secret(), rules.client_address(self.peer, head));
+        let secret = sent.map(|secret| secret.hash);
+        let is_same = |last: &LastCaller| {
+            last.generation == generation && last.secret == secret && last.client == client
+        };
+        if self.last.as_deref().is_some_and(|last| is_same(last) && !last.is_expired()) {
+            return Ok(());
+        }
+        self.last = None;
+        let caller = rules.admit(sent, client)?;
+        let last = LastCaller { generation, head_number: None, secret, client, caller };
+        self.last = Some(Box::new(last));
+        Ok(())
+    }
+}
