@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use rpc::http::NOT_ENCRYPTED;
 
 use crate::Failure;
 use crate::args::health::HealthArgs;
@@ -19,19 +20,24 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 pub(crate) fn run(args: &HealthArgs) -> Result<(), Failure> {
-    let address = reachable(args.listen.resolve()?);
-    let host = args.hosts.first().cloned().unwrap_or_else(|| address.to_string());
+    let address = match &args.metrics_listen {
+        Some(listen) => listen.resolve_for("--metrics-listen")?,
+        None => args.listen.resolve()?,
+    };
+    let address = reachable(address);
     let path = if args.ready { "/readyz" } else { "/healthz" };
     let place = format!("http://{address}{path}");
-    let answer = ask(address, &host, path).with_context(|| place.clone())?;
+    let answer = ask(address, path).with_context(|| place.clone())?;
     let Some((code, body)) = parse_answer(&answer) else {
-        return Err(Failure::Work(anyhow!(
-            "{place}: this is no answer over HTTP\n  hint: if this port speaks TLS, name one that \
-             does not with --listen"
-        )));
+        return Err(Failure::Work(anyhow!("{place}: this is no answer over HTTP")));
     };
     if code != 200 {
-        return Err(Failure::Work(anyhow!("{place}: {code}: {}", body.trim())));
+        let hint = if body.contains(NOT_ENCRYPTED) {
+            "\n  hint: set metrics_listen: health is asked there, without TLS"
+        } else {
+            ""
+        };
+        return Err(Failure::Work(anyhow!("{place}: {code}: {}{hint}", body.trim())));
     }
     Ok(print_lines(&[body.trim().to_owned()])?)
 }
@@ -50,12 +56,12 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn ask(address: SocketAddr, host: &str, path: &str) -> anyhow::Result<String> {
+fn ask(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     // In one piece: a server that refuses the first byte would not see the others.
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;

@@ -4,9 +4,12 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use rpc::http::TlsFiles;
+
 use crate::harness::data::Data;
+use crate::harness::encrypted::Authority;
 use crate::harness::long::Long;
-use crate::harness::run::{command, quipu, ran};
+use crate::harness::run::{command, quipu, ran, text};
 use crate::harness::served::Served;
 
 #[test]
@@ -14,14 +17,30 @@ fn a_server_that_is_well_is_told_with_0_wherever_the_settings_say_that_it_listen
     let data = Data::imported();
     let served = Served::start(&data.path(), &["--host", "rpc.example"]);
     let address = served.address();
-    let asked = quipu(&["health", "--listen", address, "--host", "rpc.example"]).ends_with(0);
+    // Whatever name it answers to.
+    let asked = quipu(&["health", "--listen", address]).ends_with(0);
     assert_eq!(asked.out, "ok\n");
     let mut by_variables = command(&["health", "--ready"]);
     by_variables.env("QUIPU_LISTEN", address.replace("127.0.0.1", "0.0.0.0"));
-    ran(by_variables.env("QUIPU_HOST", "rpc.example")).ends_with(0);
-    // The server answers those alone who name it.
-    let refused = quipu(&["health", "--listen", address]).ends_with(1);
-    assert!(refused.err.contains(&format!("http://{address}/healthz: 403: ")), "{}", refused.err);
+    ran(&mut by_variables).ends_with(0);
+}
+
+#[test]
+fn a_server_that_speaks_tls_is_asked_where_it_has_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let TlsFiles { certificate, key, .. } =
+        Authority::new().identity("localhost").write(folder.path());
+    let data = Data::imported();
+    let args = ["--tls-cert", text(&certificate), "--tls-key", text(&key)];
+    let more = ["--metrics-listen", "127.0.0.1:0"];
+    let (served, log) = Served::start_logged(&data.path(), &[&args[..], &more].concat());
+    let asked = quipu(&["health", "--listen", served.address()]).ends_with(1);
+    assert!(asked.err.contains("400: ") && asked.err.contains("metrics_listen"), "{}", asked.err);
+    let metrics = log.iter().find_map(|line| {
+        Some(line.strip_prefix("metrics on http://")?.strip_suffix("/metrics")?.to_owned())
+    });
+    let (taken, metrics) = (served.address(), metrics.unwrap());
+    quipu(&["health", "--listen", taken, "--metrics-listen", &metrics]).ends_with(0);
 }
 
 #[test]
@@ -49,7 +68,7 @@ fn nobody_there_and_another_protocol_are_told_with_1() {
         stream.write_all(&[21, 3, 3, 0, 2, 2, 50]).unwrap();
     });
     let asked = quipu(&["health", "--listen", &address]);
-    assert!(asked.err.contains("--listen"), "{}", asked.err);
+    assert!(asked.err.contains("this is no answer over HTTP"), "{}", asked.err);
     asked.ends_with(1);
     answering.join().unwrap();
     // By now nobody listens there.

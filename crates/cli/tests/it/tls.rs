@@ -214,9 +214,12 @@ fn a_client_too_many_is_told_so_over_tls() {
     let client = shop.authority.client(&[], None);
     let mut first = shop.connect(&client);
     assert!(ask(&mut first).contains(RESULT));
-    let mut second = shop.connect(&client);
-    second.write_all(b"x").unwrap();
-    assert_eq!(read_answer(&mut second), Some(503));
+    // Also where it would rather speak HTTP/2.
+    for protocols in [&[][..], &["h2", "http/1.1"]] {
+        let mut second = shop.connect(&shop.authority.client(protocols, None));
+        second.write_all(b"x").unwrap();
+        assert_eq!(read_answer(&mut second), Some(503), "{protocols:?}");
+    }
 }
 
 #[test]

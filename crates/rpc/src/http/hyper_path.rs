@@ -64,8 +64,9 @@ impl Server {
         let is_probe = strip_key(request.uri().path()) == READY;
         let given_id = given_id(&request).and_then(|id| HeaderValue::from_str(id).ok());
         let mut answer = match self.host_refusal(&request) {
-            Some(refusal) => refusal,
-            None => match self.admit(&request, connection) {
+            // Whoever watches the process may know it by another name.
+            Some(refusal) if !is_open_page(&request) => refusal,
+            _ => match self.admit(&request, connection) {
                 Err(denial) => denied(&denial),
                 Ok(admitted) => {
                     let handover = &connection.handover;
@@ -101,10 +102,8 @@ impl Server {
         connection: &HyperConnection,
     ) -> Result<AdmittedRequest, Denial> {
         let path = request.uri().path();
-        let is_page = matches!(*request.method(), Method::GET | Method::HEAD);
-        let is_open = is_page && OPEN_PAGES.contains(&strip_key(path));
         let is_upgrade = upgrade::is_asked(request);
-        if *request.method() == Method::OPTIONS || (is_open && !is_upgrade) {
+        if *request.method() == Method::OPTIONS || is_open_page(request) {
             return Ok(AdmittedRequest::default());
         }
         let fields = request.headers().iter().map(|(name, it)| (name.as_str(), it.as_bytes()));
@@ -363,6 +362,13 @@ impl Server {
         let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
         (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
+}
+
+/// Whether a request is for a page that anybody may read.
+fn is_open_page<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && OPEN_PAGES.contains(&strip_key(request.uri().path()))
+        && !upgrade::is_asked(request)
 }
 
 /// What a client calls its request, if it says so.

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, fs, io};
+use std::time::Duration;
+use std::{fmt, fs, io, thread};
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -20,6 +21,9 @@ use tokio_rustls::server::TlsStream;
 /// Of what is encrypted and not yet taken by a client: one record. It is held beside the answer, which
 /// the budget counts.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
+
+/// Files that are the same after this time are whole.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 /// Where the server's identity lies, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +78,8 @@ struct TlsIdentity {
     /// What it was made of.
     source: PemSource,
     config: Arc<ServerConfig>,
+    /// The same for those who are told that there is no room, in words of HTTP/1.1.
+    http1_config: Arc<ServerConfig>,
 }
 
 /// What the files hold.
@@ -91,12 +97,21 @@ impl Tls {
         Ok(Self { files, identity: ArcSwap::from_pointee(identity) })
     }
 
-    /// Reads the files again; tells whether they have changed. If they cannot be used, all stays as it
-    /// was: a certificate may be there before its key is.
+    /// Reads the files again, and waits for whoever is writing them; tells whether they have changed. If
+    /// they cannot be used, all stays as it was: a certificate may be there before its key is.
     pub fn reload(&self) -> Result<bool, TlsError> {
-        let source = PemSource::read(&self.files)?;
+        let mut source = PemSource::read(&self.files)?;
         if source == self.identity.load().source {
             return Ok(false);
+        }
+        // A chain that is cut between two certificates looks like a whole one.
+        loop {
+            thread::sleep(SETTLE_TIME);
+            let again = PemSource::read(&self.files)?;
+            if again == source {
+                break;
+            }
+            source = again;
         }
         self.identity.store(Arc::new(TlsIdentity::new(&self.files, source)?));
         Ok(true)
@@ -104,7 +119,20 @@ impl Tls {
 
     /// The server's part of a handshake.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.identity.load().config));
+        self.accept_by(Arc::clone(&self.identity.load().config), stream).await
+    }
+
+    /// The same where HTTP/1.1 is spoken whatever a client would like.
+    pub(super) async fn accept_http1(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.accept_by(Arc::clone(&self.identity.load().http1_config), stream).await
+    }
+
+    async fn accept_by(
+        &self,
+        config: Arc<ServerConfig>,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let acceptor = TlsAcceptor::from(config);
         let limit = |session: &mut rustls::ServerConnection| {
             session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
         };
@@ -161,7 +189,9 @@ impl TlsIdentity {
         // A client resumes by what it keeps itself. The keys of it are new with each identity: a client
         // whose certificate is not taken any more does not come in by an old session.
         config.ticketer = crypto::ring::Ticketer::new().map_err(unusable(&files.key))?;
-        Ok(Self { source, config: Arc::new(config) })
+        let mut http1_config = config.clone();
+        http1_config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { source, config: Arc::new(config), http1_config: Arc::new(http1_config) })
     }
 }
 
