@@ -7,6 +7,7 @@
 //! reads them wherever they come from.
 
 pub(crate) mod document;
+pub(crate) mod given;
 mod keys;
 pub(crate) mod settings;
 mod suggestion;
@@ -32,6 +33,7 @@ use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 use crate::upstream_args::parse_node;
 
 use document::{ConfigDocument, ConfigEntry, ConfigValue, DocumentError, read_document};
+use given::GivenSettings;
 use keys::read_keys;
 use settings::{NEEDS, NEEDS_OTHER, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
@@ -90,7 +92,7 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
         }
     };
     refuse_unused(&known, &matches, typed)?;
-    Ok(file.args_from(&matches))
+    Ok(file.args_from(&known, &matches, typed))
 }
 
 /// Refuses flags that were typed and that nothing would come of.
@@ -244,15 +246,22 @@ impl ConfigFile {
     pub(crate) fn serve_args(&self) -> Result<Args, Failure> {
         let typed = ["quipu", "serve"].map(OsString::from);
         let matches = self.apply(command_of(&typed), &typed).try_get_matches_from(&typed);
-        let args = matches.and_then(|matches| self.args_from(&matches));
+        let known = settings(&command());
+        let args = matches.and_then(|matches| self.args_from(&known, &matches, &typed));
         args.map_err(|error| Failure::Usage(anyhow!("{}", said_by(&error))))
     }
 
     /// Arguments, with what no flag says.
-    fn args_from(&self, matches: &ArgMatches) -> Result<Args, clap::Error> {
+    fn args_from(
+        &self,
+        known: &[Setting],
+        matches: &ArgMatches,
+        typed: &[OsString],
+    ) -> Result<Args, clap::Error> {
         let mut args = Args::from_arg_matches(matches)?;
         if let crate::args::Command::Serve(serve) = &mut args.command {
             serve.admission.keys.clone_from(&self.keys);
+            serve.given = GivenSettings::of("serve", known, matches, typed);
         }
         Ok(args)
     }

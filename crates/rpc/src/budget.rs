@@ -21,7 +21,7 @@ use crate::spare;
 /// `bytes_max`, one largest answer, and what each thread has just made and not yet counted.
 #[derive(Debug)]
 pub struct Budget {
-    bytes_max: usize,
+    bytes_max: AtomicUsize,
     bytes: AtomicUsize,
     /// Those of request bodies among them.
     body_bytes: AtomicUsize,
@@ -76,7 +76,7 @@ impl Budget {
     #[must_use]
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self {
-            bytes_max,
+            bytes_max: AtomicUsize::new(bytes_max),
             bytes: AtomicUsize::new(0),
             body_bytes: AtomicUsize::new(0),
             bytes_peak: AtomicUsize::new(0),
@@ -94,7 +94,12 @@ impl Budget {
     /// How many bytes there may be.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
-        self.bytes_max
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Room for so many bytes from now on; what is under way stays.
+    pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// How many there are.
@@ -121,7 +126,7 @@ impl Budget {
         BudgetCounts {
             bytes: number(self.bytes()),
             bytes_peak: number(self.bytes_peak()),
-            bytes_max: number(self.bytes_max),
+            bytes_max: number(self.bytes_max()),
             refusals: self.refusals.load(Ordering::Relaxed),
             pauses: self.pauses(),
         }
@@ -143,11 +148,12 @@ impl Budget {
             move |bytes: usize| bytes.checked_add(count).filter(|sum| *sum <= bytes_max)
         };
         let is_body = purpose == LeasedFor::Body;
-        let half = self.bytes_max / 2;
+        let bytes_max = self.bytes_max();
+        let half = bytes_max / 2;
         if is_body && self.body_bytes.fetch_update(order, order, fitting(half)).is_err() {
             return Err(OutOfBudget);
         }
-        if let Ok(before) = self.bytes.fetch_update(order, order, fitting(self.bytes_max)) {
+        if let Ok(before) = self.bytes.fetch_update(order, order, fitting(bytes_max)) {
             self.note_peak(before.saturating_add(count));
             return Ok(false);
         }
@@ -222,7 +228,7 @@ impl ByteLease {
         } else if let Some(budget) = &self.budget {
             let left = budget.give_back(self.bytes.saturating_sub(bytes), self.is_body);
             // An answer that was too long only while it grew leaves its place to the next one.
-            if self.is_overdraft && left <= budget.bytes_max {
+            if self.is_overdraft && left <= budget.bytes_max() {
                 self.is_overdraft = false;
                 budget.is_overdrawn.store(false, Ordering::Relaxed);
             }

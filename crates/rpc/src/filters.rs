@@ -39,7 +39,7 @@ impl Default for FilterLimits {
 /// All filters of a service.
 #[derive(Debug)]
 pub(crate) struct Filters {
-    limits: FilterLimits,
+    limits: Mutex<FilterLimits>,
     budget: FilterBudget,
     list: Mutex<HashMap<String, PolledFilter>>,
 }
@@ -70,7 +70,17 @@ pub(crate) struct FilterPolls<'a> {
 
 impl Filters {
     pub(crate) fn new(limits: FilterLimits) -> Self {
+        let limits = Mutex::new(limits);
         Self { limits, budget: FilterBudget::default(), list: Mutex::default() }
+    }
+
+    /// These limits hold from now on.
+    pub(crate) fn set_limits(&self, limits: FilterLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    fn limits(&self) -> FilterLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a log filter, also one of a subscription, if there is room for it.
@@ -99,7 +109,7 @@ impl Filters {
         seen: ChainCursor,
     ) -> Result<(), Refusal> {
         let mut list = self.current();
-        let count_max = self.limits.count_max;
+        let count_max = self.limits().count_max;
         if list.len() >= count_max && !evict(&mut list, |_| true) {
             return Err(Refusal::TooManyFilters { count_max });
         }
@@ -158,8 +168,9 @@ impl Filters {
 
     /// All that were used lately; the others are dropped.
     fn current(&self) -> MutexGuard<'_, HashMap<String, PolledFilter>> {
+        let idle_timeout = self.limits().idle_timeout;
         let (mut list, now) = (self.list(), Instant::now());
-        list.retain(|_, filter| filter.idle(now) < self.limits.idle_timeout);
+        list.retain(|_, filter| filter.idle(now) < idle_timeout);
         list
     }
 

@@ -28,6 +28,7 @@ mod write_progress;
 
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tracing::warn;
 
@@ -40,27 +41,30 @@ use crate::service::Service;
 
 use response::{HttpAnswer, overloaded};
 
-pub use accept::{FirstReader, Listener, ServeError};
+pub use accept::{FirstReader, Listener, NOT_ENCRYPTED, ServeError};
 pub use metrics_listener::MetricsListener;
 pub use settings::HttpSettings;
 pub use tls::{Tls, TlsError, TlsFiles};
 
-/// Answers requests, on any number of connections.
-#[derive(Debug)]
+/// Answers requests, on any number of connections. Its copies are one server: connections that begin
+/// after it got other settings have a copy with those.
+#[derive(Clone, Debug)]
 pub struct Server {
     service: Arc<Service>,
-    settings: HttpSettings,
+    settings: Arc<HttpSettings>,
+    /// For connections that begin from now on.
+    next_settings: Arc<ArcSwap<HttpSettings>>,
     /// None where connections are not encrypted.
     tls: Option<Arc<Tls>>,
     /// Of all connections and protocols.
     budget: Arc<Budget>,
     /// Who may ask.
-    admission: SharedAdmission,
+    admission: Arc<SharedAdmission>,
     /// Where long bodies are worked on, once connections are served.
-    bulk_thread: OnceLock<Handle>,
+    bulk_thread: Arc<OnceLock<Handle>>,
     counters: Arc<HttpCounters>,
     /// For lines about requests that there is no room for.
-    overload_lines: LineLimit,
+    overload_lines: Arc<LineLimit>,
 }
 
 impl Server {
@@ -69,8 +73,10 @@ impl Server {
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
         let (admission, bulk_thread, counters, overload_lines) = Default::default();
+        let settings = Arc::new(settings);
         Self {
             service,
+            next_settings: Arc::new(ArcSwap::new(Arc::clone(&settings))),
             settings,
             tls: None,
             budget,
@@ -86,6 +92,20 @@ impl Server {
     pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
         self.tls = Some(tls);
         self
+    }
+
+    /// Connections that begin from now on have these settings, and bytes under way are limited by them
+    /// on all. Threads stay as many as they are.
+    pub fn set_settings(&self, settings: HttpSettings) {
+        self.budget.set_bytes_max(settings.bytes_under_way_max);
+        self.next_settings.store(Arc::new(settings));
+    }
+
+    /// The same server for connections that begin now, if its settings have changed since.
+    fn renewed(&self) -> Option<Self> {
+        let settings = self.next_settings.load();
+        (!Arc::ptr_eq(&settings, &self.settings))
+            .then(|| Self { settings: Arc::clone(&settings), ..self.clone() })
     }
 
     /// Says who may ask from now on, also on connections that are open: each request, and each message

@@ -201,16 +201,11 @@ impl PassThroughMethod {
 pub(crate) struct Forwarding {
     methods: Vec<PassThroughMethod>,
     node: Arc<dyn PassThrough>,
-    answer_bytes_max: usize,
 }
 
 impl Forwarding {
-    pub(crate) fn new(
-        methods: Vec<PassThroughMethod>,
-        node: Arc<dyn PassThrough>,
-        answer_bytes_max: usize,
-    ) -> Self {
-        Self { methods, node, answer_bytes_max }
+    pub(crate) fn new(methods: Vec<PassThroughMethod>, node: Arc<dyn PassThrough>) -> Self {
+        Self { methods, node }
     }
 
     /// Whether a method goes to the node.
@@ -218,14 +213,15 @@ impl Forwarding {
         self.methods.iter().any(|allowed| allowed.covers(method))
     }
 
-    /// What the node says to a call.
+    /// What the node says to a call, in so many bytes at the most.
     pub(crate) async fn ask(
         &self,
         call: &Call<'_>,
         budget: &Arc<Budget>,
+        bytes_max: usize,
     ) -> Result<PassedAnswer, NotPassed> {
         let request = request(call);
-        let mut room = AnswerRoom::new(budget, self.answer_bytes_max, request.capacity())?;
+        let mut room = AnswerRoom::new(budget, bytes_max, request.capacity())?;
         let mut body = match self.node.ask(request, &mut room).await {
             Ok(body) => body,
             Err(PassThroughError::NoRoom) => return Err(NotPassed::NoRoom),
@@ -435,7 +431,7 @@ mod tests {
     #[test]
     fn what_is_forbidden_does_not_go_whatever_is_allowed() {
         let methods = ["eth_*", "debug_*", "net_version"].map(|text| text.parse().unwrap());
-        let forwarding = Forwarding::new(methods.to_vec(), Arc::new(Silent), 1);
+        let forwarding = Forwarding::new(methods.to_vec(), Arc::new(Silent));
         for method in ["eth_call", "eth_sendRawTransaction", "debug_traceCall", "net_version"] {
             assert!(forwarding.takes(method), "{method}");
             assert!(forwarding.takes(&method.to_uppercase()), "{method}");

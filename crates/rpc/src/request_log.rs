@@ -86,8 +86,8 @@ pub(crate) struct FinishedRequest<'a> {
 /// Writes the lines.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
-    /// A request that takes so long is slow.
-    slow_after: Duration,
+    /// A request that takes so many microseconds is slow.
+    slow_after: AtomicU64,
     ids: RequestIds,
     slow: LineLimit,
     failed: LineLimit,
@@ -96,12 +96,20 @@ pub(crate) struct RequestLog {
 impl RequestLog {
     /// Requests that take so long are logged as slow; without such a time none is.
     pub(crate) fn new(slow_after: Option<Duration>) -> Self {
-        Self {
-            slow_after: slow_after.unwrap_or(Duration::MAX),
+        let log = Self {
+            slow_after: AtomicU64::new(u64::MAX),
             ids: RequestIds::default(),
             slow: LineLimit::default(),
             failed: LineLimit::default(),
-        }
+        };
+        log.set_slow_after(slow_after);
+        log
+    }
+
+    /// The same from now on.
+    pub(crate) fn set_slow_after(&self, slow_after: Option<Duration>) {
+        let micros = slow_after.and_then(|time| u64::try_from(time.as_micros()).ok());
+        self.slow_after.store(micros.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// What a request is called whose client may have given it an id.
@@ -117,7 +125,9 @@ impl RequestLog {
         let (limit, what) = match failure {
             Some(RequestFailure::Internal) => (&self.failed, "a request failed"),
             Some(RequestFailure::Overloaded) => (&self.failed, "no room for an answer"),
-            None if time >= self.slow_after => (&self.slow, "a request was slow"),
+            None if micros >= self.slow_after.load(Ordering::Relaxed) => {
+                (&self.slow, "a request was slow")
+            }
             None => {
                 if enabled!(Level::DEBUG) {
                     let asked = asked_in(body);

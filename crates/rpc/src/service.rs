@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use chain::ChainSpec;
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use store::{CurrentView, Store, StoreError, View, Watcher};
@@ -110,7 +111,7 @@ pub struct Service {
     chain: KnownChain,
     /// What a node told of the chain since, if it did.
     learned: OnceLock<KnownChain>,
-    settings: ServiceSettings,
+    settings: ArcSwap<ServiceSettings>,
     /// The `OpenRPC` document.
     document: Vec<u8>,
     suggested_tip: SuggestedTip,
@@ -253,7 +254,7 @@ impl Service {
             store,
             chain: KnownChain::new(spec, settings),
             learned: OnceLock::new(),
-            settings,
+            settings: ArcSwap::from_pointee(settings),
             document: openrpc::document(),
             suggested_tip: SuggestedTip::default(),
             changes,
@@ -277,7 +278,7 @@ impl Service {
         methods: Vec<PassThroughMethod>,
         node: Arc<dyn PassThrough>,
     ) -> Self {
-        self.forwarding = Some(Forwarding::new(methods, node, self.settings.batch_bytes_max));
+        self.forwarding = Some(Forwarding::new(methods, node));
         self
     }
 
@@ -313,7 +314,19 @@ impl Service {
     /// Answers by more that became known of the chain while it is served. Once: a second time
     /// changes nothing.
     pub fn learn_chain(&self, spec: ChainSpec) {
-        let _ = self.learned.set(KnownChain::new(spec, self.settings));
+        let _ = self.learned.set(KnownChain::new(spec, self.settings()));
+    }
+
+    /// Answers by these settings from now on, also requests of connections that are open. Bytes of cached
+    /// results are those of the start.
+    pub fn set_settings(&self, settings: ServiceSettings) {
+        self.filters.set_limits(settings.filter_limits);
+        self.request_log.set_slow_after(settings.slow_request);
+        self.settings.store(Arc::new(settings));
+    }
+
+    fn settings(&self) -> ServiceSettings {
+        **self.settings.load()
     }
 
     /// The chain as far as it is known now.
@@ -450,7 +463,7 @@ impl Service {
         // A refusal weighs nothing, or whoever asks again and again would never be let in.
         let is_refused = matches!(status, ReplyStatus::RateLimited { .. });
         if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
-            caller.charge_answer(calls.min(self.settings.batch_items_max), answer_bytes);
+            caller.charge_answer(calls.min(self.settings().batch_items_max), answer_bytes);
         }
         let failure = if asked.has_failed.load(Ordering::Relaxed) {
             Some(RequestFailure::Internal)
@@ -479,7 +492,7 @@ impl Service {
     ) -> Option<Reply> {
         let caller = limits.caller?;
         let calls = match asked {
-            Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings.batch_items_max),
+            Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings().batch_items_max),
             Ok(RequestBody::Single(_)) | Err(_) => 1,
         };
         let exceeded = caller.take(calls).err()?;
@@ -519,7 +532,7 @@ impl Service {
         out: Vec<u8>,
     ) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
         let mut answer = BatchAnswer::new(out, asked.limits.budget);
-        if batch.count() > self.settings.batch_items_max {
+        if batch.count() > self.settings().batch_items_max {
             let refusal = Refusal::BatchTooLarge;
             self.count_call(CallRecord::invalid(&refusal), &mut { asked.limits.begun });
             return put_batch_refused(answer, batch, &refusal).await;
@@ -536,7 +549,7 @@ impl Service {
                 answer.out.push(b',');
             }
             let is_answered = match &item {
-                Item::Call(call) if before >= self.settings.batch_bytes_max => {
+                Item::Call(call) if before >= self.settings().batch_bytes_max => {
                     self.put_skipped(call, &Refusal::ResponseTooLarge, &mut answer.out, &mut since)
                 }
                 Item::Call(call) if asked.is_late() => {
@@ -728,7 +741,7 @@ impl Service {
         let CallFailure::Store(error) = failure else { return false };
         let is_missing = matches!(error, StoreError::Disk(cause) if cause.is_missing());
         // Whoever follows has the folder's writer: what it shows is newer than what a disk can tell.
-        let may_be_merged = is_missing && !self.settings.is_following;
+        let may_be_merged = is_missing && !self.settings().is_following;
         let is_merged = may_be_merged && self.store.refresh().unwrap_or(false);
         (error.is_of_file() && self.store.pass_over_faulty()) || is_merged
     }
@@ -750,12 +763,13 @@ impl Service {
         out: &mut Vec<u8>,
     ) -> Result<Option<CachedResult>, CallFailure> {
         let KnownChain { spec, is_built_in, cache } = self.chain();
+        let settings = self.settings();
         let context = Context {
             view,
             store: &self.store,
             spec,
-            unknown_hash: self.settings.unknown_hash,
-            is_following: self.settings.is_following,
+            unknown_hash: settings.unknown_hash,
+            is_following: settings.is_following,
             is_built_in: *is_built_in,
             node: self.forwarding.as_ref().filter(|it| it.takes(row.name)),
             health: self.health.as_deref(),
@@ -764,7 +778,7 @@ impl Service {
             suggested_tip: &self.suggested_tip,
             document: &self.document,
             cache,
-            log_limits: self.settings.log_limits,
+            log_limits: settings.log_limits,
             filters: &self.filters,
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,

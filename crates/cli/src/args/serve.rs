@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use rpc::PassThroughMethod;
 
 use crate::amounts::{parse_number, parse_some, parse_time};
+use crate::config::given::GivenSettings;
 use crate::upstream_args::UpstreamArgs;
 
 use super::admission::AdmissionArgs;
@@ -78,6 +79,9 @@ pub(crate) struct ServeArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) follow: FollowArgs,
+    /// All of these as they were given, to be read again.
+    #[arg(skip)]
+    pub(crate) given: GivenSettings,
 }
 
 /// How a tip is followed.

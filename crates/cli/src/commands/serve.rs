@@ -6,9 +6,11 @@ mod health;
 mod live_stat;
 mod memory;
 mod metrics;
+mod reloading;
 mod supervisor;
 mod watch;
 
+use std::env;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -25,6 +27,9 @@ use store::{Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 use crate::Failure;
 use crate::args::limits::LimitArgs;
@@ -42,11 +47,12 @@ use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
 use live_stat::LiveStat;
 use metrics::Metrics;
+use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    begin_logs(args.log_format == LogFormatArg::Json, usual_level())?;
+    let log_filter = begin_logs(args.log_format == LogFormatArg::Json, usual_level(verbosity()))?;
     args.limits.check()?;
     // Before anybody is told that it listens.
     if !args.follow.upstream.upstreams.is_empty() {
@@ -91,6 +97,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
         admission,
+        started_with: Some(StartedWith::new(args, log_filter)),
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
@@ -184,6 +191,8 @@ pub(crate) struct Wiring<'a> {
     tls: Option<Arc<Tls>>,
     reading: ReadSettings,
     admission: AdmissionSettings,
+    /// What can be read again; none if nothing can.
+    started_with: Option<StartedWith>,
     /// Whether it is said where it listens, once nothing can fail any more.
     is_announced: bool,
 }
@@ -197,6 +206,8 @@ pub(crate) struct Bound {
     /// Where metrics are asked for, if not where clients ask.
     metrics_listener: Option<MetricsListener>,
     stop: StopSignal,
+    /// Asks for a reload, and is what a terminal sends that is closed: nothing ends.
+    hangup: Signal,
 }
 
 impl Bound {
@@ -212,10 +223,12 @@ impl Bound {
 
     fn by(listen: impl Future<Output = Result<Listener, Failure>>) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let (listener, stop) = runtime.block_on(async {
-            Ok::<_, Failure>((listen.await?, StopSignal::new().context("signals")?))
+        let (listener, stop, hangup) = runtime.block_on(async {
+            let listener = listen.await?;
+            let hangup = signal(SignalKind::hangup()).context("signals")?;
+            Ok::<_, Failure>((listener, StopSignal::new().context("signals")?, hangup))
         })?;
-        Ok(Self { runtime, listener, metrics_listener: None, stop })
+        Ok(Self { runtime, listener, metrics_listener: None, stop, hangup })
     }
 
     /// Listens for those who ask for metrics, on an address of their own.
@@ -287,11 +300,11 @@ impl Bound {
             following = Some(Following::begin(plan, opened?, parts)?);
         }
         log_limits(&http);
-        let mut server = Server::new(service, http);
+        let mut server = Server::new(Arc::clone(&service), http);
         let scheme = if wiring.tls.is_some() { "https" } else { "http" };
-        if let Some(tls) = wiring.tls {
-            self.runtime.spawn(watch_certificates(Arc::clone(&tls)));
-            server = server.with_tls(tls);
+        if let Some(tls) = &wiring.tls {
+            self.runtime.spawn(watch_certificates(Arc::clone(tls)));
+            server = server.with_tls(Arc::clone(tls));
         }
         let server = Arc::new(server);
         let admission = Admission::new(wiring.admission);
@@ -307,8 +320,18 @@ impl Bound {
         if let Some(listener) = self.metrics_listener.take() {
             self.runtime.spawn(listener.serve(Arc::clone(&server), metrics.page));
         }
+        let parts = ReloadedParts {
+            server: Arc::clone(&server),
+            service,
+            tls: wiring.tls,
+            address: self.listener.address(),
+            is_following: settings.is_following,
+            segments,
+        };
+        let reloader = wiring.started_with.map(|started| Reloader::new(started, parts));
         tell_ready();
-        self.run(server, RunningParts { store, pool, faults, following, node: wiring.node })
+        let node = wiring.node;
+        self.run(server, RunningParts { store, pool, faults, following, node, reloader })
     }
 
     /// The pages that tell what is held and how serving goes.
@@ -354,12 +377,13 @@ impl Bound {
 
     /// Serves until the process is told to stop or following turns out to be impossible.
     fn run(mut self, server: Arc<Server>, parts: RunningParts) -> Result<(), Failure> {
-        let RunningParts { store, pool, faults, mut following, node } = parts;
+        let RunningParts { store, pool, faults, mut following, node, reloader } = parts;
         let mut failure = None;
         let outcome = self.runtime.block_on(async {
             log_held(self.listener.address(), &store.view());
             tokio::spawn(watch_folder(store, following.is_some(), faults));
             tokio::spawn(memory::give_back_free_pages(Arc::clone(server.budget())));
+            tokio::spawn(reload_on(self.hangup, reloader));
             let stop = async {
                 tokio::select! {
                     _ = self.stop.wait() => {}
@@ -407,6 +431,7 @@ struct RunningParts {
     faults: LoggedFaults,
     following: Option<Following>,
     node: Option<Arc<Node>>,
+    reloader: Option<Reloader>,
 }
 
 /// Says once what is served where.
@@ -484,50 +509,62 @@ fn to_metrics_failure(error: &ServeError) -> Failure {
 struct StopSignal {
     interrupt: Signal,
     terminate: Signal,
-    /// What a terminal sends that is closed. Nothing is reloaded, and nothing ends.
-    hangup: Signal,
 }
 
 impl StopSignal {
     fn new() -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
-        let hangup = signal(SignalKind::hangup())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())?, hangup })
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
     }
 
     /// The exit code that goes with the signal, if there is nothing else to tell.
     async fn wait(&mut self) -> u8 {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return INTERRUPTED,
-                _ = self.terminate.recv() => return TERMINATED,
-                _ = self.hangup.recv() => info!("SIGHUP: there is nothing to reload; serving goes on"),
-            }
+        tokio::select! {
+            _ = self.interrupt.recv() => INTERRUPTED,
+            _ = self.terminate.recv() => TERMINATED,
         }
     }
 }
 
 /// The level of logs, unless `RUST_LOG` says another.
-fn usual_level() -> &'static str {
-    match verbosity() {
+fn usual_level(verbosity: Verbosity) -> &'static str {
+    match verbosity {
         Verbosity::Quiet => "warn",
         Verbosity::Usual => "info",
         Verbosity::Verbose => "debug",
     }
 }
 
-/// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
-pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<(), Failure> {
-    use tracing_subscriber::EnvFilter;
+/// Which lines are logged, which can change.
+#[derive(Debug)]
+pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Logs what goes with this verbosity from now on, unless `RUST_LOG` says what.
+    fn set(&self, verbosity: Verbosity) {
+        // It fails only where nothing is logged any more.
+        let _ = self.0.reload(env_filter(usual_level(verbosity)));
+    }
+}
+
+/// What `RUST_LOG` asks for, or else this level.
+fn env_filter(level: &str) -> EnvFilter {
     // A client can have the HTTP/2 library warn of every frame: the disk would be its to fill.
     let usual = || EnvFilter::new(format!("{level},h2=error"));
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
+    // A variable that is set to nothing is one that is not set.
+    let is_set = env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|asked| !asked.is_empty());
+    let asked = is_set.then(EnvFilter::try_from_default_env);
+    asked.and_then(Result::ok).unwrap_or_else(usual)
+}
+
+/// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
+pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<LogFilter, Failure> {
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_terminal);
-    let begun = if is_json { builder.json().try_init() } else { builder.try_init() };
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
+    let lines = if is_json { lines.json().boxed() } else { lines.boxed() };
+    let (filter, handle) = reload::Layer::new(env_filter(level));
+    let begun = tracing_subscriber::registry().with(filter).with(lines).try_init();
     begun.map_err(|error| anyhow::anyhow!("{error}")).context("logs")?;
-    Ok(())
+    Ok(LogFilter(handle))
 }

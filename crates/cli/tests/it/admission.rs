@@ -23,11 +23,11 @@ use crate::harness::socket::Socket;
 use crate::harness::stores::data_folder;
 use crate::harness::wait::wait_for;
 
-const ASKED: &str = r#"{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}"#;
-const CHAIN_ID: &str = "0x1352505";
+pub(crate) const ASKED: &str = r#"{"jsonrpc":"2.0","id":7,"method":"eth_chainId"}"#;
+pub(crate) const CHAIN_ID: &str = "0x1352505";
 
 /// A key and the table that lets it in, as `quipu key new` makes them.
-fn new_key(name: &str, more: &str) -> (String, String) {
+pub(crate) fn new_key(name: &str, more: &str) -> (String, String) {
     let made = quipu(&["key", "new", "--name", name]).ends_with(0);
     let (key, table) = made.out.split_once("\n\n").unwrap();
     (key.to_owned(), format!("{table}{more}\n"))
@@ -71,17 +71,17 @@ impl Guarded {
 }
 
 /// A connection that is kept, over which one request is sent after the other.
-struct Kept(BufReader<TcpStream>);
+pub(crate) struct Kept(BufReader<TcpStream>);
 
 impl Kept {
-    fn to(address: &str) -> Self {
+    pub(crate) fn to(address: &str) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Self(BufReader::new(stream))
     }
 
     /// Status, head and body of the answer.
-    fn post(&mut self, path: &str, fields: &str, body: &str) -> (u16, String, Value) {
+    pub(crate) fn post(&mut self, path: &str, fields: &str, body: &str) -> (u16, String, Value) {
         self.send(&format!(
             "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n{fields}\
              content-length: {}\r\n\r\n{body}",
@@ -117,7 +117,7 @@ fn socket(address: &str, path: &str, fields: &[(&'static str, &str)]) -> Result<
     Socket::handshake(request, TcpStream::connect(address).unwrap()).map_err(|(status, _)| status)
 }
 
-fn bearer(key: &str) -> String {
+pub(crate) fn bearer(key: &str) -> String {
     format!("Authorization: Bearer {key}\r\n")
 }
 

@@ -49,6 +49,7 @@ mod packed;
 mod pass_through;
 mod raw_requests;
 mod recompute;
+mod reloading;
 mod repair;
 mod sample;
 mod serve;

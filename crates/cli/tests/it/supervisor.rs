@@ -13,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::harness::run::{text, without_settings};
+use crate::harness::served::signal;
 use crate::harness::stores::data_folder;
 use crate::harness::wait::wait_for;
 use crate::limits::request;
@@ -44,8 +45,7 @@ impl Supervised {
 
     /// Tells it to stop, and waits until it is gone.
     fn stop(&mut self) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        signal(&self.0, "TERM");
         assert!(self.0.wait().unwrap().success());
     }
 }
@@ -121,6 +121,11 @@ fn a_supervisor_is_told_when_serving_begins_and_ends() {
     let mut server = Supervised::start(&listener, Some(text(&path)));
     assert_eq!(next().trim(), "READY=1");
     assert!(ask(listener.local_addr().unwrap()).unwrap().contains(RESULT));
+    signal(&server.0, "HUP");
+    let told = next();
+    let [first, second] = told.trim().split('\n').collect::<Vec<_>>()[..] else { panic!("{told}") };
+    assert!(first == "RELOADING=1" && second.starts_with("MONOTONIC_USEC="), "{told}");
+    assert_eq!(next().trim(), "READY=1");
     server.stop();
     assert_eq!(next().trim(), "STOPPING=1");
 }

@@ -62,8 +62,8 @@ const TURN_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// are closed without a word.
 const TURNED_AWAY_MAX: usize = 16;
 
-/// For a client that does not encrypt where it must.
-const NOT_ENCRYPTED: &str = "this port speaks TLS: ask by https or wss";
+/// What a client is told that does not encrypt where it must.
+pub const NOT_ENCRYPTED: &str = "this port speaks TLS: ask by https or wss";
 
 /// Bytes of a head of HTTP/2 at the most, where heads are compressed.
 const HEADER_LIST_BYTES_MAX: u32 = 16 * 1024;
@@ -129,8 +129,8 @@ impl Listener {
             .map_err(|cause| ServeError { address: self.address, cause })?;
         // Set once: a server listens once.
         let _ = server.bulk_thread.set(workers.bulk_thread());
-        let intake = ConnectionIntake {
-            server: &server,
+        let mut intake = ConnectionIntake {
+            server,
             limiter,
             workers,
             stopping: watch::Sender::new(false),
@@ -143,12 +143,13 @@ impl Listener {
                 accepted = self.listener.accept() => intake.take(accepted).await,
             }
         }
+        intake.renew();
         intake.stopping.send_replace(true);
-        let until = Instant::now().checked_add(server.settings.stop_timeout);
+        let until = Instant::now().checked_add(intake.server.settings.stop_timeout);
         // Whoever has connected by now is answered.
         let mut grace = std::pin::pin!(tokio::time::sleep(STOP_GRACE));
         // Those who wait come first, though the time is over when they are seen; not for ever.
-        for _ in 0..server.settings.connections_max {
+        for _ in 0..intake.server.settings.connections_max {
             tokio::select! {
                 biased;
                 accepted = self.listener.accept() => intake.take(accepted).await,
@@ -165,8 +166,9 @@ impl Listener {
 }
 
 /// Where connections go.
-struct ConnectionIntake<'a> {
-    server: &'a Arc<Server>,
+struct ConnectionIntake {
+    /// With the settings that a connection gets which begins now.
+    server: Arc<Server>,
     limiter: Arc<ConnectionLimiter>,
     workers: Workers,
     stopping: watch::Sender<bool>,
@@ -174,9 +176,18 @@ struct ConnectionIntake<'a> {
     turning_away: Arc<Semaphore>,
 }
 
-impl ConnectionIntake<'_> {
+impl ConnectionIntake {
+    /// Goes by the newest settings.
+    fn renew(&mut self) {
+        let Some(server) = self.server.renewed() else { return };
+        let settings = &server.settings;
+        self.limiter.set_places(settings.connections_max, settings.connections_per_client_max);
+        self.server = Arc::new(server);
+    }
+
     /// Gives a connection to the thread that serves it, or turns it away.
-    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
+    async fn take(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>) {
+        self.renew();
         // A stream belongs to the thread that serves it: here it is only taken.
         let taken = accepted.and_then(|(stream, client)| Ok((stream.into_std()?, client.ip())));
         let (stream, client) = match taken {
@@ -192,7 +203,7 @@ impl ConnectionIntake<'_> {
         let _ = stream.set_nodelay(true);
         match self.limiter.enter(client) {
             Ok(place) => {
-                let server = Arc::clone(self.server);
+                let server = Arc::clone(&self.server);
                 let open = server.counters.open();
                 let taken = AcceptedConnection { server, client, open, _place: place };
                 let seat = self.workers.seat();
@@ -206,9 +217,13 @@ impl ConnectionIntake<'_> {
                     }
                     ConnectionLimit::Client => self.server.counters.count_client_full(),
                 }
+                let tls = self.server.tls.clone();
+                // A handshake is work: whoever has had all that it may gets no more of it.
+                if tls.is_some() && full == ConnectionLimit::Client {
+                    return;
+                }
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();
                 let Ok(place) = place else { return };
-                let tls = self.server.tls.clone();
                 self.workers.seat().thread().spawn(async move {
                     turn_away(stream, tls, client, full).await;
                     drop(place);
@@ -255,18 +270,19 @@ impl AcceptedConnection {
             tokio::time::sleep(STOP_GRACE).await;
         };
         let shaking_hands = async {
-            if tls::is_begun(&stream).await? {
+            let is_begun = tokio::select! {
+                is_begun = tls::is_begun(&stream) => is_begun?,
+                () = stopped => return Err(io::Error::other("the server stops")),
+            };
+            // What has begun is finished.
+            if is_begun {
                 return Box::pin(tls.accept(stream)).await;
             }
             let refusal = refused(StatusCode::BAD_REQUEST, NOT_ENCRYPTED);
-            tell_and_close(&mut stream, refusal).await?;
+            let _ = timeout(TURN_AWAY_TIMEOUT, tell_and_close(&mut stream, refusal)).await;
             Err(io::Error::other(NOT_ENCRYPTED))
         };
-        let shaken = tokio::select! {
-            shaken = timeout(self.server.settings.header_timeout, shaking_hands) => shaken,
-            () = stopped => return,
-        };
-        match shaken {
+        match timeout(self.server.settings.header_timeout, shaking_hands).await {
             Ok(Ok(stream)) => Box::pin(self.serve_on(stream, stopping)).await,
             Ok(Err(cause)) => debug!(client = %self.client, %cause, "a TLS handshake failed"),
             Err(_) => debug!(client = %self.client, "a TLS handshake took too long"),
@@ -419,7 +435,7 @@ async fn turn_away(
     let told = async {
         match tls {
             None => tell_and_close(&mut stream, refusal).await,
-            Some(tls) => tell_and_close(&mut tls.accept(stream).await?, refusal).await,
+            Some(tls) => tell_and_close(&mut tls.accept_http1(stream).await?, refusal).await,
         }
     };
     let _ = timeout(TURN_AWAY_TIMEOUT, told).await;

@@ -29,7 +29,7 @@ impl Service {
         let view = self.store.view();
         let logs = LogLimits {
             count_max: usize::MAX,
-            bytes_max: self.settings.feed_bytes_max,
+            bytes_max: self.settings().feed_bytes_max,
             unindexed_blocks_max: PORTION_BLOCKS_MAX,
             read_bytes_max: u64::MAX,
         };

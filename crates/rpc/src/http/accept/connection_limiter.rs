@@ -19,15 +19,15 @@ pub(super) enum ConnectionLimit {
 /// Places for connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
-    places_max: usize,
-    places_per_client_max: Option<usize>,
     taken: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
 struct OpenConnections {
+    places_max: usize,
+    places_per_client_max: Option<usize>,
     count: usize,
-    /// Only clients that have one, and only if they are counted.
+    /// Only clients that have one. Also where they may have any number: a limit may be set later.
     by_client: BTreeMap<IpAddr, usize>,
 }
 
@@ -40,7 +40,15 @@ pub(super) struct ConnectionPermit {
 
 impl ConnectionLimiter {
     pub(super) fn new(places_max: usize, places_per_client_max: Option<usize>) -> Arc<Self> {
-        Arc::new(Self { places_max, places_per_client_max, taken: Mutex::default() })
+        let limiter = Self { taken: Mutex::default() };
+        limiter.set_places(places_max, places_per_client_max);
+        Arc::new(limiter)
+    }
+
+    /// So many places there are from now on; those that are taken stay so.
+    pub(super) fn set_places(&self, places_max: usize, places_per_client_max: Option<usize>) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        (taken.places_max, taken.places_per_client_max) = (places_max, places_per_client_max);
     }
 
     /// Takes a place for a client.
@@ -49,18 +57,16 @@ impl ConnectionLimiter {
         client: IpAddr,
     ) -> Result<ConnectionPermit, ConnectionLimit> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.count >= self.places_max {
+        if taken.count >= taken.places_max {
             return Err(ConnectionLimit::Server);
         }
         // One client, whichever way its address is written.
         let client = client.to_canonical();
-        if let Some(places_max) = self.places_per_client_max {
-            let own = taken.by_client.entry(client).or_default();
-            if *own >= places_max {
-                return Err(ConnectionLimit::Client);
-            }
-            *own = own.saturating_add(1);
+        let own = taken.by_client.get(&client).copied().unwrap_or_default();
+        if taken.places_per_client_max.is_some_and(|places_max| own >= places_max) {
+            return Err(ConnectionLimit::Client);
         }
+        taken.by_client.insert(client, own.saturating_add(1));
         taken.count = taken.count.saturating_add(1);
         Ok(ConnectionPermit { room: Arc::clone(self), client })
     }
@@ -107,5 +113,20 @@ mod tests {
         let places = [room.enter(client).unwrap(), room.enter(client).unwrap()];
         assert_eq!(room.enter(client).unwrap_err(), ConnectionLimit::Server);
         drop(places);
+    }
+
+    #[test]
+    fn a_limit_that_is_set_later_counts_what_is_open_and_closes_nothing() {
+        let client: IpAddr = "192.0.2.1".parse().unwrap();
+        let room = ConnectionLimiter::new(2, None);
+        let [first, second] = [room.enter(client).unwrap(), room.enter(client).unwrap()];
+        room.set_places(9, Some(2));
+        assert_eq!(room.enter(client).unwrap_err(), ConnectionLimit::Client);
+        drop(first);
+        let third = room.enter(client).unwrap();
+        room.set_places(1, None);
+        assert_eq!(room.enter(client).unwrap_err(), ConnectionLimit::Server);
+        drop((second, third));
+        room.enter(client).unwrap();
     }
 }

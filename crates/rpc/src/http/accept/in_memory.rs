@@ -116,7 +116,7 @@ mod tests {
     async fn the_protocol_is_decided_by_the_same_bytes_however_they_come() {
         let folder = tempfile::tempdir().unwrap();
         let server = server(folder.path());
-        let HttpSettings { header_timeout, idle_timeout, .. } = server.settings;
+        let HttpSettings { header_timeout, idle_timeout, .. } = *server.settings;
         let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
         // Its answer begins with the length of a short frame.
         let (frame, refused): (&[u8], &[u8]) = (b"\0\0", b"HTTP/1.1 405");
