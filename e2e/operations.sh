@@ -76,6 +76,18 @@ kill "$process"
 wait "$process" || true
 holds restored 8499
 
+# As many files as a folder of mainnet has, all of them in the copy already, and one that is not of it.
+mkdir many
+for ((slot = 0; slot < 3000; slot++)); do
+    name=$(printf 'blocks-%010d-%010d-%016x.segment' $((slot * 8192)) $((slot * 8192 + 8191)) "$slot")
+    echo "segment $((slot * 8192)) $((slot * 8192 + 8191)) $name 0"
+    : >"many/$name"
+done >many/manifest
+cp -r many mostly
+touch mostly/blocks-superseded.segment
+exits 0 "a backup of 3,000 listed files that are there" env QUIPU=true "$backup" many mostly
+same "$(diff <(ls many) <(ls mostly) | head -n 3)" "" "it removes the file that is not listed and no other"
+
 # --- recovery
 
 # breaks NAME: a copy of the folder to break.
