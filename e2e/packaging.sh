@@ -87,6 +87,7 @@ for unit in quipu.service quipu.socket; do
 done
 silent "systemd knows all that the units say" env MANPATH="$work/man" systemd-analyze verify \
     --man="$(command -v man >/dev/null && echo yes || echo no)" units/quipu.service units/quipu.socket
+same "$(sed -n 's/^Type=//p' units/quipu.service)" notify "systemd waits until the server says that it answers"
 # Of 10, where 10 is a service that may do everything; in tenths.
 exits 0 "systemd finds the service exposed by no more than 1.5" systemd-analyze security \
     --offline=true --threshold=15 units/quipu.service
