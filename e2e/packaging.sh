@@ -106,6 +106,16 @@ import sys, yaml
 print(yaml.safe_load(open(sys.argv[1]))["data"]["quipu.toml"])
 PYTHON
 exits 0 "the settings of the pods have no mistake" "$quipu" config check --config pod.toml
+# Clients' port refuses probes with `host`, with TLS, and when all connections are taken.
+exits 0 "probes ask where metrics are" "$python/python" - pod.toml "$packaging/kubernetes/statefulset.yaml" <<'PYTHON'
+import sys, tomllib, yaml
+listen = tomllib.load(open(sys.argv[1], "rb")).get("metrics", {}).get("metrics_listen")
+container = yaml.safe_load(open(sys.argv[2]))["spec"]["template"]["spec"]["containers"][0]
+names = {port["name"]: port["containerPort"] for port in container["ports"]}
+ports = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
+print(listen, ports)
+assert all(listen in (f"0.0.0.0:{names.get(port, port)}", f"[::]:{names.get(port, port)}") for port in ports)
+PYTHON
 
 # --- behind proxies
 
