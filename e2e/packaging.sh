@@ -157,8 +157,12 @@ serves() {
     same "$(json 'len(value["result"]) > 100' <answer)" True "$name: with its logs"
     asks 200 "$name: /readyz is passed on" "$site/readyz"
     asks 404 "$name: /metrics is not" "$site/metrics"
-    head -c 6000000 /dev/zero >large
-    asks 413 "$name: a body that is too large is refused" "$site" --data-binary @large
+    # Exactly as large a body as Quipu takes.
+    printf '%s%*s' "$call" $((5 * 1024 * 1024 - ${#call})) "" >large
+    asks 200 "$name: a body of 5,242,880 bytes is passed on" "$site" --data-binary @large
+    same "$(json 'value["result"]' <answer)" 0x12b "$name: and answered"
+    printf ' ' >>large
+    asks 413 "$name: one byte more is refused" "$site" --data-binary @large
     exits 0 "$name: a WebSocket is answered, and subscribes" "$python/python" - "$socket" <<'PYTHON'
 import asyncio, json, ssl, sys, websockets
 async def ask():
@@ -185,12 +189,48 @@ sed "s#listen 443#listen 127.0.0.1:$port#; /listen \[::\]/d; s#server 127.0.0.1:
     s#/etc/letsencrypt/live/rpc.example/privkey.pem#$work/key.pem#" "$packaging/nginx/quipu.conf" >nginx/site.conf
 # The settings of a process around it, and this site in place of the mirror.
 sed -i "/^    server {/,/^    }/c\\    include $work/nginx/site.conf;" nginx/nginx.conf
+# What the site's own comment says to do with newer versions.
+version=$(nginx -v 2>&1 | sed -E 's#.*/([0-9.]+).*#\1#')
+if [ "$(printf '%s\n' 1.25.1 "$version" | sort --version-sort | head -n 1)" = 1.25.1 ]; then
+    sed -i -E 's#^( *)(listen .*) http2;#\1\2;\n\1http2 on;#' nginx/site.conf
+fi
 exits 0 "nginx knows all that the site says" nginx -t -p "$work/nginx" -c "$work/nginx/nginx.conf" -e "$work/nginx/error.log"
 says 'test is successful' "it says so"
 same "$(grep -c '\[warn\]' "$output")" 0 "without a warning"
 starts_nginx
 serves nginx "https://127.0.0.1:$port" "wss://127.0.0.1:$port"
 asks 200 "nginx: HTTP/2 is answered" --http2 "https://127.0.0.1:$port" --data "$call"
+
+# With a second server: the first closes connections after a request, and later is not there.
+first_port=$(free_port)
+kill "$nginx"
+wait "$nginx" || true
+cp nginx/site.conf nginx/one.conf
+sed -i "s#server 127.0.0.1:$quipu_port;#server 127.0.0.1:$first_port max_fails=0;#
+    s/# server 127.0.0.1:8546 backup;/server 127.0.0.1:$quipu_port backup;/" nginx/site.conf
+python3 - "$first_port" >closer.log 2>&1 <<'PYTHON' &
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    connection, _ = server.accept()
+    connection.recv(65536)
+    connection.close()
+PYTHON
+closer=$!
+started+=("$closer")
+for _ in {1..200}; do
+    ! (exec 3<>"/dev/tcp/127.0.0.1/$first_port") 2>/dev/null || break
+    sleep 0.05
+done
+starts_nginx
+asks 502 "nginx: a call that was sent is not sent to the second server" "https://127.0.0.1:$port" --data "$call"
+kill "$closer"
+wait "$closer" || true
+asks 200 "nginx: a call that could not be sent is" "https://127.0.0.1:$port" --data "$call"
+kill "$nginx"
+wait "$nginx" || true
+mv nginx/one.conf nginx/site.conf
+starts_nginx
 
 "$caddy" version >"$output" 2>&1 || true
 echo "caddy $(head -n 1 "$output")"
