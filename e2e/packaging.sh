@@ -156,7 +156,11 @@ serves() {
         '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x12b"}]}'
     same "$(json 'len(value["result"]) > 100' <answer)" True "$name: with its logs"
     asks 200 "$name: /readyz is passed on" "$site/readyz"
-    asks 404 "$name: /metrics is not" "$site/metrics"
+    # Quipu itself answers it, as was seen above.
+    for path in /metrics '/metrics?x=1'; do
+        asks 404 "$name: $path is not" "$site$path"
+        same "$(grep -c quipu_ answer)" 0 "$name: nor is anything counted shown"
+    done
     # Exactly as large a body as Quipu takes.
     printf '%s%*s' "$call" $((5 * 1024 * 1024 - ${#call})) "" >large
     asks 200 "$name: a body of 5,242,880 bytes is passed on" "$site" --data-binary @large
@@ -180,6 +184,8 @@ PYTHON
 }
 
 starts_quipu
+asks 200 "Quipu shows metrics where clients ask" "http://127.0.0.1:$quipu_port/metrics"
+same "$(grep -c '^quipu_build_info' answer)" 1 "and they are Quipu's"
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=rpc.example \
     -keyout key.pem -out certificate.pem 2>"$output"
