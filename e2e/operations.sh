@@ -20,14 +20,19 @@ holds() {
     same "$(tells "$1")" "$(($2 + 1)) $2" "$1: it holds blocks 0 to $2"
 }
 
+# stops: ends the server that was started last.
+stops() {
+    kill "$process"
+    wait "$process" || true
+}
+
 # follows_on FOLDER NODE: the folder gets what the node has, and is left alone after that.
 follows_on() {
     starts "serve-$1" '^listening on (http:.*)$' "$quipu" serve --data-dir "$1" --listen 127.0.0.1:0 \
         --upstream "$2"
     ours=$address
     catches_up "$2"
-    kill "$process"
-    wait "$process" || true
+    stops
 }
 
 # tells FOLDER: how many blocks there are, and the newest.
@@ -159,6 +164,11 @@ heals() {
     holds broken 8499
 }
 
+# serves_broken: a server of the folder, at $address.
+serves_broken() {
+    starts serve-broken '^listening on (http:.*)$' "$quipu" serve --data-dir broken --listen 127.0.0.1:0
+}
+
 segments=(copy/blocks-*.segment)
 first=$(basename "${segments[0]}")
 last=$(basename "${segments[-1]}")
@@ -167,7 +177,13 @@ breaks "a segment is gone"
 rm "broken/$last"
 exits 1 "quipu doctor says that something must be done" "$quipu" doctor --data-dir broken
 says "^FIX .*$last" "it names the file"
+serves_broken
+exits 22 "the server is not ready" curl --silent --fail-with-body "$address/readyz"
+says "$last" "it names the file"
 cp "copy/$last" broken
+exits 0 "the copy is taken up beside the server" curl --silent --fail --retry 100 --retry-delay 1 \
+    --retry-max-time 60 "$address/readyz"
+stops
 heals
 
 breaks "a segment is gone, and there is no copy of it"
@@ -204,6 +220,19 @@ rm broken/lookup-logs-*.run
 exits 1 "quipu doctor says that something must be done" "$quipu" doctor --data-dir broken
 exits 0 "quipu repair builds it again" "$quipu" repair --data-dir broken
 exits 0 "quipu index has nothing left to do" "$quipu" index --data-dir broken
+heals
+
+echo "- blocks have no log index"
+rm -rf broken
+exits 0 "blocks are imported without one" "$quipu" import --data-dir broken --without-log-index \
+    --genesis archives/genesis.json archives
+exits 0 "quipu stat" "$quipu" stat --data-dir broken
+says '^no log index of blocks 0\.\.8499' "it names the blocks"
+serves_broken
+exits 0 "quipu index builds it, beside the server" "$quipu" index --data-dir broken
+stops
+exits 0 "quipu stat" "$quipu" stat --data-dir broken
+same "$(grep -c '^no log index' "$output")" 0 "no block is without one"
 heals
 
 breaks "the manifest is gone"
