@@ -26,7 +26,9 @@ install_go() {
 }
 
 install_era() {
-    if go version -m "$era" 2>/dev/null | grep --quiet -w "$geth_version"; then
+    # awk reads to the end: a reader that leaves early ends the writer, which pipefail calls a failure.
+    if go version -m "$era" 2>/dev/null |
+        awk -v version="$geth_version" '$1 == "mod" && $3 == version { found = 1 } END { exit !found }'; then
         return
     fi
     echo "installing geth's era tool $geth_version into $(dirname "$era")"

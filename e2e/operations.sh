@@ -17,8 +17,27 @@ imports() {
 # holds FOLDER LAST: all blocks up to this one, each proven.
 holds() {
     exits 0 "$1: quipu check passes" "$quipu" check --data-dir "$1"
-    same "$("$quipu" stat --data-dir "$1" --json | json 'str(value["blocks"]) + " " + str(value["tip"]["number"])')" \
-        "$(($2 + 1)) $2" "$1: it holds blocks 0 to $2"
+    same "$(tells "$1")" "$(($2 + 1)) $2" "$1: it holds blocks 0 to $2"
+}
+
+# stops: ends the server that was started last.
+stops() {
+    kill "$process"
+    wait "$process" || true
+}
+
+# follows_on FOLDER NODE: the folder gets what the node has, and is left alone after that.
+follows_on() {
+    starts "serve-$1" '^listening on (http:.*)$' "$quipu" serve --data-dir "$1" --listen 127.0.0.1:0 \
+        --upstream "$2"
+    ours=$address
+    catches_up "$2"
+    stops
+}
+
+# tells FOLDER: how many blocks there are, and the newest.
+tells() {
+    "$quipu" stat --data-dir "$1" --json | json 'str(value["blocks"]) + " " + str(value["tip"]["number"])'
 }
 
 exits 0 "a chain is made" "$quipu" sample --to archives --block-count 8500 --txs-per-block 2
@@ -48,6 +67,7 @@ same "$(cd copy && ls)" "$(cd data && ls --ignore=lock)" "the copy has the folde
 starts node '^listening on (http:.*)$' "$quipu" serve --data-dir data --listen 127.0.0.1:0
 node=$address
 imports followed 0..7900
+cp -r followed earlier
 starts follower '^listening on (http:.*)$' "$quipu" serve --data-dir followed --listen 127.0.0.1:0 \
     --upstream "$node"
 ours=$address follower=$process
@@ -68,13 +88,66 @@ wait "$follower" || true
 
 # Restored, it is served and followed on.
 cp -r beside restored
-starts restored '^listening on (http:.*)$' "$quipu" serve --data-dir restored --listen 127.0.0.1:0 \
-    --upstream "$node"
-ours=$address
-catches_up "$node"
-kill "$process"
-wait "$process" || true
+follows_on restored "$node"
 holds restored 8499
+
+# Killed before each step of its end, where the copy becomes another one: the copy can be read, and the
+# next backup goes on. Between the two folders blocks were sealed, and the head has another log.
+imports shorter 0..8200
+starts shorter '^listening on (http:.*)$' "$quipu" serve --data-dir shorter --listen 127.0.0.1:0
+shorter=$process
+follows_on earlier "$address"
+kill "$shorter"
+wait "$shorter" || true
+cp -r earlier later
+follows_on later "$node"
+mkdir kills
+for program in mv rm; do
+    cat >"kills/$program" <<KILL
+#!/usr/bin/env bash
+if [[ "$program \$*" =~ \$KILL_BEFORE ]]; then
+    kill -KILL "\$PPID"
+    exit 1
+fi
+exec $(command -v "$program") "\$@"
+KILL
+    chmod +x "kills/$program"
+done
+# After the second the old manifest has the new log, and the blocks between are in neither.
+while read -r step expected; do
+    rm -rf killed
+    exits 0 "a backup of the earlier folder" "$backup" earlier killed
+    exits 137 "the next one is killed before $step" \
+        env KILL_BEFORE="$step" PATH="$work/kills:$PATH" "$backup" later killed
+    exits 0 "the copy can be read" "$quipu" stat --data-dir killed
+    [ -z "$expected" ] || same "$(tells killed)" "$expected" "it holds $expected"
+    exits 0 "the backup after it goes on" "$backup" later killed
+    same "$(tells killed)" "8500 8499" "and has all blocks"
+    same "$(cd killed && ls)" "$(cd later && ls --ignore=lock --ignore='*.part')" "and no file too many"
+done <<'STEPS'
+^mv.*/head-[0-9]+\.log$ 8201 8200
+^mv.*/manifest$
+^rm.*/head-[0-9]+\.log$ 8500 8499
+^rm.*\.run$ 8500 8499
+STEPS
+
+# Writing fails, as on a disk that is full, and is not tried again.
+exits 1 "a backup that there is no room for fails" \
+    bash -c 'trap "" XFSZ; ulimit -f 1000; exec "$@"' - "$backup" data full
+same "$(grep -c 'File too large' "$output")" 1 "it says why, once"
+same "$(ls full)" "" "it leaves nothing behind"
+
+# As many files as a folder of mainnet has, all of them in the copy already, and one that is not of it.
+mkdir many
+for ((slot = 0; slot < 3000; slot++)); do
+    name=$(printf 'blocks-%010d-%010d-%016x.segment' $((slot * 8192)) $((slot * 8192 + 8191)) "$slot")
+    echo "segment $((slot * 8192)) $((slot * 8192 + 8191)) $name 0"
+    : >"many/$name"
+done >many/manifest
+cp -r many mostly
+touch mostly/blocks-superseded.segment
+exits 0 "a backup of 3,000 listed files that are there" env QUIPU=true "$backup" many mostly
+same "$(diff <(ls many) <(ls mostly) | head -n 3)" "" "it removes the file that is not listed and no other"
 
 # --- recovery
 
@@ -91,6 +164,11 @@ heals() {
     holds broken 8499
 }
 
+# serves_broken: a server of the folder, at $address.
+serves_broken() {
+    starts serve-broken '^listening on (http:.*)$' "$quipu" serve --data-dir broken --listen 127.0.0.1:0
+}
+
 segments=(copy/blocks-*.segment)
 first=$(basename "${segments[0]}")
 last=$(basename "${segments[-1]}")
@@ -99,7 +177,13 @@ breaks "a segment is gone"
 rm "broken/$last"
 exits 1 "quipu doctor says that something must be done" "$quipu" doctor --data-dir broken
 says "^FIX .*$last" "it names the file"
+serves_broken
+exits 22 "the server is not ready" curl --silent --fail-with-body "$address/readyz"
+says "$last" "it names the file"
 cp "copy/$last" broken
+exits 0 "the copy is taken up beside the server" curl --silent --fail --retry 100 --retry-delay 1 \
+    --retry-max-time 60 "$address/readyz"
+stops
 heals
 
 breaks "a segment is gone, and there is no copy of it"
@@ -138,6 +222,19 @@ exits 0 "quipu repair builds it again" "$quipu" repair --data-dir broken
 exits 0 "quipu index has nothing left to do" "$quipu" index --data-dir broken
 heals
 
+echo "- blocks have no log index"
+rm -rf broken
+exits 0 "blocks are imported without one" "$quipu" import --data-dir broken --without-log-index \
+    --genesis archives/genesis.json archives
+exits 0 "quipu stat" "$quipu" stat --data-dir broken
+says '^no log index of blocks 0\.\.8499' "it names the blocks"
+serves_broken
+exits 0 "quipu index builds it, beside the server" "$quipu" index --data-dir broken
+stops
+exits 0 "quipu stat" "$quipu" stat --data-dir broken
+same "$(grep -c '^no log index' "$output")" 0 "no block is without one"
+heals
+
 breaks "the manifest is gone"
 rm broken/manifest
 exits 1 "quipu stat refuses the folder" "$quipu" stat --data-dir broken
@@ -157,12 +254,7 @@ rm broken/head-*.log
 exits 1 "quipu stat refuses the folder" "$quipu" stat --data-dir broken
 "$quipu" repair --data-dir broken >"$output" 2>&1 || true
 says 'head' "quipu repair accepts the loss"
-starts healed '^listening on (http:.*)$' "$quipu" serve --data-dir broken --listen 127.0.0.1:0 \
-    --upstream "$node"
-ours=$address
-catches_up "$node"
-kill "$process"
-wait "$process" || true
+follows_on broken "$node"
 heals
 
 breaks "a process was killed while it wrote"

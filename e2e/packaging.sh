@@ -87,6 +87,7 @@ for unit in quipu.service quipu.socket; do
 done
 silent "systemd knows all that the units say" env MANPATH="$work/man" systemd-analyze verify \
     --man="$(command -v man >/dev/null && echo yes || echo no)" units/quipu.service units/quipu.socket
+same "$(sed -n 's/^Type=//p' units/quipu.service)" notify "systemd waits until the server says that it answers"
 # Of 10, where 10 is a service that may do everything; in tenths.
 exits 0 "systemd finds the service exposed by no more than 1.5" systemd-analyze security \
     --offline=true --threshold=15 units/quipu.service
@@ -105,6 +106,16 @@ import sys, yaml
 print(yaml.safe_load(open(sys.argv[1]))["data"]["quipu.toml"])
 PYTHON
 exits 0 "the settings of the pods have no mistake" "$quipu" config check --config pod.toml
+# Clients' port refuses probes with `host`, with TLS, and when all connections are taken.
+exits 0 "probes ask where metrics are" "$python/python" - pod.toml "$packaging/kubernetes/statefulset.yaml" <<'PYTHON'
+import sys, tomllib, yaml
+listen = tomllib.load(open(sys.argv[1], "rb")).get("metrics", {}).get("metrics_listen")
+container = yaml.safe_load(open(sys.argv[2]))["spec"]["template"]["spec"]["containers"][0]
+names = {port["name"]: port["containerPort"] for port in container["ports"]}
+ports = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
+print(listen, ports)
+assert all(listen in (f"0.0.0.0:{names.get(port, port)}", f"[::]:{names.get(port, port)}") for port in ports)
+PYTHON
 
 # --- behind proxies
 
@@ -145,9 +156,17 @@ serves() {
         '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x12b"}]}'
     same "$(json 'len(value["result"]) > 100' <answer)" True "$name: with its logs"
     asks 200 "$name: /readyz is passed on" "$site/readyz"
-    asks 404 "$name: /metrics is not" "$site/metrics"
-    head -c 6000000 /dev/zero >large
-    asks 413 "$name: a body that is too large is refused" "$site" --data-binary @large
+    # Quipu itself answers it, as was seen above.
+    for path in /metrics '/metrics?x=1'; do
+        asks 404 "$name: $path is not" "$site$path"
+        same "$(grep -c quipu_ answer)" 0 "$name: nor is anything counted shown"
+    done
+    # Exactly as large a body as Quipu takes.
+    printf '%s%*s' "$call" $((5 * 1024 * 1024 - ${#call})) "" >large
+    asks 200 "$name: a body of 5,242,880 bytes is passed on" "$site" --data-binary @large
+    same "$(json 'value["result"]' <answer)" 0x12b "$name: and answered"
+    printf ' ' >>large
+    asks 413 "$name: one byte more is refused" "$site" --data-binary @large
     exits 0 "$name: a WebSocket is answered, and subscribes" "$python/python" - "$socket" <<'PYTHON'
 import asyncio, json, ssl, sys, websockets
 async def ask():
@@ -165,6 +184,8 @@ PYTHON
 }
 
 starts_quipu
+asks 200 "Quipu shows metrics where clients ask" "http://127.0.0.1:$quipu_port/metrics"
+same "$(grep -c '^quipu_build_info' answer)" 1 "and they are Quipu's"
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=rpc.example \
     -keyout key.pem -out certificate.pem 2>"$output"
@@ -174,12 +195,48 @@ sed "s#listen 443#listen 127.0.0.1:$port#; /listen \[::\]/d; s#server 127.0.0.1:
     s#/etc/letsencrypt/live/rpc.example/privkey.pem#$work/key.pem#" "$packaging/nginx/quipu.conf" >nginx/site.conf
 # The settings of a process around it, and this site in place of the mirror.
 sed -i "/^    server {/,/^    }/c\\    include $work/nginx/site.conf;" nginx/nginx.conf
+# What the site's own comment says to do with newer versions.
+version=$(nginx -v 2>&1 | sed -E 's#.*/([0-9.]+).*#\1#')
+if [ "$(printf '%s\n' 1.25.1 "$version" | sort --version-sort | head -n 1)" = 1.25.1 ]; then
+    sed -i -E 's#^( *)(listen .*) http2;#\1\2;\n\1http2 on;#' nginx/site.conf
+fi
 exits 0 "nginx knows all that the site says" nginx -t -p "$work/nginx" -c "$work/nginx/nginx.conf" -e "$work/nginx/error.log"
 says 'test is successful' "it says so"
 same "$(grep -c '\[warn\]' "$output")" 0 "without a warning"
 starts_nginx
 serves nginx "https://127.0.0.1:$port" "wss://127.0.0.1:$port"
 asks 200 "nginx: HTTP/2 is answered" --http2 "https://127.0.0.1:$port" --data "$call"
+
+# With a second server: the first closes connections after a request, and later is not there.
+first_port=$(free_port)
+kill "$nginx"
+wait "$nginx" || true
+cp nginx/site.conf nginx/one.conf
+sed -i "s#server 127.0.0.1:$quipu_port;#server 127.0.0.1:$first_port max_fails=0;#
+    s/# server 127.0.0.1:8546 backup;/server 127.0.0.1:$quipu_port backup;/" nginx/site.conf
+python3 - "$first_port" >closer.log 2>&1 <<'PYTHON' &
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    connection, _ = server.accept()
+    connection.recv(65536)
+    connection.close()
+PYTHON
+closer=$!
+started+=("$closer")
+for _ in {1..200}; do
+    ! (exec 3<>"/dev/tcp/127.0.0.1/$first_port") 2>/dev/null || break
+    sleep 0.05
+done
+starts_nginx
+asks 502 "nginx: a call that was sent is not sent to the second server" "https://127.0.0.1:$port" --data "$call"
+kill "$closer"
+wait "$closer" || true
+asks 200 "nginx: a call that could not be sent is" "https://127.0.0.1:$port" --data "$call"
+kill "$nginx"
+wait "$nginx" || true
+mv nginx/one.conf nginx/site.conf
+starts_nginx
 
 "$caddy" version >"$output" 2>&1 || true
 echo "caddy $(head -n 1 "$output")"

@@ -1,7 +1,7 @@
 //! Encrypted connections: every protocol, certificates that change, and clients that bring their own.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,7 +231,12 @@ fn a_handshake_that_does_not_come_ends_in_time_and_holds_up_no_stop() {
     assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
     let mut begun = shop.hosted.connect();
     begun.write_all(&[22, 3, 1]).unwrap();
-    assert_eq!(begun.read(&mut [0; 1]).unwrap_or(0), 0);
+    // What it sent may be unread: then the end comes as a reset. Running out of time is none.
+    match begun.read(&mut [0; 1]) {
+        Ok(0) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        found => panic!("the connection was not closed: {found:?}"),
+    }
     let long = HttpSettings { stop_timeout: Duration::from_mins(5), ..HttpSettings::default() };
     let mut shop = Shop::open(long);
     let mut silent = shop.hosted.connect();
