@@ -19,6 +19,13 @@ impl Manifest {
         Self { is_without_log_index: !is_wanted, ..self }
     }
 
+    /// The same manifest without these runs of the log index.
+    pub(crate) fn without_log_runs(mut self, file_names: &[String]) -> Self {
+        self.runs
+            .retain(|run| run.subject != RunSubject::Logs || !file_names.contains(&run.file_name));
+        self
+    }
+
     /// The slots that hold blocks with receipts and have no log index, lowest first.
     #[must_use]
     pub(crate) fn slots_without_log_index(&self) -> Vec<u64> {

@@ -95,6 +95,82 @@ fn indexing_goes_on_after_an_error_and_after_a_crash_at_any_operation() {
     assert!(ended > 5, "{ended}");
 }
 
+/// It said that every block has its index, and nothing but removing the file by hand helped.
+#[test]
+fn what_is_damaged_or_missing_of_the_index_is_made_anew() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let name = log_runs(&shelf).remove(0);
+    let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+    assert!(shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap().is_empty());
+    let mut flipped = bytes.clone();
+    flipped[40] ^= 1;
+    let longer = [&bytes[..], &[0]].concat();
+    for damaged in [&flipped[..], &bytes[..bytes.len() - 1], &[], &longer] {
+        shelf.disk.write(&name, damaged).unwrap();
+        expect_made_anew(&mut shelf, &name, &bytes);
+    }
+    shelf.disk.remove(&name).unwrap();
+    expect_made_anew(&mut shelf, &name, &bytes);
+}
+
+fn expect_made_anew(shelf: &mut Shelf, name: &str, bytes: &[u8]) {
+    let mut seen = 0;
+    let given_up = shelf.writer.give_up_damaged_log_runs(|bytes| seen += bytes).unwrap();
+    let expected = u64::try_from(bytes.len()).unwrap();
+    assert_eq!((given_up, seen), (vec![name.to_owned()], expected));
+    assert_eq!(shelf.view().manifest().blocks_without_log_index(), [range(0, 300)]);
+    index_all(shelf);
+    assert_eq!(log_runs(shelf), [name]);
+    assert_eq!(shelf.disk.read(name, 1 << 20).unwrap(), bytes);
+    shelf.check();
+}
+
+fn index_all(shelf: &mut Shelf) {
+    while shelf.writer.index_next_slot().unwrap().is_some() {}
+}
+
+/// At every operation of giving a file up and of making it anew, after an error and after a crash.
+#[test]
+fn a_damaged_index_is_made_anew_after_an_error_and_after_a_crash_at_any_operation() {
+    let mut ended = 0;
+    for at in 0.. {
+        let mut shelf = Shelf::new(range(0, 300));
+        shelf.bring(&[whole(0, 300)]).unwrap();
+        let name = log_runs(&shelf).remove(0);
+        let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() / 3] ^= 1;
+        shelf.disk.write(&name, &damaged).unwrap();
+        shelf.disk.fsync_file(&name).unwrap();
+        shelf.disk.fail_after(at, DiskFailure::Io);
+        let given_up = shelf.writer.give_up_damaged_log_runs(|_| ());
+        if given_up.and_then(|_| shelf.writer.index_next_slot()).is_ok() {
+            ended = at;
+            break;
+        }
+        let mut shelf = if at % 2 == 0 { shelf.crashed(CRASH) } else { shelf };
+        shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap();
+        index_all(&mut shelf);
+        assert_eq!(log_runs(&shelf), [name.as_str()], "at {at}");
+        assert_eq!(shelf.disk.read(&name, 1 << 20).unwrap(), bytes, "at {at}");
+        shelf.check();
+    }
+    assert!(ended > 10, "{ended}");
+}
+
+/// A disk that fails says nothing of a file: the index stays listed.
+#[test]
+fn no_file_of_the_index_is_given_up_where_the_disk_fails() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let listed = log_runs(&shelf);
+    shelf.disk.fail_after(0, DiskFailure::Io);
+    shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap_err();
+    assert_eq!(log_runs(&shelf), listed);
+    shelf.check();
+}
+
 /// A thousand values were asked for, and the places of all of them combined, in one go.
 #[test]
 fn a_search_for_many_values_goes_on_in_steps_and_tells_what_it_holds() {

@@ -20,6 +20,8 @@ pub struct FileFault {
     pub file_name: String,
     /// What is not answered because of it, and what is wrong.
     pub text: String,
+    /// Whether it is of the log index, which can be built again from the blocks.
+    pub is_of_log_index: bool,
 }
 
 impl Store {
@@ -168,7 +170,8 @@ impl Store {
                     format!("some of {file_name} cannot be read: {reason}")
                 }
             };
-            found.push(FileFault { file_name, text });
+            let is_of_log_index = is_of_logs(&file_name);
+            found.push(FileFault { file_name, text, is_of_log_index });
         }
         found
     }
