@@ -177,6 +177,9 @@ impl Session<'_> {
 
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
         if let Some(reply) = answered.reply {
+            if reply.is_overloaded() {
+                self.subscriptions.forget(answered.request);
+            }
             let (body, _lease) = reply.into_bytes();
             self.send(body, &mut WriteProgress::new(self.settings.write_limit())).await?;
         }
