@@ -194,6 +194,40 @@ fn a_search_for_many_values_goes_on_in_steps_and_tells_what_it_holds() {
     assert!(held > 1000, "{held}");
 }
 
+/// A server that had the damaged file open noted the damage of the file that had taken its place, and
+/// told of it for as long as it ran.
+#[test]
+fn damage_of_a_file_that_was_built_again_meanwhile_is_not_told_of_the_new_one() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let name = log_runs(&shelf).remove(0);
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    store.pass_over_missing().unwrap();
+    let query = LogQuery::new((0..=255).map(Address::repeat_byte).collect(), Vec::new());
+    let mut reader = Reader::new().unwrap();
+    let mut search_all = || {
+        let view = store.view();
+        let mut search = view.search_logs(&query, range(0, 300), u64::MAX);
+        while block_on(search.next_rows(&mut reader))?.is_some() {}
+        Ok::<(), StoreError>(())
+    };
+    search_all().unwrap();
+    let mut damaged = shelf.disk.read(&name, 1 << 20).unwrap();
+    let third = damaged.len() / 3;
+    damaged[..third].iter_mut().for_each(|byte| *byte ^= 1);
+    shelf.disk.write(&name, &damaged).unwrap();
+    assert_eq!(shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap(), [name]);
+    index_all(&mut shelf);
+    // It saw nothing of what happened in between.
+    assert!(!store.refresh().unwrap());
+    search_all().unwrap_err();
+    assert!(store.pass_over_faulty());
+    assert_eq!(store.faulty_files(), []);
+    search_all().unwrap();
+    store.look_at_faulty();
+    assert_eq!(store.faulty_files(), []);
+}
+
 #[test]
 fn without_a_run_blocks_are_read_and_with_a_damaged_one_it_is_named() {
     let mut shelf = Shelf::new(range(0, 300));

@@ -81,14 +81,21 @@ impl Store {
             return false;
         }
         let mut is_news = false;
-        for (file_name, kind) in new {
+        for (file_name, fault) in new {
             if !view.lists(&file_name) {
                 // Another process has merged it away.
                 faults.forget(&file_name);
                 continue;
             }
-            faults.set_version(&file_name, self.disk.version(&file_name).ok());
-            if kind != FaultKind::Disk {
+            let version = self.disk.version(&file_name).ok();
+            if fault.kind == FaultKind::Part && fault.version.is_some() && fault.version != version
+            {
+                // Another file has taken its place since it was opened: nothing is known of that one.
+                faults.forget(&file_name);
+            } else {
+                faults.set_version(&file_name, version);
+            }
+            if fault.kind != FaultKind::Disk {
                 view.files().forget(&file_name);
                 is_news = true;
             }
