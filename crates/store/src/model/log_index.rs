@@ -19,6 +19,7 @@ use crate::names::run_name;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
+use crate::view::View;
 
 const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
 
@@ -226,6 +227,33 @@ fn damage_of_a_file_that_was_built_again_meanwhile_is_not_told_of_the_new_one() 
     search_all().unwrap();
     store.look_at_faulty();
     assert_eq!(store.faulty_files(), []);
+}
+
+/// Ten thousand blocks were read before the answer was that there are too many.
+#[test]
+fn that_too_many_blocks_have_no_index_is_known_before_anything_is_read() {
+    let shelf = unindexed();
+    let ends = |view: &View, first, last, unindexed_max| {
+        let query = LogQuery::new(vec![Address::ZERO], Vec::new());
+        let search = view.search_logs(&query, range(first, last), unindexed_max);
+        search.unindexed_end().map(BlockNumber::get)
+    };
+    let view = shelf.view();
+    assert_eq!(ends(&view, 8100, 8300, 200), Some(8300));
+    assert_eq!(ends(&view, 8100, 8300, 201), None);
+    assert_eq!(ends(&view, 8250, 8300, 0), Some(8250));
+    // The ranges are not counted as one.
+    assert_eq!(ends(&view, 8200, 16_500, 150), Some(16_349));
+    let all = LogQuery::new(Vec::new(), Vec::new());
+    assert_eq!(view.search_logs(&all, range(8100, 8300), 0).unindexed_end(), None);
+    // A file that is passed over tells of no block.
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    assert_eq!(ends(&shelf.view(), 0, 300, 0), None);
+    shelf.disk.remove(&log_runs(&shelf)[0]).unwrap();
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    store.pass_over_missing().unwrap();
+    assert_eq!(ends(&store.view(), 0, 300, 7), Some(7));
 }
 
 #[test]
