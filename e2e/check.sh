@@ -16,7 +16,6 @@ work=$(mktemp -d)
 output=$work/output
 passed=0
 failed=0
-started=()
 
 ok() {
     passed=$((passed + 1))
@@ -86,7 +85,6 @@ starts_demo() {
     : >"$said"
     TMPDIR=$work/demo.temporary "$quipu" demo --listen 127.0.0.1:0 "$@" >"$said" 2>&1 &
     demo=$!
-    started+=("$demo")
     for _ in {1..600}; do
         url=$(sed -n 's/^listening on //p' "$said")
         [ -z "$url" ] || break
@@ -103,7 +101,8 @@ starts_demo() {
 
 finish() {
     local status=$? process
-    for process in "${started[@]}"; do
+    # Of those that were started; the number of one that ended may be somebody else's by now.
+    for process in $(jobs -pr); do
         if kill "$process" 2>/dev/null; then wait "$process" || true; fi
     done
     rm -rf "$work"

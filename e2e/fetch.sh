@@ -160,7 +160,6 @@ same "$(asked '\.ere ')" 0 "kept archives are not downloaded again"
 
 # The rest comes from a node.
 "$quipu" serve --data-dir local --listen 127.0.0.1:0 >node.log 2>&1 &
-started+=("$!")
 for _ in {1..200}; do
     node=$(sed -n 's/^listening on //p' node.log)
     [ -z "$node" ] || break
@@ -169,7 +168,6 @@ done
 nice -n 1 "$quipu" fetch --data-dir followed --genesis "$genesis" --from "$mirror/archives" --blocks 0..8600 \
     --then-follow --upstream "$node" --listen 127.0.0.1:0 >followed.log 2>&1 &
 followed=$!
-started+=("$followed")
 tip=
 for _ in {1..400}; do
     ours=$(sed -n 's/^listening on //p' followed.log)

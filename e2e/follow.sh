@@ -16,7 +16,6 @@ holds_from_genesis "$anvil"
 
 node watch.mjs "$ours" "$anvil" >"$work/watch" 2>&1 &
 watch=$!
-started+=("$watch")
 for depth in "${depths[@]}"; do
     # A reorg needs as many blocks as it is deep, above what is final.
     while [ "$(tip_of "$anvil")" -lt $((depth + 70)) ]; do

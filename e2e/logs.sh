@@ -69,7 +69,6 @@ starts_watch() {
     : >"$file"
     "$@" >"$file" 2>"$file.errors" &
     watchers+=("$!")
-    started+=("$!")
 }
 
 # confirms_watches: all servers have confirmed all that is watched; what comes from now on is told.
@@ -159,7 +158,6 @@ PYTHON
 makes_tests() {
     timeout 15 "$workload" filtergen --queries "$work/tests.json" "$1" >"$work/filtergen.log" 2>&1 &
     filtergen=$!
-    started+=("$filtergen")
 }
 
 # passes_tests: we pass the tests that were made, and not if one expects something else.

@@ -51,7 +51,6 @@ CONF
 starts_nginx() {
     nginx -p "$work/nginx" -c "$work/nginx/nginx.conf" -e "$work/nginx/error.log" &
     nginx=$!
-    started+=("$nginx")
     for _ in {1..200}; do
         # It does not tell when it is ready.
         ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || return 0

@@ -33,7 +33,6 @@ starts() {
     : >"$log"
     "$@" >"$log" 2>&1 &
     process=$!
-    started+=("$process")
     for _ in {1..600}; do
         address=$(sed -nE "s/$pattern/\1/p" "$log" | head -n 1)
         [ -z "$address" ] || break

@@ -218,8 +218,8 @@ heals
 breaks "the log index is gone"
 rm broken/lookup-logs-*.run
 exits 1 "quipu doctor says that something must be done" "$quipu" doctor --data-dir broken
-exits 0 "quipu repair builds it again" "$quipu" repair --data-dir broken
-exits 0 "quipu index has nothing left to do" "$quipu" index --data-dir broken
+exits 0 "quipu index builds it again" "$quipu" index --data-dir broken
+exits 0 "quipu repair has nothing left to do" "$quipu" repair --data-dir broken
 heals
 
 echo "- blocks have no log index"

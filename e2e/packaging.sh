@@ -127,7 +127,6 @@ starts_quipu() {
     : >quipu.log
     "$quipu" serve --data-dir data --listen "127.0.0.1:$quipu_port" >quipu.log 2>&1 &
     server=$!
-    started+=("$server")
     for _ in {1..200}; do
         ! grep --quiet '^listening on ' quipu.log || return 0
         sleep 0.05
@@ -248,7 +247,6 @@ caddy_port=$(free_port)
         "$packaging/caddy/Caddyfile"
 } >Caddyfile
 XDG_DATA_HOME=$work/caddy XDG_CONFIG_HOME=$work/caddy "$caddy" run --adapter caddyfile --config Caddyfile >caddy.log 2>&1 &
-started+=("$!")
 for _ in {1..200}; do
     ! (exec 3<>"/dev/tcp/127.0.0.1/$caddy_port") 2>/dev/null || break
     sleep 0.05

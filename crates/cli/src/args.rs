@@ -150,10 +150,11 @@ pub(crate) enum Command {
     /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
-    /// Build the log index of blocks that have none
+    /// Build the log index of blocks that have none, and again what is damaged of it
     ///
     /// For a folder that was imported with --without-log-index, or by a version without one. From then on
-    /// new blocks are indexed as they come.
+    /// new blocks are indexed as they come. The index that is there is read through first, and files of it
+    /// that are missing or damaged are built again from the blocks.
     #[command(after_help = index::EXAMPLES)]
     Index(index::IndexArgs),
     /// Rebuild the manifest of a damaged data folder from its segments

@@ -16,6 +16,9 @@ use crate::scan::{Items, Token, TokenKind};
 /// Hex digits of a hash; a number has fewer, however many zeros lead it.
 const HASH_DIGITS: usize = 64;
 
+/// Hex digits of a number of 64 bits.
+const NUMBER_DIGITS: usize = 16;
+
 /// Percentiles that a call may ask for.
 const PERCENTILES_MAX: usize = 100;
 
@@ -146,8 +149,13 @@ impl<'a> Params<'a> {
 
     /// A text, such as a subscription's kind or id.
     pub(crate) fn text(&mut self) -> Result<Cow<'a, str>, Refusal> {
-        self.take(|token| {
-            token.string().ok_or_else(|| format!("{} where a string belongs", kind_text(token)))
+        self.take(|token| match token.kind() {
+            TokenKind::String => string(token),
+            TokenKind::Object
+            | TokenKind::Array
+            | TokenKind::Number
+            | TokenKind::Bool
+            | TokenKind::Null => Err(format!("{} where a string belongs", kind_text(token))),
         })
     }
 
@@ -246,15 +254,21 @@ fn hex_number(text: &str) -> Result<u64, String> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("invalid hex string".to_owned());
     }
-    let too_large = || "hex number > 64 bits".to_owned();
-    if digits.len() >= HASH_DIGITS {
-        return Err(too_large());
-    }
     let significant = digits.trim_start_matches('0');
+    if significant.len() > NUMBER_DIGITS {
+        return Err("hex number > 64 bits".to_owned());
+    }
+    if digits.len() >= HASH_DIGITS {
+        return Err(format!(
+            "hex number of {} digits, leading zeros included: at most {} are read",
+            digits.len(),
+            HASH_DIGITS - 1
+        ));
+    }
     if significant.is_empty() {
         return Ok(0);
     }
-    u64::from_str_radix(significant, 16).map_err(|_| too_large())
+    u64::from_str_radix(significant, 16).map_err(|_| "invalid hex string".to_owned())
 }
 
 fn bytes(token: Token<'_>) -> Result<Vec<u8>, String> {
@@ -286,12 +300,12 @@ pub(crate) fn hash(token: Token<'_>) -> Result<B256, String> {
     Ok(hash)
 }
 
-/// The content of a string. Half a character, which JSON lets one write, is no digit.
+/// The content of a string. JSON lets one write half a character, which no text has.
 pub(crate) fn string(token: Token<'_>) -> Result<Cow<'_, str>, String> {
     if token.kind() != TokenKind::String {
         return Err(non_string(token));
     }
-    token.string().ok_or_else(|| "invalid hex string".to_owned())
+    token.string().ok_or_else(|| "string with an unpaired surrogate".to_owned())
 }
 
 /// What follows the prefix.
@@ -366,6 +380,8 @@ mod tests {
     #[test]
     fn what_is_no_block_number_is_refused_with_the_reason() {
         let hash = format!("\"0x{}\"", "00".repeat(32));
+        let zeros = format!("\"0x{}1\"", "0".repeat(5000));
+        let large = format!("\"0x{}\"", "1".repeat(5000));
         for (value, reason) in [
             ("\"436\"", "hex string without 0x prefix"),
             ("\"\"", "empty hex string"),
@@ -373,8 +389,10 @@ mod tests {
             ("\"0x+5\"", "invalid hex string"),
             ("\" 0x5\"", "hex string without 0x prefix"),
             ("\"0x10000000000000000\"", "hex number > 64 bits"),
-            (&hash, "hex number > 64 bits"),
-            ("\"\\ud800\"", "invalid hex string"),
+            (&hash, "hex number of 64 digits, leading zeros included: at most 63 are read"),
+            (&zeros, "hex number of 5001 digits"),
+            (&large, "hex number > 64 bits"),
+            ("\"\\ud800\"", "string with an unpaired surrogate"),
             ("-1", "not a non-negative integer"),
             ("1.5", "not a non-negative integer"),
             ("1e3", "not a non-negative integer"),
@@ -387,6 +405,7 @@ mod tests {
             let refused = numbered(value).unwrap_err();
             assert!(refused.starts_with("invalid argument 0: "), "{refused}");
             assert!(refused.contains(reason), "{value}: {refused}");
+            assert!(refused.len() < 100, "{refused}");
         }
         assert_eq!(
             with("[]", |params| params.block()),

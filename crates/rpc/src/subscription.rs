@@ -214,6 +214,11 @@ impl Subscriptions {
         is_any
     }
 
+    /// There was no room for the answer to a request: nobody knows the ids that were in it.
+    pub(crate) fn forget(&self, request: u64) {
+        self.list().retain(|subscription| subscription.request != request);
+    }
+
     /// Whether anyone waits for new blocks.
     pub(crate) fn is_any_confirmed(&self) -> bool {
         self.list().iter().any(|it| it.is_confirmed && matches!(it.source, Source::Chain { .. }))

@@ -26,11 +26,12 @@ use segment::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::files::{OpenSegment, RunFile, SegmentFile};
+use crate::files::{OpenSegment, RunFile, SegmentFile, open_postings_on};
 use crate::layout::{plan_lookups, plan_unmerged, slot_of};
-use crate::manifest::SegmentEntry;
-use crate::read::{block_on, fetch};
+use crate::manifest::{RunEntry, SegmentEntry};
+use crate::read::{Inline, LocalBytes, block_on, fetch};
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
 use crate::view::View;
@@ -362,6 +363,14 @@ fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), St
     expect_equal(name, "SHA-256 of the file", &digest, &file.entry.digest)?;
     let entry_count = count_entries(file, &open.run, &*open.bytes)?;
     expect_equal(name, "number of hashes", &entry_count, &hash_count)
+}
+
+/// Checks that a run of the log index is as it was written.
+pub(crate) fn check_postings(disk: &dyn Disk, entry: &RunEntry) -> Result<(), StoreError> {
+    open_postings_on(disk, entry)?;
+    let bytes = LocalBytes::new(disk.open(&entry.file_name)?, Arc::new(Inline));
+    let digest = block_on(digest_of(&bytes, 0..entry.bytes))?;
+    expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
 fn check_log_run(

@@ -14,8 +14,10 @@ mod file;
 mod folder;
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -96,6 +98,17 @@ pub struct FileVersion {
     pub bytes: u64,
     /// When it was last changed, in seconds and nanoseconds.
     pub changed_at: (i64, i64),
+}
+
+impl FileVersion {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            identity: (found.dev(), found.ino()),
+            bytes: found.len(),
+            // Changes with every write and every rename, whatever a copy says of its age.
+            changed_at: (found.ctime(), found.ctime_nsec()),
+        }
+    }
 }
 
 /// Something that is no regular file, under a name that a file could have.

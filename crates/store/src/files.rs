@@ -147,7 +147,8 @@ impl SegmentFile {
     /// Notes that bytes of it could not be read, or are wrong.
     pub(crate) fn unread(&self, error: impl Into<StoreError>) -> StoreError {
         let error = error.into();
-        self.faults.note_unread(&self.entry.file_name, &error);
+        let version = self.open.load().as_ref().and_then(|open| open.bytes.version());
+        self.faults.note_unread(&self.entry.file_name, &error, version);
         error
     }
 }
@@ -166,7 +167,10 @@ impl RunFile {
     /// Notes that bytes of it could not be read, or are wrong.
     pub(crate) fn unread(&self, error: impl Into<StoreError>) -> StoreError {
         let error = error.into();
-        self.faults.note_unread(&self.entry.file_name, &error);
+        let run = self.open.get().map(|open| &open.bytes);
+        let version = run.or(self.postings.get().map(|open| &open.bytes));
+        let version = version.and_then(|bytes| bytes.version());
+        self.faults.note_unread(&self.entry.file_name, &error, version);
         error
     }
 

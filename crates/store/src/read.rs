@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::disk::{CachedRead, DataFile, DiskError};
+use crate::disk::{CachedRead, DataFile, DiskError, FileVersion};
 
 mod pool;
 #[cfg(test)]
@@ -30,6 +30,11 @@ pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, DiskError>> +
 pub trait SegmentBytes: fmt::Debug + Send + Sync {
     /// How many there are.
     fn file_bytes(&self) -> u64;
+
+    /// Which file they are of, whoever has its name now; `None` if that cannot be told.
+    fn version(&self) -> Option<FileVersion> {
+        None
+    }
 
     /// Fills the buffer with exactly the range if that takes no waiting, or leaves it empty.
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError>;
@@ -77,6 +82,10 @@ impl LocalBytes {
 impl SegmentBytes for LocalBytes {
     fn file_bytes(&self) -> u64 {
         self.file.file_bytes()
+    }
+
+    fn version(&self) -> Option<FileVersion> {
+        self.file.version()
     }
 
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {

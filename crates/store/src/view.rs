@@ -57,6 +57,9 @@ pub struct View {
     coverage: Vec<BlockRange>,
     /// Found out when it is first asked.
     coverage_receipts: OnceLock<Vec<BlockRange>>,
+    /// Sealed blocks that no log index tells of. Found out when it is first asked; the head does not
+    /// change it.
+    unindexed: Arc<OnceLock<Vec<BlockRange>>>,
     /// What the writer was told, if it follows somebody.
     finality: Finality,
     /// Found out when it is first asked.
@@ -113,6 +116,7 @@ impl View {
             sealed,
             head,
             coverage_receipts: OnceLock::new(),
+            unindexed: Arc::default(),
             finality: Finality::default(),
             finalized: OnceLock::new(),
         }
@@ -159,6 +163,7 @@ impl View {
             coverage: self.sealed.with_head(&head),
             head,
             coverage_receipts: OnceLock::new(),
+            unindexed: Arc::clone(&self.unindexed),
             finality,
             finalized: OnceLock::new(),
         }

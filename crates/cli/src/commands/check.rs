@@ -1,12 +1,13 @@
 //! `quipu check`: everything that is stored, proven again.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use ingest::check::check_all;
 use ingest::pool::threads_default;
-use store::StoreError;
 use store::journal::unlisted_segments;
+use store::{RunSubject, StoreError, View};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
@@ -19,6 +20,9 @@ use crate::progress::Watch;
 
 /// How often a folder that changes under our eyes is checked again.
 const TRIES_MAX: u32 = 8;
+
+const COPY_HINT: &str = "\n  hint: bring damaged files back from a copy, or import the blocks again into \
+                         another folder";
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let folder = DataFolder::open(&args.data)?;
@@ -64,7 +68,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     head_notes(&recovery).into_iter().chain(unlisted).chain(missing).for_each(|said| note(&said));
     let place = folder.path.display();
     if refused_count > 0 {
-        print_lines(&[format!("{place}: {}", refused_text(refused_count))])?;
+        let log_index_count = count_log_index_errors(&view, &errors);
+        print_lines(&[refused_text(refused_count, log_index_count, &place.to_string())])?;
         return Err(Failure::Told);
     }
     // Every block of the head was proven when its log was read, and that the lowest stands on what is
@@ -92,16 +97,29 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     Ok(print_lines(&std::iter::once(line).chain(pending).collect::<Vec<_>>())?)
 }
 
-/// What is said of so many files that are refused.
-fn refused_text(count: u64) -> String {
-    let (are, them) = match count {
-        1 => ("is not what it should be", "it"),
-        _ => ("are not what they should be", "them"),
+/// How many of them are of the log index, which `quipu index` builds again.
+fn count_log_index_errors(view: &View, errors: &[StoreError]) -> u64 {
+    let is_of_log_index = |error: &&StoreError| {
+        let text = error.to_string();
+        view.manifest().runs_of(RunSubject::Logs).any(|run| text.contains(&run.file_name))
     };
-    format!(
-        "{count} of its files {are}\n  hint: bring {them} back from a copy, or import the blocks again \
-         into another folder"
-    )
+    u64::try_from(errors.iter().filter(is_of_log_index).count()).unwrap_or(u64::MAX)
+}
+
+/// What is said of so many files that are refused, so many of the log index among them.
+fn refused_text(count: u64, log_index_count: u64, place: &str) -> String {
+    let are = match count {
+        1 => "is not what it should be",
+        _ => "are not what they should be",
+    };
+    let mut text = format!("{place}: {count} of its files {are}");
+    if log_index_count < count {
+        text.push_str(COPY_HINT);
+    }
+    if log_index_count > 0 {
+        let _ = write!(text, "\n  hint: quipu index --data-dir {place} builds the log index again");
+    }
+    text
 }
 
 /// File descriptors ran out before all was checked.

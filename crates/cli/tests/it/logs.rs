@@ -1,5 +1,6 @@
 //! `eth_getLogs` against a look at every receipt, and folders without a log index.
 
+use std::fs;
 use std::path::Path;
 
 use chain::{BlockRange, ChainSpec, SplitMix64};
@@ -12,7 +13,7 @@ use crate::harness::run::{quipu, text};
 use crate::harness::served::Served;
 use crate::harness::shared_data::shared_data;
 use crate::harness::stores::data_folder;
-use crate::harness::wait::wait_until;
+use crate::harness::wait::{wait_for, wait_until};
 
 /// Filters that are tried of each chain, unless `QUIPU_LOG_FILTERS` says otherwise.
 const FILTER_COUNT: u64 = 2000;
@@ -215,4 +216,68 @@ fn blocks_without_an_index_are_read_up_to_a_limit() {
     assert!(refused.contains("nothing was changed"), "{refused}");
     assert_eq!(data.files().keys().filter(|name| name.contains("-logs-")).count(), 1);
     data.run("check", &[]).ends_with(0);
+}
+
+/// Seen: `quipu index` said that every block has its index, and only a file that was removed by hand was
+/// built again.
+#[test]
+fn a_damaged_file_of_the_index_is_built_again_beside_a_server() {
+    let data = Data::imported();
+    let before = data.files();
+    let name = before.keys().find(|name| name.contains("-logs-")).unwrap().clone();
+    let (path, bytes) = (data.path().join(&name), before[&name].clone());
+    // In place, cut, and gone; the first is read by whoever has it open.
+    let damages: [&dyn Fn(); 3] = [
+        &|| {
+            let end = bytes.len() / 2;
+            let damaged = bytes[..end].iter().map(|byte| byte ^ 0x55);
+            fs::write(&path, damaged.chain(bytes[end..].iter().copied()).collect::<Vec<_>>())
+                .unwrap();
+        },
+        &|| fs::write(&path, &bytes[..bytes.len() - 1]).unwrap(),
+        &|| fs::remove_file(&path).unwrap(),
+    ];
+    for (place, damage) in damages.iter().enumerate() {
+        let (served, lines) = Served::start_logged(&data.path(), &[]);
+        let all = served.result("eth_getLogs", &json!([{ "fromBlock": 0, "toBlock": 99 }]));
+        let filter = json!([{ "fromBlock": 0, "toBlock": 99, "address": all[0]["address"] }]);
+        let expected = served.result("eth_getLogs", &filter);
+        assert!(!expected.as_array().unwrap().is_empty());
+        damage();
+        let answer = served.call("eth_getLogs", &filter);
+        let is_answered = answer["result"] == expected;
+        assert!(is_answered || answer["error"]["code"] == -32603, "{place}: {answer}");
+        let checked = data.run("check", &[]).ends_with(1);
+        assert!(checked.err.contains(&name), "{}", checked.err);
+        assert!(checked.out.contains("hint: quipu index"), "{}", checked.out);
+        assert!(!checked.out.contains("from a copy"), "{}", checked.out);
+        // It looks at names and lengths, and does not read all of a file.
+        if place > 0 {
+            let examined = data.run("doctor", &[]).ends_with(1).out;
+            assert!(examined.contains("next: quipu index"), "{examined}");
+        }
+        let built = data.run("index", &[]).ends_with(0).out;
+        let expected_lines = [
+            format!("{name}: was damaged or missing, built again"),
+            "the logs of 100 blocks".to_owned(),
+        ];
+        assert!(expected_lines.iter().all(|line| built.contains(line)), "{built}");
+        assert_eq!(data.files(), before, "{place}");
+        data.run("check", &[]).ends_with(0);
+        // The server opens the new file, and says so.
+        let look = || (served.call("eth_getLogs", &filter), served.get("/readyz").status);
+        let is_well =
+            |(answer, status): (Value, u16)| answer["result"] == expected && status == 200;
+        wait_for(|| is_well(look()).then_some(()), || format!("{:?}", look()));
+        served.stop();
+        let advice: Vec<String> = lines.iter().filter(|line| line.contains("ERROR")).collect();
+        assert!(
+            advice.iter().all(|line| line.contains(&name) && line.contains("quipu index")),
+            "{advice:?}"
+        );
+        assert_eq!(advice.len(), usize::from(!is_answered), "{place}: {advice:?}");
+    }
+    let again = data.run("index", &[]).ends_with(0).out;
+    assert!(again.contains("every sealed block has its log index"), "{again}");
+    assert_eq!(data.files(), before);
 }

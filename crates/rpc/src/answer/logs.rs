@@ -75,6 +75,10 @@ impl Context<'_> {
         let mut slice = WorkSlice::default();
         let (limits, is_one_block) = (self.log_limits, blocks.count() == 1);
         let mut search = self.view.search_logs(filter.query(), blocks, limits.unindexed_blocks_max);
+        if let Some(end) = search.unindexed_end() {
+            let exceeded = ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max);
+            return Err(limit_refusal(exceeded, blocks, end).into());
+        }
         let mut list = LogList::begin(on.out);
         // Until it is handed over, what is made is counted here.
         let mut lease = ByteLease::default();
@@ -97,10 +101,6 @@ impl Context<'_> {
             self.count_held(&mut lease, held)?;
             slice.count_request(on.out.len().saturating_sub(before));
             slice.go_on(self.budget).await;
-        }
-        if let Some(end) = search.unindexed_end() {
-            let exceeded = ExceededLogLimit::UnindexedBlocks(limits.unindexed_blocks_max);
-            return Err(limit_refusal(exceeded, blocks, end).into());
         }
         on.out.push(b']');
         Ok(())

@@ -37,7 +37,7 @@ use super::{HttpSettings, Server};
 use crate::admission::{Caller, SocketCaller};
 use crate::budget::ByteLease;
 use crate::in_time::in_time;
-use crate::reply::Reply;
+use crate::reply::{Reply, ReplyStatus};
 use crate::service::{FeedEnd, feed_notification};
 use crate::subscription::{ChainSubscriber, Channel, NodeNews, Subscriptions};
 use crate::work_slice::WorkSlice;
@@ -195,6 +195,9 @@ impl Session<'_> {
 
     async fn answer(&mut self, answered: SocketAnswer) -> Result<(), SocketEnd> {
         if let Some(reply) = answered.reply {
+            if reply.status() == ReplyStatus::Overloaded {
+                self.subscriptions.forget(answered.request);
+            }
             let (body, _lease) = reply.into_bytes();
             self.send(body, &mut WriteProgress::new(self.settings.write_limit())).await?;
         }

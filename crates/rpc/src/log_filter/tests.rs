@@ -106,7 +106,7 @@ fn what_is_no_filter_is_refused_in_the_words_of_go_ethereum() {
         ),
         ("{\"topics\":[\"0x111\"]}".to_owned(), "hex string of odd length"),
         ("{\"topics\":[\"0x0x\"]}".to_owned(), "invalid hex string"),
-        ("{\"topics\":[\"\\ud800\"]}".to_owned(), "invalid hex string"),
+        ("{\"topics\":[\"\\ud800\"]}".to_owned(), "string with an unpaired surrogate"),
         ("{\"topics\":[\"\"]}".to_owned(), "empty hex string"),
         ("{\"topics\":[\"11\"]}".to_owned(), "hex string without 0x prefix"),
         ("{\"address\":\"0x1122\"}".to_owned(), invalid_address),

@@ -64,6 +64,7 @@ impl Service {
         budget: &Arc<Budget>,
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, FeedEnd> {
+        let shown = self.store.current_view();
         let mut lent = LentReader::new(None, &self.traffic);
         let reader = lent.take().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
@@ -75,8 +76,8 @@ impl Service {
         lent.give_back();
         match read {
             Ok(portion) => portion.admit(budget),
-            // The newer view is announced as every other is.
-            Err(failure) if self.passes_over(&failure) => {
+            // Another view may help, whoever noted the file.
+            Err(failure) if self.has_newer(&shown, &failure) => {
                 Ok(FeedPortion { has_more: true, ..FeedPortion::default() })
             }
             Err(failure) => Err(feed_end(&failure)),

@@ -1,6 +1,7 @@
 //! What subscribers and filters are told while a store grows.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use alloy_consensus::crypto::secp256k1::sign_message;
 use alloy_consensus::proofs::ordered_trie_root_encoded;
@@ -16,16 +17,19 @@ use chain::{
 };
 use serde_json::{Value, json};
 use store::disk::faulty::{DiskFailure, FaultyDisk};
+use store::disk::{DataFile, Disk as _};
 use store::head::HeadLimits;
-use store::read::Inline;
+use store::read::{Blocking, Inline, Reading, block_on};
 use store::{CommitFacts, Limits, Reader, Store, Writer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 use crate::budget::{ByteLease, LeasedFor};
 use crate::heads::{ChainCursor, PORTION_BLOCKS_MAX};
 use crate::http::{FirstReader, HttpSettings, Server};
+use crate::kept_filter::ChainFeed;
 use crate::pass_through::{AnswerRoom, Passing};
+use crate::work_slice::WorkSlice;
 
 const UPGRADE: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -52,10 +56,13 @@ impl Growing {
     }
 
     fn without_blocks(settings: ServiceSettings) -> Self {
+        Self::on(FaultyDisk::new(1), Arc::new(Inline), settings)
+    }
+
+    fn on(disk: FaultyDisk, blocking: Arc<dyn Blocking>, settings: ServiceSettings) -> Self {
         let spec = ChainSpec::bare("live", Some(7), None);
-        let disk = FaultyDisk::new(1);
         let files = Arc::new(disk.clone());
-        let store = Arc::new(Store::open(files, Arc::new(Inline), Limits::default()).unwrap());
+        let store = Arc::new(Store::open(files, blocking, Limits::default()).unwrap());
         let mut writer = Writer::open(Arc::clone(&store), spec.clone()).unwrap();
         writer.open_head(&Anchors::none(), HeadLimits::default()).unwrap();
         let service = Service::new(Arc::clone(&store), spec, settings);
@@ -120,6 +127,26 @@ impl Growing {
 
 fn call(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// Sends a text frame with a length of two bytes, masked with zeros.
+async fn send_text(client: &mut DuplexStream, body: &Value) {
+    let body = body.to_string();
+    let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+    let frame = [&[0x81, 0xfe], &length[..], &[0; 4], body.as_bytes()].concat();
+    client.write_all(&frame).await.unwrap();
+}
+
+/// What comes up to this text.
+async fn read_until(client: &mut DuplexStream, text: &str) -> String {
+    let mut taken = Vec::new();
+    loop {
+        let told = String::from_utf8_lossy(&taken);
+        if told.contains(text) {
+            return told.into_owned();
+        }
+        assert!(client.read_buf(&mut taken).await.unwrap() > 0, "{taken:?}");
+    }
 }
 
 fn block(number: u64, parent_hash: B256, receipts: Option<Vec<Receipt>>) -> Verified<Block> {
@@ -346,14 +373,8 @@ async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
     let serving = server.serve_in_memory(stream, FirstReader::Hyper);
     let taking = async {
         client.write_all(UPGRADE.as_bytes()).await.unwrap();
-        let body = call("eth_subscribe", &json!(["newHeads"])).to_string();
-        // A text frame, masked with zeros.
-        let frame = [&[0x81, 0x80 | u8::try_from(body.len()).unwrap()], &[0; 4][..]].concat();
-        client.write_all(&[&frame, body.as_bytes()].concat()).await.unwrap();
-        let mut taken = Vec::new();
-        while !String::from_utf8_lossy(&taken).contains(r#""result":"0x"#) {
-            assert!(client.read_buf(&mut taken).await.unwrap() > 0, "{taken:?}");
-        }
+        send_text(&mut client, &call("eth_subscribe", &json!(["newHeads"]))).await;
+        read_until(&mut client, r#""result":"0x"#).await;
         let blocks = std::iter::repeat_with(|| {
             let block = block(tip.0 + 1, tip.1, Some(vec![]));
             tip = (tip.0 + 1, block.hash);
@@ -414,4 +435,108 @@ async fn an_answer_with_logs_is_counted_while_it_is_made() {
     drop(others);
     let found = growing.reply(&call("eth_getLogs", &filter), &small).await;
     assert_eq!(found["result"].as_array().unwrap().len(), 200);
+}
+
+/// The subscription stayed: it took one of the places, and was told under an id that nobody knew.
+#[tokio::test]
+async fn a_subscription_whose_answer_has_no_room_does_not_begin() {
+    let Growing { service, .. } = Growing::new();
+    let settings = HttpSettings {
+        bytes_under_way_max: 64 * 1024,
+        subscriptions_max: 1,
+        ..HttpSettings::default()
+    };
+    let server = Arc::new(Server::new(Arc::new(service), settings));
+    let others = ByteLease::of(server.budget(), 65 * 1024, LeasedFor::Answer).unwrap();
+    let (mut client, stream) = duplex(1024 * 1024);
+    let serving = server.serve_in_memory(stream, FirstReader::Hyper);
+    let subscribe = call("eth_subscribe", &json!(["newHeads"]));
+    let asking = async {
+        client.write_all(UPGRADE.as_bytes()).await.unwrap();
+        let latest = call("eth_getBlockByNumber", &json!(["latest", false]));
+        let batch = [vec![subscribe.clone()], vec![latest; 20]].concat();
+        send_text(&mut client, &json!(batch)).await;
+        let told = read_until(&mut client, "]").await;
+        assert!(told.contains("-32000") && !told.contains("result"), "{told}");
+        drop(others);
+        send_text(&mut client, &subscribe).await;
+        let told = read_until(&mut client, r#""id":1"#).await;
+        assert!(told.contains(r#""result":"0x"#), "{told}");
+        drop(client);
+    };
+    tokio::join!(asking, serving);
+}
+
+/// Lets somebody else read while the first slow read is waited for.
+#[derive(Default)]
+struct Overtaken {
+    other: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Overtaken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Overtaken")
+    }
+}
+
+impl Blocking for Overtaken {
+    fn read(&self, file: Arc<dyn DataFile>, range: Range<u64>) -> Reading<'_> {
+        const INLINE: &Inline = &Inline;
+        let other = self.other.lock().unwrap().take();
+        if let Some(other) = other {
+            other();
+        }
+        INLINE.read(file, range)
+    }
+}
+
+/// Whoever was overtaken by another reader of the damaged file was disconnected, and could not know that
+/// the file was opened anew.
+#[tokio::test]
+async fn a_subscriber_goes_on_where_another_reader_saw_a_damaged_file_first() {
+    // Chance says which reads are slow.
+    for seed in 0..50 {
+        if is_told_after_another_reader(seed).await {
+            return;
+        }
+    }
+    panic!("nobody was overtaken");
+}
+
+/// Tells whether another reader came first.
+async fn is_told_after_another_reader(chance: u64) -> bool {
+    let overtaken = Arc::new(Overtaken::default());
+    let (blocking, settings) = (Arc::clone(&overtaken), ServiceSettings::default());
+    let mut growing = Growing::on(FaultyDisk::new(chance), blocking, settings);
+    growing.extend();
+    let mut reader = Reader::new().unwrap();
+    let mut seen = ChainCursor::at_tip(&mut reader, &growing.store.view()).await.unwrap();
+    (0..5).for_each(|_| growing.extend());
+    let tip = BlockNumber(growing.tip.0);
+    growing.writer.seal_all(tip, CommitFacts::default()).unwrap();
+    growing.store.pass_over_missing().unwrap();
+    // It is open when it is damaged.
+    let view = growing.store.view();
+    view.read_header(&mut reader, tip).await.unwrap().unwrap();
+    let name = view.file_of(tip);
+    let bytes = growing.disk.read(&name, 1 << 20).unwrap();
+    let damaged: Vec<u8> = (0..).zip(&bytes).map(|(at, byte)| byte ^ u8::from(at < 99)).collect();
+    growing.disk.write(&name, &damaged).unwrap();
+    let store = Arc::clone(&growing.store);
+    *overtaken.other.lock().unwrap() = Some(Box::new(move || {
+        let mut reader = Reader::new().unwrap();
+        block_on(store.view().read_header(&mut reader, tip)).unwrap_err();
+        assert!(store.pass_over_faulty(), "the file is opened anew");
+    }));
+    growing.disk.set_may_block(true);
+    let (feed, budget) = (ChainFeed::Blocks, Budget::unbounded());
+    let mut slice = WorkSlice::default();
+    let portion = growing.service.next_portion(&feed, &mut seen, &budget, &mut slice).await;
+    let portion = portion.unwrap();
+    assert!(portion.has_more && portion.items.is_empty(), "{portion:?}");
+    growing.disk.write(&name, &bytes).unwrap();
+    let is_overtaken = overtaken.other.lock().unwrap().take().is_none();
+    let portion = growing.service.next_portion(&feed, &mut seen, &budget, &mut slice).await;
+    assert_eq!(portion.unwrap().items.len(), 5);
+    is_overtaken
 }

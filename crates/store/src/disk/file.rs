@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{DiskError, Operation, range_bytes};
+use super::{DiskError, FileVersion, Operation, range_bytes};
 
 /// What [`DataFile::read_now`] could do without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub trait DataFile: fmt::Debug + Send + Sync {
 
     /// How long it was when it was opened.
     fn file_bytes(&self) -> u64;
+
+    /// Which file it is, whoever has its name now; `None` if that cannot be told.
+    fn version(&self) -> Option<FileVersion> {
+        None
+    }
 
     /// Reads the range, and waits for the disk if need be.
     fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError>;
@@ -119,6 +124,10 @@ impl DataFile for OpenFile {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+
+    fn version(&self) -> Option<FileVersion> {
+        self.file.metadata().ok().map(|found| FileVersion::of(&found))
     }
 
     fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {

@@ -193,15 +193,7 @@ impl Disk for Folder {
     }
 
     fn version(&self, name: &str) -> Result<FileVersion, DiskError> {
-        self.with_file(name, Operation::Read, |path| {
-            let found = fs::metadata(path)?;
-            Ok(FileVersion {
-                identity: (found.dev(), found.ino()),
-                bytes: found.len(),
-                // Changes with every write and every rename, whatever a copy says of its age.
-                changed_at: (found.ctime(), found.ctime_nsec()),
-            })
-        })
+        self.with_file(name, Operation::Read, |path| Ok(FileVersion::of(&fs::metadata(path)?)))
     }
 
     fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>, DiskError> {

@@ -30,7 +30,7 @@ pub(crate) enum FaultKind {
 pub(crate) struct NotedFault {
     pub(crate) kind: FaultKind,
     pub(crate) reason: String,
-    /// Which file it was; `None` if there was none.
+    /// Which file it was; `None` if there was none, or if that is not known yet.
     pub(crate) version: Option<FileVersion>,
     /// Nobody has acted on it yet.
     is_new: bool,
@@ -57,15 +57,26 @@ impl Faults {
 
     /// A file could not be opened.
     pub(crate) fn note_unopened(&self, file_name: &str, error: &StoreError) {
-        self.note(file_name, error, FaultKind::Whole);
+        self.note(file_name, error, FaultKind::Whole, None);
     }
 
-    /// Some of an open file could not be read.
-    pub(super) fn note_unread(&self, file_name: &str, error: &StoreError) {
-        self.note(file_name, error, FaultKind::Part);
+    /// Some of an open file, which is this one, could not be read.
+    pub(super) fn note_unread(
+        &self,
+        file_name: &str,
+        error: &StoreError,
+        version: Option<FileVersion>,
+    ) {
+        self.note(file_name, error, FaultKind::Part, version);
     }
 
-    fn note(&self, file_name: &str, error: &StoreError, of_file: FaultKind) {
+    fn note(
+        &self,
+        file_name: &str,
+        error: &StoreError,
+        of_file: FaultKind,
+        version: Option<FileVersion>,
+    ) {
         if matches!(error, StoreError::Disk(DiskError::PoolClosed { .. })) {
             return; // the process ends
         }
@@ -77,15 +88,15 @@ impl Faults {
             return;
         }
         let (reason, looks_left) = (error.to_string(), DISK_LOOKS);
-        let fault = NotedFault { kind, reason, version: None, is_new: true, looks_left };
+        let fault = NotedFault { kind, reason, version, is_new: true, looks_left };
         noted.insert(file_name.to_owned(), fault);
     }
 
     /// What was noted since the last call.
-    pub(crate) fn take_new(&self) -> Vec<(String, FaultKind)> {
+    pub(crate) fn take_new(&self) -> Vec<(String, NotedFault)> {
         let mut noted = self.lock();
         let new = noted.iter_mut().filter_map(|(name, fault)| {
-            std::mem::take(&mut fault.is_new).then(|| (name.clone(), fault.kind))
+            std::mem::take(&mut fault.is_new).then(|| (name.clone(), fault.clone()))
         });
         new.collect()
     }

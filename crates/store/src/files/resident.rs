@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk::{CachedRead, DiskError};
+use crate::disk::{CachedRead, DiskError, FileVersion};
 use crate::read::{Reading, SegmentBytes, fetch};
 
 /// Room for files in memory.
@@ -66,6 +66,10 @@ pub(super) async fn reside(
 impl SegmentBytes for Resident {
     fn file_bytes(&self) -> u64 {
         self.file.file_bytes()
+    }
+
+    fn version(&self) -> Option<FileVersion> {
+        self.file.version()
     }
 
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {

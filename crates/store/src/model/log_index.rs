@@ -19,6 +19,7 @@ use crate::names::run_name;
 use crate::read::block_on;
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
+use crate::view::View;
 
 const CRASH: Crash = Crash { may_tear_writes: true, may_keep_names: true };
 
@@ -95,6 +96,82 @@ fn indexing_goes_on_after_an_error_and_after_a_crash_at_any_operation() {
     assert!(ended > 5, "{ended}");
 }
 
+/// It said that every block has its index, and nothing but removing the file by hand helped.
+#[test]
+fn what_is_damaged_or_missing_of_the_index_is_made_anew() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let name = log_runs(&shelf).remove(0);
+    let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+    assert!(shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap().is_empty());
+    let mut flipped = bytes.clone();
+    flipped[40] ^= 1;
+    let longer = [&bytes[..], &[0]].concat();
+    for damaged in [&flipped[..], &bytes[..bytes.len() - 1], &[], &longer] {
+        shelf.disk.write(&name, damaged).unwrap();
+        expect_made_anew(&mut shelf, &name, &bytes);
+    }
+    shelf.disk.remove(&name).unwrap();
+    expect_made_anew(&mut shelf, &name, &bytes);
+}
+
+fn expect_made_anew(shelf: &mut Shelf, name: &str, bytes: &[u8]) {
+    let mut seen = 0;
+    let given_up = shelf.writer.give_up_damaged_log_runs(|bytes| seen += bytes).unwrap();
+    let expected = u64::try_from(bytes.len()).unwrap();
+    assert_eq!((given_up, seen), (vec![name.to_owned()], expected));
+    assert_eq!(shelf.view().manifest().blocks_without_log_index(), [range(0, 300)]);
+    index_all(shelf);
+    assert_eq!(log_runs(shelf), [name]);
+    assert_eq!(shelf.disk.read(name, 1 << 20).unwrap(), bytes);
+    shelf.check();
+}
+
+fn index_all(shelf: &mut Shelf) {
+    while shelf.writer.index_next_slot().unwrap().is_some() {}
+}
+
+/// At every operation of giving a file up and of making it anew, after an error and after a crash.
+#[test]
+fn a_damaged_index_is_made_anew_after_an_error_and_after_a_crash_at_any_operation() {
+    let mut ended = 0;
+    for at in 0.. {
+        let mut shelf = Shelf::new(range(0, 300));
+        shelf.bring(&[whole(0, 300)]).unwrap();
+        let name = log_runs(&shelf).remove(0);
+        let bytes = shelf.disk.read(&name, 1 << 20).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() / 3] ^= 1;
+        shelf.disk.write(&name, &damaged).unwrap();
+        shelf.disk.fsync_file(&name).unwrap();
+        shelf.disk.fail_after(at, DiskFailure::Io);
+        let given_up = shelf.writer.give_up_damaged_log_runs(|_| ());
+        if given_up.and_then(|_| shelf.writer.index_next_slot()).is_ok() {
+            ended = at;
+            break;
+        }
+        let mut shelf = if at % 2 == 0 { shelf.crashed(CRASH) } else { shelf };
+        shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap();
+        index_all(&mut shelf);
+        assert_eq!(log_runs(&shelf), [name.as_str()], "at {at}");
+        assert_eq!(shelf.disk.read(&name, 1 << 20).unwrap(), bytes, "at {at}");
+        shelf.check();
+    }
+    assert!(ended > 10, "{ended}");
+}
+
+/// A disk that fails says nothing of a file: the index stays listed.
+#[test]
+fn no_file_of_the_index_is_given_up_where_the_disk_fails() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let listed = log_runs(&shelf);
+    shelf.disk.fail_after(0, DiskFailure::Io);
+    shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap_err();
+    assert_eq!(log_runs(&shelf), listed);
+    shelf.check();
+}
+
 /// A thousand values were asked for, and the places of all of them combined, in one go.
 #[test]
 fn a_search_for_many_values_goes_on_in_steps_and_tells_what_it_holds() {
@@ -116,6 +193,67 @@ fn a_search_for_many_values_goes_on_in_steps_and_tells_what_it_holds() {
     // Eight for the addresses, and 32 for the values of each topic.
     assert!(steps >= 8 + 32, "{steps}");
     assert!(held > 1000, "{held}");
+}
+
+/// A server that had the damaged file open noted the damage of the file that had taken its place, and
+/// told of it for as long as it ran.
+#[test]
+fn damage_of_a_file_that_was_built_again_meanwhile_is_not_told_of_the_new_one() {
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    let name = log_runs(&shelf).remove(0);
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    store.pass_over_missing().unwrap();
+    let query = LogQuery::new((0..=255).map(Address::repeat_byte).collect(), Vec::new());
+    let mut reader = Reader::new().unwrap();
+    let mut search_all = || {
+        let view = store.view();
+        let mut search = view.search_logs(&query, range(0, 300), u64::MAX);
+        while block_on(search.next_rows(&mut reader))?.is_some() {}
+        Ok::<(), StoreError>(())
+    };
+    search_all().unwrap();
+    let mut damaged = shelf.disk.read(&name, 1 << 20).unwrap();
+    let third = damaged.len() / 3;
+    damaged[..third].iter_mut().for_each(|byte| *byte ^= 1);
+    shelf.disk.write(&name, &damaged).unwrap();
+    assert_eq!(shelf.writer.give_up_damaged_log_runs(|_| ()).unwrap(), [name]);
+    index_all(&mut shelf);
+    // It saw nothing of what happened in between.
+    assert!(!store.refresh().unwrap());
+    search_all().unwrap_err();
+    assert!(store.pass_over_faulty());
+    assert_eq!(store.faulty_files(), []);
+    search_all().unwrap();
+    store.look_at_faulty();
+    assert_eq!(store.faulty_files(), []);
+}
+
+/// Ten thousand blocks were read before the answer was that there are too many.
+#[test]
+fn that_too_many_blocks_have_no_index_is_known_before_anything_is_read() {
+    let shelf = unindexed();
+    let ends = |view: &View, first, last, unindexed_max| {
+        let query = LogQuery::new(vec![Address::ZERO], Vec::new());
+        let search = view.search_logs(&query, range(first, last), unindexed_max);
+        search.unindexed_end().map(BlockNumber::get)
+    };
+    let view = shelf.view();
+    assert_eq!(ends(&view, 8100, 8300, 200), Some(8300));
+    assert_eq!(ends(&view, 8100, 8300, 201), None);
+    assert_eq!(ends(&view, 8250, 8300, 0), Some(8250));
+    // The ranges are not counted as one.
+    assert_eq!(ends(&view, 8200, 16_500, 150), Some(16_349));
+    let all = LogQuery::new(Vec::new(), Vec::new());
+    assert_eq!(view.search_logs(&all, range(8100, 8300), 0).unindexed_end(), None);
+    // A file that is passed over tells of no block.
+    let mut shelf = Shelf::new(range(0, 300));
+    shelf.bring(&[whole(0, 300)]).unwrap();
+    assert_eq!(ends(&shelf.view(), 0, 300, 0), None);
+    shelf.disk.remove(&log_runs(&shelf)[0]).unwrap();
+    let store = open_store(&shelf.disk, Limits::default()).unwrap();
+    store.pass_over_missing().unwrap();
+    assert_eq!(ends(&store.view(), 0, 300, 7), Some(7));
 }
 
 #[test]

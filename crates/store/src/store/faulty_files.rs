@@ -20,6 +20,8 @@ pub struct FileFault {
     pub file_name: String,
     /// What is not answered because of it, and what is wrong.
     pub text: String,
+    /// Whether it is of the log index, which can be built again from the blocks.
+    pub is_of_log_index: bool,
 }
 
 impl Store {
@@ -79,14 +81,21 @@ impl Store {
             return false;
         }
         let mut is_news = false;
-        for (file_name, kind) in new {
+        for (file_name, fault) in new {
             if !view.lists(&file_name) {
                 // Another process has merged it away.
                 faults.forget(&file_name);
                 continue;
             }
-            faults.set_version(&file_name, self.disk.version(&file_name).ok());
-            if kind != FaultKind::Disk {
+            let version = self.disk.version(&file_name).ok();
+            if fault.kind == FaultKind::Part && fault.version.is_some() && fault.version != version
+            {
+                // Another file has taken its place since it was opened: nothing is known of that one.
+                faults.forget(&file_name);
+            } else {
+                faults.set_version(&file_name, version);
+            }
+            if fault.kind != FaultKind::Disk {
                 view.files().forget(&file_name);
                 is_news = true;
             }
@@ -168,7 +177,8 @@ impl Store {
                     format!("some of {file_name} cannot be read: {reason}")
                 }
             };
-            found.push(FileFault { file_name, text });
+            let is_of_log_index = is_of_logs(&file_name);
+            found.push(FileFault { file_name, text, is_of_log_index });
         }
         found
     }

@@ -19,7 +19,7 @@ use segment::{SLOT_BLOCKS, TxIndex};
 use super::View;
 use super::log_rows::{ALL, FetchedRows, LoggedRows, RowsPlace, fetch_places};
 use crate::error::StoreError;
-use crate::layout::slot_of;
+use crate::layout::{overlap, slot_of};
 use crate::log_query::LogQuery;
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
@@ -86,9 +86,7 @@ pub struct LogSearch<'a> {
     candidates: VecDeque<CandidateBlock>,
     /// Rows of candidates, as they are stored.
     fetched: VecDeque<FetchedRows>,
-    /// Blocks that may still become candidates because no index tells of them.
-    unindexed_left: u64,
-    /// The block at which there were too many of them.
+    /// The block before which the search ends, because too many have no index.
     unindexed_end: Option<BlockNumber>,
     read_bytes: u64,
 }
@@ -104,20 +102,30 @@ impl View {
         range: BlockRange,
         unindexed_max: u64,
     ) -> LogSearch<'a> {
+        let keys = query.keys();
+        // Without keys every block is read, and no index is asked.
+        let unindexed_end =
+            if keys.is_empty() { None } else { find_end(self.unindexed(), range, unindexed_max) };
         LogSearch {
             view: self,
             query,
-            keys: query.keys(),
+            keys,
             next: range.first(),
-            end: range.end(),
+            end: unindexed_end.map_or(range.end(), BlockNumber::get),
             run: RunState::None,
             window: None,
             candidates: VecDeque::new(),
             fetched: VecDeque::new(),
-            unindexed_left: unindexed_max,
-            unindexed_end: None,
+            unindexed_end,
             read_bytes: 0,
         }
+    }
+
+    /// The sealed blocks with receipts that no log index tells of, lowest first.
+    fn unindexed(&self) -> &[BlockRange] {
+        self.unindexed.get_or_init(|| {
+            self.manifest.blocks_without_log_index_in(|file_name| !self.is_missing(file_name))
+        })
     }
 }
 
@@ -143,7 +151,8 @@ impl LogSearch<'_> {
         fetched.fold(places.saturating_add(candidates), usize::saturating_add)
     }
 
-    /// Where the search ended because too many blocks have no index; `None` if it did not.
+    /// Before which block the search ends because too many have no index, which is known before anything
+    /// is read; `None` if it goes to the end of its range.
     #[must_use]
     pub fn unindexed_end(&self) -> Option<BlockNumber> {
         self.unindexed_end
@@ -289,16 +298,8 @@ impl LogSearch<'_> {
 
     /// Adds some blocks that no index tells of, from the next one on and before `end`.
     fn add_unindexed(&mut self, number: BlockNumber, end: u64) {
-        if self.unindexed_left == 0 {
-            self.unindexed_end = Some(number);
-            self.end = self.next;
-            return;
-        }
-        let count = SCAN_BLOCKS.min(self.unindexed_left);
-        let end = end.min(self.next.saturating_add(count));
-        let end = end.min(slot_of(number).saturating_add(1).saturating_mul(SLOT_BLOCKS));
-        self.unindexed_left = self.unindexed_left.saturating_sub(end.saturating_sub(self.next));
-        self.add_all(end);
+        let end = end.min(self.next.saturating_add(SCAN_BLOCKS));
+        self.add_all(end.min(slot_of(number).saturating_add(1).saturating_mul(SLOT_BLOCKS)));
     }
 
     fn add_all(&mut self, end: u64) {
@@ -307,6 +308,18 @@ impl LogSearch<'_> {
         self.candidates.extend(all);
         self.next = end;
     }
+}
+
+/// The first block of a range that is more than `count_max` of these.
+fn find_end(blocks: &[BlockRange], range: BlockRange, count_max: u64) -> Option<BlockNumber> {
+    let mut left = count_max;
+    for blocks in blocks.iter().filter_map(|blocks| overlap(*blocks, range)) {
+        if blocks.count() > left {
+            return Some(BlockNumber(blocks.first().saturating_add(left)));
+        }
+        left = left.saturating_sub(blocks.count());
+    }
+    None
 }
 
 impl CandidateRows {

@@ -1,10 +1,11 @@
-//! The log index of blocks that are held: built later, or not wanted.
+//! The log index of blocks that are held: built later, built again, or not wanted.
 //!
 //! Knows: that it is built slot by slot, each in a commit of its own, so that whoever is interrupted
 //! goes on where it was.
 //! Never knows: how postings are made.
 
 use super::{CommitExtras, CommitFacts, Writer};
+use crate::check::check_postings;
 use crate::error::StoreError;
 use crate::run_subject::RunSubject;
 
@@ -22,6 +23,33 @@ impl Writer {
         }
         self.look()?;
         self.replace_as_it_is(&manifest.clone().with_log_index(is_wanted))
+    }
+
+    /// Reads the log index through and takes the runs off the manifest that are gone or not what was
+    /// written, in one commit: their blocks then have no index, as after an import without one, and
+    /// [`Writer::index_next_slot`] builds it again. Returns the names of these runs; `watch` is told of
+    /// the bytes that were read.
+    pub fn give_up_damaged_log_runs(
+        &mut self,
+        mut watch: impl FnMut(u64),
+    ) -> Result<Vec<String>, StoreError> {
+        let view = self.view();
+        let mut damaged = Vec::new();
+        for entry in view.manifest().runs_of(RunSubject::Logs) {
+            match check_postings(&**self.store.disk(), entry) {
+                Ok(()) => {}
+                // A disk that fails says nothing of a file.
+                Err(StoreError::Disk(error)) if !error.is_of_file() => return Err(error.into()),
+                Err(error) if error.is_of_file() => damaged.push(entry.file_name.clone()),
+                Err(error) => return Err(error),
+            }
+            watch(entry.bytes);
+        }
+        if !damaged.is_empty() {
+            self.look()?;
+            self.replace_as_it_is(&view.manifest().clone().without_log_runs(&damaged))?;
+        }
+        Ok(damaged)
     }
 
     /// Builds the log index of the lowest slot that holds blocks with receipts and has none; `None` if there

@@ -144,16 +144,20 @@ fn examine_files(folder: &DataFolder, place: &str) -> Result<DoctorFinding, Fail
     let count = manifest.segments().len() + manifest.runs().len();
     let bytes = manifest.segments().iter().map(|entry| entry.bytes);
     let bytes: u64 = bytes.chain(manifest.runs().iter().map(|entry| entry.bytes)).sum();
-    let faults: Vec<String> = folder.store.faulty_files().into_iter().map(|it| it.text).collect();
+    let faults = folder.store.faulty_files();
     let files = counted(u64::try_from(count).unwrap_or(u64::MAX), "listed file");
     if faults.is_empty() {
         let said = format!("{place}: {files} with {} bytes, all there", grouped(bytes));
         return Ok(DoctorFinding::well("data folder", said));
     }
-    let said =
-        format!("{place}: {} of {files} cannot be read: {}", faults.len(), faults.join("; "));
+    let texts: Vec<&str> = faults.iter().map(|fault| fault.text.as_str()).collect();
+    let said = format!("{place}: {} of {files} cannot be read: {}", faults.len(), texts.join("; "));
     if is_nothing_left(&view) {
         return Ok(DoctorFinding::fix("data folder", said, NOTHING_LEFT_ADVICE));
+    }
+    if faults.iter().all(|fault| fault.is_of_log_index) {
+        let todo = format!("quipu index --data-dir {place} builds the log index again");
+        return Ok(DoctorFinding::fix("data folder", said, todo));
     }
     let todo = format!(
         "bring the files back from a copy; without one, quipu repair --data-dir {place} lists what is \

@@ -87,14 +87,22 @@ impl LoggedFaults {
             }
             is_left
         });
-        for FileFault { file_name, text } in faults {
+        for FileFault { file_name, text, is_of_log_index } in faults {
             if self.0.insert(file_name.clone()) {
-                error!(
-                    file_name,
-                    fault = text,
-                    "a file cannot be read: bring it back from a copy, or \
-                    run `quipu repair` and import the blocks again"
-                );
+                if is_of_log_index {
+                    error!(
+                        file_name,
+                        fault = text,
+                        "a file of the log index cannot be read: `quipu index` builds it again"
+                    );
+                } else {
+                    error!(
+                        file_name,
+                        fault = text,
+                        "a file cannot be read: bring it back from a copy, or \
+                        run `quipu repair` and import the blocks again"
+                    );
+                }
             }
         }
     }

@@ -4,4 +4,4 @@
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getBlockTransactionCountByNumber","params":["0x000000000000000000000000000000000000000000000000000000000000001"]}
 << {"jsonrpc":"2.0","id":1,"result":"0xd"}
 >> {"jsonrpc":"2.0","id":1,"method":"eth_getBlockTransactionCountByNumber","params":["0x0000000000000000000000000000000000000000000000000000000000000001"]}
-<< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid argument 0: hex number > 64 bits"}}
+<< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid argument 0: hex number of 64 digits, leading zeros included: at most 63 are read"}}

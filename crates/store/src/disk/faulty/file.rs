@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{FaultyDisk, file_place, length};
 use crate::disk::file::shrunk;
-use crate::disk::{CachedRead, DataFile, DiskError, Operation, range_bytes};
+use crate::disk::{CachedRead, DataFile, DiskError, FileVersion, Operation, range_bytes};
 
 /// One opening of a file.
 #[derive(Debug)]
@@ -81,6 +81,10 @@ impl DataFile for FaultyFile {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+
+    fn version(&self) -> Option<FileVersion> {
+        self.disk.state().version(self.id)
     }
 
     fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {
