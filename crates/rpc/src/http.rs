@@ -60,7 +60,11 @@ pub struct Server {
     bulk_thread: OnceLock<Handle>,
     counters: Arc<HttpCounters>,
     /// For lines about requests that there is no room for.
-    overload_lines: LineLimit,
+    request_lines: LineLimit,
+    /// For lines about connections that there is no room for.
+    connection_lines: LineLimit,
+    /// For lines about connections that the system did not give.
+    accept_lines: LineLimit,
 }
 
 impl Server {
@@ -68,7 +72,8 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        let (admission, bulk_thread, counters, overload_lines) = Default::default();
+        let (admission, bulk_thread, counters) = Default::default();
+        let (request_lines, connection_lines, accept_lines) = Default::default();
         Self {
             service,
             settings,
@@ -77,7 +82,9 @@ impl Server {
             admission,
             bulk_thread,
             counters,
-            overload_lines,
+            request_lines,
+            connection_lines,
+            accept_lines,
         }
     }
 
@@ -97,15 +104,9 @@ impl Server {
 
     /// The refusal of a request that there is no room for, which is logged.
     fn refuse_overloaded(&self) -> HttpAnswer {
-        self.log_overload("no room for a request");
+        self.budget.count_refusal();
+        log_limited(&self.request_lines, "no room for a request");
         overloaded()
-    }
-
-    /// Logs that somebody is refused for want of room, now and then.
-    fn log_overload(&self, what: &str) {
-        if let Some(left_out) = self.overload_lines.allow() {
-            warn!(left_out, "{what}");
-        }
     }
 
     /// What is counted of it and of its service.
@@ -122,5 +123,12 @@ impl Server {
     #[must_use]
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
+    }
+}
+
+/// Logs what clients can cause, now and then.
+fn log_limited(lines: &LineLimit, what: &str) {
+    if let Some(left_out) = lines.allow() {
+        warn!(left_out, "{what}");
     }
 }

@@ -33,7 +33,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-use super::Server;
 use super::byte_stream::ByteStream;
 use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX, put_header};
 use super::hyper_path::HyperConnection;
@@ -41,6 +40,7 @@ use super::response::{HttpAnswer, come_again, refused};
 use super::settings::STOP_GRACE;
 use super::tls::{self, Tls};
 use super::websocket;
+use super::{Server, log_limited};
 use crate::http_counts::{ConnectionProtocol, OpenConnection};
 use crate::in_time::in_time;
 use crate::work_slice::TimeSlice;
@@ -183,7 +183,9 @@ impl ConnectionIntake<'_> {
             Ok(taken) => taken,
             Err(cause) => {
                 self.server.counters.count_failed();
-                warn!(%cause, "cannot take a connection");
+                if let Some(left_out) = self.server.accept_lines.allow() {
+                    warn!(%cause, left_out, "cannot take a connection");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 return;
             }
@@ -202,7 +204,8 @@ impl ConnectionIntake<'_> {
                 match full {
                     ConnectionLimit::Server => {
                         self.server.counters.count_full();
-                        self.server.log_overload("too many connections: a client is turned away");
+                        let lines = &self.server.connection_lines;
+                        log_limited(lines, "too many connections: a client is turned away");
                     }
                     ConnectionLimit::Client => self.server.counters.count_client_full(),
                 }

@@ -9,6 +9,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -57,13 +58,22 @@ impl Server {
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let RequestLimits { until, begun, .. } = limits;
+        let queued = QueuedRequest {
+            server: self,
+            until,
+            begun,
+            request_id: origin.request_id.clone(),
+            is_socket: channel.is_some(),
+            body_bytes: body.len(),
+            has_begun: Arc::default(),
+        };
         let replying = async move {
             let limits = origin.limits(begun, until, &budget);
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply
         };
-        self.run_on_bulk_thread(until, replying)
+        self.run_on_bulk_thread(queued, replying)
             .await
             .unwrap_or_else(|failure| Some(failure.into()))
     }
@@ -72,14 +82,47 @@ impl Server {
     /// begin until then, because of all that came before it, is given up.
     pub(super) async fn run_on_bulk_thread<T: Send + 'static>(
         &self,
-        until: Option<Instant>,
+        queued: QueuedRequest<'_>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, BulkFailure> {
+        let has_begun = Arc::clone(&queued.has_begun);
+        let work = async move {
+            has_begun.store(true, Ordering::Relaxed);
+            work.await
+        };
         let Some(thread) = self.bulk_thread.get() else { return Ok(work.await) };
-        let end = || until?.checked_add(END_GRACE);
+        let end = || queued.until?.checked_add(END_GRACE);
         match in_time(AbortOnDrop(thread.spawn(work)), end).await {
             Some(done) => done.map_err(|_| BulkFailure::BrokenOff),
             None => Err(BulkFailure::Late),
+        }
+    }
+}
+
+/// A request that waits for the bulk thread. If it ends there, it is counted and logged all the same.
+#[derive(Debug)]
+pub(super) struct QueuedRequest<'a> {
+    pub(super) server: &'a Server,
+    /// The end of its time.
+    pub(super) until: Option<Instant>,
+    /// When it had come whole.
+    pub(super) begun: Instant,
+    pub(super) request_id: Option<String>,
+    pub(super) is_socket: bool,
+    /// As it came.
+    pub(super) body_bytes: usize,
+    /// The thread has begun with it: the service counts it.
+    pub(super) has_begun: Arc<AtomicBool>,
+}
+
+impl Drop for QueuedRequest<'_> {
+    fn drop(&mut self) {
+        if !self.has_begun.load(Ordering::Relaxed) {
+            let Self { server, until, begun, request_id, .. } = self;
+            let (caller, request_id) = (None, request_id.as_deref());
+            let (until, begun, budget) = (*until, *begun, &server.budget);
+            let limits = RequestLimits { until, begun, budget, caller, request_id };
+            server.service.record_unread(limits, self.is_socket, self.body_bytes);
         }
     }
 }

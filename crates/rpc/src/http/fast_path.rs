@@ -366,7 +366,7 @@ impl<S: ByteStream> Connection<'_, S> {
         self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, caller, .. } = self;
         let given_id = post.request_id(buffer.unread());
-        let reply = if post.body_bytes > INLINE_BYTES_MAX {
+        let mut reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
             let body = request.split_off(post.head_bytes);
@@ -384,6 +384,7 @@ impl<S: ByteStream> Connection<'_, S> {
             reply
         };
         let answered_range = reply.as_ref().and_then(Reply::answered_range);
+        let made_id = reply.as_mut().and_then(Reply::take_request_id);
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
                 let (budget, cache) = (&server.budget, server.service.cache());
@@ -410,8 +411,8 @@ impl<S: ByteStream> Connection<'_, S> {
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
-        if let Some(id) = given_id {
-            put_header(&mut self.head, REQUEST_ID, &id);
+        if let Some(id) = given_id.as_deref().or(made_id.as_deref()) {
+            put_header(&mut self.head, REQUEST_ID, id);
         }
         if let Some(answered) = answered_range {
             put_header(&mut self.head, ANSWERED, &answered.to_string());

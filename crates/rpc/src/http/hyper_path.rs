@@ -18,7 +18,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use super::Server;
-use super::bulk_thread::RequestOrigin;
+use super::bulk_thread::{QueuedRequest, RequestOrigin};
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
@@ -200,13 +200,17 @@ impl Server {
                 Err(refusal) => return self.undecoded(refusal),
             },
         };
-        let Some(reply) = replied else { return empty(StatusCode::OK) };
+        let Some(mut reply) = replied else { return empty(StatusCode::OK) };
+        let made_id = reply.take_request_id().map(|id| HeaderValue::from_str(&id));
         let (status, retry_after) = status_of(&reply);
         let answered_range = reply.answered_range();
         let mut answer = json(status, reply);
         let answered = answered_range.map(|answered| HeaderValue::try_from(answered.to_string()));
         if let Some(Ok(answered)) = answered {
             answer.headers_mut().insert(ANSWERED, answered);
+        }
+        if let Some(Ok(id)) = made_id {
+            answer.headers_mut().insert(REQUEST_ID, id);
         }
         match retry_after {
             Some(seconds) => come_again_in(answer, seconds),
@@ -251,9 +255,18 @@ impl Server {
         coding: BodyCoding,
     ) -> Result<Option<Reply>, DecodeRefusal> {
         let RequestLimits { until, begun, .. } = self.limits(None, None);
+        let queued = QueuedRequest {
+            server: self,
+            until,
+            begun,
+            request_id: origin.request_id.clone(),
+            is_socket: false,
+            body_bytes: packed.len(),
+            has_begun: Arc::default(),
+        };
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
-        let replied = self.run_on_bulk_thread(until, async move {
+        let replied = self.run_on_bulk_thread(queued, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
             let limits = origin.limits(begun, until, &budget);

@@ -160,6 +160,9 @@ impl Session<'_> {
 
     async fn take(&mut self, message: Result<ClientMessage, ReadFailure>) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
+        if matches!(message, Err(ReadFailure::NoRoom)) {
+            self.server.budget.count_refusal();
+        }
         match message.map_err(end_of)? {
             ClientMessage::Text(text, lease) => self.ask(text, lease)?,
             // The reply is sent before more is read: it is never more than one that waits.
