@@ -3,6 +3,7 @@
 mod certificates;
 pub(crate) mod follow;
 mod health;
+mod kept_page;
 mod live_stat;
 mod memory;
 mod metrics;
@@ -273,8 +274,8 @@ impl Bound {
         }
         let health = plan.map(|_| Arc::<FollowHealth>::default());
         let shown = DataFolder { store: Arc::clone(&store), ..folder.clone() };
-        let metrics = self.make_metrics(shown, health.clone(), Arc::clone(&pool));
-        let service = self.make_service(&metrics, spec, settings, &wiring, health.as_ref());
+        let pages = self.make_pages(shown, health.clone(), Arc::clone(&pool));
+        let service = self.make_service(&pages, spec, settings, &wiring, health.as_ref());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
@@ -305,14 +306,14 @@ impl Bound {
             }
         }
         if let Some(listener) = self.metrics_listener.take() {
-            self.runtime.spawn(listener.serve(Arc::clone(&server), metrics.page));
+            self.runtime.spawn(listener.serve(Arc::clone(&server), pages.page));
         }
         tell_ready();
         self.run(server, RunningParts { store, pool, faults, following, node: wiring.node })
     }
 
     /// The pages that tell what is held and how serving goes.
-    fn make_metrics(
+    fn make_pages(
         &self,
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,

@@ -16,6 +16,7 @@ use hyper::header::{
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
+use tracing::debug;
 
 use super::Server;
 use super::bulk_thread::{QueuedRequest, RequestOrigin};
@@ -35,7 +36,7 @@ use crate::metrics_page::MetricsPage;
 use crate::reply::{Reply, put_range};
 use crate::request_log::{REQUEST_ID, sane_id};
 use crate::service::RequestLimits;
-use crate::stat_page::LiveCounts;
+use crate::stat_page::{LiveCounts, PageError};
 
 /// Where supervisors ask whether what is configured can be answered.
 pub(super) const READY: &str = "/readyz";
@@ -326,16 +327,19 @@ impl Server {
             bytes_under_way: self.budget.bytes(),
             troubles: self.service.troubles(),
         };
-        json(StatusCode::OK, page.make(live).await)
+        match page.make(live).await {
+            Ok(body) => json(StatusCode::OK, body),
+            Err(error) => no_page(&error),
+        }
     }
 
     /// What is counted, if somebody shows it.
     pub(super) async fn metrics(&self, page: Option<&dyn MetricsPage>) -> HttpAnswer {
         match page {
-            Some(page) => {
-                let body = page.make(self.counts()).await;
-                with_type(StatusCode::OK, body.into(), METRICS_TYPE)
-            }
+            Some(page) => match page.make(&|| self.counts()).await {
+                Ok(body) => with_type(StatusCode::OK, body.into(), METRICS_TYPE),
+                Err(error) => no_page(&error),
+            },
             None => no_such_page(),
         }
     }
@@ -376,6 +380,12 @@ impl Server {
         let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
         (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
+}
+
+/// The answer where a page should be and could not be made.
+fn no_page(error: &PageError) -> HttpAnswer {
+    debug!(%error, "a page could not be made");
+    refused(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made")
 }
 
 /// What a client calls its request, if it says so.
