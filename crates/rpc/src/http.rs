@@ -59,12 +59,7 @@ pub struct Server {
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: OnceLock<Handle>,
     counters: Arc<HttpCounters>,
-    /// For lines about requests that there is no room for.
-    request_lines: LineLimit,
-    /// For lines about connections that there is no room for.
-    connection_lines: LineLimit,
-    /// For lines about connections that the system did not give.
-    accept_lines: LineLimit,
+    lines: Arc<ServerLines>,
 }
 
 impl Server {
@@ -72,20 +67,8 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        let (admission, bulk_thread, counters) = Default::default();
-        let (request_lines, connection_lines, accept_lines) = Default::default();
-        Self {
-            service,
-            settings,
-            tls: None,
-            budget,
-            admission,
-            bulk_thread,
-            counters,
-            request_lines,
-            connection_lines,
-            accept_lines,
-        }
+        let (admission, bulk_thread, counters, lines) = Default::default();
+        Self { service, settings, tls: None, budget, admission, bulk_thread, counters, lines }
     }
 
     /// The same with encrypted connections, and no others.
@@ -105,7 +88,7 @@ impl Server {
     /// The refusal of a request that there is no room for, which is logged.
     fn refuse_overloaded(&self) -> HttpAnswer {
         self.budget.count_refusal();
-        log_limited(&self.request_lines, "no room for a request");
+        log_limited(&self.lines.requests, "no room for a request");
         overloaded()
     }
 
@@ -124,6 +107,17 @@ impl Server {
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
+}
+
+/// The limits of its log lines, one for each kind: none hides another.
+#[derive(Debug, Default)]
+struct ServerLines {
+    /// About requests that there is no room for.
+    requests: LineLimit,
+    /// About connections that there is no room for.
+    connections: LineLimit,
+    /// About connections that the system did not give.
+    accepts: LineLimit,
 }
 
 /// Logs what clients can cause, now and then.

@@ -461,6 +461,11 @@ impl Service {
         Some(rate_limited(limits.budget, asked.as_ref().ok(), exceeded).await)
     }
 
+    /// Counts a notification of so many bytes.
+    pub(crate) fn count_notification(&self, bytes: usize) {
+        self.traffic.count_notification(bytes);
+    }
+
     /// What clients have asked since the start.
     #[must_use]
     pub fn traffic(&self) -> TrafficCounts {

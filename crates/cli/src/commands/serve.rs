@@ -422,7 +422,8 @@ fn warn_if_open(address: SocketAddr, admission: &Admission) {
         warn!(
             %address,
             "whoever reaches this address is answered, without a key: `quipu key new` makes one \
-             (docs/admission.md)"
+             (docs/admission.md). It reads /stat.json and /metrics too; --metrics-listen gives \
+             metrics a port of their own (docs/metrics.md)"
         );
     }
 }

@@ -183,7 +183,7 @@ impl ConnectionIntake<'_> {
             Ok(taken) => taken,
             Err(cause) => {
                 self.server.counters.count_failed();
-                if let Some(left_out) = self.server.accept_lines.allow() {
+                if let Some(left_out) = self.server.lines.accepts.allow() {
                     warn!(%cause, left_out, "cannot take a connection");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -204,16 +204,16 @@ impl ConnectionIntake<'_> {
                 match full {
                     ConnectionLimit::Server => {
                         self.server.counters.count_full();
-                        let lines = &self.server.connection_lines;
+                        let lines = &self.server.lines.connections;
                         log_limited(lines, "too many connections: a client is turned away");
                     }
                     ConnectionLimit::Client => self.server.counters.count_client_full(),
                 }
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();
                 let Ok(place) = place else { return };
-                let tls = self.server.tls.clone();
+                let server = Arc::clone(self.server);
                 self.workers.seat().thread().spawn(async move {
-                    turn_away(stream, tls, client, full).await;
+                    turn_away(&server, stream, client, full).await;
                     drop(place);
                 });
             }
@@ -262,6 +262,7 @@ impl AcceptedConnection {
                 return Box::pin(tls.accept(stream)).await;
             }
             let refusal = refused(StatusCode::BAD_REQUEST, NOT_ENCRYPTED);
+            self.server.counters.count_answer(refusal.status());
             tell_and_close(&mut stream, refusal).await?;
             Err(io::Error::other(NOT_ENCRYPTED))
         };
@@ -405,8 +406,8 @@ impl AcceptedConnection {
 
 /// Tells a client that there is no room, and closes.
 async fn turn_away(
+    server: &Server,
     stream: std::net::TcpStream,
-    tls: Option<Arc<Tls>>,
     client: IpAddr,
     full: ConnectionLimit,
 ) {
@@ -418,9 +419,10 @@ async fn turn_away(
         }
     };
     debug!(%client, reason, "turned a client away");
+    server.counters.count_answer(status);
     let refusal = come_again(refused(status, reason));
     let told = async {
-        match tls {
+        match &server.tls {
             None => tell_and_close(&mut stream, refusal).await,
             Some(tls) => tell_and_close(&mut tls.accept(stream).await?, refusal).await,
         }
@@ -445,4 +447,40 @@ async fn tell_and_close<S: ByteStream>(stream: &mut S, refusal: HttpAnswer) -> i
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use chain::ChainSpec;
+    use store::disk::faulty::FaultyDisk;
+    use store::read::Inline;
+    use store::{Limits, Store};
+
+    use super::*;
+    use crate::http::HttpSettings;
+    use crate::service::{Service, ServiceSettings};
+
+    #[tokio::test]
+    async fn whoever_is_turned_away_is_counted_by_the_status_that_it_is_told() {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
+        let spec = ChainSpec::bare("live", Some(7), None);
+        let service = Service::new(store, spec, ServiceSettings::default());
+        let server = Server::new(Arc::new(service), HttpSettings::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (full, code) in [(ConnectionLimit::Server, "503"), (ConnectionLimit::Client, "429")] {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, address) = listener.accept().await.unwrap();
+            let mut told = String::new();
+            let turning = turn_away(&server, stream.into_std().unwrap(), address.ip(), full);
+            let reading = async {
+                client.read_to_string(&mut told).await.unwrap();
+                drop(client);
+            };
+            tokio::join!(turning, reading);
+            assert!(told.starts_with(&format!("HTTP/1.1 {code}")), "{told}");
+            let refusals = server.counts().http.refusals;
+            assert!(refusals.contains(&(code.to_owned(), 1)), "{refusals:?}");
+        }
+    }
 }

@@ -183,3 +183,43 @@ impl<T> Drop for AbortOnDrop<T> {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chain::ChainSpec;
+    use store::disk::faulty::FaultyDisk;
+    use store::read::Inline;
+    use store::{Limits, Store};
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::call_counts::CallOutcome;
+    use crate::http::HttpSettings;
+    use crate::service::{Service, ServiceSettings};
+
+    /// Seen: long bodies that the thread did not come to were in no counter.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_get_its_turn_is_counted() {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
+        let spec = ChainSpec::bare("live", Some(7), None);
+        let service = Service::new(store, spec, ServiceSettings::default());
+        let server = Server::new(Arc::new(service), HttpSettings::default());
+        // A thread that never comes to anything.
+        let busy = Builder::new_current_thread().build().unwrap();
+        server.bulk_thread.set(busy.handle().clone()).unwrap();
+        let body = Bytes::from(vec![b' '; INLINE_BYTES_MAX + 1]);
+        let ask =
+            || server.reply(RequestOrigin::default(), None, body.clone(), ByteLease::default());
+        let late = ask().await.unwrap().into_bytes().0;
+        assert!(String::from_utf8_lossy(&late).contains("-32002"), "{late:?}");
+        assert!(timeout(Duration::from_secs(1), ask()).await.is_err());
+        let counts = server.counts();
+        let unknown = counts.methods.iter().find(|it| it.method == "unknown").unwrap();
+        let ended = [CallOutcome::Timeout, CallOutcome::Cancelled].map(|it| unknown.ended(it));
+        assert_eq!((counts.traffic.requests, ended), (2, [1, 1]), "{unknown:?}");
+        drop(server);
+        busy.shutdown_background();
+    }
+}

@@ -238,6 +238,7 @@ impl Session<'_> {
                 if let Some(caller) = &caller {
                     caller.charge_answer(1, notification.len());
                 }
+                service.count_notification(notification.len());
                 self.send(notification, &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
@@ -262,6 +263,7 @@ impl Session<'_> {
                 if let Some(caller) = self.admit()? {
                     caller.charge_answer(1, text.len());
                 }
+                self.server.service.count_notification(text.len());
                 self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
             }
             NodeNews::Ended { id } if self.subscriptions.contains(&id) => {

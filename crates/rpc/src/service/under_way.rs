@@ -58,10 +58,12 @@ impl<'a> RequestUnderWay<'a> {
         if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
             caller.charge_answer(calls.min(service.settings.batch_items_max), answer_bytes);
         }
+        if status == ReplyStatus::Overloaded {
+            asked.limits.budget.count_refusal();
+        }
         let end = if asked.has_failed.load(Ordering::Relaxed) {
             RequestEnd::Failed
         } else if status == ReplyStatus::Overloaded {
-            asked.limits.budget.count_refusal();
             RequestEnd::Overloaded
         } else {
             RequestEnd::Answered
