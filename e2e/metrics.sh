@@ -57,7 +57,12 @@ starts prometheus '.*msg="Listening on" address=(.*)$' "$prometheus" \
     --web.listen-address=127.0.0.1:0
 
 # Clients ask all the time, while the queries are tried until each has data.
-while true; do asks; done >"$work/asking" 2>&1 &
+# What they say goes to a file of its own: the tests beside them read theirs.
+asks_on() {
+    local output=$work/asked
+    while true; do asks; done
+}
+asks_on >"$work/asking" 2>&1 &
 started+=("$!")
 exits 0 "every query of the dashboard returns data" \
     python3 "$root/e2e/nodes/dashboard.py" "http://$address" "$packaging/grafana/quipu.json"

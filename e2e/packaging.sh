@@ -106,7 +106,7 @@ import sys, yaml
 print(yaml.safe_load(open(sys.argv[1]))["data"]["quipu.toml"])
 PYTHON
 exits 0 "the settings of the pods have no mistake" "$quipu" config check --config pod.toml
-# Clients' port refuses probes with `host`, with TLS, and when all connections are taken.
+# Clients' port refuses probes with TLS, and when all connections are taken.
 exits 0 "probes ask where metrics are" "$python/python" - pod.toml "$packaging/kubernetes/statefulset.yaml" <<'PYTHON'
 import sys, tomllib, yaml
 listen = tomllib.load(open(sys.argv[1], "rb")).get("metrics", {}).get("metrics_listen")

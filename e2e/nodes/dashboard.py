@@ -11,6 +11,8 @@ import urllib.parse
 import urllib.request
 
 TRIES = 90
+# Rules about the disk of the machine that the test runs on.
+OF_THE_DISK = {"QuipuDiskLow", "QuipuDiskFillsUp"}
 # What Grafana puts in the place of its variables.
 VARIABLES = {"$__rate_interval": "10s", "$instance": ".*"}
 
@@ -36,8 +38,11 @@ def rules():
         time.sleep(1)
     for rule in found:
         print(rule["name"], rule["health"], rule["state"], rule.get("lastError", ""))
+    # A rule that waits would fire later. The machine's disk may be small, whatever runs on it.
+    quiet = {True: ("inactive", "pending"), False: ("inactive",)}
     return bool(found) and all(
-        rule["health"] == "ok" and rule["state"] != "firing" for rule in found
+        rule["health"] == "ok" and rule["state"] in quiet[rule["name"] in OF_THE_DISK]
+        for rule in found
     )
 
 

@@ -93,6 +93,8 @@ outcomes! {
     InternalError = "internal_error",
     /// There was no room for the answer.
     Overloaded = "overloaded",
+    /// Nobody waited for the answer any more.
+    Cancelled = "cancelled",
 }
 
 const OUTCOMES: usize = CallOutcome::ALL.len();
@@ -162,6 +164,11 @@ pub(crate) struct CallRecord {
 }
 
 impl CallRecord {
+    /// A call that has just begun: its method is not looked at, and nothing has gone wrong.
+    pub(crate) fn begun() -> Self {
+        Self { subject: CallSubject::Unknown, outcome: CallOutcome::Result }
+    }
+
     /// What is no call, and is refused.
     pub(crate) fn invalid(refusal: &Refusal) -> Self {
         Self { subject: CallSubject::Invalid, outcome: refusal.into() }

@@ -63,8 +63,7 @@ pub struct Server {
     /// Where long bodies are worked on, once connections are served.
     bulk_thread: Arc<OnceLock<Handle>>,
     counters: Arc<HttpCounters>,
-    /// For lines about requests that there is no room for.
-    overload_lines: Arc<LineLimit>,
+    lines: Arc<ServerLines>,
 }
 
 impl Server {
@@ -72,7 +71,7 @@ impl Server {
     #[must_use]
     pub fn new(service: Arc<Service>, settings: HttpSettings) -> Self {
         let budget = Budget::new(settings.bytes_under_way_max);
-        let (admission, bulk_thread, counters, overload_lines) = Default::default();
+        let (admission, bulk_thread, counters, lines) = Default::default();
         let settings = Arc::new(settings);
         Self {
             service,
@@ -83,7 +82,7 @@ impl Server {
             admission,
             bulk_thread,
             counters,
-            overload_lines,
+            lines,
         }
     }
 
@@ -117,15 +116,9 @@ impl Server {
 
     /// The refusal of a request that there is no room for, which is logged.
     fn refuse_overloaded(&self) -> HttpAnswer {
-        self.log_overload("no room for a request");
+        self.budget.count_refusal();
+        log_limited(&self.lines.requests, "no room for a request");
         overloaded()
-    }
-
-    /// Logs that somebody is refused for want of room, now and then.
-    fn log_overload(&self, what: &str) {
-        if let Some(left_out) = self.overload_lines.allow() {
-            warn!(left_out, "{what}");
-        }
     }
 
     /// What is counted of it and of its service.
@@ -142,5 +135,23 @@ impl Server {
     #[must_use]
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
+    }
+}
+
+/// The limits of its log lines, one for each kind: none hides another.
+#[derive(Debug, Default)]
+struct ServerLines {
+    /// About requests that there is no room for.
+    requests: LineLimit,
+    /// About connections that there is no room for.
+    connections: LineLimit,
+    /// About connections that the system did not give.
+    accepts: LineLimit,
+}
+
+/// Logs what clients can cause, now and then.
+fn log_limited(lines: &LineLimit, what: &str) {
+    if let Some(left_out) = lines.allow() {
+        warn!(left_out, "{what}");
     }
 }

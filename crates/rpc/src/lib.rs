@@ -75,7 +75,7 @@ pub use health::{CatchingUp, Health};
 pub use http_counts::HttpCounts;
 pub use log_limits::LogLimits;
 pub use method_pattern::{MethodPattern, MethodPatternError};
-pub use metrics_page::{MetricsPage, ServerCounts};
+pub use metrics_page::{CountServer, MetricsPage, ServerCounts};
 pub use pass_through::{
     AnswerRoom, NextMessage, NodeSubscription, PassThrough, PassThroughError, PassThroughMethod,
     PassThroughMethodError, Passing, Subscribing,
@@ -83,5 +83,5 @@ pub use pass_through::{
 pub use refusal::{ExceededLogLimit, ExceededRate, Refusal};
 pub use reply::refusal_body;
 pub use service::{Service, ServiceSettings};
-pub use stat_page::{LiveCounts, MakingPage, StatPage};
+pub use stat_page::{LiveCounts, MakingPage, PageError, StatPage};
 pub use traffic::TrafficCounts;

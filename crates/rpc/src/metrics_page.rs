@@ -34,8 +34,12 @@ pub struct ServerCounts {
     pub is_ready: bool,
 }
 
+/// Tells what a server has counted until now.
+pub type CountServer<'a> = &'a (dyn Fn() -> ServerCounts + Send + Sync);
+
 /// Who makes the page.
 pub trait MetricsPage: fmt::Debug + Send + Sync {
-    /// Makes the page, in the text format of Prometheus. What takes long is done elsewhere.
-    fn make(&self, counts: ServerCounts) -> MakingPage<'_>;
+    /// The page in the text format of Prometheus; it may be one that was made a short while ago. What
+    /// takes long is done elsewhere.
+    fn make<'a>(&'a self, count: CountServer<'a>) -> MakingPage<'a>;
 }

@@ -34,6 +34,8 @@ pub(crate) struct Reply {
     status: ReplyStatus,
     /// Which blocks it is of, where that is told.
     answered_range: Option<AnsweredRange>,
+    /// What the log calls its request, if that is an id of ours.
+    request_id: Option<Box<str>>,
 }
 
 /// What a body is to the transport.
@@ -102,6 +104,16 @@ impl Reply {
     /// Which blocks it is of, where that is told.
     pub(crate) fn answered_range(&self) -> Option<AnsweredRange> {
         self.answered_range
+    }
+
+    /// The same with the id that we gave its request, if we did.
+    pub(crate) fn with_request_id(self, request_id: Option<&str>) -> Self {
+        Self { request_id: request_id.map(Box::from), ..self }
+    }
+
+    /// The id that we gave its request.
+    pub(crate) fn take_request_id(&mut self) -> Option<Box<str>> {
+        self.request_id.take()
     }
 
     /// What it is to the transport.

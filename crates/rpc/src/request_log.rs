@@ -58,32 +58,45 @@ impl RequestIds {
     }
 }
 
+impl RequestId<'_> {
+    /// The id that we made, if a line has it.
+    pub(crate) fn made(&self) -> Option<&str> {
+        self.made.get().map(String::as_str)
+    }
+}
+
 impl fmt::Display for RequestId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.given.unwrap_or_else(|| self.made.get_or_init(|| self.ids.next())))
     }
 }
 
-/// Why a request failed though its client did nothing wrong.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestFailure {
-    /// A call was answered with -32603.
-    Internal,
+pub(crate) enum RequestEnd {
+    /// With an answer, or with nothing to answer.
+    Answered,
+    /// A call was answered with -32603, or not at all by our fault.
+    Failed,
     /// There was no room for the answer.
     Overloaded,
+    /// Nobody waited for the answer any more.
+    Cancelled,
 }
 
 /// A request that is over.
 #[derive(Debug)]
 pub(crate) struct FinishedRequest<'a> {
     pub(crate) id: &'a RequestId<'a>,
-    pub(crate) body: &'a [u8],
+    /// None if it was not read.
+    pub(crate) body: Option<&'a [u8]>,
+    pub(crate) body_bytes: usize,
     pub(crate) answer_bytes: usize,
     pub(crate) time: Duration,
-    pub(crate) failure: Option<RequestFailure>,
+    pub(crate) end: RequestEnd,
 }
 
-/// Writes the lines.
+/// Writes the lines. Each kind has a limit of its own: none hides another.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     /// A request that takes so many microseconds is slow.
@@ -91,6 +104,8 @@ pub(crate) struct RequestLog {
     ids: RequestIds,
     slow: LineLimit,
     failed: LineLimit,
+    overloaded: LineLimit,
+    cancelled: LineLimit,
 }
 
 impl RequestLog {
@@ -101,6 +116,8 @@ impl RequestLog {
             ids: RequestIds::default(),
             slow: LineLimit::default(),
             failed: LineLimit::default(),
+            overloaded: LineLimit::default(),
+            cancelled: LineLimit::default(),
         };
         log.set_slow_after(slow_after);
         log
@@ -117,34 +134,35 @@ impl RequestLog {
         RequestId { given, made: OnceLock::new(), ids: &self.ids }
     }
 
-    /// Tells of a request that is over. What a client wrote is escaped.
+    /// Tells of a request that is over. Whoever writes the line escapes what a client wrote.
     pub(crate) fn tell(&self, request: &FinishedRequest<'_>) {
-        let FinishedRequest { id, body, answer_bytes, time, failure } = *request;
+        let FinishedRequest { id, body, body_bytes, answer_bytes, time, end } = *request;
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let body_bytes = body.len();
-        let (limit, what) = match failure {
-            Some(RequestFailure::Internal) => (&self.failed, "a request failed"),
-            Some(RequestFailure::Overloaded) => (&self.failed, "no room for an answer"),
-            None if micros >= self.slow_after.load(Ordering::Relaxed) => {
-                (&self.slow, "a request was slow")
-            }
-            None => {
+        let is_slow = micros >= self.slow_after.load(Ordering::Relaxed);
+        let (limit, what) = match end {
+            RequestEnd::Failed => (&self.failed, "a request failed"),
+            RequestEnd::Overloaded => (&self.overloaded, "no room for an answer"),
+            RequestEnd::Answered if is_slow => (&self.slow, "a request was slow"),
+            RequestEnd::Cancelled if is_slow => (&self.cancelled, "a slow request was cancelled"),
+            RequestEnd::Answered | RequestEnd::Cancelled => {
                 if enabled!(Level::DEBUG) {
+                    let what = if end == RequestEnd::Answered { "answered" } else { "cancelled" };
                     let asked = asked_in(body);
-                    debug!(request_id = %id, ?asked, body_bytes, answer_bytes, micros, "answered");
+                    debug!(request_id = %id, asked, body_bytes, answer_bytes, micros, "{what}");
                 }
                 return;
             }
         };
         if let Some(left_out) = limit.allow() {
             let asked = asked_in(body);
-            warn!(request_id = %id, ?asked, body_bytes, answer_bytes, micros, left_out, "{what}");
+            warn!(request_id = %id, asked, body_bytes, answer_bytes, micros, left_out, "{what}");
         }
     }
 }
 
 /// What a body asks for, in a few words.
-fn asked_in(body: &[u8]) -> String {
+fn asked_in(body: Option<&[u8]>) -> String {
+    let Some(body) = body else { return "a body that was not read".to_owned() };
     match parse(body) {
         Ok(RequestBody::Single(Item::Call(call))) => {
             call.method.chars().take(NAME_CHARS_MAX).collect()
@@ -183,7 +201,8 @@ impl LineLimit {
         let periods = now.duration_since(refilled_at).as_secs() / REFILL_EVERY.as_secs();
         if let Ok(periods @ 1..) = u32::try_from(periods) {
             count.left = count.left.saturating_add(periods).min(BURST);
-            count.refilled_at = Some(now);
+            // What is left of a period counts for the next.
+            count.refilled_at = refilled_at.checked_add(REFILL_EVERY.saturating_mul(periods));
         }
         if count.left == 0 {
             count.left_out = count.left_out.saturating_add(1);
@@ -227,8 +246,11 @@ mod tests {
         assert_eq!(count(100), [0; 10]);
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(count(100), [90]);
+        // The second beyond ten is not lost.
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert_eq!(count(1), [99]);
         tokio::time::advance(Duration::from_hours(1)).await;
         let told = count(100);
-        assert_eq!((told.len(), told[0], told[1]), (10, 99, 0));
+        assert_eq!((told.len(), told[0], told[1]), (10, 0, 0));
     }
 }

@@ -10,6 +10,9 @@ mod live_tests;
 mod new_heads;
 mod new_logs;
 mod readers;
+mod under_way;
+#[cfg(test)]
+mod under_way_tests;
 mod unserved;
 
 use std::pin::pin;
@@ -19,7 +22,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chain::ChainSpec;
-use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use store::{CurrentView, Store, StoreError, View, Watcher};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -43,16 +45,17 @@ use crate::openrpc;
 use crate::pass_through::{Forwarding, PassThrough, PassThroughMethod, PassedAnswer};
 use crate::refusal::Refusal;
 use crate::reply::{CachedResult, Reply, ReplyStatus, overload_refusal, put_envelope, put_refusal};
-use crate::request_log::{FinishedRequest, RequestFailure, RequestId, RequestLog};
+use crate::request_log::{RequestId, RequestLog};
 use crate::spare;
 use crate::stat_page::StatPage;
 use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
-use crate::traffic::{AnsweredRequest, Traffic, TrafficCounts};
+use crate::traffic::{Traffic, TrafficCounts};
 
 use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited};
 use new_heads::EncodedHeads;
 use readers::LentReader;
+use under_way::{CallUnderWay, ForwardedAnswer, ForwardedCalls, RequestUnderWay};
 
 pub(crate) use feed::{FeedEnd, feed_notification};
 
@@ -199,15 +202,6 @@ enum Appended {
     Forbidden,
     /// There is no room for it.
     NoRoom,
-}
-
-/// What is counted and logged of a request when it ends.
-#[derive(Debug)]
-struct RequestEnd<'a> {
-    asked: &'a BatchContext<'a>,
-    body: &'a [u8],
-    calls: usize,
-    at: Instant,
 }
 
 /// What the calls of one body share.
@@ -397,14 +391,14 @@ impl Service {
             id,
             has_failed,
         };
+        let mut under_way = RequestUnderWay::new(self, &asked, body);
         // When the last thing that took time was over.
         let mut at = limits.begun;
         let mut out = spare::take();
         let mut id = Id::NULL;
         let request = parse(body);
         if let Some(refused) = self.refuse_by_rate(limits, &request).await {
-            let end = RequestEnd { asked: &asked, body, calls: 1, at: Instant::now() };
-            return self.record_traffic(&end, Some(refused));
+            return under_way.end(Instant::now(), Some(refused));
         }
         let reply = match request {
             Err(refusal) => {
@@ -414,33 +408,31 @@ impl Service {
             }
             Ok(RequestBody::Single(item)) => {
                 id = item.id();
-                match self.put_item(&asked, &item, &mut out, &mut at).await {
-                    Appended::Nothing => {
-                        let end = RequestEnd { asked: &asked, body, calls: 1, at };
-                        return self.record_traffic(&end, None);
-                    }
-                    Appended::Whole => Reply::of(out),
+                let mut call = CallUnderWay::new(&self.traffic, at, limits.until);
+                let appended = self.put_item(&asked, &item, &mut out, &mut call.record).await;
+                if matches!(appended, Appended::Nothing) {
+                    return under_way.end(call.dismiss(), None);
+                }
+                at = call.end();
+                match appended {
+                    Appended::Nothing | Appended::Whole => Reply::of(out),
                     Appended::Forbidden => Reply::of(out).with_status(ReplyStatus::Forbidden),
                     Appended::Before(shared) => Reply::shared(out, shared),
                     Appended::BeforePassed(passed) => {
                         Reply::passed(out, passed.value, passed.lease)
                     }
-                    Appended::NoRoom => {
-                        let end = RequestEnd { asked: &asked, body, calls: 1, at };
-                        return self.record_traffic(&end, Some(overloaded(id)));
-                    }
+                    Appended::NoRoom => return under_way.end(at, Some(overloaded(id))),
                 }
             }
             Ok(RequestBody::Batch(batch)) => {
+                under_way.calls = batch.count();
                 let reply = if let Ok(made) = self.put_batch(&asked, batch, out).await {
                     asked.filter_polls.settle();
                     made.map(|made| Reply::leased(made.out, made.lease))
                 } else {
                     Some(overloaded_batch(limits.budget, batch).await)
                 };
-                let (calls, at) = (batch.count(), Instant::now());
-                let end = RequestEnd { asked: &asked, body, calls, at };
-                return self.record_traffic(&end, reply);
+                return under_way.end(Instant::now(), reply);
             }
         };
         let reply = reply.with_answered_range(asked.answered_range.get().copied());
@@ -450,30 +442,7 @@ impl Service {
         } else {
             overloaded(id)
         };
-        self.record_traffic(&RequestEnd { asked: &asked, body, calls: 1, at }, Some(reply))
-    }
-
-    /// Counts a request, charges it to whoever asked, and tells the log of it.
-    fn record_traffic(&self, end: &RequestEnd<'_>, reply: Option<Reply>) -> Option<Reply> {
-        let RequestEnd { asked, body, calls, at } = *end;
-        let (is_socket, body_bytes) = (asked.channel.is_some(), body.len());
-        let answer_bytes = reply.as_ref().map_or(0, Reply::len);
-        self.traffic.count(AnsweredRequest { is_socket, calls, body_bytes, answer_bytes });
-        let status = reply.as_ref().map_or(ReplyStatus::Answered, Reply::status);
-        // A refusal weighs nothing, or whoever asks again and again would never be let in.
-        let is_refused = matches!(status, ReplyStatus::RateLimited { .. });
-        if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
-            caller.charge_answer(calls.min(self.settings().batch_items_max), answer_bytes);
-        }
-        let failure = if asked.has_failed.load(Ordering::Relaxed) {
-            Some(RequestFailure::Internal)
-        } else {
-            (status == ReplyStatus::Overloaded).then_some(RequestFailure::Overloaded)
-        };
-        let time = at.saturating_duration_since(asked.limits.begun);
-        let id = &asked.id;
-        self.request_log.tell(&FinishedRequest { id, body, answer_bytes, time, failure });
-        reply
+        under_way.end(at, Some(reply))
     }
 
     /// Counts a call that began at a time, which becomes now.
@@ -503,6 +472,11 @@ impl Service {
         let record = CallRecord { subject, outcome: CallOutcome::RateLimited };
         self.count_call(record, &mut { limits.begun });
         Some(rate_limited(limits.budget, asked.as_ref().ok(), exceeded).await)
+    }
+
+    /// Counts a notification of so many bytes.
+    pub(crate) fn count_notification(&self, bytes: usize) {
+        self.traffic.count_notification(bytes);
     }
 
     /// What clients have asked since the start.
@@ -541,33 +515,47 @@ impl Service {
         answer.wait_for_turn().await;
         let mut since = Instant::now();
         // Nodes are far: what goes to one is on its way together, and comes back in order.
-        let (mut ahead, mut under_way) = (batch.items(), FuturesOrdered::new());
+        let mut forwarded = ForwardedCalls::new(&self.traffic, asked.limits.until);
+        let mut ahead = batch.items();
         answer.out.push(b'[');
         for item in batch.items() {
             let before = answer.begin_item().await;
             if before > 1 {
                 answer.out.push(b',');
             }
+            let is_too_long = before >= self.settings().batch_bytes_max;
             let is_answered = match &item {
-                Item::Call(call) if before >= self.settings().batch_bytes_max => {
-                    self.put_skipped(call, &Refusal::ResponseTooLarge, &mut answer.out, &mut since)
-                }
-                Item::Call(call) if asked.is_late() => {
-                    self.put_skipped(call, &Refusal::TimedOut, &mut answer.out, &mut since)
+                // What is refused once is refused to the end.
+                Item::Call(call) if is_too_long || asked.is_late() => {
+                    if self.is_forwarded(&item) {
+                        since = forwarded.refuse_first().unwrap_or(since);
+                    }
+                    let refusal =
+                        if is_too_long { Refusal::ResponseTooLarge } else { Refusal::TimedOut };
+                    let record = self.put_skipped(call, &refusal, &mut answer.out);
+                    self.count_call(record, &mut since);
+                    true
                 }
                 Item::Call(_) if self.is_forwarded(&item) => {
-                    while under_way.len() < FORWARDS_MAX
+                    while forwarded.count() < FORWARDS_MAX
                         && let Some(next) = ahead.find(|item| self.is_forwarded(item))
                     {
-                        under_way.push_back(self.answer_alone(asked, next));
+                        forwarded.push(self.answer_forwarded(asked, next));
                     }
-                    if let Some(alone) = under_way.next().await {
+                    if let Some(alone) = forwarded.next().await {
                         answer.out.extend_from_slice(&alone?.out);
                     }
+                    // The node's time is not that of the next call.
+                    since = Instant::now();
                     true
                 }
                 Item::Call(_) | Item::Notification | Item::Invalid(..) => {
-                    self.put_whole(asked, &item, &mut answer.out, &mut since).await?
+                    let mut call = CallUnderWay::new(&self.traffic, since, asked.limits.until);
+                    let out = &mut answer.out;
+                    let appended = self.put_item(asked, &item, out, &mut call.record).await;
+                    let is_counted = !matches!(appended, Appended::Nothing);
+                    since = if is_counted { call.end() } else { call.dismiss() };
+                    put_whole(appended, out)?
                 }
             };
             if !is_answered {
@@ -579,18 +567,10 @@ impl Service {
         answer.end()
     }
 
-    /// Appends the refusal of a call that is not even tried.
-    fn put_skipped(
-        &self,
-        call: &Call<'_>,
-        refusal: &Refusal,
-        out: &mut Vec<u8>,
-        since: &mut Instant,
-    ) -> bool {
+    /// Appends the refusal of a call that is not even tried; tells what it is counted as.
+    fn put_skipped(&self, call: &Call<'_>, refusal: &Refusal, out: &mut Vec<u8>) -> CallRecord {
         put_refusal(out, call.id, refusal);
-        let subject = self.subject_of(&call.method);
-        self.count_call(CallRecord { subject, outcome: refusal.into() }, since);
-        true
+        CallRecord { subject: self.subject_of(&call.method), outcome: refusal.into() }
     }
 
     /// What a method is counted as.
@@ -603,79 +583,53 @@ impl Service {
         }
     }
 
-    /// The answer to one request, by itself.
-    async fn answer_alone<'a>(
+    /// The answer to one call of a batch that goes to a node, by itself.
+    async fn answer_forwarded<'a>(
         &self,
         asked: &BatchContext<'a>,
         item: Item<'_>,
-    ) -> Result<BatchAnswer<'a>, OutOfBudget> {
+    ) -> ForwardedAnswer<'a> {
+        let (begun, mut record) = (Instant::now(), CallRecord::begun());
         let mut answer = BatchAnswer::new(Vec::new(), asked.limits.budget);
-        self.put_whole(asked, &item, &mut answer.out, &mut Instant::now()).await?;
-        answer.end_item(0)?;
-        Ok(answer)
+        let appended = self.put_item(asked, &item, &mut answer.out, &mut record).await;
+        let made =
+            put_whole(appended, &mut answer.out).and_then(|_| answer.end_item(0)).map(|()| answer);
+        ForwardedAnswer { made, record, time: begun.elapsed() }
     }
 
-    /// Appends the answer to one request; tells whether there is one.
-    async fn put_whole(
-        &self,
-        asked: &BatchContext<'_>,
-        item: &Item<'_>,
-        out: &mut Vec<u8>,
-        since: &mut Instant,
-    ) -> Result<bool, OutOfBudget> {
-        match self.put_item(asked, item, out, since).await {
-            Appended::Nothing => return Ok(false),
-            Appended::Whole | Appended::Forbidden => {}
-            Appended::Before(shared) => {
-                out.extend_from_slice(&shared.kept.result);
-                out.push(b'}');
-            }
-            Appended::BeforePassed(passed) => {
-                out.extend_from_slice(&passed.value);
-                out.push(b'}');
-            }
-            Appended::NoRoom => return Err(OutOfBudget),
-        }
-        Ok(true)
-    }
-
-    /// Appends the answer to one request, or what comes before a result that is kept, and counts it. It
-    /// began at a time, which becomes now.
+    /// Appends the answer to one request, or what comes before a result that is kept, and says what it is
+    /// counted as.
     async fn put_item(
         &self,
         asked: &BatchContext<'_>,
         item: &Item<'_>,
         out: &mut Vec<u8>,
-        since: &mut Instant,
+        record: &mut CallRecord,
     ) -> Appended {
         match item {
             Item::Notification => Appended::Nothing,
             Item::Invalid(id, refusal) => {
                 put_refusal(out, *id, refusal);
-                self.count_call(CallRecord::invalid(refusal), since);
+                *record = CallRecord::invalid(refusal);
                 Appended::Whole
             }
             Item::Call(call) => {
                 if let Some(refusal) = asked.limits.forbids(call) {
-                    self.put_skipped(call, &refusal, out, since);
+                    *record = self.put_skipped(call, &refusal, out);
                     return Appended::Forbidden;
                 }
                 let begin = out.len();
-                let mut record =
-                    CallRecord { subject: CallSubject::Unknown, outcome: CallOutcome::Result };
                 // Pinned here, it is not copied on its way to where it is looked at.
                 let answered = {
-                    let answering = pin!(self.put_call(asked, call, out, &mut record));
+                    let answering = pin!(self.put_call(asked, call, out, record));
                     in_time(answering, || asked.limits.until).await
                 };
-                let appended = answered.unwrap_or_else(|| {
+                answered.unwrap_or_else(|| {
                     out.truncate(begin);
                     put_refusal(out, call.id, &Refusal::TimedOut);
                     record.outcome = CallOutcome::Timeout;
                     Appended::Whole
-                });
-                self.count_call(record, since);
-                appended
+                })
             }
         }
     }
@@ -791,6 +745,24 @@ impl Service {
         lent.give_back();
         answered
     }
+}
+
+/// Appends the rest of an answer; tells whether there is one.
+fn put_whole(appended: Appended, out: &mut Vec<u8>) -> Result<bool, OutOfBudget> {
+    match appended {
+        Appended::Nothing => return Ok(false),
+        Appended::Whole | Appended::Forbidden => {}
+        Appended::Before(shared) => {
+            out.extend_from_slice(&shared.kept.result);
+            out.push(b'}');
+        }
+        Appended::BeforePassed(passed) => {
+            out.extend_from_slice(&passed.value);
+            out.push(b'}');
+        }
+        Appended::NoRoom => return Err(OutOfBudget),
+    }
+    Ok(true)
 }
 
 fn refusal_of(failure: CallFailure, method: &str, request_id: &RequestId<'_>) -> Refusal {

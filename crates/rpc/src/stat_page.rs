@@ -6,6 +6,8 @@
 use std::fmt;
 use std::pin::Pin;
 
+use thiserror::Error;
+
 use crate::traffic::TrafficCounts;
 
 /// What a server tells of itself at a moment.
@@ -19,8 +21,13 @@ pub struct LiveCounts {
     pub troubles: Vec<String>,
 }
 
-/// A page under way: its JSON.
-pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Vec<u8>> + Send + 'a>>;
+/// Why there is no page; the server says only that there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct PageError(pub String);
+
+/// A page under way: its bytes.
+pub type MakingPage<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, PageError>> + Send + 'a>>;
 
 /// Who makes the page.
 pub trait StatPage: fmt::Debug + Send + Sync {

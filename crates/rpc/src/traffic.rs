@@ -67,7 +67,7 @@ pub struct TrafficCounts {
     pub calls: u64,
     /// Bytes of their bodies, decompressed.
     pub body_bytes: u64,
-    /// Bytes of their answers, before compression.
+    /// Bytes of their answers, before compression, and of what subscribers were sent.
     pub answer_bytes: u64,
     /// Results that the response cache had.
     pub cache_hits: u64,
@@ -107,6 +107,13 @@ impl Traffic {
     pub(crate) fn count_call(&self, record: CallRecord, time: Duration) {
         if let Some(shard) = self.shard() {
             shard.by_method.count(record, time);
+        }
+    }
+
+    /// Counts what a subscriber is sent.
+    pub(crate) fn count_notification(&self, bytes: usize) {
+        if let Some(shard) = self.shard() {
+            add(&shard.answer_bytes, u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
 

@@ -17,7 +17,7 @@ pub struct Reader {
 /// What reads have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
-    /// Runs of hash lookups that were asked for a hash.
+    /// Times that a lookup run was asked for a hash, or for where a log's address or topic is.
     pub lookups: u64,
     /// Pages of segments, and long bytes of rows, that were read and checked.
     pub pages: u64,

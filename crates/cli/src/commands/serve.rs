@@ -3,6 +3,7 @@
 mod certificates;
 pub(crate) mod follow;
 mod health;
+mod kept_page;
 mod live_stat;
 mod memory;
 mod metrics;
@@ -286,8 +287,8 @@ impl Bound {
         }
         let health = plan.map(|_| Arc::<FollowHealth>::default());
         let shown = DataFolder { store: Arc::clone(&store), ..folder.clone() };
-        let metrics = self.make_metrics(shown, health.clone(), Arc::clone(&pool));
-        let service = self.make_service(&metrics, spec, settings, &wiring, health.as_ref());
+        let pages = self.make_pages(shown, health.clone(), Arc::clone(&pool));
+        let service = self.make_service(&pages, spec, settings, &wiring, health.as_ref());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
             let (store, service) = (Arc::clone(&store), Arc::clone(&service));
@@ -318,7 +319,7 @@ impl Bound {
             }
         }
         if let Some(listener) = self.metrics_listener.take() {
-            self.runtime.spawn(listener.serve(Arc::clone(&server), metrics.page));
+            self.runtime.spawn(listener.serve(Arc::clone(&server), pages.page));
         }
         let parts = ReloadedParts {
             server: Arc::clone(&server),
@@ -335,7 +336,7 @@ impl Bound {
     }
 
     /// The pages that tell what is held and how serving goes.
-    fn make_metrics(
+    fn make_pages(
         &self,
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,
@@ -446,7 +447,8 @@ fn warn_if_open(address: SocketAddr, admission: &Admission) {
         warn!(
             %address,
             "whoever reaches this address is answered, without a key: `quipu key new` makes one \
-             (docs/admission.md)"
+             (docs/admission.md). It reads /stat.json and /metrics too; --metrics-listen gives \
+             metrics a port of their own (docs/metrics.md)"
         );
     }
 }

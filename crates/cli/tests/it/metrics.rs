@@ -1,11 +1,15 @@
 //! `/metrics`: what was asked is counted, and shown where it is to be.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_for;
 
 /// Samples by name and labels, as they are written.
 type Samples = BTreeMap<String, f64>;
@@ -76,7 +80,6 @@ fn calls_are_counted_by_method_and_by_how_they_end() {
             ("quipu_rpc_cache_misses_total", 3.0),
             ("quipu_rpc_cache_entries", 1.0),
             ("quipu_http_refusals_total{code=\"404\"}", 1.0),
-            ("quipu_http_connections{protocol=\"http1\"}", 1.0),
             ("quipu_http_connections_accepted_total", 11.0),
             ("quipu_ready", 1.0),
         ],
@@ -96,6 +99,74 @@ fn calls_are_counted_by_method_and_by_how_they_end() {
     let tip = u64::from_str_radix(tip["number"].as_str().unwrap().trim_start_matches("0x"), 16);
     let shown = samples["quipu_chain_tip_block"];
     assert_eq!(shown.to_string(), tip.unwrap().to_string());
+    // The server hears of a connection's end a little later than we do.
+    wait_for_sample(&served, "quipu_http_connections{protocol=\"http1\"}", 1.0);
+}
+
+/// Waits until a sample has a value: a page is up to a second old.
+fn wait_for_sample(served: &Served, name: &str, value: f64) {
+    let found = || samples(served).get(name).copied();
+    let is_so = || (found()? - value).abs().lt(&0.5).then_some(());
+    wait_for(is_so, || format!("{name} is {:?}, not {value}", found()));
+}
+
+/// What a search of the log index reads was counted nowhere.
+#[test]
+fn lookups_in_the_log_index_are_counted() {
+    let served = Served::start(&data_folder("gap"), &[]);
+    let address = "0x1111111111111111111111111111111111111111";
+    let filter = json!([{ "fromBlock": "0x50", "toBlock": "0x60", "address": address }]);
+    assert_eq!(served.result("eth_getLogs", &filter), json!([]));
+    let samples = samples(&served);
+    let lookups = samples["quipu_store_lookups_total"];
+    assert!(lookups >= 1.0, "{samples:#?}");
+}
+
+/// A request that goes by the fast path, or by hyper because of a field that is left to it.
+fn request(more: &str, body: &str) -> String {
+    let length = body.len();
+    let head = "POST / HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n";
+    format!("{head}content-length: {length}\r\n{more}\r\n{body}")
+}
+
+const BY_HYPER: &str = "origin: http://a\r\n";
+
+/// The head of an answer, in small letters.
+fn head_of(served: &Served, request: &str) -> String {
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split("\r\n\r\n").next().unwrap().to_ascii_lowercase()
+}
+
+/// Seen: whoever asked for much and gave up left neither a count nor a line.
+#[test]
+fn a_request_that_its_client_gives_up_is_counted_and_logged() {
+    let call = |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+    for more in ["", BY_HYPER] {
+        // A node that takes a connection and never answers.
+        let node = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = format!("--pass-through-to=http://{}", node.local_addr().unwrap());
+        let args = ["--slow-request=1ms", "--log-format=json", "--pass-through=eth_call", &to];
+        let (served, lines) = Served::start_logged(&data_folder("gap"), &args);
+        let mut stream = TcpStream::connect(served.address()).unwrap();
+        let both = ["eth_chainId", "eth_call"].map(|method| request(more, &call(method)));
+        stream.write_all(both.concat().as_bytes()).unwrap();
+        // The first is answered. What is not read when a socket is closed makes its end a reset.
+        assert!(stream.peek(&mut [0; 1]).unwrap() > 0);
+        let asked = node.accept().unwrap();
+        drop(stream);
+        let line = lines.iter().find(|line| line.contains("a slow request was cancelled"));
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let fields = &line["fields"];
+        assert_eq!((&fields["asked"], &fields["answer_bytes"]), (&json!("eth_call"), &json!(0)));
+        let name = "quipu_rpc_calls_total{method=\"forwarded\",outcome=\"cancelled\"}";
+        wait_for_sample(&served, name, 1.0);
+        drop(asked);
+    }
 }
 
 #[test]
@@ -149,24 +220,23 @@ fn slow_and_failed_requests_are_logged_with_an_id_and_do_not_fill_the_log() {
         line["fields"].clone()
     };
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
-    let usual = "content-type: application/json\r\n";
-    // On the fast path, and by hyper because of a field that is left to it.
-    for (id, more) in [("fast-1", ""), ("hyper-1", "origin: http://a\r\n")] {
-        let headers = format!("{usual}X-Request-Id: {id}\r\n{more}");
-        let answer = served.post_with(&headers, body.as_bytes());
-        assert!(answer.head.contains(&format!("x-request-id: {id}")), "{}", answer.head);
+    for (id, more) in [("fast-1", ""), ("hyper-1", BY_HYPER)] {
+        let head = head_of(&served, &request(&format!("X-Request-Id: {id}\r\n{more}"), body));
+        assert!(head.contains(&format!("x-request-id: {id}")), "{head}");
         let fields = next("a request was slow");
         assert_eq!(fields["request_id"], id, "{fields}");
-        assert_eq!(fields["asked"], "\"eth_blockNumber\"", "{fields}");
+        assert_eq!(fields["asked"], "eth_blockNumber", "{fields}");
         assert_eq!(fields["body_bytes"], body.len(), "{fields}");
+        // An id that is made for a line is told to the client.
+        let failing = body.replace("eth_blockNumber", "eth_call");
+        let head = head_of(&served, &request(&format!("x-request-id: a b\r\n{more}"), &failing));
+        let fields = next("a request failed");
+        assert_eq!(fields["asked"], "eth_call", "{fields}");
+        let made = fields["request_id"].as_str().unwrap();
+        assert_eq!(made.len(), 8, "{fields}");
+        assert!(head.contains(&format!("x-request-id: {made}")), "{head}");
     }
-    let headers = format!("{usual}x-request-id: a b\r\n");
-    assert!(!served.post_with(&headers, body.as_bytes()).head.contains("x-request-id"));
-    let fields = next("a request was slow");
-    assert_eq!(fields["request_id"].as_str().map(str::len), Some(8), "{fields}");
     assert_eq!(served.call("eth_call", &json!([]))["error"]["code"], -32603);
-    let fields = next("a request failed");
-    assert_eq!(fields["asked"], "\"eth_call\"", "{fields}");
     for _ in 0..60 {
         served.post(body);
     }

@@ -33,7 +33,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-use super::Server;
 use super::byte_stream::ByteStream;
 use super::fast_path::{self, FastPathOutcome, HEAD_BYTES_MAX, put_header};
 use super::hyper_path::HyperConnection;
@@ -41,6 +40,7 @@ use super::response::{HttpAnswer, come_again, refused};
 use super::settings::STOP_GRACE;
 use super::tls::{self, Tls};
 use super::websocket;
+use super::{Server, log_limited};
 use crate::http_counts::{ConnectionProtocol, OpenConnection};
 use crate::in_time::in_time;
 use crate::work_slice::TimeSlice;
@@ -194,7 +194,9 @@ impl ConnectionIntake {
             Ok(taken) => taken,
             Err(cause) => {
                 self.server.counters.count_failed();
-                warn!(%cause, "cannot take a connection");
+                if let Some(left_out) = self.server.lines.accepts.allow() {
+                    warn!(%cause, left_out, "cannot take a connection");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 return;
             }
@@ -213,19 +215,20 @@ impl ConnectionIntake {
                 match full {
                     ConnectionLimit::Server => {
                         self.server.counters.count_full();
-                        self.server.log_overload("too many connections: a client is turned away");
+                        let lines = &self.server.lines.connections;
+                        log_limited(lines, "too many connections: a client is turned away");
                     }
                     ConnectionLimit::Client => self.server.counters.count_client_full(),
                 }
-                let tls = self.server.tls.clone();
                 // A handshake is work: whoever has had all that it may gets no more of it.
-                if tls.is_some() && full == ConnectionLimit::Client {
+                if self.server.tls.is_some() && full == ConnectionLimit::Client {
                     return;
                 }
                 let place = Arc::clone(&self.turning_away).try_acquire_owned();
                 let Ok(place) = place else { return };
+                let server = Arc::clone(&self.server);
                 self.workers.seat().thread().spawn(async move {
-                    turn_away(stream, tls, client, full).await;
+                    turn_away(&server, stream, client, full).await;
                     drop(place);
                 });
             }
@@ -279,6 +282,7 @@ impl AcceptedConnection {
                 return Box::pin(tls.accept(stream)).await;
             }
             let refusal = refused(StatusCode::BAD_REQUEST, NOT_ENCRYPTED);
+            self.server.counters.count_answer(refusal.status());
             let _ = timeout(TURN_AWAY_TIMEOUT, tell_and_close(&mut stream, refusal)).await;
             Err(io::Error::other(NOT_ENCRYPTED))
         };
@@ -418,8 +422,8 @@ impl AcceptedConnection {
 
 /// Tells a client that there is no room, and closes.
 async fn turn_away(
+    server: &Server,
     stream: std::net::TcpStream,
-    tls: Option<Arc<Tls>>,
     client: IpAddr,
     full: ConnectionLimit,
 ) {
@@ -431,9 +435,10 @@ async fn turn_away(
         }
     };
     debug!(%client, reason, "turned a client away");
+    server.counters.count_answer(status);
     let refusal = come_again(refused(status, reason));
     let told = async {
-        match tls {
+        match &server.tls {
             None => tell_and_close(&mut stream, refusal).await,
             Some(tls) => tell_and_close(&mut tls.accept_http1(stream).await?, refusal).await,
         }
@@ -458,4 +463,40 @@ async fn tell_and_close<S: ByteStream>(stream: &mut S, refusal: HttpAnswer) -> i
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await? > 0 {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use chain::ChainSpec;
+    use store::disk::faulty::FaultyDisk;
+    use store::read::Inline;
+    use store::{Limits, Store};
+
+    use super::*;
+    use crate::http::HttpSettings;
+    use crate::service::{Service, ServiceSettings};
+
+    #[tokio::test]
+    async fn whoever_is_turned_away_is_counted_by_the_status_that_it_is_told() {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
+        let spec = ChainSpec::bare("live", Some(7), None);
+        let service = Service::new(store, spec, ServiceSettings::default());
+        let server = Server::new(Arc::new(service), HttpSettings::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (full, code) in [(ConnectionLimit::Server, "503"), (ConnectionLimit::Client, "429")] {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, address) = listener.accept().await.unwrap();
+            let mut told = String::new();
+            let turning = turn_away(&server, stream.into_std().unwrap(), address.ip(), full);
+            let reading = async {
+                client.read_to_string(&mut told).await.unwrap();
+                drop(client);
+            };
+            tokio::join!(turning, reading);
+            assert!(told.starts_with(&format!("HTTP/1.1 {code}")), "{told}");
+            let refusals = server.counts().http.refusals;
+            assert!(refusals.contains(&(code.to_owned(), 1)), "{refusals:?}");
+        }
+    }
 }

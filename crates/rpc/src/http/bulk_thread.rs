@@ -9,6 +9,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -57,13 +58,22 @@ impl Server {
         }
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let RequestLimits { until, begun, .. } = limits;
+        let queued = QueuedRequest {
+            server: self,
+            until,
+            begun,
+            request_id: origin.request_id.clone(),
+            is_socket: channel.is_some(),
+            body_bytes: body.len(),
+            has_begun: Arc::default(),
+        };
         let replying = async move {
             let limits = origin.limits(begun, until, &budget);
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply
         };
-        self.run_on_bulk_thread(until, replying)
+        self.run_on_bulk_thread(queued, replying)
             .await
             .unwrap_or_else(|failure| Some(failure.into()))
     }
@@ -72,14 +82,47 @@ impl Server {
     /// begin until then, because of all that came before it, is given up.
     pub(super) async fn run_on_bulk_thread<T: Send + 'static>(
         &self,
-        until: Option<Instant>,
+        queued: QueuedRequest<'_>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, BulkFailure> {
+        let has_begun = Arc::clone(&queued.has_begun);
+        let work = async move {
+            has_begun.store(true, Ordering::Relaxed);
+            work.await
+        };
         let Some(thread) = self.bulk_thread.get() else { return Ok(work.await) };
-        let end = || until?.checked_add(END_GRACE);
+        let end = || queued.until?.checked_add(END_GRACE);
         match in_time(AbortOnDrop(thread.spawn(work)), end).await {
             Some(done) => done.map_err(|_| BulkFailure::BrokenOff),
             None => Err(BulkFailure::Late),
+        }
+    }
+}
+
+/// A request that waits for the bulk thread. If it ends there, it is counted and logged all the same.
+#[derive(Debug)]
+pub(super) struct QueuedRequest<'a> {
+    pub(super) server: &'a Server,
+    /// The end of its time.
+    pub(super) until: Option<Instant>,
+    /// When it had come whole.
+    pub(super) begun: Instant,
+    pub(super) request_id: Option<String>,
+    pub(super) is_socket: bool,
+    /// As it came.
+    pub(super) body_bytes: usize,
+    /// The thread has begun with it: the service counts it.
+    pub(super) has_begun: Arc<AtomicBool>,
+}
+
+impl Drop for QueuedRequest<'_> {
+    fn drop(&mut self) {
+        if !self.has_begun.load(Ordering::Relaxed) {
+            let Self { server, until, begun, request_id, .. } = self;
+            let (caller, request_id) = (None, request_id.as_deref());
+            let (until, begun, budget) = (*until, *begun, &server.budget);
+            let limits = RequestLimits { until, begun, budget, caller, request_id };
+            server.service.record_unread(limits, self.is_socket, self.body_bytes);
         }
     }
 }
@@ -138,5 +181,45 @@ impl<T> Future for AbortOnDrop<T> {
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chain::ChainSpec;
+    use store::disk::faulty::FaultyDisk;
+    use store::read::Inline;
+    use store::{Limits, Store};
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::call_counts::CallOutcome;
+    use crate::http::HttpSettings;
+    use crate::service::{Service, ServiceSettings};
+
+    /// Seen: long bodies that the thread did not come to were in no counter.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_get_its_turn_is_counted() {
+        let disk = Arc::new(FaultyDisk::new(1));
+        let store = Arc::new(Store::open(disk, Arc::new(Inline), Limits::default()).unwrap());
+        let spec = ChainSpec::bare("live", Some(7), None);
+        let service = Service::new(store, spec, ServiceSettings::default());
+        let server = Server::new(Arc::new(service), HttpSettings::default());
+        // A thread that never comes to anything.
+        let busy = Builder::new_current_thread().build().unwrap();
+        server.bulk_thread.set(busy.handle().clone()).unwrap();
+        let body = Bytes::from(vec![b' '; INLINE_BYTES_MAX + 1]);
+        let ask =
+            || server.reply(RequestOrigin::default(), None, body.clone(), ByteLease::default());
+        let late = ask().await.unwrap().into_bytes().0;
+        assert!(String::from_utf8_lossy(&late).contains("-32002"), "{late:?}");
+        assert!(timeout(Duration::from_secs(1), ask()).await.is_err());
+        let counts = server.counts();
+        let unknown = counts.methods.iter().find(|it| it.method == "unknown").unwrap();
+        let ended = [CallOutcome::Timeout, CallOutcome::Cancelled].map(|it| unknown.ended(it));
+        assert_eq!((counts.traffic.requests, ended), (2, [1, 1]), "{unknown:?}");
+        drop(server);
+        busy.shutdown_background();
     }
 }

@@ -10,6 +10,7 @@
 mod admit_head;
 mod date;
 mod read_buffer;
+mod request_head;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -18,7 +19,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use httparse::Status;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -31,7 +31,7 @@ use super::compression::{self, Coding};
 use super::response::{HttpAnswer, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
-use super::{HttpSettings, Server, headers};
+use super::{HttpSettings, Server};
 use crate::admission::ConnectionCaller;
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
@@ -42,6 +42,7 @@ use crate::work_slice::WorkSlice;
 
 use admit_head::admit_head;
 use read_buffer::ReadBuffer;
+use request_head::read_head;
 
 /// Bytes of a request's head at the most, whoever reads it; hyper tells the client of more.
 pub(super) const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -366,7 +367,7 @@ impl<S: ByteStream> Connection<'_, S> {
         self.slice.go_on(&server.budget).await;
         let Self { stream, buffer, caller, .. } = self;
         let given_id = post.request_id(buffer.unread());
-        let reply = if post.body_bytes > INLINE_BYTES_MAX {
+        let mut reply = if post.body_bytes > INLINE_BYTES_MAX {
             let (mut request, lease) = buffer.split_off(post.end());
             // Connections that send no long body have no room for its future.
             let body = request.split_off(post.head_bytes);
@@ -384,6 +385,7 @@ impl<S: ByteStream> Connection<'_, S> {
             reply
         };
         let answered_range = reply.as_ref().and_then(Reply::answered_range);
+        let made_id = reply.as_mut().and_then(Reply::take_request_id);
         let (reply, packed) = match (reply, post.coding) {
             (Some(reply), Some(coding)) => {
                 let (budget, cache) = (&server.budget, server.service.cache());
@@ -410,8 +412,8 @@ impl<S: ByteStream> Connection<'_, S> {
         if let Some(coding) = packed {
             put_header(&mut self.head, "content-encoding", coding.name());
         }
-        if let Some(id) = given_id {
-            put_header(&mut self.head, REQUEST_ID, &id);
+        if let Some(id) = given_id.as_deref().or(made_id.as_deref()) {
+            put_header(&mut self.head, REQUEST_ID, id);
         }
         if let Some(answered) = answered_range {
             put_header(&mut self.head, ANSWERED, &answered.to_string());
@@ -523,99 +525,6 @@ pub(super) fn put_header(head: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// What the bytes so far are.
-fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
-    let method = b"POST ";
-    let begins = method.get(..bytes.len().min(method.len())).unwrap_or_default();
-    if !bytes.starts_with(begins) {
-        return RequestHead::Other;
-    }
-    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut fields);
-    let head_bytes = match request.parse(bytes) {
-        Ok(Status::Complete(count)) => count,
-        Ok(Status::Partial) if bytes.len() < HEAD_BYTES_MAX => return RequestHead::Partial,
-        Ok(Status::Partial) | Err(_) => return RequestHead::Other,
-    };
-    if request.version != Some(1) || !request.path.is_some_and(is_plain_path) {
-        return RequestHead::Other;
-    }
-    let request_id = find_request_id(bytes, request.headers);
-    match read_fields(request.headers, settings) {
-        Some((body_bytes, coding)) => {
-            RequestHead::Post(Post { head_bytes, body_bytes, coding, request_id })
-        }
-        None => RequestHead::Other,
-    }
-}
-
-/// Where the first field lies that names the request, as hyper takes it, if it names it sanely.
-fn find_request_id(bytes: &[u8], fields: &[httparse::Header<'_>]) -> Option<(usize, usize)> {
-    let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(REQUEST_ID))?;
-    sane_id(field.value)?;
-    let begin = field.value.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
-    Some((begin, begin.checked_add(field.value.len())?))
-}
-
-/// Whether a target is a path of letters that no parser refuses. One that names a host itself is
-/// compared with the Host field by hyper.
-fn is_plain_path(target: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~?&=%".contains(&byte);
-    target.starts_with('/') && target.bytes().all(is_plain)
-}
-
-/// The length of the body and how its answer may be packed; `None` if there is anything in the
-/// head that asks for more than that.
-fn read_fields(
-    fields: &[httparse::Header<'_>],
-    settings: &HttpSettings,
-) -> Option<(usize, Option<Coding>)> {
-    let (mut body_bytes, mut coding) = (None, None);
-    let (mut has_host, mut has_type, mut has_accepted) = (false, false, false);
-    let mut is_json = false;
-    let mut is_host_named = settings.hosts.is_empty();
-    for field in fields {
-        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-        // What hyper takes for text, and no more.
-        let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-        let value =
-            || std::str::from_utf8(field.value).ok().filter(|_| field.value.iter().all(is_text));
-        // By length first: most fields of most clients are none of these.
-        match field.name.len() {
-            4 if is("host") && has_host => return None,
-            4 if is("host") => {
-                has_host = true;
-                is_host_named |= headers::is_host_named(value()?, &settings.hosts);
-            }
-            6 if is("expect") || is("origin") => return None,
-            7 if is("upgrade") || is("trailer") => return None,
-            10 if is("connection") && !value()?.eq_ignore_ascii_case("keep-alive") => return None,
-            // Of two, hyper reads the first.
-            12 if is("content-type") && has_type => return None,
-            12 if is("content-type") => {
-                has_type = true;
-                let name = value()?.split(';').next()?.trim();
-                is_json = name.eq_ignore_ascii_case("application/json");
-            }
-            14 if is("content-length") => {
-                let is_first = body_bytes.is_none();
-                let digits = value().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
-                body_bytes = Some(digits.parse().ok().filter(|_| is_first)?);
-            }
-            15 if is("accept-encoding") && has_accepted => return None,
-            15 if is("accept-encoding") => {
-                has_accepted = true;
-                coding = compression::choose(value()?);
-            }
-            16 if is("content-encoding") => return None,
-            17 if is("transfer-encoding") => return None,
-            _ => {}
-        }
-    }
-    let body_bytes = body_bytes.filter(|count| *count <= settings.body_bytes_max)?;
-    (is_json && is_host_named).then_some((body_bytes, coding))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -643,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_called_what_its_first_sane_field_says() {
+    fn a_request_is_called_what_its_first_field_says_if_that_is_sane() {
         let id = |more: &str| {
             let text = format!("POST / HTTP/1.1\r\n{USUAL}\r\n{more}\r\n\r\n{{}}");
             let head = read_head(text.as_bytes(), &HttpSettings::default());

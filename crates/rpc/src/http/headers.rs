@@ -6,8 +6,9 @@ use hyper::header::{
     ORIGIN, VARY,
 };
 
-/// Fields of an answer that a page may read: what `answered_range` tells, and when to come again.
-const EXPOSED: &str = "quipu-answered, retry-after";
+/// Fields of an answer that a page may read: what `answered_range` tells, when to come again, and what the
+/// log calls the request.
+const EXPOSED: &str = "quipu-answered, retry-after, x-request-id";
 
 const JSON_TYPES: [&str; 3] =
     ["application/json", "application/json-rpc", "application/jsonrequest"];

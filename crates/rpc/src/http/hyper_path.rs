@@ -16,9 +16,10 @@ use hyper::header::{
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
+use tracing::debug;
 
 use super::Server;
-use super::bulk_thread::RequestOrigin;
+use super::bulk_thread::{QueuedRequest, RequestOrigin};
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
@@ -35,7 +36,7 @@ use crate::metrics_page::MetricsPage;
 use crate::reply::{Reply, put_range};
 use crate::request_log::{REQUEST_ID, sane_id};
 use crate::service::RequestLimits;
-use crate::stat_page::LiveCounts;
+use crate::stat_page::{LiveCounts, PageError};
 
 /// Where supervisors ask whether what is configured can be answered.
 pub(super) const READY: &str = "/readyz";
@@ -199,13 +200,17 @@ impl Server {
                 Err(refusal) => return self.undecoded(refusal),
             },
         };
-        let Some(reply) = replied else { return empty(StatusCode::OK) };
+        let Some(mut reply) = replied else { return empty(StatusCode::OK) };
+        let made_id = reply.take_request_id().map(|id| HeaderValue::from_str(&id));
         let (status, retry_after) = status_of(&reply);
         let answered_range = reply.answered_range();
         let mut answer = json(status, reply);
         let answered = answered_range.map(|answered| HeaderValue::try_from(answered.to_string()));
         if let Some(Ok(answered)) = answered {
             answer.headers_mut().insert(ANSWERED, answered);
+        }
+        if let Some(Ok(id)) = made_id {
+            answer.headers_mut().insert(REQUEST_ID, id);
         }
         match retry_after {
             Some(seconds) => come_again_in(answer, seconds),
@@ -250,9 +255,18 @@ impl Server {
         coding: BodyCoding,
     ) -> Result<Option<Reply>, DecodeRefusal> {
         let RequestLimits { until, begun, .. } = self.limits(None, None);
+        let queued = QueuedRequest {
+            server: self,
+            until,
+            begun,
+            request_id: origin.request_id.clone(),
+            is_socket: false,
+            body_bytes: packed.len(),
+            has_begun: Arc::default(),
+        };
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
-        let replied = self.run_on_bulk_thread(until, async move {
+        let replied = self.run_on_bulk_thread(queued, async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
             let limits = origin.limits(begun, until, &budget);
@@ -312,16 +326,19 @@ impl Server {
             bytes_under_way: self.budget.bytes(),
             troubles: self.service.troubles(),
         };
-        json(StatusCode::OK, page.make(live).await)
+        match page.make(live).await {
+            Ok(body) => json(StatusCode::OK, body),
+            Err(error) => no_page(&error),
+        }
     }
 
     /// What is counted, if somebody shows it.
     pub(super) async fn metrics(&self, page: Option<&dyn MetricsPage>) -> HttpAnswer {
         match page {
-            Some(page) => {
-                let body = page.make(self.counts()).await;
-                with_type(StatusCode::OK, body.into(), METRICS_TYPE)
-            }
+            Some(page) => match page.make(&|| self.counts()).await {
+                Ok(body) => with_type(StatusCode::OK, body.into(), METRICS_TYPE),
+                Err(error) => no_page(&error),
+            },
             None => no_such_page(),
         }
     }
@@ -362,6 +379,12 @@ impl Server {
         let is_allowed = hosts.is_empty() || (named.peek().is_some() && named.all(|it| it));
         (!is_allowed).then(|| refused(StatusCode::FORBIDDEN, "invalid host specified"))
     }
+}
+
+/// The answer where a page should be and could not be made.
+fn no_page(error: &PageError) -> HttpAnswer {
+    debug!(%error, "a page could not be made");
+    refused(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made")
 }
 
 /// Whether a request is for a page that anybody may read.

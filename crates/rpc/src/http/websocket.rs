@@ -160,6 +160,9 @@ impl Session<'_> {
 
     async fn take(&mut self, message: Result<ClientMessage, ReadFailure>) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
+        if matches!(message, Err(ReadFailure::NoRoom)) {
+            self.server.budget.count_refusal();
+        }
         match message.map_err(end_of)? {
             ClientMessage::Text(text, lease) => self.ask(text, lease)?,
             // The reply is sent before more is read: it is never more than one that waits.
@@ -238,6 +241,7 @@ impl Session<'_> {
                 if let Some(caller) = &caller {
                     caller.charge_answer(1, notification.len());
                 }
+                service.count_notification(notification.len());
                 self.send(notification, &mut progress).await?;
             }
             self.subscriptions.advance(&id, seen);
@@ -262,6 +266,7 @@ impl Session<'_> {
                 if let Some(caller) = self.admit()? {
                     caller.charge_answer(1, text.len());
                 }
+                self.server.service.count_notification(text.len());
                 self.send(text, &mut WriteProgress::new(self.settings.write_limit())).await
             }
             NodeNews::Ended { id } if self.subscriptions.contains(&id) => {

@@ -368,7 +368,8 @@ async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
     let Growing { service, mut writer, mut tip, .. } = Growing::new();
     let settings = HttpSettings::default();
     let write_timeout = settings.write_timeout;
-    let server = Arc::new(Server::new(Arc::new(service), settings));
+    let service = Arc::new(service);
+    let server = Arc::new(Server::new(Arc::clone(&service), settings));
     let (mut client, stream) = duplex(1024);
     let serving = server.serve_in_memory(stream, FirstReader::Hyper);
     let taking = async {
@@ -390,6 +391,9 @@ async fn a_subscriber_that_takes_a_head_now_and_then_is_disconnected() {
     };
     let (taken_for, ()) = tokio::join!(taking, serving);
     assert!(taken_for <= write_timeout * 2, "{taken_for:?}");
+    // What subscribers are sent is counted with the answers.
+    let sent = service.traffic().answer_bytes;
+    assert!(sent > 1000, "{sent}");
 }
 
 /// Whoever subscribed or made a filter over an empty store heard of the tip alone.

@@ -244,7 +244,8 @@ impl LogSearch<'_> {
         }
         let run = match std::mem::take(&mut self.run) {
             RunState::Asked(question) => {
-                let step = question.step(self.view, &self.keys, &mut self.read_bytes).await?;
+                let step =
+                    question.step(self.view, &self.keys, reader, &mut self.read_bytes).await?;
                 self.run = match step {
                     QuestionStep::Further(question) => RunState::Asked(question),
                     QuestionStep::Done(places) => RunState::Known(places),

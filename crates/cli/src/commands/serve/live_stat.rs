@@ -23,6 +23,7 @@ use crate::data_folder::DataFolder;
 use crate::trust_text::word;
 
 use super::health::FollowHealth;
+use super::kept_page::KeptPage;
 
 /// Between two looks at the counts.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -41,10 +42,9 @@ pub(super) struct LiveStat {
     /// The folder, with the store that is served.
     folder: DataFolder,
     health: Option<Arc<FollowHealth>>,
-    runtime: Handle,
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
-    held: Arc<tokio::sync::Mutex<HeldState>>,
+    held: KeptPage<HeldPage, PartBytesCache>,
     /// What was held when it was last looked, also while somebody looks.
     newest_facts: Arc<Mutex<Option<Arc<HeldFacts>>>>,
 }
@@ -69,18 +69,10 @@ struct Sample {
     tip: Option<u64>,
 }
 
-/// What is kept from one look at the folder to the next.
-#[derive(Debug, Default)]
-struct HeldState {
-    newest: Option<HeldPage>,
-    cache: PartBytesCache,
-}
-
 /// What was held when it was last looked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct HeldPage {
     view: Arc<View>,
-    at: Instant,
     /// The page without its last brace, or why there is none.
     page: Result<Arc<str>, Arc<str>>,
 }
@@ -95,10 +87,9 @@ impl LiveStat {
         let live = Self {
             folder,
             health,
-            runtime,
             begun,
             samples: Mutex::default(),
-            held: Arc::default(),
+            held: KeptPage::new(runtime),
             newest_facts: Arc::default(),
         };
         live.sample(TrafficCounts::default());
@@ -127,28 +118,33 @@ impl LiveStat {
         Sample { at: Instant::now(), traffic, tip }
     }
 
-    /// What is held. Whoever asks while somebody looks waits for what that one sees; and who looks does
-    /// so to the end though the client that asked has left, or many who leave would look at once.
+    /// What is held, as it was seen a short while ago.
     async fn held(&self) -> Result<Arc<str>, Arc<str>> {
-        let mut held = Arc::clone(&self.held).lock_owned().await;
         let view = self.folder.store.view();
-        if let Some(HeldPage { view: seen, at, page }) = &held.newest {
-            let is_same = Arc::ptr_eq(seen, &view) && page.is_ok();
-            if at.elapsed() < if is_same { LOOK_AGAIN_EVERY } else { LOOK_EVERY } {
-                return page.clone();
+        let is_good = |seen: &HeldPage, age: Duration| {
+            let is_same = Arc::ptr_eq(&seen.view, &view) && seen.page.is_ok();
+            age < if is_same { LOOK_AGAIN_EVERY } else { LOOK_EVERY }
+        };
+        let (folder, newest_facts) = (self.folder.clone(), Arc::clone(&self.newest_facts));
+        let making = std::future::ready({
+            let view = Arc::clone(&view);
+            move |cache: &mut PartBytesCache| {
+                let (page, facts) = look(&folder, cache).map_or_else(
+                    |said| (Err(said), None),
+                    |(page, facts)| (Ok(page), Some(Arc::new(facts))),
+                );
+                // After a look that failed nobody knows what is held.
+                *newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = facts;
+                HeldPage { view, page }
+            }
+        });
+        match self.held.get(is_good, making).await {
+            Ok(seen) => seen.page,
+            Err(error) => {
+                *self.newest_facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                Err(error.to_string().into())
             }
         }
-        let (folder, newest_facts) = (self.folder.clone(), Arc::clone(&self.newest_facts));
-        let looking = self.runtime.spawn_blocking(move || {
-            let page = look(&folder, &mut held.cache).map(|(page, facts)| {
-                let mut newest = newest_facts.lock().unwrap_or_else(PoisonError::into_inner);
-                *newest = Some(Arc::new(facts));
-                page
-            });
-            held.newest = Some(HeldPage { view, at: Instant::now(), page: page.clone() });
-            page
-        });
-        looking.await.unwrap_or_else(|error| Err(error.to_string().into()))
     }
 
     /// What is held, in numbers: as it is now, unless to look takes long, or else as it was seen last.
@@ -238,14 +234,39 @@ impl StatPage for LiveStat {
                 error.strip_suffix('}').unwrap_or(&error).into()
             });
             let follow = self.health.as_ref().and_then(|health| health.page()).unwrap_or_default();
-            format!("{held},\"live\":{},\"follow\":{follow}}}", self.live(&live)).into_bytes()
+            let live = self.live(&live);
+            Ok(format!("{held},\"live\":{live},\"follow\":{follow}}}").into_bytes())
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use store::Limits;
+    use store::disk::faulty::{DiskFailure, FaultyDisk};
+    use store::read::Inline;
+    use tokio::runtime::Builder;
+
     use super::*;
+
+    /// Seen: a folder that could not be looked at was shown as it had been, for ever.
+    #[test]
+    fn what_is_held_is_not_known_after_a_look_that_failed() {
+        let disk = FaultyDisk::new(1);
+        let files = Arc::new(disk.clone());
+        let store = Store::open(files.clone(), Arc::new(Inline), Limits::default()).unwrap();
+        let (path, store) = (PathBuf::from("."), Arc::new(store));
+        let folder = DataFolder { path, disk: files, store };
+        let (_, facts) = look(&folder, &mut PartBytesCache::default()).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let live = LiveStat::new(folder, None, runtime.handle().clone());
+        *live.newest_facts.lock().unwrap() = Some(Arc::new(facts));
+        disk.fail_after(0, DiskFailure::Io);
+        let found = runtime.block_on(live.newest_facts());
+        assert!(found.is_none(), "{found:?}");
+    }
 
     #[test]
     fn rates_are_counts_over_time_and_none_without_any() {

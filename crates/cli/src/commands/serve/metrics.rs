@@ -17,12 +17,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chain::BlockRange;
 use ingest::follow::FollowStatus;
 use ingest::upstream::{MemberHealth, UpstreamStatus};
-use rpc::{CallOutcome, MakingPage, MetricsPage, ServerCounts};
+use rpc::{CallOutcome, CountServer, MakingPage, MetricsPage, PageError, ServerCounts};
 use store::View;
 use store::read::ReadPool;
 use tokio::runtime::Handle;
 
 use super::health::FollowHealth;
+use super::kept_page::KeptPage;
 use super::live_stat::{HeldFacts, LiveStat, float};
 
 use exposition::Exposition;
@@ -30,6 +31,8 @@ use table::Metric;
 
 /// Methods by these names are shown also before anybody called one: they stand for all others.
 const ALWAYS_SHOWN: [&str; 3] = ["forwarded", "unknown", "invalid"];
+/// A page is shown for so long: whoever asks more often costs next to nothing.
+const PAGE_AGE_MAX: Duration = Duration::from_secs(1);
 /// The commit that this was built from; empty if that is not known.
 const COMMIT: &str = env!("BUILT_COMMIT");
 
@@ -39,7 +42,7 @@ pub(super) struct Metrics {
     live: Arc<LiveStat>,
     health: Option<Arc<FollowHealth>>,
     pool: Arc<ReadPool>,
-    runtime: Handle,
+    page: KeptPage<Arc<[u8]>, ()>,
     begun: Duration,
 }
 
@@ -50,28 +53,39 @@ impl Metrics {
         pool: Arc<ReadPool>,
         runtime: Handle,
     ) -> Self {
-        Self { live, health, pool, runtime, begun: now() }
+        Self { live, health, pool, page: KeptPage::new(runtime), begun: now() }
     }
 }
 
 impl MetricsPage for Metrics {
-    fn make(&self, counts: ServerCounts) -> MakingPage<'_> {
+    fn make<'a>(&'a self, count: CountServer<'a>) -> MakingPage<'a> {
         Box::pin(async move {
-            let store = self.live.store();
-            let facts = PageFacts {
-                counts,
-                view: store.view(),
-                faulty_files: store.faulty_files().len(),
-                held: self.live.newest_facts().await,
-                follow: self.health.as_ref().and_then(|health| health.status()),
-                disk_reads: self.pool.read_count(),
-                disk_queue: self.pool.queued_reads(),
-                begun: self.begun,
-            };
             // The system is asked, and a long text is written: on no thread that serves.
-            let making = self.runtime.spawn_blocking(move || facts.page());
-            making.await.unwrap_or_default()
+            let making = async {
+                let facts = self.look(count).await;
+                move |&mut (): &mut ()| Arc::from(facts.page())
+            };
+            let is_good = |_: &Arc<[u8]>, age| age < PAGE_AGE_MAX;
+            let page = self.page.get(is_good, making).await;
+            page.map(|page| page.to_vec()).map_err(|error| PageError(error.to_string()))
         })
+    }
+}
+
+impl Metrics {
+    async fn look(&self, count: CountServer<'_>) -> PageFacts {
+        let store = self.live.store();
+        let held = self.live.newest_facts().await;
+        PageFacts {
+            counts: count(),
+            view: store.view(),
+            faulty_files: store.faulty_files().len(),
+            held,
+            follow: self.health.as_ref().and_then(|health| health.status()),
+            disk_reads: self.pool.read_count(),
+            disk_queue: self.pool.queued_reads(),
+            begun: self.begun,
+        }
     }
 }
 

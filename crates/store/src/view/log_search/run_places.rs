@@ -102,6 +102,7 @@ impl RunQuestion {
         mut self,
         view: &View,
         keys: &[Vec<PostingKey>],
+        reader: &mut Reader,
         read_bytes: &mut u64,
     ) -> Result<QuestionStep, StoreError> {
         let values = keys.get(self.lists.len()).map(Vec::as_slice).unwrap_or_default();
@@ -109,6 +110,7 @@ impl RunQuestion {
         let some = values.get(self.asked..end).unwrap_or_default();
         let asked = some.iter().map(|key| view.ask_value(&self.file, *key));
         for (found, bytes) in try_join_all(asked).await? {
+            reader.counts.count_lookup();
             *read_bytes = read_bytes.saturating_add(bytes);
             match found {
                 None => {}
@@ -275,6 +277,7 @@ impl View {
         if range.is_empty() {
             return Ok(Vec::new());
         }
+        reader.counts.count_lookup();
         let fetched = fetch(&*open.bytes, range, &mut reader.bucket).await;
         fetched.map_err(|error| file.unread(error))?;
         table.read_parts(slots, &reader.bucket).map_err(|cause| file.corrupt_postings(cause))

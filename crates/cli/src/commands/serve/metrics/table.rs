@@ -46,13 +46,14 @@ metrics! {
     RpcCalls = Counter "quipu_rpc_calls_total" ["method", "outcome"]
         "Calls by method and by how they ended.";
     RpcCallDuration = Histogram "quipu_rpc_call_duration_seconds" ["method"]
-        "Time from a request's last byte to its answer, by method; without sending the answer.";
+        "Time to make an answer, by method: from the request's last byte, or in a batch from the end of the \
+         call before; of a call that a node answers from when it was passed on. Sending is not in it.";
     RpcRequests = Counter "quipu_rpc_requests_total" ["transport"]
         "Bodies over HTTP and messages over WebSocket; a batch is one.";
     RpcRequestBytes = Counter "quipu_rpc_request_bytes_total" []
         "Bytes of requests, decompressed.";
     RpcResponseBytes = Counter "quipu_rpc_response_bytes_total" []
-        "Bytes of answers, before compression.";
+        "Bytes of answers and of notifications, before compression.";
     Subscriptions = Gauge "quipu_rpc_subscriptions" []
         "Subscriptions of all WebSocket connections.";
     Filters = Gauge "quipu_rpc_filters" []
@@ -74,7 +75,7 @@ metrics! {
     ConnectionsRefused = Counter "quipu_http_connections_refused_total" ["reason"]
         "Connections that were not served, by reason.";
     HttpRefusals = Counter "quipu_http_refusals_total" ["code"]
-        "Requests that the transport refused, by HTTP status code.";
+        "Answers with an HTTP status of 400 or above, by status code; /readyz is not counted.";
     BudgetBytes = Gauge "quipu_http_bytes_under_way" []
         "Bytes of request bodies and answers in memory.";
     BudgetBytesPeak = Gauge "quipu_http_bytes_under_way_peak" []
@@ -82,13 +83,13 @@ metrics! {
     BudgetBytesMax = Gauge "quipu_http_bytes_under_way_max" []
         "Bytes of request bodies and answers that may be in memory.";
     BudgetRefusals = Counter "quipu_http_budget_refusals_total" []
-        "Bodies and answers that there was no room for in memory.";
+        "Requests and messages that were refused because there was no room for them or their answers.";
     WorkPauses = Counter "quipu_http_work_pauses_total" []
         "Interruptions of long work that let other clients in.";
 
     // Reads.
     StoreLookups = Counter "quipu_store_lookups_total" []
-        "Lookup runs that were asked for a hash.";
+        "Times that a lookup run was asked, for a hash or for an address or topic of logs.";
     StorePages = Counter "quipu_store_pages_read_total" []
         "Pages of segments that were read, checked and decompressed for answers.";
     StoreDiskReads = Counter "quipu_store_disk_reads_total" []

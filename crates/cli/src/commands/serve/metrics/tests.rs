@@ -113,6 +113,14 @@ fn every_alert_is_about_metrics_that_exist_and_is_explained() {
     for name in names(&tests) {
         assert!(exists(name), "{name} is no metric");
     }
+    // Each is seen to fire, and not to.
+    for rule in rules.split("- alert: ").skip(1) {
+        let name = rule.lines().next().unwrap();
+        let marker = format!("alertname: {name}\n");
+        let expected = |rest: &str| rest.trim_start().starts_with("exp_alerts:");
+        let fires: Vec<bool> = tests.split(&marker).skip(1).map(expected).collect();
+        assert!(fires.contains(&true) && fires.contains(&false), "{name}: {fires:?}");
+    }
 }
 
 #[test]
