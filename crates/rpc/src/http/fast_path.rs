@@ -9,6 +9,7 @@
 
 mod admit_head;
 mod date;
+mod head_fields;
 mod read_buffer;
 
 use std::future::{Future, poll_fn};
@@ -31,7 +32,7 @@ use super::compression::{self, Coding};
 use super::response::{HttpAnswer, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
-use super::{HttpSettings, Server, headers};
+use super::{HttpSettings, Server};
 use crate::admission::ConnectionCaller;
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
@@ -41,6 +42,7 @@ use crate::spare;
 use crate::work_slice::WorkSlice;
 
 use admit_head::admit_head;
+use head_fields::{find_request_id, is_plain_path, read_fields};
 use read_buffer::ReadBuffer;
 
 /// Bytes of a request's head at the most, whoever reads it; hyper tells the client of more.
@@ -547,73 +549,6 @@ fn read_head(bytes: &[u8], settings: &HttpSettings) -> RequestHead {
         }
         None => RequestHead::Other,
     }
-}
-
-/// Where the first field lies that names the request, as hyper takes it, if it names it sanely.
-fn find_request_id(bytes: &[u8], fields: &[httparse::Header<'_>]) -> Option<(usize, usize)> {
-    let field = fields.iter().find(|field| field.name.eq_ignore_ascii_case(REQUEST_ID))?;
-    sane_id(field.value)?;
-    let begin = field.value.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
-    Some((begin, begin.checked_add(field.value.len())?))
-}
-
-/// Whether a target is a path of letters that no parser refuses. One that names a host itself is
-/// compared with the Host field by hyper.
-fn is_plain_path(target: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~?&=%".contains(&byte);
-    target.starts_with('/') && target.bytes().all(is_plain)
-}
-
-/// The length of the body and how its answer may be packed; `None` if there is anything in the
-/// head that asks for more than that.
-fn read_fields(
-    fields: &[httparse::Header<'_>],
-    settings: &HttpSettings,
-) -> Option<(usize, Option<Coding>)> {
-    let (mut body_bytes, mut coding) = (None, None);
-    let (mut has_host, mut has_type, mut has_accepted) = (false, false, false);
-    let mut is_json = false;
-    let mut is_host_named = settings.hosts.is_empty();
-    for field in fields {
-        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-        // What hyper takes for text, and no more.
-        let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-        let value =
-            || std::str::from_utf8(field.value).ok().filter(|_| field.value.iter().all(is_text));
-        // By length first: most fields of most clients are none of these.
-        match field.name.len() {
-            4 if is("host") && has_host => return None,
-            4 if is("host") => {
-                has_host = true;
-                is_host_named |= headers::is_host_named(value()?, &settings.hosts);
-            }
-            6 if is("expect") || is("origin") => return None,
-            7 if is("upgrade") || is("trailer") => return None,
-            10 if is("connection") && !value()?.eq_ignore_ascii_case("keep-alive") => return None,
-            // Of two, hyper reads the first.
-            12 if is("content-type") && has_type => return None,
-            12 if is("content-type") => {
-                has_type = true;
-                let name = value()?.split(';').next()?.trim();
-                is_json = name.eq_ignore_ascii_case("application/json");
-            }
-            14 if is("content-length") => {
-                let is_first = body_bytes.is_none();
-                let digits = value().filter(|text| text.bytes().all(|it| it.is_ascii_digit()))?;
-                body_bytes = Some(digits.parse().ok().filter(|_| is_first)?);
-            }
-            15 if is("accept-encoding") && has_accepted => return None,
-            15 if is("accept-encoding") => {
-                has_accepted = true;
-                coding = compression::choose(value()?);
-            }
-            16 if is("content-encoding") => return None,
-            17 if is("transfer-encoding") => return None,
-            _ => {}
-        }
-    }
-    let body_bytes = body_bytes.filter(|count| *count <= settings.body_bytes_max)?;
-    (is_json && is_host_named).then_some((body_bytes, coding))
 }
 
 #[cfg(test)]
