@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tracing::warn;
 
-use crate::admission::{Admission, SharedAdmission};
+use crate::admission::{Admission, AdmissionError, SharedAdmission};
 use crate::budget::Budget;
 use crate::http_counts::HttpCounters;
 use crate::metrics_page::ServerCounts;
@@ -90,9 +90,9 @@ impl Server {
 
     /// Says who may ask from now on, also on connections that are open: each request, and each message
     /// over a `WebSocket`, is let in by the rules in force when it comes. Before the first time everybody
-    /// may.
-    pub fn set_admission(&self, admission: Admission) {
-        self.admission.replace(admission);
+    /// may. Rules that would open a server which needs keys, and do not say so, are refused.
+    pub fn set_admission(&self, admission: Admission) -> Result<(), AdmissionError> {
+        self.admission.replace(admission)
     }
 
     /// The refusal of a request that there is no room for, which is logged.
