@@ -121,6 +121,12 @@ impl Admission {
         Self::with_clock(settings, TokenClock::system())
     }
 
+    /// The same by another time of day, since the beginning of 1970.
+    #[cfg(test)]
+    pub(crate) fn at_time(settings: AdmissionSettings, now: fn() -> std::time::Duration) -> Self {
+        Self::with_clock(settings, TokenClock(now))
+    }
+
     fn with_clock(settings: AdmissionSettings, clock: TokenClock) -> Self {
         let AdmissionSettings { key_requirement, keys, per_address, proxies, token_keys } =
             settings;

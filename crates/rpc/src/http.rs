@@ -13,6 +13,8 @@
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
+#[cfg(test)]
+mod admission_tests;
 mod bulk_thread;
 mod byte_stream;
 mod compression;

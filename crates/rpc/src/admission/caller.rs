@@ -108,6 +108,12 @@ impl Caller {
         })
     }
 
+    /// Whether a call would be taken. None is.
+    pub(crate) fn check(&self) -> Result<(), ExceededRate> {
+        self.address.as_ref().map_or(Ok(()), |limits| limits.check(ADDRESS))?;
+        self.grant.as_ref().map_or(Ok(()), |grant| grant.limits.check(KEY))
+    }
+
     /// Adds what so many calls weighed, once they are answered with so many bytes. A unit was taken
     /// before.
     pub(crate) fn charge_answer(&self, calls: usize, bytes: usize) {
@@ -147,6 +153,7 @@ mod tests {
         slow.take(1).unwrap();
         for calls in [1, 7, 9] {
             assert_eq!(slow.take(calls).unwrap_err().whose, KEY);
+            assert_eq!(slow.check().unwrap_err().whose, KEY);
         }
         fast.take(9).unwrap();
         assert_eq!(fast.take(1).unwrap_err().whose, ADDRESS);

@@ -69,6 +69,11 @@ impl<'a> CallerHead<'a> {
         places.find(|text| !text.is_empty()).map(Secret::new)
     }
 
+    /// Whether it names somebody.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret().is_some()
+    }
+
     pub(super) fn forwarded(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.forwarded.iter().copied()
     }

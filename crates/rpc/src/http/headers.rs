@@ -6,8 +6,7 @@ use hyper::header::{
     ORIGIN, VARY,
 };
 
-/// Fields of an answer that a page may read: what `answered_range` tells, and when to come again.
-const EXPOSED: &str = "quipu-answered, retry-after";
+use crate::answered_range::ANSWERED;
 
 const JSON_TYPES: [&str; 3] =
     ["application/json", "application/json-rpc", "application/jsonrequest"];
@@ -44,10 +43,13 @@ pub(super) fn allow_origin(
         (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
         // The asterisk does not stand for this one.
         (ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization"),
-        (ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ] {
         answer.insert(name, HeaderValue::from_static(value));
+    }
+    // What a page may read: which blocks were answered for, and when to come again.
+    if let Ok(exposed) = HeaderValue::try_from(format!("{ANSWERED}, retry-after")) {
+        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }
 
