@@ -46,7 +46,7 @@ openssl pkey -in "$work/private.pem" -pubout -out "$work/public.pem"
 openssl rand -hex 32 >"$work/secret"
 
 RUST_LOG=debug "$quipu" serve --config "$work/quipu.toml" --data-dir "$work/data" --listen 127.0.0.1:0 \
-    --jwt-secret "$work/secret" --jwt-public-key "$work/public.pem" >"$work/serve.log" 2>&1 &
+    --jwt-secret-file "$work/secret" --jwt-public-key-file "$work/public.pem" >"$work/serve.log" 2>&1 &
 started+=($!)
 for _ in {1..600}; do
     url=$(sed -n 's/^listening on //p' "$work/serve.log")
@@ -95,5 +95,5 @@ exits 0 "a rate holds under load, and nobody else is held up" \
 ok "$(tail -n 1 "$output")"
 
 refuses "no log line shows a key" grep --quiet --fixed-strings -e "${app#qk_}" -e "${slow#qk_}" \
-    -e "${loaded#qk_}" -e "${hmac##*.}" -e "${ed25519##*.}" "$work/serve.log"
+    -e "${loaded#qk_}" -e "${reader#qk_}" -e "${hmac##*.}" -e "${ed25519##*.}" "$work/serve.log"
 exits 0 "and there are log lines" grep --quiet 'answered' "$work/serve.log"

@@ -26,6 +26,8 @@ mod tokens;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::refusal::ExceededRate;
 
 use caller::{ADDRESS, Grant};
@@ -34,7 +36,7 @@ use keys::KeyTable;
 use proxies::TrustedProxies;
 use rate_table::{AddressGroup, RateTable};
 use rates::RateLimits;
-use tokens::{TokenGrant, TokenVerifier};
+use tokens::{TokenClock, TokenGrant, TokenVerifier};
 
 pub(crate) use caller::Caller;
 pub(crate) use connection::ConnectionCaller;
@@ -47,10 +49,25 @@ pub(crate) use socket::SocketCaller;
 pub(crate) use tokens::TokenFault;
 pub use tokens::{TokenKey, TokenKeyError};
 
+/// Whether a request needs a key or a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyRequirement {
+    /// As soon as there is a key, or a key for tokens. Rules of this kind do not open a server that needs
+    /// one.
+    #[default]
+    IfAnyKnown,
+    /// Every request does. Without any key nobody is let in.
+    Always,
+    /// None does; one that has a key is limited by it.
+    Never,
+}
+
 /// The rules as an operator gives them. Without keys and rates everybody is let in.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionSettings {
-    /// The keys that are let in; without any, and without keys for tokens, everybody is.
+    /// Whether a key or a token is needed.
+    pub key_requirement: KeyRequirement,
+    /// The keys that are let in.
     pub keys: Vec<ApiKey>,
     /// How much each address may ask.
     pub per_address: Rates,
@@ -63,6 +80,7 @@ pub struct AdmissionSettings {
 /// Rules that are in force, and what was asked under them so far.
 #[derive(Debug)]
 pub struct Admission {
+    key_requirement: KeyRequirement,
     keys: KeyTable,
     per_address: Rates,
     addresses: Arc<RateTable<AddressGroup>>,
@@ -70,6 +88,17 @@ pub struct Admission {
     tokens: TokenVerifier,
     /// What subjects of tokens have asked, at each of the rates that their tokens tell.
     subjects: Arc<RateTable<(KeyHash, Rates)>>,
+}
+
+/// Why rules are not put in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AdmissionError {
+    /// Whoever removed the last key did not say that everybody may ask now.
+    #[error(
+        "no key is left, and without one everybody would be let in: the rules stay as they were; say \
+         require_key = \"never\" if everybody may ask, or \"always\" if nobody may"
+    )]
+    WouldOpen,
 }
 
 /// Why a request is not let in.
@@ -86,30 +115,62 @@ pub(crate) enum Denial {
 }
 
 impl Admission {
-    /// Puts rules in force.
+    /// Rules that can be put in force.
     #[must_use]
     pub fn new(settings: AdmissionSettings) -> Self {
-        let AdmissionSettings { keys, per_address, proxies, token_keys } = settings;
+        Self::with_clock(settings, TokenClock::system())
+    }
+
+    /// The same by another time of day, since the beginning of 1970.
+    #[cfg(test)]
+    pub(crate) fn at_time(settings: AdmissionSettings, now: fn() -> std::time::Duration) -> Self {
+        Self::with_clock(settings, TokenClock(now))
+    }
+
+    fn with_clock(settings: AdmissionSettings, clock: TokenClock) -> Self {
+        let AdmissionSettings { key_requirement, keys, per_address, proxies, token_keys } =
+            settings;
         Self {
+            key_requirement,
             keys: KeyTable::new(keys),
             per_address,
             addresses: Arc::default(),
             proxies: TrustedProxies::new(proxies),
-            tokens: TokenVerifier::new(&token_keys),
+            tokens: TokenVerifier::new(&token_keys, clock),
             subjects: Arc::default(),
         }
     }
 
-    /// Whether everybody is let in, for any amount.
+    /// Whether everybody is let in, for any amount, and nobody needs to be looked up.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        !self.needs_key() && self.per_address.is_unlimited()
+        !self.needs_key() && !self.knows_key() && self.per_address.is_unlimited()
     }
 
     /// Whether only callers with a key or a token are let in.
     #[must_use]
     pub fn needs_key(&self) -> bool {
+        match self.key_requirement {
+            KeyRequirement::Always => true,
+            KeyRequirement::IfAnyKnown => self.knows_key(),
+            KeyRequirement::Never => false,
+        }
+    }
+
+    /// Whether there is a key, or a key for tokens.
+    #[must_use]
+    pub fn knows_key(&self) -> bool {
         !self.keys.is_empty() || !self.tokens.is_empty()
+    }
+
+    /// Refuses to take the place of rules that need a key, if these let everybody in and nobody has said
+    /// that they should.
+    fn check_replacing(&self, previous: &Self) -> Result<(), AdmissionError> {
+        let is_meant = self.key_requirement == KeyRequirement::Never;
+        if previous.needs_key() && !self.needs_key() && !is_meant {
+            return Err(AdmissionError::WouldOpen);
+        }
+        Ok(())
     }
 
     /// Goes on counting where other rules left off, for keys and addresses whose rates are the same.
@@ -128,20 +189,31 @@ impl Admission {
 
     /// Lets a caller in, or tells why not.
     fn admit(&self, secret: Option<Secret<'_>>, client: IpAddr) -> Result<Arc<Caller>, Denial> {
-        let address = self.address_limits(client);
-        if !self.needs_key() {
-            return Ok(Arc::new(Caller::new(None, address)));
+        // To verify a signature is work, which nobody asks for more often than it may.
+        let is_token = |secret: Secret<'_>| {
+            self.tokens.takes(secret.text) && self.keys.find(&secret.hash).is_none()
+        };
+        if secret.is_some_and(is_token)
+            && let Some(limits) = self.address_limits(client)
+        {
+            limits.check(ADDRESS).map_err(Denial::RateLimited)?;
         }
-        let secret = secret.ok_or(Denial::NoKey)?;
+        self.identify(secret, client)
+    }
+
+    /// Lets a caller in, however much its address has asked.
+    fn identify(&self, secret: Option<Secret<'_>>, client: IpAddr) -> Result<Arc<Caller>, Denial> {
+        let address = self.address_limits(client);
+        let secret = match secret {
+            Some(secret) if self.needs_key() || self.knows_key() => secret,
+            None if self.needs_key() => return Err(Denial::NoKey),
+            Some(_) | None => return Ok(Arc::new(Caller::new(None, address))),
+        };
         if let Some(grant) = self.keys.find(&secret.hash) {
             return Ok(Arc::new(Caller::new(Some(grant), address)));
         }
         if !self.tokens.takes(secret.text) {
             return Err(Denial::UnknownKey);
-        }
-        // To verify a signature is work, which nobody asks for more often than it may.
-        if let Some(limits) = &address {
-            limits.check(ADDRESS).map_err(Denial::RateLimited)?;
         }
         let token = self.tokens.verify(secret.text, secret.hash).map_err(Denial::BadToken)?;
         let TokenGrant { subject, name, methods, rates, until } = token;

@@ -13,6 +13,8 @@
 //! Never knows: JSON-RPC beyond "a body in, a body out".
 
 mod accept;
+#[cfg(test)]
+mod admission_tests;
 mod bulk_thread;
 mod byte_stream;
 mod compression;
@@ -32,7 +34,7 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tracing::warn;
 
-use crate::admission::{Admission, SharedAdmission};
+use crate::admission::{Admission, AdmissionError, SharedAdmission};
 use crate::budget::Budget;
 use crate::http_counts::HttpCounters;
 use crate::metrics_page::ServerCounts;
@@ -109,9 +111,9 @@ impl Server {
 
     /// Says who may ask from now on, also on connections that are open: each request, and each message
     /// over a `WebSocket`, is let in by the rules in force when it comes. Before the first time everybody
-    /// may.
-    pub fn set_admission(&self, admission: Admission) {
-        self.admission.replace(admission);
+    /// may. Rules that would open a server which needs keys, and do not say so, are refused.
+    pub fn set_admission(&self, admission: Admission) -> Result<(), AdmissionError> {
+        self.admission.replace(admission)
     }
 
     /// The refusal of a request that there is no room for, which is logged.

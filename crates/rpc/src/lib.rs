@@ -64,8 +64,8 @@ mod work_slice;
 
 pub use absence::UnknownHash;
 pub use admission::{
-    Admission, AdmissionSettings, ApiKey, KeyHash, KeyHashError, ProxyNetwork, ProxyNetworkError,
-    Rates, TokenKey, TokenKeyError,
+    Admission, AdmissionError, AdmissionSettings, ApiKey, KeyHash, KeyHashError, KeyRequirement,
+    ProxyNetwork, ProxyNetworkError, Rates, TokenKey, TokenKeyError,
 };
 pub use budget::{Budget, BudgetCounts};
 pub use cache::CacheSize;

@@ -52,7 +52,10 @@ use crate::subscription::{Channel, SubscriptionIds};
 use crate::suggested_tip::SuggestedTip;
 use crate::traffic::{Traffic, TrafficCounts};
 
-use batch::{BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited};
+use batch::{
+    BatchAnswer, overloaded, overloaded_batch, put_batch_refused, rate_limited,
+    rate_limited_without_id,
+};
 use new_heads::EncodedHeads;
 use readers::LentReader;
 use under_way::{CallUnderWay, ForwardedAnswer, ForwardedCalls, RequestUnderWay};
@@ -397,8 +400,8 @@ impl Service {
         let mut out = spare::take();
         let mut id = Id::NULL;
         let request = parse(body);
-        if let Some(refused) = self.refuse_by_rate(limits, &request).await {
-            return under_way.end(Instant::now(), Some(refused));
+        if let Err(refused) = self.take_calls(&asked, &request).await {
+            return under_way.end(Instant::now(), refused);
         }
         let reply = match request {
             Err(refusal) => {
@@ -452,26 +455,30 @@ impl Service {
         *since = now;
     }
 
-    /// Counts the calls of a request for whoever asks, and refuses them if those are too many. A batch
-    /// that is refused for its length counts as the longest that is not.
-    async fn refuse_by_rate(
+    /// Counts the calls of a request for whoever asks, or refuses them if those are too many. A batch
+    /// that is refused for its length counts as the longest that is not. Over HTTP a request is refused
+    /// with a code, whatever it asks; over a socket notifications are answered with nothing.
+    async fn take_calls(
         &self,
-        limits: RequestLimits<'_>,
-        asked: &Result<RequestBody<'_>, Refusal>,
-    ) -> Option<Reply> {
-        let caller = limits.caller?;
-        let calls = match asked {
+        asked: &BatchContext<'_>,
+        request: &Result<RequestBody<'_>, Refusal>,
+    ) -> Result<(), Option<Reply>> {
+        let limits = asked.limits;
+        let Some(caller) = limits.caller else { return Ok(()) };
+        let calls = match request {
             Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings().batch_items_max),
             Ok(RequestBody::Single(_)) | Err(_) => 1,
         };
-        let exceeded = caller.take(calls).err()?;
-        let subject = match asked {
+        let Err(exceeded) = caller.take(calls) else { return Ok(()) };
+        let subject = match request {
             Ok(RequestBody::Single(Item::Call(call))) => self.subject_of(&call.method),
             Ok(RequestBody::Batch(_) | RequestBody::Single(_)) | Err(_) => CallSubject::Invalid,
         };
         let record = CallRecord { subject, outcome: CallOutcome::RateLimited };
         self.count_call(record, &mut { limits.begun });
-        Some(rate_limited(limits.budget, asked.as_ref().ok(), exceeded).await)
+        let refused = rate_limited(limits.budget, request.as_ref().ok(), exceeded).await;
+        let is_told = refused.is_none() && asked.channel.is_none();
+        Err(refused.or_else(|| is_told.then(|| rate_limited_without_id(exceeded))))
     }
 
     /// Counts a notification of so many bytes.

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   quipu key new --name app
-  quipu key new --name app >> keys.txt
   curl -H 'Authorization: Bearer KEY' localhost:8545 -d '...'
   curl localhost:8545/v1/KEY -d '...'";
 

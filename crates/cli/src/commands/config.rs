@@ -115,7 +115,8 @@ impl ConfigDump<'_> {
         // Settings of one command, where somebody has set them.
         for command in self.root.get_subcommands().map(clap::Command::get_name) {
             let is_set = |it: &&Setting| self.find(it).is_some_and(|(_, from)| from.is_given());
-            let own = self.known.iter().filter(|it| it.table.as_deref() == Some(command));
+            let is_own = |it: &&Setting| it.table.as_deref() == Some(command) && it.key.is_some();
+            let own = self.known.iter().filter(is_own);
             let own: Vec<String> = own.filter(is_set).map(|setting| self.line(setting)).collect();
             if !own.is_empty() {
                 lines.extend([String::new(), format!("[{command}]")]);

@@ -37,8 +37,7 @@ fn new_key(name: Option<&str>) -> Result<Vec<String>, Failure> {
         format!("hash = {}", Value::from(hash)),
         "# methods = [\"eth_*\", \"net_version\"]  # all, if left out".to_owned(),
         "# rate = 50                            # calls a second".to_owned(),
-        "# weight = 2000                        # units a second: calls, KiB answered, pages read"
-            .to_owned(),
+        "# weight = 2000                        # units a second (docs/admission.md)".to_owned(),
     ])
 }
 

@@ -1,5 +1,6 @@
 //! `quipu serve`: answer JSON-RPC from the data folder, which may follow a node meanwhile.
 
+mod admission;
 mod certificates;
 pub(crate) mod follow;
 mod health;
@@ -22,12 +23,12 @@ use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server, Tls};
-use rpc::{Admission, AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
+use rpc::{AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::{info, warn};
+use tracing::info;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
@@ -43,6 +44,7 @@ use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
 use crate::upstream_args::parse_node;
 
+use admission::{ServerReach, put_in_force};
 use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
@@ -303,14 +305,14 @@ impl Bound {
         log_limits(&http);
         let mut server = Server::new(Arc::clone(&service), http);
         let scheme = if wiring.tls.is_some() { "https" } else { "http" };
+        let needs_certificate = wiring.tls.as_ref().is_some_and(|it| it.needs_client_certificate());
         if let Some(tls) = &wiring.tls {
             self.runtime.spawn(watch_certificates(Arc::clone(tls)));
             server = server.with_tls(Arc::clone(tls));
         }
         let server = Arc::new(server);
-        let admission = Admission::new(wiring.admission);
-        warn_if_open(self.listener.address(), &admission);
-        server.set_admission(admission);
+        let reach = ServerReach { address: self.listener.address(), needs_certificate };
+        put_in_force(&server, wiring.admission, reach).map_err(anyhow::Error::from)?;
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
             eprintln!("listening on {scheme}://{}", self.listener.address());
@@ -325,7 +327,7 @@ impl Bound {
             server: Arc::clone(&server),
             service,
             tls: wiring.tls,
-            address: self.listener.address(),
+            reach,
             is_following: settings.is_following,
             segments,
         };
@@ -439,18 +441,6 @@ struct RunningParts {
 fn log_held(address: SocketAddr, view: &View) {
     let ranges: Vec<String> = view.coverage().iter().map(ToString::to_string).collect();
     info!(%address, held = ranges.join(", "), "serving");
-}
-
-/// Says once that other machines may ask without a key.
-fn warn_if_open(address: SocketAddr, admission: &Admission) {
-    if !address.ip().to_canonical().is_loopback() && !admission.needs_key() {
-        warn!(
-            %address,
-            "whoever reaches this address is answered, without a key: `quipu key new` makes one \
-             (docs/admission.md). It reads /stat.json and /metrics too; --metrics-listen gives \
-             metrics a port of their own (docs/metrics.md)"
-        );
-    }
 }
 
 /// Says once what clients may take.

@@ -50,8 +50,9 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "pass-through",
             "pass-through-to",
             "trusted-proxy",
-            "jwt-secret",
-            "jwt-public-key",
+            "require-key",
+            "jwt-secret-file",
+            "jwt-public-key-file",
         ],
     ),
     ("tls", &["tls-cert", "tls-key", "tls-client-ca"]),
@@ -103,8 +104,9 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
 /// configured wants no sample chain in it.
 const OWN: [(&str, &str); 1] = [("demo", "data-dir")];
 
-/// Flags that have no key: a file cannot say where it is.
-const WITHOUT_KEY: [&str; 1] = ["config"];
+/// Flags that have no key, each with its command: a file cannot say where it is, and `[key]` would be
+/// taken for `[[keys]]`.
+const WITHOUT_KEY: [(Option<&str>, &str); 2] = [(None, "config"), (Some("key"), "name")];
 
 /// Flags that name a chain.
 const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
@@ -193,7 +195,6 @@ impl Setting {
         let flag = arg.get_long().filter(|flag| !["help", "version"].contains(flag))?;
         let is_own = command.is_some_and(|command| OWN.contains(&(command, flag)));
         let shared = TABLES.iter().find(|(_, flags)| flags.contains(&flag) && !is_own);
-        let is_global = command.is_none() && shared.is_none();
         let snake = flag.replace('-', "_");
         let (table, variable) = match (shared, command) {
             (Some((table, _)), _) => (*table, snake.clone()),
@@ -208,7 +209,7 @@ impl Setting {
             short: arg.get_short(),
             variable: format!("QUIPU_{}", variable.to_ascii_uppercase()),
             table: Some(table.to_owned()).filter(|table| !table.is_empty()),
-            key: Some(snake).filter(|_| !is_global || !WITHOUT_KEY.contains(&flag)),
+            key: Some(snake).filter(|_| !WITHOUT_KEY.contains(&(command, flag))),
             kind: SettingKind::of(arg),
             is_path,
             is_secret: SECRET.contains(&flag),

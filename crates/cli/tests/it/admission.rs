@@ -10,11 +10,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use data_encoding::BASE64URL_NOPAD;
 use ring::hmac;
 use rpc::http::HttpSettings;
-use rpc::{Admission, AdmissionSettings, ApiKey, KeyHash, Rates, ServiceSettings};
+use rpc::{
+    Admission, AdmissionError, AdmissionSettings, ApiKey, KeyHash, KeyRequirement, Rates,
+    ServiceSettings,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
+use crate::harness::encrypted::Authority;
 use crate::harness::hosted::{Hosted, service};
 use crate::harness::http2::{DATA, Http2};
 use crate::harness::run::{command, quipu, ran, text};
@@ -321,6 +325,23 @@ fn weight_is_a_debt_of_what_was_answered_and_read() {
     assert!(seconds + 30 > kib + 1 && seconds < kib + 200, "{seconds} after {kib} KiB");
 }
 
+/// A hash that is not there is looked for in an index, and no page is read for it: that was free.
+#[test]
+fn lookups_in_an_index_weigh_as_pages_do() {
+    let (key, table) = new_key("a", "weight = 1\n");
+    let guarded = Guarded::start(&[&table], &[], "off");
+    let call = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "eth_getTransactionByHash", "params": [format!("0x{id:064x}")] });
+    let batch = (0..500).map(call).collect::<Value>().to_string();
+    let mut kept = guarded.connect();
+    let (status, head, answers) = kept.post("/", &bearer(&key), &batch);
+    assert_eq!((status, answers.as_array().unwrap().len()), (200, 500));
+    let length = head.split("content-length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+    let units = 500 + length.parse::<u64>().unwrap().div_ceil(1024);
+    // Some seconds may have gone.
+    let seconds = assert_limited(kept.post("/", &bearer(&key), ASKED), "units of weight");
+    assert!(seconds > units + 400, "{seconds} after {units} units for calls and bytes");
+}
+
 /// Readers are used by one call after the other: what one had read for others was charged to the next.
 #[test]
 fn what_was_read_for_others_is_not_charged() {
@@ -334,7 +355,7 @@ fn what_was_read_for_others_is_not_charged() {
         assert_eq!(kept.post("/", "", &block.to_string()).0, 200);
     }
     let rates = Rates { calls: None, weight: NonZeroU32::new(1) };
-    hosted.server.set_admission(rules(&["one"], rates));
+    hosted.server.set_admission(rules(&["one"], rates)).unwrap();
     // A unit for the call, and one for its KiB.
     assert_eq!(kept.post("/", &bearer("one"), ASKED).0, 200);
     let next = kept.post("/", &bearer("one"), ASKED);
@@ -357,8 +378,8 @@ fn addresses_are_limited_and_only_a_trusted_proxy_names_another() {
     assert_limited(ask("192.0.2.1, 10.1.2.3"), "for this address");
     assert_eq!(ask("192.0.2.2").0, 200);
     assert_eq!(guarded.post_once("/", &from("2001:db8::1"), &much(1000)).0, 200);
-    assert_limited(ask("2001:db8::2"), "for this address");
-    assert_eq!(ask("2001:db8:0:1::1").0, 200);
+    assert_limited(ask("2001:db8:0:ff::2"), "for this address");
+    assert_eq!(ask("2001:db8:0:100::1").0, 200);
     // On one connection, as a proxy has it.
     let mut kept = guarded.connect();
     assert_limited(kept.post("/", &from("192.0.2.1"), ASKED), "for this address");
@@ -399,9 +420,14 @@ fn tokens_are_let_in_beside_keys_with_what_they_claim() {
     let secret = tempfile::NamedTempFile::new().unwrap();
     let bytes = [0x5a; 32];
     std::fs::write(secret.path(), format!("0x{}\n", "5a".repeat(32))).unwrap();
-    let args = ["--jwt-secret", text(secret.path())];
+    // While a secret is changed for another, both count.
+    let next = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(next.path(), [b'n'; 40]).unwrap();
+    let (first, second) = (text(secret.path()), text(next.path()));
+    let args = ["--jwt-secret-file", first, "--jwt-secret-file", second];
     let guarded = Guarded::start(&[&table], &args, "off");
     assert_eq!(guarded.chain_id("/", &bearer(&key)), CHAIN_ID);
+    assert_eq!(guarded.chain_id("/", &bearer(&token(&[b'n'; 40], 600, &json!({})))), CHAIN_ID);
     let plain = token(&bytes, 600, &json!({}));
     let claims = json!({ "sub": "app", "methods": ["net_*"], "rate": 1 });
     let limited = token(&bytes, 600, &claims);
@@ -442,36 +468,13 @@ fn tokens_are_let_in_beside_keys_with_what_they_claim() {
 }
 
 #[test]
-fn a_token_that_ends_is_not_let_in_any_more_on_open_connections_either() {
-    let secret = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(secret.path(), [b'z'; 40]).unwrap();
-    let guarded = Guarded::start(&[], &["--jwt-secret", text(secret.path())], "off");
-    let (mut fast, mut hyper) = (guarded.connect(), guarded.connect());
-    assert_eq!(hyper.get("/healthz", "").0, 200);
-    // A minute of leeway is over some seconds from now.
-    let token = token(&[b'z'; 40], -52, &json!({}));
-    let mut open = socket(&guarded.served.address, &format!("/v1/{token}"), &[]).unwrap();
-    let ask = |kept: &mut Kept| kept.post("/", &bearer(&token), ASKED);
-    assert_eq!((ask(&mut fast).0, ask(&mut hyper).0), (200, 200));
-    assert_eq!(open.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
-    for kept in [&mut fast, &mut hyper] {
-        let (_, _, answer) = wait_for(
-            || Some(ask(kept)).filter(|(status, _, _)| *status == 401),
-            || "the token is let in still".to_owned(),
-        );
-        assert_eq!(answer["error"]["message"], "unauthorized: the token has expired");
-    }
-    open.send_text(ASKED);
-    assert_eq!(open.closed(), (1008, "the API key or token is not accepted any more".to_owned()));
-}
-
-#[test]
 fn files_that_hold_no_key_for_tokens_are_refused_before_anybody_is_served() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let data = data_folder("sample");
     for (flag, content, said) in [
-        ("--jwt-secret", "short-secret", "a secret of 12 bytes is too short"),
-        ("--jwt-public-key", "short-secret", "this is no public key of Ed25519 in PEM"),
+        ("--jwt-secret-file", "short-secret", "a secret of 12 bytes is too short"),
+        ("--jwt-public-key-file", "short-secret", "this is no public key of Ed25519 in PEM"),
+        ("--jwt-secret-file", "-----BEGIN PUBLIC KEY-----", "belongs to --jwt-public-key-file"),
     ] {
         std::fs::write(file.path(), content).unwrap();
         let args = ["serve", "--data-dir", text(&data), "--listen", "0", flag, text(file.path())];
@@ -479,8 +482,18 @@ fn files_that_hold_no_key_for_tokens_are_refused_before_anybody_is_served() {
         assert!(refused.err.contains(said) && refused.err.contains(flag), "{}", refused.err);
         assert!(!refused.err.contains("short-secret"), "{}", refused.err);
     }
-    let absent = ["serve", "--data-dir", text(&data), "--jwt-secret", "/nonexistent/secret"];
-    assert!(quipu(&absent).ends_with(2).err.contains("--jwt-secret /nonexistent/secret: No such"));
+    // The secret in place of its file is not shown.
+    let secret = "0123456789abcdef".repeat(4);
+    for text_of_secret in [secret.clone(), format!("0x{secret}")] {
+        let args = ["serve", "--data-dir", text(&data), "--jwt-secret-file", &text_of_secret];
+        let refused = quipu(&args).ends_with(2);
+        assert!(refused.err.contains("this looks like the secret itself"), "{}", refused.err);
+        assert!(!refused.err.contains("89abcdef"), "{}", refused.err);
+    }
+    let absent = ["serve", "--data-dir", text(&data), "--jwt-secret-file", "/nonexistent/secret"];
+    assert!(
+        quipu(&absent).ends_with(2).err.contains("--jwt-secret-file /nonexistent/secret: No such")
+    );
 }
 
 #[test]
@@ -490,7 +503,7 @@ fn no_log_and_no_page_shows_a_key() {
     std::fs::write(secret.path(), [b'z'; 40]).unwrap();
     let token = token(&[b'z'; 40], 600, &json!({ "rate": 1 }));
     let (_, signature) = token.rsplit_once('.').unwrap();
-    let args = ["--rate-per-address", "100000", "--jwt-secret", text(secret.path())];
+    let args = ["--rate-per-address", "100000", "--jwt-secret-file", text(secret.path())];
     let guarded = Guarded::start(&[&table], &args, "trace");
     let (in_path, wrong) = (format!("/v1/{key}"), key.replace("qk_", "qkx"));
     let digits = key.trim_start_matches("qk_").to_owned();
@@ -561,7 +574,7 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
         assert_eq!((ask(&mut fast, key), ask(&mut hyper, key)), (200, 200));
     }
     let rates = Rates { calls: NonZeroU32::new(1_000_000), weight: None };
-    hosted.server.set_admission(rules(&["one", "two"], rates));
+    hosted.server.set_admission(rules(&["one", "two"], rates)).unwrap();
     for key in ["one", "two", "one"] {
         assert_eq!((ask(&mut fast, key), ask(&mut hyper, key)), (200, 200));
     }
@@ -571,7 +584,7 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
     let gone = (1008, "the API key or token is not accepted any more".to_owned());
     nameless.send_text(ASKED);
     assert_eq!(nameless.closed(), gone);
-    hosted.server.set_admission(rules(&["two"], rates));
+    hosted.server.set_admission(rules(&["two"], rates)).unwrap();
     // The same head as before.
     assert_eq!((ask(&mut fast, "one"), ask(&mut hyper, "one")), (401, 401));
     let (mut fast, mut hyper) = (Kept::to(&address), Kept::to(&address));
@@ -579,8 +592,14 @@ fn replaced_keys_count_from_the_next_request_of_open_connections_on() {
     assert_eq!(asking.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
     quiet.send_text(ASKED);
     assert_eq!(quiet.closed(), gone);
-    // And back to none.
-    hosted.server.set_admission(Admission::new(AdmissionSettings::default()));
+    // And back to none, if that is said.
+    let none = |key_requirement| {
+        Admission::new(AdmissionSettings { key_requirement, ..AdmissionSettings::default() })
+    };
+    let refused = hosted.server.set_admission(none(KeyRequirement::IfAnyKnown));
+    assert_eq!(refused, Err(AdmissionError::WouldOpen));
+    assert_eq!(ask(&mut Kept::to(&address), "one"), 401);
+    hosted.server.set_admission(none(KeyRequirement::Never)).unwrap();
     assert_eq!((ask(&mut fast, "one"), ask(&mut hyper, "one")), (200, 200));
     assert_eq!(asking.call("eth_chainId", &json!([]))["result"], CHAIN_ID);
 }
@@ -600,6 +619,26 @@ fn whoever_listens_for_other_machines_without_a_key_is_warned_once() {
     assert!(open[0].contains("without a key: `quipu key new` makes one"), "{open:?}");
     assert_eq!(said("0.0.0.0:0", &table), [""; 0]);
     assert_eq!(said("127.0.0.1:0", ""), [""; 0]);
+    let required = |when: &str| format!("[server]\nrequire_key = \"{when}\"\n");
+    let optional = said("0.0.0.0:0", &(required("never") + &table));
+    assert!(optional.len() == 1 && optional[0].contains("without a key"), "{optional:?}");
+    let closed = said("0.0.0.0:0", &required("always"));
+    assert!(closed.len() == 1 && closed[0].contains("nobody is let in"), "{closed:?}");
+    // Whoever has a certificate is known.
+    let (authority, folder) = (Authority::new(), TempDir::new().unwrap());
+    authority.identity("localhost").write(folder.path());
+    std::fs::write(folder.path().join("clients.pem"), authority.pem()).unwrap();
+    let tls = |keys: &[&str]| {
+        let line = |key: &&str| {
+            let (key, file) = key.split_once(' ').unwrap();
+            format!("{key} = \"{}\"\n", folder.path().join(file).display())
+        };
+        format!("[tls]\n{}", keys.iter().map(line).collect::<String>())
+    };
+    let server = ["tls_cert cert.pem", "tls_key key.pem"];
+    assert_eq!(said("0.0.0.0:0", &tls(&server)).len(), 1);
+    let clients = ["tls_client_ca clients.pem"];
+    assert_eq!(said("0.0.0.0:0", &tls(&[&server[..], &clients].concat())), [""; 0]);
 }
 
 /// The warnings of a server that listens there, until it is told to stop.

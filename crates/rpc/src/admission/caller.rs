@@ -93,7 +93,8 @@ impl Caller {
         self.grant.as_ref().is_none_or(|grant| grant.allows(method))
     }
 
-    /// Counts so many calls before they are answered, or refuses them.
+    /// Counts so many calls before they are answered, or refuses them. A refusal costs nothing, whichever
+    /// limit it is by.
     pub(crate) fn take(&self, calls: usize) -> Result<(), ExceededRate> {
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         if let Some(limits) = &self.address {
@@ -101,9 +102,16 @@ impl Caller {
         }
         let Some(grant) = &self.grant else { return Ok(()) };
         grant.limits.take(calls, KEY).inspect_err(|exceeded| {
+            self.address.iter().for_each(|limits| limits.give_back(calls));
             // A subject of a token may have any letters.
             debug!(key = ?grant.name, %exceeded, "refused");
         })
+    }
+
+    /// Whether a call would be taken. None is.
+    pub(crate) fn check(&self) -> Result<(), ExceededRate> {
+        self.address.as_ref().map_or(Ok(()), |limits| limits.check(ADDRESS))?;
+        self.grant.as_ref().map_or(Ok(()), |grant| grant.limits.check(KEY))
     }
 
     /// Adds what so many calls weighed, once they are answered with so many bytes. A unit was taken
@@ -117,5 +125,40 @@ impl Caller {
     pub(crate) fn charge(&self, weight: u64) {
         let own = self.grant.as_ref().map(|grant| &grant.limits);
         self.address.iter().chain(own).for_each(|limits| limits.charge(weight));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn limits(calls: u32) -> Arc<RateLimits> {
+        Arc::new(RateLimits::new(Rates { calls: NonZeroU32::new(calls), weight: None }))
+    }
+
+    /// Whoever asked again and again with a key in debt locked out all others of its address.
+    #[tokio::test(start_paused = true)]
+    async fn who_is_refused_as_a_key_has_taken_nothing_of_its_address() {
+        let address = limits(10);
+        let with_key = |calls| {
+            let grant = Grant::with_limits(String::new(), None, limits(calls));
+            Caller::new(Some(Arc::new(grant)), Some(Arc::clone(&address)))
+        };
+        let (slow, fast) = (with_key(1), with_key(100));
+        slow.take(1).unwrap();
+        for calls in [1, 7, 9] {
+            assert_eq!(slow.take(calls).unwrap_err().whose, KEY);
+            assert_eq!(slow.check().unwrap_err().whose, KEY);
+        }
+        fast.take(9).unwrap();
+        assert_eq!(fast.take(1).unwrap_err().whose, ADDRESS);
+        // Nor has a refusal of the address taken anything of the key.
+        advance(Duration::from_millis(101)).await;
+        fast.take(1).unwrap();
     }
 }

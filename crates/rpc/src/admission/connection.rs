@@ -46,13 +46,19 @@ impl ConnectionCaller {
         self.last.as_ref()?.caller.as_ref()
     }
 
-    /// Whoever a handshake on this connection names.
+    /// The caller of the last request, which was a handshake with this head.
     pub(crate) fn socket(&self, rules: &SharedAdmission, head: &CallerHead<'_>) -> SocketCaller {
-        SocketCaller::new(rules, self.peer, head)
+        match &self.last {
+            Some(last) => {
+                let caller = last.caller.clone();
+                SocketCaller::new(head, last.client, Some(last.generation), caller)
+            }
+            None => SocketCaller::new(head, rules.client_address(self.peer, head), None, None),
+        }
     }
 
     /// Lets the caller in whose head has this number, as long as that is the head of the last request,
-    /// and tells whether it is: it costs one atomic load.
+    /// and tells whether it is. Nothing is looked up for it.
     pub(crate) fn admit_again(&mut self, rules: &SharedAdmission, head_number: u64) -> bool {
         let Some(generation) = rules.generation() else {
             self.last = None;

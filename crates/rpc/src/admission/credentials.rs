@@ -30,8 +30,9 @@ pub(crate) struct CallerHead<'a> {
     bearer: Option<&'a str>,
     api_key: Option<&'a str>,
     path_key: Option<&'a str>,
-    /// In the order in which they stand.
-    forwarded: Vec<&'a str>,
+    /// In the order in which they stand, as bytes: a client may have written what is no text before what
+    /// a proxy added.
+    forwarded: Vec<&'a [u8]>,
 }
 
 impl<'a> CallerHead<'a> {
@@ -57,7 +58,7 @@ impl<'a> CallerHead<'a> {
                     scheme.eq_ignore_ascii_case(BEARER).then_some(key.trim())
                 });
             }
-            15 if is("x-forwarded-for") => self.forwarded.extend(text()),
+            15 if is("x-forwarded-for") => self.forwarded.push(value),
             _ => {}
         }
     }
@@ -68,7 +69,12 @@ impl<'a> CallerHead<'a> {
         places.find(|text| !text.is_empty()).map(Secret::new)
     }
 
-    pub(super) fn forwarded(&self) -> impl DoubleEndedIterator<Item = &'a str> {
+    /// Whether it names somebody.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret().is_some()
+    }
+
+    pub(super) fn forwarded(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.forwarded.iter().copied()
     }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rates::{RateLimits, Rates};
 
-/// Entries beyond which those that nobody needs are dropped.
-const ENTRIES_MAX: usize = 16 * 1024;
+/// Entries that no connection uses beyond which some are dropped.
+const UNUSED_MAX: usize = 16 * 1024;
 
 /// Limits by whom they are of.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct RateEntries<K> {
 
 impl<K> Default for RateTable<K> {
     fn default() -> Self {
-        Self(Mutex::new(RateEntries { limits: BTreeMap::new(), full: ENTRIES_MAX }))
+        Self(Mutex::new(RateEntries { limits: BTreeMap::new(), full: UNUSED_MAX }))
     }
 }
 
@@ -42,22 +42,26 @@ impl<K: Ord> RateTable<K> {
 }
 
 impl<K: Ord> RateEntries<K> {
-    /// Drops those that have nothing to pay, and if they are few, all that no connection uses: whoever
-    /// comes from very many addresses escapes the limit of one anyway. What connections use stays, or
-    /// the next one would begin anew.
+    /// Drops those that have nothing to pay, and if too many are left, all that no connection uses:
+    /// whoever comes from very many addresses escapes the limit of one anyway. What connections use
+    /// stays, or the next one would begin anew.
     fn evict(&mut self) {
         let is_used = |limits: &Arc<RateLimits>| Arc::strong_count(limits) > 1;
         self.limits.retain(|_, limits| is_used(limits) || !limits.is_idle());
-        if self.limits.len() > ENTRIES_MAX / 2 {
+        let used = self.limits.values().filter(|limits| is_used(limits)).count();
+        if self.limits.len().saturating_sub(used) > UNUSED_MAX / 2 {
             self.limits.retain(|_, limits| is_used(limits));
         }
-        // Not again before as many have come.
-        self.full = self.limits.len().saturating_mul(2).max(ENTRIES_MAX);
+        // Not again before as many as there may be have come.
+        self.full = used.saturating_add(UNUSED_MAX);
     }
 }
 
-/// Addresses that one client has: an address of IPv4, or a network of IPv6, of which the smallest that
-/// anybody is given has 64 bits.
+/// Bits of an IPv6 address that name a customer: a home commonly gets 56 bits, and whoever is given more
+/// has more limits.
+const CUSTOMER_BITS: u32 = 56;
+
+/// Addresses that one client has: an address of IPv4, or a network of IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AddressGroup(IpAddr);
 
@@ -66,7 +70,7 @@ impl AddressGroup {
         Self(match address.to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),
             IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !(u128::MAX >> CUSTOMER_BITS)))
             }
         })
     }
@@ -94,7 +98,8 @@ mod tests {
             ("192.0.2.1", "::ffff:192.0.2.1", true),
             ("192.0.2.1", "192.0.2.2", false),
             ("2001:db8::1", "2001:db8::ffff:1:2:3", true),
-            ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("2001:db8::1", "2001:db8:0:ff::1", true),
+            ("2001:db8::1", "2001:db8:0:100::1", false),
         ] {
             let [one, other] = [one, other].map(|it| AddressGroup::of(it.parse().unwrap()));
             assert_eq!(one == other, is_same, "{one:?} {other:?}");
@@ -107,13 +112,13 @@ mod tests {
         table.find(0, RATES).take(1, "it").unwrap();
         assert!(table.find(0, RATES).take(1, "it").is_err());
         // All others are idle: they go, and this one stays.
-        for key in 1..ENTRIES_MAX * 3 {
+        for key in 1..UNUSED_MAX * 3 {
             table.find(key, RATES);
-            assert!(length(&table) <= ENTRIES_MAX);
+            assert!(length(&table) <= UNUSED_MAX);
         }
         assert!(table.find(0, RATES).take(1, "it").is_err());
         advance(Duration::from_secs(2)).await;
-        (0..ENTRIES_MAX).for_each(|key| drop(table.find(ENTRIES_MAX * 3 + key, RATES)));
+        (0..UNUSED_MAX).for_each(|key| drop(table.find(UNUSED_MAX * 3 + key, RATES)));
         assert!(!table.0.lock().unwrap().limits.contains_key(&0));
     }
 
@@ -121,21 +126,34 @@ mod tests {
     async fn any_number_of_clients_that_owe_take_bounded_memory_and_those_in_use_stay() {
         let table = RateTable::default();
         let used = table.find(usize::MAX, RATES);
-        for key in 0..ENTRIES_MAX * 3 {
+        for key in 0..UNUSED_MAX * 3 {
             table.find(key, RATES).take(1, "it").unwrap();
-            assert!(length(&table) <= ENTRIES_MAX);
+            assert!(length(&table) <= UNUSED_MAX + 1);
         }
         used.take(1, "it").unwrap();
+        assert!(table.find(usize::MAX, RATES).take(1, "it").is_err());
+    }
+
+    /// Those in use were counted among those that may be too many: every eviction dropped all debts.
+    #[tokio::test(start_paused = true)]
+    async fn debts_stay_however_many_connections_there_are() {
+        let table = RateTable::default();
+        let _used: Vec<_> = (0..UNUSED_MAX).map(|key| table.find(key, RATES)).collect();
+        table.find(usize::MAX, RATES).take(1, "it").unwrap();
+        for key in UNUSED_MAX..UNUSED_MAX * 4 {
+            table.find(key, RATES);
+            assert!(length(&table) <= UNUSED_MAX * 2 + 1, "{}", length(&table));
+        }
         assert!(table.find(usize::MAX, RATES).take(1, "it").is_err());
     }
 
     #[test]
     fn while_connections_use_them_there_may_be_more_and_later_not() {
         let table = RateTable::default();
-        let used: Vec<_> = (0..ENTRIES_MAX + 10).map(|key| table.find(key, RATES)).collect();
+        let used: Vec<_> = (0..UNUSED_MAX + 10).map(|key| table.find(key, RATES)).collect();
         assert_eq!(length(&table), used.len());
         drop(used);
-        (0..ENTRIES_MAX * 2).for_each(|key| drop(table.find(key * 7, RATES)));
-        assert!(length(&table) <= ENTRIES_MAX * 2, "{}", length(&table));
+        (0..UNUSED_MAX * 2).for_each(|key| drop(table.find(key * 7, RATES)));
+        assert!(length(&table) <= UNUSED_MAX * 2, "{}", length(&table));
     }
 }

@@ -25,8 +25,8 @@ const DEBT_MAX: Duration = Duration::from_hours(1);
 pub struct Rates {
     /// Calls; each of a batch is one. None for any number.
     pub calls: Option<NonZeroU32>,
-    /// Weight: a unit for each call, for each KiB that is answered and for each page that is read. None
-    /// for any amount.
+    /// Weight: a unit for each call, for each KiB that is answered, for each page that is read and for
+    /// each lookup in an index. None for any amount.
     pub weight: Option<NonZeroU32>,
 }
 
@@ -56,16 +56,26 @@ impl RateLimits {
         self.rates
     }
 
-    /// Takes so many calls, and the first unit of their weight. Calls beyond a second's worth are a
-    /// debt, or a batch of them could never be asked.
+    /// Takes so many calls, and the first unit of their weight, or nothing. Calls beyond a second's
+    /// worth are a debt, or a batch of them could never be asked.
     pub(crate) fn take(&self, calls: u32, whose: &'static str) -> Result<(), ExceededRate> {
         if let Some(bucket) = &self.calls {
             bucket.take(calls).map_err(|wait| bucket.exceeded("calls", whose, wait))?;
         }
         if let Some(bucket) = &self.weight {
-            bucket.take(1).map_err(|wait| bucket.exceeded("units of weight", whose, wait))?;
+            bucket.take(1).map_err(|wait| {
+                self.calls.iter().for_each(|calls_bucket| calls_bucket.give_back(calls));
+                bucket.exceeded("units of weight", whose, wait)
+            })?;
         }
         Ok(())
+    }
+
+    /// Gives back what was taken for so many calls, which another limit refuses: a refusal costs
+    /// nothing.
+    pub(crate) fn give_back(&self, calls: u32) {
+        self.calls.iter().for_each(|bucket| bucket.give_back(calls));
+        self.weight.iter().for_each(|bucket| bucket.give_back(1));
     }
 
     /// Whether a call would be taken. None is.
@@ -133,6 +143,14 @@ impl TokenBucket {
         }
         self.charge(count.saturating_sub(at_once.get()).into());
         Ok(())
+    }
+
+    /// Undoes a take of so many tokens. A debt that was cut to the longest one began with a full bucket,
+    /// and a full one is what it becomes again.
+    fn give_back(&self, count: u32) {
+        let nanos = u64::from(count).saturating_mul(self.interval);
+        let used = |until: u64| Some(until.saturating_sub(nanos));
+        let _ = self.used_until.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, used);
     }
 
     /// Uses tokens whether they are there or not.
@@ -264,6 +282,20 @@ mod tests {
         // Nobody is locked out for ever.
         limits.charge(u64::MAX);
         assert_eq!(limits.take(1, "it").unwrap_err().seconds, DEBT_MAX.as_secs());
+    }
+
+    /// The calls of a request that was refused for its weight were taken, and those of the next as well.
+    #[tokio::test(start_paused = true)]
+    async fn who_is_refused_by_one_limit_has_taken_nothing_of_the_other() {
+        let limits = limits(10, 1);
+        limits.charge(1);
+        for calls in [1, 5, 100, u32::MAX] {
+            assert_eq!(limits.take(calls, "it").unwrap_err().unit, "units of weight");
+        }
+        advance(Duration::from_millis(1001)).await;
+        // All ten are there: a batch of ten and its unit are taken at once.
+        limits.take(10, "it").unwrap();
+        assert_eq!(limits.take(1, "it").unwrap_err().unit, "calls");
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::credentials::Secret;
-use super::{Admission, Caller, CallerHead, Denial};
+use super::{Admission, AdmissionError, Caller, CallerHead, Denial};
 
 /// The number of rules that let everybody in.
 const OPEN: u64 = 0;
@@ -27,9 +27,10 @@ pub(crate) struct SharedAdmission {
 
 impl SharedAdmission {
     /// Replaces the rules; requests that begin from now on are let in by these.
-    pub(crate) fn replace(&self, mut admission: Admission) {
+    pub(crate) fn replace(&self, mut admission: Admission) -> Result<(), AdmissionError> {
         let mut last = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(previous) = &*self.current.load() {
+            admission.check_replacing(previous)?;
             admission.continue_from(previous);
         }
         let is_open = admission.is_open();
@@ -37,6 +38,7 @@ impl SharedAdmission {
         self.current.store(Some(Arc::new(admission)));
         *last = last.saturating_add(1);
         self.generation.store(if is_open { OPEN } else { *last }, Ordering::Release);
+        Ok(())
     }
 
     /// The number of the rules in force; none if everybody is let in.
@@ -52,6 +54,22 @@ impl SharedAdmission {
     ) -> Result<Option<Arc<Caller>>, Denial> {
         let current = self.current.load();
         current.as_ref().map(|admission| admission.admit(secret, client)).transpose()
+    }
+
+    /// Lets a caller in that was let in before, however much its address has asked since: what it asks is
+    /// refused then, and not itself.
+    pub(super) fn admit_again(
+        &self,
+        secret: Option<Secret<'_>>,
+        client: IpAddr,
+    ) -> Result<Option<Arc<Caller>>, Denial> {
+        let current = self.current.load();
+        current.as_ref().map(|admission| admission.identify(secret, client)).transpose()
+    }
+
+    /// Whether only callers with a key or a token are let in.
+    pub(crate) fn needs_key(&self) -> bool {
+        self.current.load().as_ref().is_some_and(|admission| admission.needs_key())
     }
 
     /// Counts a request that was not let in; tells why it is refused.
@@ -74,7 +92,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::admission::{AdmissionSettings, ApiKey, KeyHash, Rates};
+    use crate::admission::{AdmissionSettings, ApiKey, KeyHash, KeyRequirement, Rates};
 
     const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -101,12 +119,12 @@ mod tests {
         let shared = SharedAdmission::default();
         assert_eq!(shared.generation(), None);
         for (key_rate, address_rate) in [(1, 0), (0, 1)] {
-            shared.replace(rules(key_rate, address_rate));
+            shared.replace(rules(key_rate, address_rate)).unwrap();
             let generation = shared.generation();
             assert!(generation.is_some() && is_taken(&shared) && !is_taken(&shared));
-            shared.replace(rules(key_rate, address_rate));
+            shared.replace(rules(key_rate, address_rate)).unwrap();
             assert!(shared.generation() > generation && !is_taken(&shared));
-            shared.replace(rules(key_rate * 2, address_rate * 2));
+            shared.replace(rules(key_rate * 2, address_rate * 2)).unwrap();
             assert!(is_taken(&shared) && is_taken(&shared) && !is_taken(&shared));
         }
     }
@@ -114,11 +132,47 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_not_let_in_counts_for_its_address_only() {
         let shared = SharedAdmission::default();
-        shared.replace(rules(0, 1));
+        shared.replace(rules(0, 1)).unwrap();
         let wrong = || shared.admit(Some(Secret::new("b")), CLIENT).unwrap_err();
         assert_eq!(shared.count_denied(wrong(), CLIENT), Denial::UnknownKey);
         assert!(matches!(shared.count_denied(wrong(), CLIENT), Denial::RateLimited(_)));
         assert!(!is_taken(&shared));
         assert_eq!(shared.admit(None, CLIENT).unwrap_err(), Denial::NoKey);
+    }
+
+    #[test]
+    fn the_last_key_is_withdrawn_only_if_it_is_said_who_may_ask_then() {
+        let without_keys = |key_requirement| {
+            Admission::new(AdmissionSettings { key_requirement, ..AdmissionSettings::default() })
+        };
+        let shared = SharedAdmission::default();
+        let ask = |secret: Option<&str>| shared.admit(secret.map(Secret::new), CLIENT).err();
+        // One that never had keys may go on without.
+        shared.replace(without_keys(KeyRequirement::IfAnyKnown)).unwrap();
+        shared.replace(without_keys(KeyRequirement::IfAnyKnown)).unwrap();
+        shared.replace(rules(0, 0)).unwrap();
+        let refused = shared.replace(without_keys(KeyRequirement::IfAnyKnown));
+        assert_eq!(refused, Err(AdmissionError::WouldOpen));
+        assert_eq!((ask(None), ask(Some("a"))), (Some(Denial::NoKey), None));
+        shared.replace(without_keys(KeyRequirement::Always)).unwrap();
+        assert!(shared.needs_key());
+        assert_eq!((ask(None), ask(Some("a"))), (Some(Denial::NoKey), Some(Denial::UnknownKey)));
+        let refused = shared.replace(without_keys(KeyRequirement::IfAnyKnown));
+        assert_eq!(refused, Err(AdmissionError::WouldOpen));
+        shared.replace(without_keys(KeyRequirement::Never)).unwrap();
+        assert!(!shared.needs_key() && shared.generation().is_none());
+        assert_eq!((ask(None), ask(Some("a"))), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_no_key_is_needed_one_that_is_sent_counts() {
+        let shared = SharedAdmission::default();
+        let optional = Admission { key_requirement: KeyRequirement::Never, ..rules(1, 0) };
+        shared.replace(optional).unwrap();
+        assert!(shared.generation().is_some() && is_taken(&shared) && !is_taken(&shared));
+        let anybody = shared.admit(None, CLIENT).unwrap().unwrap();
+        assert!((0..10).all(|_| anybody.take(1).is_ok()));
+        let wrong = shared.admit(Some(Secret::new("b")), CLIENT);
+        assert_eq!(wrong.unwrap_err(), Denial::UnknownKey);
     }
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::credentials::Secret;
-use super::{Caller, CallerHead, Denial, SharedAdmission};
+use super::{Caller, CallerHead, Denial, SharedAdmission, TokenFault};
 
 /// The caller of a WebSocket.
 #[derive(Debug)]
@@ -30,27 +30,33 @@ impl fmt::Debug for KeptSecret {
 }
 
 impl SocketCaller {
-    /// Whoever a handshake names, on a connection of `peer`. It is not let in yet.
-    pub(super) fn new(rules: &SharedAdmission, peer: IpAddr, head: &CallerHead<'_>) -> Self {
+    /// Whoever was let in by its handshake, under rules of a number.
+    pub(super) fn new(
+        head: &CallerHead<'_>,
+        client: IpAddr,
+        generation: Option<u64>,
+        caller: Option<Arc<Caller>>,
+    ) -> Self {
         let secret = head.secret().map(|secret| KeptSecret(secret.text.into()));
-        let client = rules.client_address(peer, head);
-        Self { secret, client, generation: None, caller: None }
+        Self { secret, client, generation, caller }
     }
 
-    /// Lets it in once more, by the rules in force.
+    /// Lets it in once more, by the rules in force. It is never refused for what it has asked.
     pub(crate) fn admit(
         &mut self,
         rules: &SharedAdmission,
     ) -> Result<Option<&Arc<Caller>>, Denial> {
         let generation = rules.generation();
-        let is_expired = self.caller.as_ref().is_some_and(|caller| caller.is_expired());
-        if self.generation != generation || is_expired {
+        if self.generation != generation {
             let secret = self.secret.as_ref().map(|KeptSecret(text)| Secret::new(text));
             self.caller = match generation {
-                Some(_) => rules.admit(secret, self.client)?,
+                Some(_) => rules.admit_again(secret, self.client)?,
                 None => None,
             };
             self.generation = generation;
+        }
+        if self.caller.as_ref().is_some_and(|caller| caller.is_expired()) {
+            return Err(Denial::BadToken(TokenFault::Expired));
         }
         Ok(self.caller.as_ref())
     }

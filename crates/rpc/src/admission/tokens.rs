@@ -3,8 +3,8 @@
 //! Knows: which keys are believed, each for one algorithm, and what the claims of a token allow.
 //! Never knows: who issues tokens.
 //!
-//! `jsonwebtoken` reads tokens and holds their claims against the time; ring, which TLS brings, verifies
-//! signatures.
+//! `jsonwebtoken` reads tokens, ring, which TLS brings, verifies signatures, and their times are held
+//! against a clock that tests can stop.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -20,6 +20,7 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use rustls_pki_types::SubjectPublicKeyInfoDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ use crate::method_pattern::MethodPattern;
 const LEEWAY: Duration = Duration::from_mins(1);
 /// Bytes of a secret at the least (RFC 7518, 3.2).
 const SECRET_BYTES_MIN: usize = 32;
+/// How a key in PEM begins.
+const PEM_BEGIN: &[u8] = b"-----BEGIN";
 /// What stands before the 32 bytes of an Ed25519 key in a public key (RFC 8410, 4).
 const ED25519_PREFIX: [u8; 12] = hex!("302a300506032b6570032100");
 
@@ -61,6 +64,11 @@ pub enum TokenKeyError {
         "a secret of {0} bytes is too short: make one of 32, such as openssl rand -hex 32 does"
     )]
     ShortSecret(usize),
+    /// A key of another kind, which anybody may know.
+    #[error(
+        "this is a key in PEM and no secret: a public key of Ed25519 belongs to --jwt-public-key-file"
+    )]
+    PemSecret,
     /// Not what a public key looks like.
     #[error(
         "this is no public key of Ed25519 in PEM, such as openssl genpkey -algorithm ed25519 and \
@@ -75,6 +83,9 @@ impl TokenKey {
     /// at its ends.
     pub fn from_secret(text: &[u8]) -> Result<Self, TokenKeyError> {
         let text = text.trim_ascii();
+        if text.starts_with(PEM_BEGIN) {
+            return Err(TokenKeyError::PemSecret);
+        }
         let digits = text.strip_prefix(b"0x").unwrap_or(text);
         let bytes = match hex::decode(digits) {
             Ok(bytes) if bytes.len() == SECRET_BYTES_MIN => bytes,
@@ -152,37 +163,54 @@ impl TokenFault {
 #[derive(Debug, Deserialize)]
 struct TokenClaims {
     exp: f64,
+    nbf: Option<f64>,
     sub: Option<String>,
+    /// Whoever it is meant for, in any form: nobody here has a name.
+    aud: Option<IgnoredAny>,
     methods: Option<Vec<String>>,
     rate: Option<NonZeroU32>,
     weight: Option<NonZeroU32>,
 }
 
+/// Tells the time of day, since the beginning of 1970.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenClock(pub(super) fn() -> Duration);
+
+impl TokenClock {
+    pub(super) fn system() -> Self {
+        Self(|| Duration::from_secs(jsonwebtoken::get_current_timestamp()))
+    }
+}
+
 /// Believes tokens, or does not.
-#[derive(Default)]
-pub(super) struct TokenVerifier(Vec<(Validation, DecodingKey)>);
+pub(super) struct TokenVerifier {
+    keys: Vec<(Validation, DecodingKey)>,
+    clock: TokenClock,
+}
 
 impl fmt::Debug for TokenVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(validation, _)| &validation.algorithms)).finish()
+        let algorithms = self.keys.iter().map(|(validation, _)| &validation.algorithms);
+        f.debug_list().entries(algorithms).finish()
     }
 }
 
 impl TokenVerifier {
-    pub(super) fn new(keys: &[TokenKey]) -> Self {
+    pub(super) fn new(keys: &[TokenKey], clock: TokenClock) -> Self {
         // Once for the process: a second time changes nothing.
         let _ = PROVIDER.install_default();
         let entry = |key: &TokenKey| {
             let mut validation = Validation::new(key.algorithm());
-            validation.leeway = LEEWAY.as_secs();
-            validation.validate_nbf = true;
+            // Both times are ours to look at.
+            validation.validate_exp = false;
+            validation.validate_aud = false;
             (validation, key.decoding_key())
         };
-        Self(keys.iter().map(entry).collect())
+        Self { keys: keys.iter().map(entry).collect(), clock }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 
     /// Whether a text has the form of a token, so far as a look can tell.
@@ -200,37 +228,50 @@ impl TokenVerifier {
         // Several keys of one algorithm are tried one after the other.
         let mut fault = TokenFault::Algorithm;
         let is_meant = |validation: &Validation| validation.algorithms.contains(&header.alg);
-        for (validation, key) in self.0.iter().filter(|(validation, _)| is_meant(validation)) {
+        for (validation, key) in self.keys.iter().filter(|(validation, _)| is_meant(validation)) {
             match decode::<TokenClaims>(token, key, validation) {
-                Ok(token) => return grant(token.claims, hash),
-                Err(error) => fault = fault_of(&error),
+                Ok(token) => return grant(token.claims, hash, (self.clock.0)()),
+                Err(error) => {
+                    let found = fault_of(&error);
+                    // What is wrong by the key that signed it says more than that others did not.
+                    if found != TokenFault::Signature || fault == TokenFault::Algorithm {
+                        fault = found;
+                    }
+                }
             }
         }
         Err(fault)
     }
 }
 
-fn grant(claims: TokenClaims, hash: KeyHash) -> Result<TokenGrant, TokenFault> {
-    let TokenClaims { exp, sub, methods, rate, weight } = claims;
-    let now = Duration::from_secs(jsonwebtoken::get_current_timestamp());
+fn grant(claims: TokenClaims, hash: KeyHash, now: Duration) -> Result<TokenGrant, TokenFault> {
+    let TokenClaims { exp, nbf, sub, aud, methods, rate, weight } = claims;
+    let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
+    if aud.is_some() || !is_time(exp) || !nbf.is_none_or(is_time) {
+        return Err(TokenFault::Claims);
+    }
     // A time that no clock reaches never comes.
-    let left =
-        Duration::try_from_secs_f64(exp).map(|end| end.saturating_add(LEEWAY).saturating_sub(now));
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    if nbf.is_some_and(|begin| time(begin) > now.saturating_add(LEEWAY)) {
+        return Err(TokenFault::NotYet);
+    }
+    let left = time(exp).saturating_add(LEEWAY).saturating_sub(now);
+    if left.is_zero() {
+        return Err(TokenFault::Expired);
+    }
     let methods = methods.map(|methods| methods.iter().map(|text| text.parse()).collect());
     Ok(TokenGrant {
         subject: sub.as_deref().map_or(hash, KeyHash::of),
         name: sub.unwrap_or_default(),
         methods: methods.transpose().map_err(|_| TokenFault::Claims)?,
         rates: Rates { calls: rate, weight },
-        until: left.ok().and_then(|left| Instant::now().checked_add(left)),
+        until: Instant::now().checked_add(left),
     })
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library may add further faults")]
 fn fault_of(error: &Error) -> TokenFault {
     match error.kind() {
-        ErrorKind::ExpiredSignature => TokenFault::Expired,
-        ErrorKind::ImmatureSignature => TokenFault::NotYet,
         ErrorKind::InvalidSignature | ErrorKind::Base64(_) => TokenFault::Signature,
         _ => TokenFault::Claims,
     }

@@ -28,13 +28,14 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use super::bulk_thread::{INLINE_BYTES_MAX, RequestOrigin};
 use super::byte_stream::ByteStream;
 use super::compression::{self, Coding};
-use super::response::{HttpAnswer, refused, status_of};
+use super::response::{HttpAnswer, rate_limited, refused, status_of};
 use super::settings::STOP_GRACE;
 use super::write_progress::WriteProgress;
 use super::{HttpSettings, Server};
 use crate::admission::ConnectionCaller;
 use crate::answered_range::ANSWERED;
 use crate::in_time::in_time;
+use crate::refusal::ExceededRate;
 use crate::reply::Reply;
 use crate::request_log::{REQUEST_ID, sane_id};
 use crate::spare;
@@ -208,6 +209,10 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                         return self.end_with(refused(StatusCode::BAD_REQUEST, reason)).await;
                     }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
+                    // Whoever has asked too much is told so by hyper, before it has sent a long body.
+                    RequestHead::Post(post) if known.is_none() && self.is_refused_early(post) => {
+                        return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
+                    }
                     RequestHead::Post(post) if known.is_none() => {
                         known = Some(post);
                         since = None;
@@ -233,9 +238,16 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                     Ok(()) => {}
                     Err(ReadEnd::Late) if known.is_some() => {
                         let late = "request body took too long";
-                        return self.end_with(refused(StatusCode::REQUEST_TIMEOUT, late)).await;
+                        let answer = refused(StatusCode::REQUEST_TIMEOUT, late);
+                        let answer = self.count_failed().map_or_else(rate_limited, |()| answer);
+                        return self.end_with(answer).await;
                     }
                     Err(ReadEnd::Overloaded) => return self.end_overloaded().await,
+                    Err(ReadEnd::Ended) if known.is_some() => {
+                        // Nobody is left to be told.
+                        let _ = self.count_failed();
+                        return FastPathOutcome::Ended;
+                    }
                     // What was sent before may still be on its way.
                     Err(ReadEnd::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
                     Err(ReadEnd::Ended | ReadEnd::Stopping | ReadEnd::Late) => {
@@ -267,6 +279,18 @@ impl<S> Connection<'_, S> {
         let bytes = unread.get(..post.head_bytes).unwrap_or_default();
         let is_admitted = admit_head(server, caller, last_request.number, bytes);
         if is_admitted { head } else { RequestHead::Other }
+    }
+
+    /// Whether the body of a request is not waited for, because whoever sent its head has asked too much.
+    /// A short one is, so that each of its calls is refused by its id.
+    fn is_refused_early(&self, post: Post) -> bool {
+        let is_in_debt = || self.caller.last().is_some_and(|caller| caller.check().is_err());
+        post.body_bytes > INLINE_BYTES_MAX && is_in_debt()
+    }
+
+    /// Counts a request that fails before its calls are known as one call.
+    fn count_failed(&self) -> Result<(), ExceededRate> {
+        self.caller.last().map_or(Ok(()), |caller| caller.take(1))
     }
 }
 

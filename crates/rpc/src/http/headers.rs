@@ -6,9 +6,8 @@ use hyper::header::{
     ORIGIN, VARY,
 };
 
-/// Fields of an answer that a page may read: what `answered_range` tells, when to come again, and what the
-/// log calls the request.
-const EXPOSED: &str = "quipu-answered, retry-after, x-request-id";
+use crate::answered_range::ANSWERED;
+use crate::request_log::REQUEST_ID;
 
 const JSON_TYPES: [&str; 3] =
     ["application/json", "application/json-rpc", "application/jsonrequest"];
@@ -45,10 +44,14 @@ pub(super) fn allow_origin(
         (ACCESS_CONTROL_ALLOW_METHODS, "POST, GET, OPTIONS"),
         // The asterisk does not stand for this one.
         (ACCESS_CONTROL_ALLOW_HEADERS, "*, authorization"),
-        (ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ] {
         answer.insert(name, HeaderValue::from_static(value));
+    }
+    // What a page may read: which blocks were answered for, when to come again, and what the log calls
+    // the request.
+    if let Ok(exposed) = HeaderValue::try_from(format!("{ANSWERED}, retry-after, {REQUEST_ID}")) {
+        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }
 

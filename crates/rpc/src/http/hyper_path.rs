@@ -19,12 +19,12 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::Server;
-use super::bulk_thread::{QueuedRequest, RequestOrigin};
+use super::bulk_thread::{INLINE_BYTES_MAX, QueuedRequest, RequestOrigin};
 use super::compression::{self, BodyCoding, DecodeRefusal};
 use super::headers;
 use super::response::{
     HttpAnswer, HttpBody, come_again, come_again_in, denied, empty, json, no_such_page,
-    rate_limited, refused, status_of, text, too_large, with_type,
+    rate_limited, refused, status_of, text, text_with, too_large, with_type,
 };
 use super::websocket::upgrade::{self, Handover};
 use crate::admission::{Caller, CallerHead, ConnectionCaller, Denial, SocketCaller, strip_key};
@@ -42,6 +42,8 @@ use crate::stat_page::{LiveCounts, PageError};
 pub(super) const READY: &str = "/readyz";
 /// Pages that whoever watches the process may read without a key, and as often as it likes.
 const OPEN_PAGES: [&str; 2] = ["/healthz", READY];
+/// What is said to those who may not know why.
+const NOT_READY: &str = "not ready\n";
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -104,15 +106,22 @@ impl Server {
     ) -> Result<AdmittedRequest, Denial> {
         let path = request.uri().path();
         let is_upgrade = upgrade::is_asked(request);
-        if *request.method() == Method::OPTIONS || is_open_page(request) {
+        let is_free = *request.method() == Method::OPTIONS || is_open_page(request);
+        let is_ready_page = strip_key(path) == READY;
+        if is_free && !(is_ready_page && self.admission.needs_key()) {
             return Ok(AdmittedRequest::default());
         }
         let fields = request.headers().iter().map(|(name, it)| (name.as_str(), it.as_bytes()));
         let head = CallerHead::read(path, fields);
         let mut callers = connection.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_free {
+            // A key that is sent is an attempt as any other; a supervisor sends none.
+            let is_known = head.has_secret() && callers.admit(&self.admission, &head).is_ok();
+            return Ok(AdmittedRequest { is_stranger: !is_known, ..AdmittedRequest::default() });
+        }
         let caller = callers.admit(&self.admission, &head)?;
         let socket = is_upgrade.then(|| callers.socket(&self.admission, &head));
-        Ok(AdmittedRequest { caller, socket })
+        Ok(AdmittedRequest { caller, socket, is_stranger: false })
     }
 
     /// Answers a request that was let in.
@@ -127,7 +136,7 @@ impl Server {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let AdmittedRequest { caller, socket } = admitted;
+        let AdmittedRequest { caller, socket, is_stranger } = admitted;
         if *request.method() == Method::POST {
             let request_id = given_id(&request).map(str::to_owned);
             return self.post(request, RequestOrigin { caller, request_id }, is_unread).await;
@@ -140,9 +149,12 @@ impl Server {
             (&Method::GET, Some(socket)) if !*is_unread => {
                 upgrade::accept(&mut request, &self.settings.cors_origins, socket, handover)
             }
-            (&Method::GET, _) => self.get(strip_key(request.uri().path()).to_owned()).await,
+            (&Method::GET, _) => {
+                self.get(strip_key(request.uri().path()).to_owned(), is_stranger).await
+            }
             (&Method::HEAD, _) => {
-                head_of(self.get(strip_key(request.uri().path()).to_owned()).await)
+                let page = strip_key(request.uri().path()).to_owned();
+                head_of(self.get(page, is_stranger).await)
             }
             (&Method::OPTIONS, _) => empty(StatusCode::NO_CONTENT),
             (_, _) => {
@@ -158,7 +170,8 @@ impl Server {
         answer
     }
 
-    /// Answers a POST; `is_unread` tells whether its body was read to its end.
+    /// Answers a POST; `is_unread` tells whether its body was read to its end. One that fails before its
+    /// calls are known counts as one call.
     async fn post<B>(
         &self,
         request: Request<B>,
@@ -169,38 +182,28 @@ impl Server {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let is_open = self.settings.cors_origins.iter().any(|origin| origin == "*");
-        if !headers::is_json_type(request.headers(), is_open) {
-            return refused(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "content type must be application/json",
-            );
-        }
-        let coding = match BodyCoding::of(request.headers().get(CONTENT_ENCODING)) {
-            Ok(coding) => coding,
-            Err(refusal) => return self.undecoded(refusal),
+        let caller = origin.caller.clone();
+        let replied = match self.read_post(request, caller.as_deref()).await {
+            Ok((body, lease, coding)) => {
+                *is_unread = false;
+                match coding {
+                    None => Ok(self.reply(origin, None, body.into(), lease).await),
+                    Some(coding) => {
+                        let replied = self.reply_to_packed(origin, body, lease, coding).await;
+                        replied.map_err(|refusal| self.undecoded(refusal))
+                    }
+                }
+            }
+            Err(refused) => Err(refused),
         };
-        // Whoever waits to be told to go on is told before anything is sent.
-        let bytes_max = self.settings.body_bytes_max;
-        let length = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
-        if request.headers().contains_key(EXPECT) && length > bytes_max {
-            return too_large(bytes_max);
-        }
-        let collected = self.collect(request.into_body());
-        let (body, lease) = match timeout(self.settings.body_timeout, collected).await {
-            Err(_) => return refused(StatusCode::REQUEST_TIMEOUT, "request body took too long"),
-            Ok(Err(refused)) => return refused,
-            Ok(Ok(collected)) => collected,
+        let mut reply = match replied {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return empty(StatusCode::OK),
+            Err(refused) => {
+                let counted = caller.map_or(Ok(()), |caller| caller.take(1));
+                return counted.map_or_else(rate_limited, |()| refused);
+            }
         };
-        *is_unread = false;
-        let replied = match coding {
-            None => self.reply(origin, None, body.into(), lease).await,
-            Some(coding) => match self.reply_to_packed(origin, body, lease, coding).await {
-                Ok(replied) => replied,
-                Err(refusal) => return self.undecoded(refusal),
-            },
-        };
-        let Some(mut reply) = replied else { return empty(StatusCode::OK) };
         let made_id = reply.take_request_id().map(|id| HeaderValue::from_str(&id));
         let (status, retry_after) = status_of(&reply);
         let answered_range = reply.answered_range();
@@ -215,6 +218,43 @@ impl Server {
         match retry_after {
             Some(seconds) => come_again_in(answer, seconds),
             None => answer,
+        }
+    }
+
+    /// The body of a POST, and how it is compressed. Whoever has asked too much is refused before a long
+    /// body is read; a short one is, so that each of its calls is refused by its id.
+    async fn read_post<B>(
+        &self,
+        request: Request<B>,
+        caller: Option<&Caller>,
+    ) -> Result<(Vec<u8>, ByteLease, Option<BodyCoding>), HttpAnswer>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let is_open = self.settings.cors_origins.iter().any(|origin| origin == "*");
+        if !headers::is_json_type(request.headers(), is_open) {
+            return Err(refused(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "content type must be application/json",
+            ));
+        }
+        let coding = BodyCoding::of(request.headers().get(CONTENT_ENCODING));
+        let coding = coding.map_err(|refusal| self.undecoded(refusal))?;
+        let length = request.body().size_hint();
+        let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        if length.upper().is_none_or(|count| bytes(count) > INLINE_BYTES_MAX) {
+            caller.map_or(Ok(()), Caller::check).map_err(rate_limited)?;
+        }
+        // Whoever waits to be told to go on is told before anything is sent.
+        let bytes_max = self.settings.body_bytes_max;
+        if request.headers().contains_key(EXPECT) && bytes(length.lower()) > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        let collected = self.collect(request.into_body());
+        match timeout(self.settings.body_timeout, collected).await {
+            Err(_) => Err(refused(StatusCode::REQUEST_TIMEOUT, "request body took too long")),
+            Ok(collected) => collected.map(|(body, lease)| (body, lease, coding)),
         }
     }
 
@@ -288,9 +328,12 @@ impl Server {
         }
     }
 
-    async fn get(&self, path: String) -> HttpAnswer {
+    async fn get(&self, path: String, is_stranger: bool) -> HttpAnswer {
         match path.as_str() {
             "/healthz" => text("ok\n"),
+            READY if is_stranger && !self.service.troubles().is_empty() => {
+                come_again(text_with(StatusCode::SERVICE_UNAVAILABLE, NOT_READY))
+            }
             READY => self.ready(),
             "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
             "/stat.json" => self.stat().await,
@@ -425,6 +468,9 @@ struct AdmittedRequest {
     caller: Option<Arc<Caller>>,
     /// Who would ask over the WebSocket that it asks for.
     socket: Option<SocketCaller>,
+    /// Whether it came without a key that is let in, to a page that is open to everybody, where all others
+    /// need one.
+    is_stranger: bool,
 }
 
 /// The answer to a request for a page's head: as for the page, without it.

@@ -111,7 +111,11 @@ pub(super) fn json(status: StatusCode, body: impl Into<HttpBody>) -> HttpAnswer 
 }
 
 pub(super) fn text(body: &'static str) -> HttpAnswer {
-    with_type(StatusCode::OK, body.as_bytes().to_vec().into(), "text/plain; charset=utf-8")
+    text_with(StatusCode::OK, body)
+}
+
+pub(super) fn text_with(status: StatusCode, body: &'static str) -> HttpAnswer {
+    with_type(status, body.as_bytes().to_vec().into(), "text/plain; charset=utf-8")
 }
 
 pub(super) fn with_type(

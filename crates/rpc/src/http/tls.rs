@@ -97,6 +97,12 @@ impl Tls {
         Ok(Self { files, identity: ArcSwap::from_pointee(identity) })
     }
 
+    /// Whether only clients with a certificate are let in.
+    #[must_use]
+    pub fn needs_client_certificate(&self) -> bool {
+        self.files.client_ca.is_some()
+    }
+
     /// Reads the files again, and waits for whoever is writing them; tells whether they have changed. If
     /// they cannot be used, all stays as it was: a certificate may be there before its key is.
     pub fn reload(&self) -> Result<bool, TlsError> {

@@ -174,7 +174,7 @@ impl Session<'_> {
     }
 
     /// Lets the client in once more, before it is answered or sent anything: its key may not be known
-    /// any more.
+    /// any more, or its token may have ended. What it asks too often is refused call by call.
     fn admit(&mut self) -> Result<Option<Arc<Caller>>, SocketEnd> {
         let admitted = self.caller.admit(&self.server.admission);
         admitted.map(Option::<&_>::cloned).map_err(|_| {
@@ -217,8 +217,10 @@ impl Session<'_> {
         let mut slice = std::mem::take(&mut self.news_slice);
         for ChainSubscriber { id, feed, mut seen } in self.subscriptions.confirmed() {
             let service = &self.server.service;
-            let portion = service.next_portion(&feed, &mut seen, &self.server.budget, &mut slice);
-            let portion = match portion.await {
+            let budget = &self.server.budget;
+            let reading =
+                service.next_portion(caller.as_deref(), &feed, &mut seen, budget, &mut slice);
+            let portion = match reading.await {
                 Ok(portion) => portion,
                 Err(FeedEnd::Failed) => {
                     let reason = "new blocks cannot be read";

@@ -99,28 +99,41 @@ pub(super) async fn overloaded_batch(budget: &Arc<Budget>, batch: Batch<'_>) -> 
     }
 }
 
-/// What whoever has asked too much is told: every call by its id, if there is room for that.
+/// What whoever has asked too much is told: every call by its id, if there is room for that; nothing if
+/// all that it asked are notifications.
 pub(super) async fn rate_limited(
     budget: &Arc<Budget>,
     asked: Option<&RequestBody<'_>>,
     exceeded: ExceededRate,
-) -> Reply {
+) -> Option<Reply> {
     let refusal = &Refusal::RateLimited(exceeded);
-    let alone = |id| {
-        let mut out = spare::take();
-        put_refusal(&mut out, id, refusal);
-        Reply::of(out)
-    };
     let reply = match asked {
         Some(RequestBody::Batch(batch)) => {
             let answer = BatchAnswer::new(spare::take(), budget);
             match put_batch_refused(answer, *batch, refusal).await {
-                Ok(Some(answer)) => Reply::leased(answer.out, answer.lease),
-                Ok(None) | Err(OutOfBudget) => alone(Id::NULL),
+                Ok(answer) => answer.map(|answer| Reply::leased(answer.out, answer.lease))?,
+                Err(OutOfBudget) => refused_alone(Id::NULL, refusal),
             }
         }
-        Some(RequestBody::Single(item)) => alone(item.id()),
-        None => alone(Id::NULL),
+        Some(RequestBody::Single(Item::Notification)) => return None,
+        Some(RequestBody::Single(item)) => refused_alone(item.id(), refusal),
+        None => refused_alone(Id::NULL, refusal),
     };
+    Some(with_wait(reply, exceeded))
+}
+
+/// The same for one who asked nothing but notifications and is told nevertheless, by the code of an
+/// answer.
+pub(super) fn rate_limited_without_id(exceeded: ExceededRate) -> Reply {
+    with_wait(refused_alone(Id::NULL, &Refusal::RateLimited(exceeded)), exceeded)
+}
+
+fn refused_alone(id: Id<'_>, refusal: &Refusal) -> Reply {
+    let mut out = spare::take();
+    put_refusal(&mut out, id, refusal);
+    Reply::of(out)
+}
+
+fn with_wait(reply: Reply, exceeded: ExceededRate) -> Reply {
     reply.with_status(ReplyStatus::RateLimited { seconds: exceeded.seconds })
 }

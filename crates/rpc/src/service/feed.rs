@@ -10,6 +10,7 @@ use tracing::{debug, error};
 
 use super::readers::LentReader;
 use super::{CallFailure, Service};
+use crate::admission::Caller;
 use crate::budget::{Budget, ByteLease, LeasedFor};
 use crate::heads::ChainCursor;
 use crate::json::{Object, put_text};
@@ -56,16 +57,17 @@ pub(crate) fn feed_notification(id: &str, result: &[u8]) -> Vec<u8> {
 
 impl Service {
     /// What leads a subscriber from what it has seen towards the newest view, as much as is sent at
-    /// once.
+    /// once. What is read for it is charged to whoever subscribed.
     pub(crate) async fn next_portion(
         &self,
+        caller: Option<&Caller>,
         feed: &ChainFeed,
         seen: &mut ChainCursor,
         budget: &Arc<Budget>,
         slice: &mut WorkSlice,
     ) -> Result<FeedPortion, FeedEnd> {
         let shown = self.store.current_view();
-        let mut lent = LentReader::new(None, &self.traffic);
+        let mut lent = LentReader::new(caller, &self.traffic);
         let reader = lent.take().map_err(|failure| feed_end(&failure))?;
         let read = match feed {
             ChainFeed::Blocks => self.read_heads(reader, seen).await,

@@ -535,12 +535,12 @@ async fn is_told_after_another_reader(chance: u64) -> bool {
     growing.disk.set_may_block(true);
     let (feed, budget) = (ChainFeed::Blocks, Budget::unbounded());
     let mut slice = WorkSlice::default();
-    let portion = growing.service.next_portion(&feed, &mut seen, &budget, &mut slice).await;
+    let portion = growing.service.next_portion(None, &feed, &mut seen, &budget, &mut slice).await;
     let portion = portion.unwrap();
     assert!(portion.has_more && portion.items.is_empty(), "{portion:?}");
     growing.disk.write(&name, &bytes).unwrap();
     let is_overtaken = overtaken.other.lock().unwrap().take().is_none();
-    let portion = growing.service.next_portion(&feed, &mut seen, &budget, &mut slice).await;
+    let portion = growing.service.next_portion(None, &feed, &mut seen, &budget, &mut slice).await;
     assert_eq!(portion.unwrap().items.len(), 5);
     is_overtaken
 }

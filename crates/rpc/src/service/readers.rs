@@ -52,7 +52,7 @@ impl<'a> LentReader<'a> {
         let counts = reader.take_counts();
         self.traffic.count_reads(counts);
         if let Some(caller) = self.caller {
-            caller.charge(counts.pages);
+            caller.charge(counts.pages.saturating_add(counts.lookups));
         }
     }
 }

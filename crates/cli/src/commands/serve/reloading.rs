@@ -3,17 +3,17 @@
 //! Knows: which settings can change under way, that all of them change or none, and what the log is told.
 //! Never knows: how a setting is kept, or what is served.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use rpc::http::{HttpSettings, Server, Tls};
-use rpc::{Admission, ApiKey, Service, ServiceSettings};
+use rpc::{ApiKey, Service, ServiceSettings};
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
 
+use super::LogFilter;
+use super::admission::{ServerReach, put_in_force};
 use super::supervisor::{tell_ready, tell_reloading};
-use super::{LogFilter, warn_if_open};
 use crate::Failure;
 use crate::args::Command;
 use crate::args::serve::ServeArgs;
@@ -21,7 +21,7 @@ use crate::config::given::GivenSettings;
 use crate::descriptors::share_with_clients;
 
 /// Flags whose values can change while requests are served; all others need a restart.
-const RELOADED: [&str; 34] = [
+const RELOADED: [&str; 35] = [
     "answer-timeout",
     "batch-bytes-max",
     "batch-items-max",
@@ -36,8 +36,8 @@ const RELOADED: [&str; 34] = [
     "header-timeout",
     "host",
     "idle-timeout",
-    "jwt-public-key",
-    "jwt-secret",
+    "jwt-public-key-file",
+    "jwt-secret-file",
     "logs-bytes-max",
     "logs-max",
     "logs-read-bytes-max",
@@ -45,6 +45,7 @@ const RELOADED: [&str; 34] = [
     "ping-interval",
     "quiet",
     "rate-per-address",
+    "require-key",
     "slow-request",
     "socket-requests-max",
     "stop-timeout",
@@ -78,7 +79,7 @@ pub(super) struct ReloadedParts {
     pub(super) server: Arc<Server>,
     pub(super) service: Arc<Service>,
     pub(super) tls: Option<Arc<Tls>>,
-    pub(super) address: SocketAddr,
+    pub(super) reach: ServerReach,
     pub(super) is_following: bool,
     /// Segments that are open at once.
     pub(super) segments: usize,
@@ -125,18 +126,16 @@ impl Reloader {
         };
         args.limits.check()?;
         let admission = args.admission.settings()?;
-        let ReloadedParts { server, service, tls, address, is_following, segments } = &self.parts;
+        let ReloadedParts { server, service, tls, reach, is_following, segments } = &self.parts;
         let is_certificate_new = tls.as_ref().map(|tls| tls.reload()).transpose();
         let is_certificate_new = is_certificate_new.map_err(anyhow::Error::from)?;
+        put_in_force(server, admission, *reach).map_err(anyhow::Error::from)?;
         // From here on nothing can fail.
         self.log_filter.set(verbosity);
         service.set_settings(ServiceSettings { is_following: *is_following, ..args.settings() });
         let http = args.http_settings();
         let connections_max = share_with_clients(*segments, http.connections_max).connections;
         server.set_settings(HttpSettings { connections_max, ..http });
-        let admission = Admission::new(admission);
-        warn_if_open(*address, &admission);
-        server.set_admission(admission);
         self.tell(&args, is_certificate_new == Some(true));
         self.current = args.given;
         self.keys = args.admission.keys;

@@ -56,7 +56,7 @@ fn public_key() -> TokenKey {
 }
 
 fn verify(keys: &[TokenKey], token: &str) -> Result<TokenGrant, TokenFault> {
-    let verifier = TokenVerifier::new(keys);
+    let verifier = TokenVerifier::new(keys, TokenClock::system());
     assert!(verifier.takes(token), "{token}");
     verifier.verify(token, KeyHash::of(token))
 }
@@ -164,6 +164,21 @@ fn an_algorithm_counts_only_with_the_key_that_is_for_it() {
 }
 
 #[test]
+fn of_two_keys_the_one_that_signed_tells_what_is_wrong() {
+    let other = TokenKey::from_secret(&[b'o'; 32]).unwrap();
+    for keys in [[secret_key(), other.clone()], [other, secret_key()]] {
+        for (claims, expected) in [
+            (json!({ "exp": now() + 100 }), None),
+            (json!({ "exp": now() - 100 }), Some(TokenFault::Expired)),
+            (json!({ "exp": "soon" }), Some(TokenFault::Claims)),
+            (json!({}), Some(TokenFault::Claims)),
+        ] {
+            assert_eq!(verify(&keys, &hs256(&claims)).err(), expected, "{claims}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_understood_is_not_believed() {
     let claims = json!({ "exp": now() + 100, "sub": "app" });
     let critical = json!({ "alg": "HS256", "crit": ["x"], "x": 1 });
@@ -171,6 +186,9 @@ fn what_is_not_understood_is_not_believed() {
     for token in [
         signed(&critical, &claims, with_secret(SECRET)),
         hs256(&aimed),
+        hs256(&json!({ "exp": now() + 100, "aud": ["others"] })),
+        hs256(&json!({ "exp": now() + 100, "aud": 7 })),
+        hs256(&json!({ "exp": now() + 100, "aud": { "name": "others" } })),
         hs256(&json!({ "exp": now() + 100, "methods": "eth_call" })),
         hs256(&json!({ "exp": now() + 100, "methods": ["eth call"] })),
         hs256(&json!({ "exp": now() + 100, "rate": 0 })),
@@ -189,9 +207,9 @@ fn what_is_not_understood_is_not_believed() {
         assert!(verify(&keys, &String::from_utf8(changed).unwrap()).is_err(), "{place}");
     }
     for text in ["", "qk_5d0c", "a.b", "a.b.c.d"] {
-        assert!(!TokenVerifier::new(&keys).takes(text), "{text}");
+        assert!(!TokenVerifier::new(&keys, TokenClock::system()).takes(text), "{text}");
     }
-    assert!(!TokenVerifier::default().takes("a.b.c"));
+    assert!(!TokenVerifier::new(&[], TokenClock::system()).takes("a.b.c"));
     for text in ["..", "a.b.c", "e30.e30.e30"] {
         assert!(verify(&keys, text).is_err(), "{text}");
     }
@@ -213,6 +231,10 @@ fn keys_are_read_as_programs_write_them() {
     let short = TokenKey::from_secret(b"0x1234\n");
     assert_eq!(short, Err(TokenKeyError::ShortSecret(6)));
     let public = pair().public_key().as_ref().to_vec();
+    // Whoever knows the public key could sign.
+    for text in [pem(&public), format!("\n{}", pem(&public).replace("PUBLIC", "PRIVATE"))] {
+        assert_eq!(TokenKey::from_secret(text.as_bytes()), Err(TokenKeyError::PemSecret), "{text}");
+    }
     let expected = TokenKey(TokenKeyKind::Ed25519(public.clone().try_into().unwrap()));
     assert_eq!(TokenKey::from_public_pem(pem(&public).as_bytes()), Ok(expected));
     assert!(!format!("{:?}", secret_key()).contains("secret of"));

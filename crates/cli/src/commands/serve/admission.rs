@@ -1,0 +1,45 @@
+//! Who may ask a server: rules that are put in force, at its start and whenever they are read again.
+//!
+//! Knows: what the log is told of them.
+//! Never knows: where the rules come from, or how a caller is let in.
+
+use std::net::SocketAddr;
+
+use rpc::http::Server;
+use rpc::{Admission, AdmissionError, AdmissionSettings};
+use tracing::warn;
+
+/// Who can reach a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerReach {
+    /// Where it listens.
+    pub(super) address: SocketAddr,
+    /// Whether only clients with a certificate are let in.
+    pub(super) needs_certificate: bool,
+}
+
+/// Puts rules in force, and warns if other machines may ask without a key, or nobody may. If the rules are
+/// refused, those before stay.
+pub(super) fn put_in_force(
+    server: &Server,
+    settings: AdmissionSettings,
+    reach: ServerReach,
+) -> Result<(), AdmissionError> {
+    let admission = Admission::new(settings);
+    let (needs_key, knows_key) = (admission.needs_key(), admission.knows_key());
+    server.set_admission(admission)?;
+    let ServerReach { address, needs_certificate } = reach;
+    let is_local = address.ip().to_canonical().is_loopback();
+    if needs_key && !knows_key {
+        warn!("every request needs a key, and there is none: nobody is let in");
+    }
+    if !needs_key && !needs_certificate && !is_local {
+        warn!(
+            %address,
+            "whoever reaches this address is answered, without a key: `quipu key new` makes one \
+             (docs/admission.md). It reads /stat.json and /metrics too; --metrics-listen gives \
+             metrics a port of their own (docs/metrics.md)"
+        );
+    }
+    Ok(())
+}
