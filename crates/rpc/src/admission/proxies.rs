@@ -32,8 +32,8 @@ impl FromStr for ProxyNetwork {
     }
 }
 
-/// The network of IPv4 that one of mapped addresses, such as ::ffff:10.0.0.0/104, stands for: addresses
-/// of peers are compared in this form.
+/// The network of IPv4 that one of mapped addresses, such as `::ffff:10.0.0.0/104`, stands for:
+/// addresses of peers are compared in this form.
 fn to_canonical(network: IpNet) -> IpNet {
     let IpNet::V6(mapped) = network else { return network };
     let bits = mapped.prefix_len().checked_sub(MAPPED_BITS);

@@ -1,4 +1,4 @@
-//! Who may ask, over both paths of HTTP/1.1 and over WebSockets, on a clock that stands still.
+//! Who may ask, over both paths of HTTP/1.1 and over sockets, on a clock that stands still.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

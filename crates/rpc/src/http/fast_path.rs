@@ -209,10 +209,6 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                         return self.end_with(refused(StatusCode::BAD_REQUEST, reason)).await;
                     }
                     RequestHead::Post(post) if post.is_whole(unread) => break post,
-                    // Whoever has asked too much is told so by hyper, before it has sent a long body.
-                    RequestHead::Post(post) if known.is_none() && self.is_refused_early(post) => {
-                        return FastPathOutcome::Other(self.stream, self.buffer.into_unread());
-                    }
                     RequestHead::Post(post) if known.is_none() => {
                         known = Some(post);
                         since = None;
@@ -238,19 +234,17 @@ impl<'a, S: ByteStream> Connection<'a, S> {
                     Ok(()) => {}
                     Err(ReadEnd::Late) if known.is_some() => {
                         let late = "request body took too long";
-                        let answer = refused(StatusCode::REQUEST_TIMEOUT, late);
-                        let answer = self.count_failed().map_or_else(rate_limited, |()| answer);
+                        let answer = self.count_failed(refused(StatusCode::REQUEST_TIMEOUT, late));
                         return self.end_with(answer).await;
                     }
                     Err(ReadEnd::Overloaded) => return self.end_overloaded().await,
-                    Err(ReadEnd::Ended) if known.is_some() => {
-                        // Nobody is left to be told.
-                        let _ = self.count_failed();
-                        return FastPathOutcome::Ended;
-                    }
                     // What was sent before may still be on its way.
                     Err(ReadEnd::Stopping) if self.reads_within(STOP_GRACE).await => since = None,
                     Err(ReadEnd::Ended | ReadEnd::Stopping | ReadEnd::Late) => {
+                        if known.is_some() {
+                            // Nobody is left to be told of a rate.
+                            let _ = self.take_call();
+                        }
                         return FastPathOutcome::Ended;
                     }
                 }
@@ -270,7 +264,8 @@ impl<'a, S: ByteStream> Connection<'a, S> {
 }
 
 impl<S> Connection<'_, S> {
-    /// What the bytes so far are. Whoever is not let in is told so by hyper, before its body is read.
+    /// What the bytes so far are. Whoever is not let in, or has asked too much and has a long body still
+    /// to send, is told so by hyper, before its body is read.
     fn read_head(&mut self) -> RequestHead {
         let Self { server, buffer, last_request, caller, .. } = self;
         let unread = buffer.unread();
@@ -278,18 +273,19 @@ impl<S> Connection<'_, S> {
         let RequestHead::Post(post) = head else { return head };
         let bytes = unread.get(..post.head_bytes).unwrap_or_default();
         let is_admitted = admit_head(server, caller, last_request.number, bytes);
-        if is_admitted { head } else { RequestHead::Other }
+        // A short body is waited for, so that each of its calls is refused by its id.
+        let is_awaited = post.body_bytes > INLINE_BYTES_MAX && !post.is_whole(unread);
+        let is_in_debt = || caller.last().is_some_and(|caller| caller.check().is_err());
+        let is_ours = is_admitted && !(is_awaited && is_in_debt());
+        if is_ours { head } else { RequestHead::Other }
     }
 
-    /// Whether the body of a request is not waited for, because whoever sent its head has asked too much.
-    /// A short one is, so that each of its calls is refused by its id.
-    fn is_refused_early(&self, post: Post) -> bool {
-        let is_in_debt = || self.caller.last().is_some_and(|caller| caller.check().is_err());
-        post.body_bytes > INLINE_BYTES_MAX && is_in_debt()
+    /// Counts a request that fails before its calls are known as one call; tells how it is answered.
+    fn count_failed(&self, answer: HttpAnswer) -> HttpAnswer {
+        self.take_call().map_or_else(rate_limited, |()| answer)
     }
 
-    /// Counts a request that fails before its calls are known as one call.
-    fn count_failed(&self) -> Result<(), ExceededRate> {
+    fn take_call(&self) -> Result<(), ExceededRate> {
         self.caller.last().map_or(Ok(()), |caller| caller.take(1))
     }
 }
