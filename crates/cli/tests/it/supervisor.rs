@@ -123,7 +123,7 @@ fn a_supervisor_is_told_when_serving_begins_and_ends() {
     assert!(ask(listener.local_addr().unwrap()).unwrap().contains(RESULT));
     signal(&server.0, "HUP");
     let told = next();
-    let [first, second] = told.trim().split('\n').collect::<Vec<_>>()[..] else { panic!("{told}") };
+    let [first, second] = told.lines().collect::<Vec<_>>()[..] else { panic!("{told}") };
     assert!(first == "RELOADING=1" && second.starts_with("MONOTONIC_USEC="), "{told}");
     assert_eq!(next().trim(), "READY=1");
     server.stop();

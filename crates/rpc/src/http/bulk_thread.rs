@@ -67,12 +67,13 @@ impl Server {
             body_bytes: body.len(),
             has_begun: Arc::default(),
         };
-        let replying = async move {
+        // Boxed: it is moved from hand to hand until it is a task, and is large.
+        let replying = Box::pin(async move {
             let limits = origin.limits(begun, until, &budget);
             let reply = service.reply(channel.as_ref(), &body, limits).await;
             drop((body, lease));
             reply
-        };
+        });
         self.run_on_bulk_thread(queued, replying)
             .await
             .unwrap_or_else(|failure| Some(failure.into()))

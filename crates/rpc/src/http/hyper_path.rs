@@ -306,12 +306,13 @@ impl Server {
         };
         let (service, budget) = (Arc::clone(&self.service), Arc::clone(&self.budget));
         let bytes_max = self.settings.body_bytes_max;
-        let replied = self.run_on_bulk_thread(queued, async move {
+        let replying = Box::pin(async move {
             let (body, _lease) = compression::decompress(&packed, coding, bytes_max, &budget)?;
             drop((packed, packed_lease));
             let limits = origin.limits(begun, until, &budget);
             Ok(service.reply(None, &body, limits).await)
         });
+        let replied = self.run_on_bulk_thread(queued, replying);
         replied.await.unwrap_or_else(|failure| Ok(Some(failure.into())))
     }
 

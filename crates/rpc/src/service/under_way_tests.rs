@@ -39,8 +39,11 @@ fn batch(methods: &[&str]) -> Vec<u8> {
     Value::from(methods.iter().map(call).collect::<Vec<_>>()).to_string().into_bytes()
 }
 
-/// Which calls were counted, and how many milliseconds they took together.
-fn counted(service: &Service) -> Vec<(&'static str, Vec<(&'static str, u64)>, f64)> {
+/// A method, how often its calls ended how, and how many milliseconds they took together.
+type CountedCalls = (&'static str, Vec<(&'static str, u64)>, f64);
+
+/// Which calls were counted.
+fn counted(service: &Service) -> Vec<CountedCalls> {
     let by_method = service.traffic.by_method().into_iter();
     let seen = by_method.filter(|it| it.times.count() > 0).map(|it| {
         let ended = CallOutcome::ALL.iter().map(|outcome| (outcome.label(), it.ended(*outcome)));

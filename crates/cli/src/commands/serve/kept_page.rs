@@ -45,12 +45,12 @@ impl<T: Clone + Send + 'static, C: Default + Send + 'static> KeptPage<T, C> {
             return Ok(page.clone());
         }
         let make = making.await;
-        let made = self.runtime.spawn_blocking(move || {
+        let working = self.runtime.spawn_blocking(move || {
             let page = make(&mut state.cache);
             state.newest = Some((Instant::now(), page.clone()));
             page
         });
-        made.await
+        working.await
     }
 }
 

@@ -168,11 +168,11 @@ pub(super) async fn reload_on(mut hangup: Signal, mut reloader: Option<Reloader>
             continue;
         };
         // Files are read: nobody waits for a disk meanwhile.
-        let reloaded = tokio::task::spawn_blocking(move || {
+        let working = tokio::task::spawn_blocking(move || {
             own.reload();
             own
         });
-        match reloaded.await {
+        match working.await {
             Ok(own) => reloader = Some(own),
             Err(cause) => error!(%cause, "reading settings again broke off"),
         }
