@@ -13,6 +13,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fetch;
+pub(crate) mod given;
 pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod index;

@@ -7,7 +7,6 @@
 //! reads them wherever they come from.
 
 pub(crate) mod document;
-pub(crate) mod given;
 mod keys;
 pub(crate) mod settings;
 mod suggestion;
@@ -29,11 +28,11 @@ use rpc::ApiKey;
 
 use crate::Failure;
 use crate::args::Args;
+use crate::args::given::{GivenSetting, GivenSettings};
 use crate::data_folder::{CONFIG_NAME, default_folder, has_manifest};
 use crate::upstream_args::parse_node;
 
 use document::{ConfigDocument, ConfigEntry, ConfigValue, DocumentError, read_document};
-use given::GivenSettings;
 use keys::read_keys;
 use settings::{NEEDS, NEEDS_OTHER, Setting, SettingKind, map_settings, settings};
 use suggestion::suggest_by_ending;
@@ -68,8 +67,8 @@ pub(crate) fn parse(typed: &[OsString]) -> Result<Args, Failure> {
     try_parse(typed)?.map_err(|error| error.exit())
 }
 
-/// The same for a command that another one goes on as: what is wrong with it is told as a mistake of the
-/// first.
+/// The same for a command that another one goes on as, or that is read once more: what is wrong with it is
+/// told to whoever asked.
 pub(crate) fn parse_inner(typed: &[OsString]) -> Result<Args, Failure> {
     try_parse(typed)?.map_err(|error| Failure::Usage(anyhow!("{error}")))
 }
@@ -93,6 +92,23 @@ fn try_parse(typed: &[OsString]) -> Result<Result<Args, clap::Error>, Failure> {
     };
     refuse_unused(&known, &matches, typed)?;
     Ok(file.args_from(&known, &matches, typed))
+}
+
+/// What the settings of a command came to.
+fn given_settings(
+    command: &str,
+    known: &[Setting],
+    matches: &ArgMatches,
+    typed: &[OsString],
+) -> GivenSettings {
+    let own = known.iter().filter(|it| it.command.as_deref().is_none_or(|name| name == command));
+    let given = |setting: &Setting| {
+        let values = matches.subcommand_matches(command)?.try_get_raw(&setting.id).ok().flatten();
+        let values = values.into_iter().flatten().map(ToOwned::to_owned).collect();
+        let name = setting.path().unwrap_or_else(|| format!("--{}", setting.flag));
+        Some((setting.flag.clone(), GivenSetting { name, values }))
+    };
+    GivenSettings { typed: typed.to_vec(), settings: own.filter_map(given).collect() }
 }
 
 /// Refuses flags that were typed and that nothing would come of.
@@ -261,7 +277,7 @@ impl ConfigFile {
         let mut args = Args::from_arg_matches(matches)?;
         if let crate::args::Command::Serve(serve) = &mut args.command {
             serve.admission.keys.clone_from(&self.keys);
-            serve.given = GivenSettings::of("serve", known, matches, typed);
+            serve.given = given_settings("serve", known, matches, typed);
         }
         Ok(args)
     }

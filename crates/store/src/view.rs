@@ -57,8 +57,7 @@ pub struct View {
     coverage: Vec<BlockRange>,
     /// Found out when it is first asked.
     coverage_receipts: OnceLock<Vec<BlockRange>>,
-    /// Sealed blocks that no log index tells of. Found out when it is first asked; the head does not
-    /// change it.
+    /// Sealed blocks without a log index, as soon as that is asked; the head changes nothing of it.
     unindexed: Arc<OnceLock<Vec<BlockRange>>>,
     /// What the writer was told, if it follows somebody.
     finality: Finality,
@@ -584,9 +583,8 @@ fn lists(manifest: &Manifest, file_name: &str) -> bool {
 /// The listed files that a view does without.
 fn find_missing(files: &Files, manifest: &Manifest) -> Arc<[MissingFile]> {
     let listed = |(file_name, reason): (String, String)| {
-        let mut segments = manifest.segments().iter();
-        let segment = segments.find(|entry| entry.file_name == file_name);
-        let blocks = segment.map(|entry| entry.range);
+        let mut own = manifest.segments().iter().filter(|entry| entry.file_name == file_name);
+        let blocks = own.next().map(|entry| entry.range);
         lists(manifest, &file_name).then_some(MissingFile { file_name, blocks, reason })
     };
     files.faults().passed_over().into_iter().filter_map(listed).collect()

@@ -10,10 +10,10 @@ use clap::ValueEnum;
 use rpc::PassThroughMethod;
 
 use crate::amounts::{parse_number, parse_some, parse_time};
-use crate::config::given::GivenSettings;
 use crate::upstream_args::UpstreamArgs;
 
 use super::admission::AdmissionArgs;
+use super::given::GivenSettings;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
 use super::tls::TlsArgs;

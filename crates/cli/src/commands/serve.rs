@@ -55,7 +55,7 @@ use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let log_filter = begin_logs(args.log_format == LogFormatArg::Json, usual_level(verbosity()))?;
+    let log_level = begin_logs(args.log_format == LogFormatArg::Json, usual_level(verbosity()))?;
     args.limits.check()?;
     // Before anybody is told that it listens.
     if !args.follow.upstream.upstreams.is_empty() {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
         admission,
-        started_with: Some(StartedWith::new(args, log_filter)),
+        started_with: Some(StartedWith::new(args, log_level)),
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
@@ -529,9 +529,9 @@ fn usual_level(verbosity: Verbosity) -> &'static str {
 
 /// Which lines are logged, which can change.
 #[derive(Debug)]
-pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+pub(crate) struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
-impl LogFilter {
+impl LogLevel {
     /// Logs what goes with this verbosity from now on, unless `RUST_LOG` says what.
     fn set(&self, verbosity: Verbosity) {
         // It fails only where nothing is logged any more.
@@ -550,7 +550,7 @@ fn env_filter(level: &str) -> EnvFilter {
 }
 
 /// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
-pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<LogFilter, Failure> {
+pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<LogLevel, Failure> {
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let lines =
         tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
@@ -558,5 +558,5 @@ pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<LogFilter, Failur
     let (filter, handle) = reload::Layer::new(env_filter(level));
     let begun = tracing_subscriber::registry().with(filter).with(lines).try_init();
     begun.map_err(|error| anyhow::anyhow!("{error}")).context("logs")?;
-    Ok(LogFilter(handle))
+    Ok(LogLevel(handle))
 }

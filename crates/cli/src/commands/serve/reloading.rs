@@ -11,13 +11,14 @@ use rpc::{ApiKey, Service, ServiceSettings};
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
 
-use super::LogFilter;
+use super::LogLevel;
 use super::admission::{ServerReach, put_in_force};
 use super::supervisor::{tell_ready, tell_reloading};
 use crate::Failure;
 use crate::args::Command;
+use crate::args::given::GivenSettings;
 use crate::args::serve::ServeArgs;
-use crate::config::given::GivenSettings;
+use crate::config::parse_inner;
 use crate::descriptors::share_with_clients;
 
 /// Flags whose values can change while requests are served; all others need a restart.
@@ -64,12 +65,12 @@ const RELOADED: [&str; 35] = [
 pub(super) struct StartedWith {
     pub(super) given: GivenSettings,
     pub(super) keys: Vec<ApiKey>,
-    pub(super) log_filter: LogFilter,
+    pub(super) log_level: LogLevel,
 }
 
 impl StartedWith {
-    pub(super) fn new(args: &ServeArgs, log_filter: LogFilter) -> Self {
-        Self { given: args.given.clone(), keys: args.admission.keys.clone(), log_filter }
+    pub(super) fn new(args: &ServeArgs, log_level: LogLevel) -> Self {
+        Self { given: args.given.clone(), keys: args.admission.keys.clone(), log_level }
     }
 }
 
@@ -89,7 +90,7 @@ pub(super) struct ReloadedParts {
 #[derive(Debug)]
 pub(super) struct Reloader {
     parts: ReloadedParts,
-    log_filter: LogFilter,
+    log_level: LogLevel,
     /// What it was started by, which holds for all that needs a restart.
     started: GivenSettings,
     /// What holds for all else.
@@ -99,8 +100,8 @@ pub(super) struct Reloader {
 
 impl Reloader {
     pub(super) fn new(started: StartedWith, parts: ReloadedParts) -> Self {
-        let StartedWith { given, keys, log_filter } = started;
-        Self { parts, log_filter, current: given.clone(), started: given, keys }
+        let StartedWith { given, keys, log_level } = started;
+        Self { parts, log_level, current: given.clone(), started: given, keys }
     }
 
     /// Reads them; a mistake among them is logged, and changes nothing.
@@ -119,7 +120,7 @@ impl Reloader {
     }
 
     fn try_reload(&mut self) -> Result<(), Failure> {
-        let args = self.current.parse_again()?;
+        let args = parse_inner(&self.current.typed)?;
         let verbosity = args.verbosity();
         let Command::Serve(args) = args.command else {
             return Err(Failure::Work(anyhow!("this is no server")));
@@ -131,7 +132,7 @@ impl Reloader {
         let is_certificate_new = is_certificate_new.map_err(anyhow::Error::from)?;
         put_in_force(server, admission, *reach).map_err(anyhow::Error::from)?;
         // From here on nothing can fail.
-        self.log_filter.set(verbosity);
+        self.log_level.set(verbosity);
         service.set_settings(ServiceSettings { is_following: *is_following, ..args.settings() });
         let http = args.http_settings();
         let connections_max = share_with_clients(*segments, http.connections_max).connections;
@@ -228,6 +229,6 @@ mod tests {
         let Command::Serve(args) = args.command else { panic!("{args:?}") };
         let mut sorted: Vec<&str> = RESTARTED.into_iter().chain(RELOADED).collect();
         sorted.sort_unstable();
-        assert_eq!(args.given.flags().collect::<Vec<_>>(), sorted);
+        assert_eq!(args.given.settings.keys().collect::<Vec<_>>(), sorted);
     }
 }
