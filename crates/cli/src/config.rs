@@ -108,7 +108,8 @@ fn given_settings(
         let name = setting.path().unwrap_or_else(|| format!("--{}", setting.flag));
         Some((setting.flag.clone(), GivenSetting { name, values }))
     };
-    GivenSettings { typed: typed.to_vec(), settings: own.filter_map(given).collect() }
+    let settings = own.filter_map(given).collect();
+    GivenSettings { typed: typed.to_vec(), file: None, settings }
 }
 
 /// Refuses flags that were typed and that nothing would come of.
@@ -278,6 +279,17 @@ impl ConfigFile {
         if let crate::args::Command::Serve(serve) = &mut args.command {
             serve.admission.keys.clone_from(&self.keys);
             serve.given = given_settings("serve", known, matches, typed);
+            serve.given.file.clone_from(&self.path);
+        }
+        if let crate::args::Command::Health(health) = &mut args.command {
+            let is_typed = |flag: &str| {
+                let is_own = |it: &&Setting| it.command.as_deref() == Some("health");
+                known.iter().filter(is_own).any(|it| it.flag == flag && it.is_typed(typed))
+            };
+            // Whoever types an address means that one, whatever a file says of metrics.
+            if is_typed("listen") && !is_typed("metrics-listen") {
+                health.metrics_listen = None;
+            }
         }
         Ok(args)
     }

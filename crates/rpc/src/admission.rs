@@ -63,7 +63,7 @@ pub enum KeyRequirement {
 }
 
 /// The rules as an operator gives them. Without keys and rates everybody is let in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionSettings {
     /// Whether a key or a token is needed.
     pub key_requirement: KeyRequirement,

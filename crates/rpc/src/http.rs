@@ -46,7 +46,7 @@ use response::{HttpAnswer, overloaded};
 pub use accept::{FirstReader, Listener, NOT_ENCRYPTED, ServeError};
 pub use metrics_listener::MetricsListener;
 pub use settings::HttpSettings;
-pub use tls::{Tls, TlsError, TlsFiles};
+pub use tls::{RenewedIdentity, Tls, TlsError, TlsFiles};
 
 /// Answers requests, on any number of connections. Its copies are one server: connections that begin
 /// after it got other settings have a copy with those.

@@ -118,6 +118,8 @@ pub struct Service {
     /// What a node told of the chain since, if it did.
     learned: OnceLock<KnownChain>,
     settings: ArcSwap<ServiceSettings>,
+    /// As it was at the start.
+    cache_bytes_max: usize,
     /// The `OpenRPC` document.
     document: Vec<u8>,
     suggested_tip: SuggestedTip,
@@ -174,8 +176,8 @@ struct KnownChain {
 }
 
 impl KnownChain {
-    fn new(spec: ChainSpec, settings: ServiceSettings) -> Self {
-        let (is_built_in, cache) = (spec.is_built_in(), AnswerCache::new(settings.cache_bytes_max));
+    fn new(spec: ChainSpec, cache_bytes_max: usize) -> Self {
+        let (is_built_in, cache) = (spec.is_built_in(), AnswerCache::new(cache_bytes_max));
         Self { spec, is_built_in, cache }
     }
 }
@@ -211,6 +213,8 @@ enum Appended {
 #[derive(Debug)]
 struct BatchContext<'a> {
     view: CurrentView,
+    /// Those in force when it came: others must not change in the midst of a batch.
+    settings: ServiceSettings,
     limits: RequestLimits<'a>,
     /// Where notifications can be sent.
     channel: Option<&'a Channel>,
@@ -249,7 +253,8 @@ impl Service {
         store.watch(Arc::<Changes>::clone(&changes));
         Self {
             store,
-            chain: KnownChain::new(spec, settings),
+            chain: KnownChain::new(spec, settings.cache_bytes_max),
+            cache_bytes_max: settings.cache_bytes_max,
             learned: OnceLock::new(),
             settings: ArcSwap::from_pointee(settings),
             document: openrpc::document(),
@@ -311,11 +316,11 @@ impl Service {
     /// Answers by more that became known of the chain while it is served. Once: a second time
     /// changes nothing.
     pub fn learn_chain(&self, spec: ChainSpec) {
-        let _ = self.learned.set(KnownChain::new(spec, self.settings()));
+        let _ = self.learned.set(KnownChain::new(spec, self.cache_bytes_max));
     }
 
-    /// Answers by these settings from now on, also requests of connections that are open. Bytes of cached
-    /// results are those of the start.
+    /// Answers requests that come from now on by these settings, also on open connections. Bytes of
+    /// cached results stay as they were at the start.
     pub fn set_settings(&self, settings: ServiceSettings) {
         self.filters.set_limits(settings.filter_limits);
         self.request_log.set_slow_after(settings.slow_request);
@@ -386,6 +391,7 @@ impl Service {
         let (id, has_failed) = (self.request_log.id(limits.request_id), AtomicBool::new(false));
         let asked = BatchContext {
             view,
+            settings: self.settings(),
             limits,
             channel,
             answered_range,
@@ -466,7 +472,7 @@ impl Service {
         let limits = asked.limits;
         let Some(caller) = limits.caller else { return Ok(()) };
         let calls = match request {
-            Ok(RequestBody::Batch(batch)) => batch.count().min(self.settings().batch_items_max),
+            Ok(RequestBody::Batch(batch)) => batch.count().min(asked.settings.batch_items_max),
             Ok(RequestBody::Single(_)) | Err(_) => 1,
         };
         let Err(exceeded) = caller.take(calls) else { return Ok(()) };
@@ -513,7 +519,7 @@ impl Service {
         out: Vec<u8>,
     ) -> Result<Option<BatchAnswer<'a>>, OutOfBudget> {
         let mut answer = BatchAnswer::new(out, asked.limits.budget);
-        if batch.count() > self.settings().batch_items_max {
+        if batch.count() > asked.settings.batch_items_max {
             let refusal = Refusal::BatchTooLarge;
             self.count_call(CallRecord::invalid(&refusal), &mut { asked.limits.begun });
             return put_batch_refused(answer, batch, &refusal).await;
@@ -530,7 +536,7 @@ impl Service {
             if before > 1 {
                 answer.out.push(b',');
             }
-            let is_too_long = before >= self.settings().batch_bytes_max;
+            let is_too_long = before >= asked.settings.batch_bytes_max;
             let is_answered = match &item {
                 // What is refused once is refused to the end.
                 Item::Call(call) if is_too_long || asked.is_late() => {
@@ -724,7 +730,7 @@ impl Service {
         out: &mut Vec<u8>,
     ) -> Result<Option<CachedResult>, CallFailure> {
         let KnownChain { spec, is_built_in, cache } = self.chain();
-        let settings = self.settings();
+        let settings = &asked.settings;
         let context = Context {
             view,
             store: &self.store,

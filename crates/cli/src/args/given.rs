@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// The settings of `quipu serve`, as somebody gave them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GivenSettings {
     /// The command line.
     pub(crate) typed: Vec<OsString>,
+    /// The file with settings, if there was one.
+    pub(crate) file: Option<PathBuf>,
     /// By flag.
     pub(crate) settings: BTreeMap<String, GivenSetting>,
 }

@@ -99,8 +99,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         node,
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
-        admission,
-        started_with: Some(StartedWith::new(args, log_level)),
+        admission: admission.clone(),
+        started_with: Some(StartedWith::new(args, admission, log_level, verbosity())),
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
@@ -312,7 +312,7 @@ impl Bound {
         }
         let server = Arc::new(server);
         let reach = ServerReach { address: self.listener.address(), needs_certificate };
-        put_in_force(&server, wiring.admission, reach).map_err(anyhow::Error::from)?;
+        let is_open = put_in_force(&server, wiring.admission, reach, false)?;
         if wiring.is_announced {
             // For people and scripts, also when logs are silent: nothing stands in the way any more.
             eprintln!("listening on {scheme}://{}", self.listener.address());
@@ -328,6 +328,7 @@ impl Bound {
             service,
             tls: wiring.tls,
             reach,
+            is_open,
             is_following: settings.is_following,
             segments,
         };

@@ -1,6 +1,7 @@
 //! Waiting for what a server or another process does and says to nobody: it is looked at again and
 //! again.
 
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,22 @@ pub(crate) fn wait_for<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn() -
         }
         assert!(begun.elapsed() < DEADLINE, "it never happened: {}", what());
         thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The next line with a text, of what a server logs; the others before it are kept in `passed`.
+pub(crate) fn wait_for_line(
+    log: &Receiver<String>,
+    part: &str,
+    passed: &mut Vec<String>,
+) -> String {
+    loop {
+        let line = log.recv_timeout(DEADLINE);
+        let line = line.unwrap_or_else(|_| panic!("no line with {part:?} among {passed:#?}"));
+        if line.contains(part) {
+            return line;
+        }
+        passed.push(line);
     }
 }
 

@@ -41,6 +41,10 @@ fn a_server_that_speaks_tls_is_asked_where_it_has_metrics() {
     });
     let (taken, metrics) = (served.address(), metrics.unwrap());
     quipu(&["health", "--listen", taken, "--metrics-listen", &metrics]).ends_with(0);
+    // An address that is typed is the one that is meant.
+    let by_variable = |args: &[&str]| ran(command(args).env("QUIPU_METRICS_LISTEN", &metrics));
+    by_variable(&["health"]).ends_with(0);
+    by_variable(&["health", "--listen", taken]).ends_with(1);
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
-use crate::harness::wait::wait_for;
+use crate::harness::wait::{wait_for, wait_for_line};
 
 /// Samples by name and labels, as they are written.
 type Samples = BTreeMap<String, f64>;
@@ -129,6 +130,9 @@ fn request(more: &str, body: &str) -> String {
     format!("{head}content-length: {length}\r\n{more}\r\n{body}")
 }
 
+/// A request that takes so long is logged.
+const SLOW: Duration = Duration::from_millis(5);
+
 const BY_HYPER: &str = "origin: http://a\r\n";
 
 /// The head of an answer, in small letters.
@@ -152,7 +156,8 @@ fn a_request_that_its_client_gives_up_is_counted_and_logged() {
     // A node that takes a connection and never answers.
     let node = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("--pass-through-to=http://{}", node.local_addr().unwrap());
-    let args = ["--slow-request=1ms", "--log-format=json", "--pass-through=eth_call", &to];
+    let slow = format!("--slow-request={}ms", SLOW.as_millis());
+    let args = [&*slow, "--log-format=json", "--pass-through=eth_call", &to];
     let (served, lines) = Served::start_logged(&data_folder("gap"), &args);
     let mut stream = TcpStream::connect(served.address()).unwrap();
     let both = ["eth_chainId", "eth_call"].map(|method| request("", &call(method)));
@@ -160,9 +165,11 @@ fn a_request_that_its_client_gives_up_is_counted_and_logged() {
     // The first is answered. What is not read when a socket is closed makes its end a reset.
     assert!(stream.peek(&mut [0; 1]).unwrap() > 0);
     let _asked = node.accept().unwrap();
+    // It is slow from here on.
+    thread::sleep(SLOW);
     drop(stream);
-    let line = lines.iter().find(|line| line.contains("a slow request was cancelled"));
-    let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+    let line = wait_for_line(&lines, "a slow request was cancelled", &mut Vec::new());
+    let line: Value = serde_json::from_str(&line).unwrap();
     let fields = &line["fields"];
     assert_eq!((&fields["asked"], &fields["answer_bytes"]), (&json!("eth_call"), &json!(0)));
     let name = "quipu_rpc_calls_total{method=\"forwarded\",outcome=\"cancelled\"}";
@@ -214,7 +221,7 @@ fn slow_and_failed_requests_are_logged_with_an_id_and_do_not_fill_the_log() {
     ];
     let (served, lines) = Served::start_logged(&data_folder("gap"), &args);
     let next = |text: &str| {
-        let line = lines.iter().find(|line| line.contains(text)).unwrap();
+        let line = wait_for_line(&lines, text, &mut Vec::new());
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line["level"], "WARN", "{line}");
         line["fields"].clone()

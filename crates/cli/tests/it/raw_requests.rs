@@ -127,6 +127,10 @@ fn an_authority_counts_as_a_host_over_http_2() {
     // Whoever watches the process may know it by another name.
     http2.get(5, "/healthz", "evil");
     assert_eq!(http2.next_of(DATA, 5).payload, b"ok\n");
+    // But by one name only: others may have read another request.
+    let mut stream = hosted.connect();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\nhost: test\r\n\r\n").unwrap();
+    assert_eq!(read_answer(&mut stream), Some(400));
     // A target that names a host counts over HTTP/1.1 too.
     for (target, host, status) in [
         ("http://test/openrpc.json", "test", 200),

@@ -1,18 +1,27 @@
 //! SIGHUP: what is read again, what is not, and that nobody who asks meanwhile notices.
 
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
+use rpc::http::TlsFiles;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::admission::{ASKED, CHAIN_ID, Kept, bearer, new_key};
+use crate::harness::data::Data;
+use crate::harness::encrypted::{Authority, encrypted};
 use crate::harness::run::text;
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
+use crate::harness::wait::wait_for_line;
+use crate::raw_requests::read_answer;
 
 /// A server whose file can be written anew.
 struct Reloaded {
@@ -20,36 +29,37 @@ struct Reloaded {
     log: Receiver<String>,
     path: PathBuf,
     _folder: TempDir,
+    /// Lines that were passed over in search of the last one.
+    passed: RefCell<Vec<String>>,
 }
 
 impl Reloaded {
     fn start(settings: &str, level: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quipu.toml");
-        std::fs::write(&path, settings).unwrap();
+        fs::write(&path, settings).unwrap();
         let args = ["--config", text(&path)];
         let (served, log) = Served::start_logged_at(&data_folder("sample"), &args, level);
-        Self { served, log, path, _folder: folder }
+        Self { served, log, path, _folder: folder, passed: RefCell::default() }
     }
 
     /// Writes other settings and has them read; the line that tells how that went.
     fn reload(&self, settings: &str) -> String {
-        std::fs::write(&self.path, settings).unwrap();
+        fs::write(&self.path, settings).unwrap();
         self.served.signal("HUP");
         self.next_line("read again")
     }
 
     /// The next line with this text.
     fn next_line(&self, part: &str) -> String {
-        let mut seen = Vec::new();
-        loop {
-            let line = self.log.recv_timeout(Duration::from_mins(1));
-            let line = line.unwrap_or_else(|_| panic!("no line with {part:?} among {seen:#?}"));
-            if line.contains(part) {
-                return line;
-            }
-            seen.push(line);
-        }
+        let mut passed = self.passed.borrow_mut();
+        passed.clear();
+        wait_for_line(&self.log, part, &mut passed)
+    }
+
+    /// The lines before that one.
+    fn passed(&self) -> String {
+        self.passed.borrow().join("\n")
     }
 
     fn connect(&self) -> Kept {
@@ -92,7 +102,8 @@ fn keys_and_limits_are_read_again_and_what_needs_a_restart_is_told() {
     assert_eq!(reloaded.connect().post("/", &bearer(&first), &long).0, 200);
     let told = reloaded.reload(&first_table);
     assert!(told.contains("changed=\"nothing\""), "{told}");
-    assert!(reloaded.log.try_iter().all(|line| !line.contains("restart")));
+    // All that the second reload said was said before the third began.
+    assert!(!reloaded.passed().contains("restart"), "{}", reloaded.passed());
 }
 
 #[test]
@@ -113,6 +124,63 @@ fn settings_that_are_wrong_change_nothing() {
     let batch = format!("[{ASKED},{ASKED},{ASKED}]");
     let (status, _, answer) = reloaded.connect().post("/", &bearer(&key), &batch);
     assert_eq!((status, &answer[2]["result"]), (200, &json!(CHAIN_ID)), "{answer}");
+}
+
+/// The certificate was in force when the keys were refused, and without its file everything had its
+/// default.
+#[test]
+fn what_is_refused_last_changes_nothing_either() {
+    let (key, table) = new_key("a", "");
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().unwrap();
+    let TlsFiles { certificate, key: private, .. } =
+        authority.identity("localhost").write(folder.path());
+    let [certificate, private] = [&certificate, &private].map(|path| text(path));
+    let settings = format!("[tls]\ntls_cert = \"{certificate}\"\ntls_key = \"{private}\"\n");
+    let reloaded = Reloaded::start(&[&settings, &*table].concat(), "info");
+    let client = authority.client(&[], None);
+    let connect = || encrypted(TcpStream::connect(&reloaded.served.address).unwrap(), &client);
+    let asked = || {
+        let mut stream = connect();
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+        let length = ASKED.len();
+        let request = format!("{head}{}content-length: {length}\r\n\r\n{ASKED}", bearer(&key));
+        stream.write_all(request.as_bytes()).unwrap();
+        (read_answer(&mut stream), stream.certificate())
+    };
+    let before = asked();
+    assert_eq!(before.0, Some(200));
+    authority.identity("localhost").write(folder.path());
+    // No key is left, and nobody said that everybody may ask.
+    let told = reloaded.reload(&settings);
+    assert!(told.contains("stay as they were"), "{told}");
+    assert_eq!(asked(), before);
+    fs::remove_file(&reloaded.path).unwrap();
+    reloaded.served.signal("HUP");
+    let told = reloaded.next_line("read again");
+    assert!(told.contains("stay as they were") && told.contains("No such file"), "{told}");
+    assert_eq!(asked(), before);
+    let told = reloaded.reload(&[&settings, &*table].concat());
+    assert!(told.contains("the certificate"), "{told}");
+    let after = asked();
+    assert!(after.0 == Some(200) && after.1 != before.1);
+}
+
+/// A file that is found in the data folder, and not named, counted as one without settings when it was
+/// gone.
+#[test]
+fn a_file_that_is_gone_changes_nothing() {
+    let data = Data::imported();
+    let path = data.path().join("quipu.toml");
+    fs::write(&path, "[limits]\nbatch_items_max = 2\n").unwrap();
+    let (served, log) = Served::start_logged_at(&data.path(), &[], "info");
+    fs::remove_file(&path).unwrap();
+    served.signal("HUP");
+    let told = wait_for_line(&log, "read again", &mut Vec::new());
+    assert!(told.contains("it was there at the start, and is gone"), "{told}");
+    let batch = format!("[{ASKED},{ASKED},{ASKED}]");
+    let (_, _, answer) = Kept::to(&served.address).post("/", "", &batch);
+    assert_eq!(answer[0]["error"]["code"], -32600, "{answer}");
 }
 
 #[test]

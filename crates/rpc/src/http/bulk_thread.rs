@@ -62,7 +62,7 @@ impl Server {
             server: self,
             until,
             begun,
-            request_id: origin.request_id.clone(),
+            origin: origin.clone(),
             is_socket: channel.is_some(),
             body_bytes: body.len(),
             has_begun: Arc::default(),
@@ -108,7 +108,7 @@ pub(super) struct QueuedRequest<'a> {
     pub(super) until: Option<Instant>,
     /// When it had come whole.
     pub(super) begun: Instant,
-    pub(super) request_id: Option<String>,
+    pub(super) origin: RequestOrigin,
     pub(super) is_socket: bool,
     /// As it came.
     pub(super) body_bytes: usize,
@@ -119,17 +119,15 @@ pub(super) struct QueuedRequest<'a> {
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         if !self.has_begun.load(Ordering::Relaxed) {
-            let Self { server, until, begun, request_id, .. } = self;
-            let (caller, request_id) = (None, request_id.as_deref());
-            let (until, begun, budget) = (*until, *begun, &server.budget);
-            let limits = RequestLimits { until, begun, budget, caller, request_id };
+            let Self { server, until, begun, origin, .. } = self;
+            let limits = origin.limits(*begun, *until, &server.budget);
             server.service.record_unread(limits, self.is_socket, self.body_bytes);
         }
     }
 }
 
 /// Who sent a request, and how they call it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RequestOrigin {
     /// Who was let in; none where everybody may ask.
     pub(super) caller: Option<Arc<Caller>>,

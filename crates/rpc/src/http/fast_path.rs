@@ -447,7 +447,7 @@ impl<S: ByteStream> Connection<'_, S> {
     /// Drops what there is no room for, says so and ends the connection.
     async fn end_overloaded(mut self) -> FastPathOutcome<S> {
         self.buffer = ReadBuffer::default();
-        let refusal = self.server.refuse_overloaded();
+        let refusal = self.count_failed(self.server.refuse_overloaded());
         self.end_with(refusal).await
     }
 

@@ -67,9 +67,8 @@ impl Server {
         let is_probe = strip_key(request.uri().path()) == READY;
         let given_id = given_id(&request).and_then(|id| HeaderValue::from_str(id).ok());
         let mut answer = match self.host_refusal(&request) {
-            // Whoever watches the process may know it by another name.
-            Some(refusal) if !is_open_page(&request) => refusal,
-            _ => match self.admit(&request, connection) {
+            Some(refusal) => refusal,
+            None => match self.admit(&request, connection) {
                 Err(denial) => denied(&denial),
                 Ok(admitted) => {
                     let handover = &connection.handover;
@@ -299,7 +298,7 @@ impl Server {
             server: self,
             until,
             begun,
-            request_id: origin.request_id.clone(),
+            origin: origin.clone(),
             is_socket: false,
             body_bytes: packed.len(),
             has_begun: Arc::default(),
@@ -413,6 +412,10 @@ impl Server {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             return Some(answer);
+        }
+        // Whoever watches the process may know it by another name.
+        if is_open_page(request) {
+            return None;
         }
         let hosts = &self.settings.hosts;
         let target = request.uri().host();

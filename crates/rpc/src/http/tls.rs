@@ -24,6 +24,8 @@ const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
 /// Files that are the same after this time are whole.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
+/// Looks after which nobody waits any more.
+const SETTLE_LOOKS_MAX: u32 = 20;
 
 /// Where the server's identity lies, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,12 @@ pub enum TlsError {
         /// What the reader says.
         cause: pem::Error,
     },
+    /// Somebody goes on writing a file.
+    #[error("{}: it is still being written", path.display())]
+    Unsettled {
+        /// Which, or one of those beside it.
+        path: PathBuf,
+    },
     /// Certificates and key are no identity.
     #[error("{}: cannot be used: {cause}", path.display())]
     Unusable {
@@ -73,6 +81,9 @@ pub struct Tls {
     files: TlsFiles,
     identity: ArcSwap<TlsIdentity>,
 }
+
+/// A certificate and its key that were read and can be used.
+pub struct RenewedIdentity(TlsIdentity);
 
 struct TlsIdentity {
     /// What it was made of.
@@ -103,24 +114,38 @@ impl Tls {
         self.files.client_ca.is_some()
     }
 
-    /// Reads the files again, and waits for whoever is writing them; tells whether they have changed. If
-    /// they cannot be used, all stays as it was: a certificate may be there before its key is.
+    /// Reads the files again; tells whether they have changed. If they cannot be used, all stays as it
+    /// was: a certificate may be there before its key is.
     pub fn reload(&self) -> Result<bool, TlsError> {
+        let renewed = self.read_again()?;
+        let is_changed = renewed.is_some();
+        self.install(renewed);
+        Ok(is_changed)
+    }
+
+    /// New connections have what was read again, if anything was.
+    pub fn install(&self, renewed: Option<RenewedIdentity>) {
+        if let Some(RenewedIdentity(identity)) = renewed {
+            self.identity.store(Arc::new(identity));
+        }
+    }
+
+    /// What the files hold by now, if it is not what is in use; whoever is writing them is waited for.
+    pub fn read_again(&self) -> Result<Option<RenewedIdentity>, TlsError> {
         let mut source = PemSource::read(&self.files)?;
         if source == self.identity.load().source {
-            return Ok(false);
+            return Ok(None);
         }
         // A chain that is cut between two certificates looks like a whole one.
-        loop {
+        for _ in 0..SETTLE_LOOKS_MAX {
             thread::sleep(SETTLE_TIME);
             let again = PemSource::read(&self.files)?;
             if again == source {
-                break;
+                return Ok(Some(RenewedIdentity(TlsIdentity::new(&self.files, source)?)));
             }
             source = again;
         }
-        self.identity.store(Arc::new(TlsIdentity::new(&self.files, source)?));
-        Ok(true)
+        Err(TlsError::Unsettled { path: self.files.certificate.clone() })
     }
 
     /// The server's part of a handshake.
@@ -143,6 +168,13 @@ impl Tls {
             session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
         };
         acceptor.accept_with(stream, limit).await
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for RenewedIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RenewedIdentity(..)")
     }
 }
 

@@ -50,13 +50,13 @@ impl<'a> RequestUnderWay<'a> {
     /// Counts it, charges it to whoever asked, and logs it. It took until a time.
     pub(super) fn end(mut self, at: Instant, reply: Option<Reply>) -> Option<Reply> {
         self.has_ended = true;
-        let Self { service, asked, calls, .. } = self;
+        let Self { asked, calls, .. } = self;
         let answer_bytes = reply.as_ref().map_or(0, Reply::len);
         let status = reply.as_ref().map_or(ReplyStatus::Answered, Reply::status);
         // A refusal weighs nothing, or whoever asks again and again would never be let in.
         let is_refused = matches!(status, ReplyStatus::RateLimited { .. });
         if let Some(caller) = asked.limits.caller.filter(|_| !is_refused) {
-            caller.charge_answer(calls.min(service.settings().batch_items_max), answer_bytes);
+            caller.charge_answer(calls.min(asked.settings.batch_items_max), answer_bytes);
         }
         if status == ReplyStatus::Overloaded {
             asked.limits.budget.count_refusal();
@@ -196,13 +196,15 @@ impl<F: Future> Drop for ForwardedCalls<'_, F> {
 
 impl Service {
     /// Counts and logs a request whose body nobody has read: its time was over, or its client left,
-    /// before it was its turn.
+    /// before it was its turn. It is a call of whoever sent it.
     pub(crate) fn record_unread(
         &self,
         limits: RequestLimits<'_>,
         is_socket: bool,
         body_bytes: usize,
     ) {
+        // Who has asked too much is not told twice.
+        let _ = limits.caller.map(|caller| caller.take(1));
         let (time, outcome) = (limits.begun.elapsed(), outcome_of_given_up(limits.until));
         self.traffic.count_call(CallRecord { subject: CallSubject::Unknown, outcome }, time);
         let (calls, answer_bytes) = (1, 0);

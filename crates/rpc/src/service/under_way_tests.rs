@@ -69,6 +69,26 @@ async fn a_call_of_a_batch_does_not_have_the_time_of_one_that_a_node_answers() {
     assert_eq!(counted(&service), expected);
 }
 
+/// A limit that was raised while a batch was answered put answers into the places of others.
+#[tokio::test(start_paused = true)]
+async fn settings_that_change_change_nothing_of_a_batch_under_way() {
+    let tight = ServiceSettings { batch_bytes_max: 10, ..ServiceSettings::default() };
+    let service = service(tight);
+    let body = batch(&["eth_call"; 20]);
+    let answering = service.respond(&body, Duration::from_secs(5));
+    let raising = async {
+        sleep(NODE_TIME / 2).await;
+        service.set_settings(ServiceSettings::default());
+    };
+    let (answer, ()) = tokio::join!(answering, raising);
+    let answer: Vec<Value> = serde_json::from_slice(&answer.unwrap()).unwrap();
+    let refused = answer.iter().filter(|it| it["error"]["code"] == -32003).count();
+    assert_eq!((answer.len(), refused), (20, 19), "{answer:?}");
+    let body = batch(&["eth_call"; 20]);
+    let answer = service.respond(&body, Duration::from_secs(5)).await.unwrap();
+    assert!(!String::from_utf8(answer).unwrap().contains("error"));
+}
+
 /// A call that was on its way and then refused was counted as both.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_refused_while_it_is_on_its_way_is_counted_once() {

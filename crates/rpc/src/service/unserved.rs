@@ -54,7 +54,7 @@ impl Service {
         if let Some(reason) = self.conflict() {
             return Err(Refusal::NotPassed { reason }.into());
         }
-        forwarding.ask(call, asked.limits.budget, self.settings().batch_bytes_max).await
+        forwarding.ask(call, asked.limits.budget, asked.settings.batch_bytes_max).await
     }
 
     /// Where the followed node contradicts what is final here.

@@ -18,13 +18,14 @@ pub(super) struct ServerReach {
     pub(super) needs_certificate: bool,
 }
 
-/// Puts rules in force, and warns if other machines may ask without a key, or nobody may. If the rules are
-/// refused, those before stay.
+/// Puts rules in force, and warns if nobody may ask, or if other machines may without a key and could not
+/// before; tells whether they may. If the rules are refused, those before stay.
 pub(super) fn put_in_force(
     server: &Server,
     settings: AdmissionSettings,
     reach: ServerReach,
-) -> Result<(), AdmissionError> {
+    was_open: bool,
+) -> Result<bool, AdmissionError> {
     let admission = Admission::new(settings);
     let (needs_key, knows_key) = (admission.needs_key(), admission.knows_key());
     server.set_admission(admission)?;
@@ -33,7 +34,8 @@ pub(super) fn put_in_force(
     if needs_key && !knows_key {
         warn!("every request needs a key, and there is none: nobody is let in");
     }
-    if !needs_key && !needs_certificate && !is_local {
+    let is_open = !needs_key && !needs_certificate && !is_local;
+    if is_open && !was_open {
         warn!(
             %address,
             "whoever reaches this address is answered, without a key: `quipu key new` makes one \
@@ -41,5 +43,5 @@ pub(super) fn put_in_force(
              metrics a port of their own (docs/metrics.md)"
         );
     }
-    Ok(())
+    Ok(is_open)
 }
