@@ -171,7 +171,7 @@ fn a_key_is_taken_in_three_places_over_every_protocol_and_nobody_is_let_in_witho
     let (status, head, _) = guarded.post("/", "origin: http://p\r\n", ASKED);
     assert_eq!(status, 401);
     assert!(head.contains("access-control-allow-origin: *\r\n"), "{head}");
-    let exposed = "access-control-expose-headers: quipu-answered, retry-after\r\n";
+    let exposed = "access-control-expose-headers: quipu-answered, retry-after, x-request-id\r\n";
     assert!(head.contains(exposed), "{head}");
     // WebSockets.
     let address = &guarded.served.address;
