@@ -16,7 +16,8 @@ ln --symbolic "$target/e2e/clients/node_modules" "$clients/node_modules"
 cd "$clients"
 
 exits 0 "quipu sample writes a chain" "$quipu" sample --to "$work/chain" --block-count 50
-exits 0 "quipu import takes it" "$quipu" import --data-dir "$work/data" "$work/chain"
+exits 0 "quipu import takes it" "$quipu" import --data-dir "$work/data" \
+    --genesis "$work/chain/genesis.json" "$work/chain"
 
 # new_key NAME LINE...: a key, with these lines in its table; $key is the key.
 new_key() {
