@@ -59,31 +59,35 @@ done
 status() {
     local expected=$1 what=$2
     shift 2
-    same "$(curl --silent --output "$output" --write-out '%{http_code}' --data "$call" "$@")" \
-        "$expected" "$what"
+    same "$(curl --silent --output "$output" --write-out '%{http_code}' "$@")" "$expected" "$what"
+}
+
+# asks EXPECTED WHAT ARGS...: the same of a call.
+asks() {
+    status "$@" --data "$call"
 }
 
 json_type=(--header 'content-type: application/json')
-status 401 "curl without a key" "${json_type[@]}" "$url"
+asks 401 "curl without a key" "${json_type[@]}" "$url"
 says '"message":"unauthorized: an API key is needed' "it is told what is needed"
-status 200 "curl with a bearer" "${json_type[@]}" --header "Authorization: Bearer $app" "$url"
-status 200 "curl with X-Api-Key" "${json_type[@]}" --header "X-Api-Key: $app" "$url"
-status 200 "curl with a path" "${json_type[@]}" "$url/v1/$app"
-status 200 "curl over HTTP/2" "${json_type[@]}" --http2-prior-knowledge "$url/v1/$app"
-status 401 "curl over HTTP/2 without a key" "${json_type[@]}" --http2-prior-knowledge "$url"
-status 200 "curl as it sends a form" "$url/v1/$app"
-status 403 "curl with a key for other methods" "${json_type[@]}" "$url/v1/$reader"
+asks 200 "curl with a bearer" "${json_type[@]}" --header "Authorization: Bearer $app" "$url"
+asks 200 "curl with X-Api-Key" "${json_type[@]}" --header "X-Api-Key: $app" "$url"
+asks 200 "curl with a path" "${json_type[@]}" "$url/v1/$app"
+asks 200 "curl over HTTP/2" "${json_type[@]}" --http2-prior-knowledge "$url/v1/$app"
+asks 401 "curl over HTTP/2 without a key" "${json_type[@]}" --http2-prior-knowledge "$url"
+asks 200 "curl as it sends a form" "$url/v1/$app"
+asks 403 "curl with a key for other methods" "${json_type[@]}" "$url/v1/$reader"
 says '"code":-32604' "it is told so"
-status 200 "a page that supervisors read" --get "$url/healthz"
-status 401 "a page without a key" --get "$url/stat.json"
-status 200 "a page with one" --get "$url/v1/$app/stat.json"
+status 200 "a page that supervisors read" "$url/healthz"
+status 401 "a page without a key" "$url/stat.json"
+status 200 "a page with one" "$url/v1/$app/stat.json"
 
 hmac=$(node token.mjs "$work/secret" 600 '{"sub":"hmac"}')
 ed25519=$(node token.mjs "$work/private.pem" 600 '{"sub":"ed25519"}')
 ended=$(node token.mjs "$work/private.pem" -120 '{"sub":"ed25519"}')
-status 200 "a token of HS256" "${json_type[@]}" --header "Authorization: Bearer $hmac" "$url"
-status 200 "a token of EdDSA" "${json_type[@]}" --header "Authorization: Bearer $ed25519" "$url"
-status 401 "a token that has ended" "${json_type[@]}" --header "Authorization: Bearer $ended" "$url"
+asks 200 "a token of HS256" "${json_type[@]}" --header "Authorization: Bearer $hmac" "$url"
+asks 200 "a token of EdDSA" "${json_type[@]}" --header "Authorization: Bearer $ed25519" "$url"
+asks 401 "a token that has ended" "${json_type[@]}" --header "Authorization: Bearer $ended" "$url"
 says '"message":"unauthorized: the token has expired"' "it is told so"
 
 for secret in "$app" "$hmac" "$ed25519"; do

@@ -19,7 +19,8 @@ exits 0 "the example of a configuration is well-formed" \
 # A server that follows a node, seals, and has seen reorgs.
 starts_anvil
 sends "$anvil"
-follows metrics "$anvil_socket" "$anvil" --metrics-listen 127.0.0.1:0 --pass-through 'eth_gasPrice,eth_call'
+follows metrics "$anvil_socket" "$anvil" --metrics-listen 127.0.0.1:0 \
+    --pass-through 'eth_gasPrice,eth_call' --pass-through-to "$anvil"
 ask "$anvil" anvil_mine 0x180 >/dev/null
 catches_up "$anvil"
 metrics=$(sed -nE 's,^metrics on http://(.*)/metrics$,\1,p' "$work/quipu-metrics.log")
