@@ -21,9 +21,10 @@ hold('header', number > 0n, true)
 hold('path', await client(http(`${url}/v1/${key}`)).getBlockNumber(), number)
 const overSocket = client(webSocket(`${socket}/v1/${key}`, { reconnect: false }))
 hold('socket', await overSocket.getBlockNumber(), number)
+// viem gives the message of the JSON-RPC error, not the HTTP status.
 for (const [what, transport] of [['no key', http(url)], ['a wrong key', http(url, header('qk_wrong'))]]) {
   const refused = await client(transport).getBlockNumber().catch((error) => error)
-  hold(what, refused.walk?.((cause) => cause.status)?.status, 401)
+  hold(what, refused.details?.split(':')[0], 'unauthorized')
 }
 const unopened = await client(webSocket(`${socket}/v1/qk_wrong`, { reconnect: false, retryCount: 0, timeout: 3000 }))
   .getBlockNumber()
