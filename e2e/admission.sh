@@ -2,34 +2,9 @@
 # Who may ask: keys and tokens with curl, viem (HTTP and WebSocket) and web3.py, unmodified, and rates under
 # load. Tokens are made by Node's own cryptography, keys of theirs by openssl.
 
-# shellcheck source=e2e/check.sh
-source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
-
-clients=$work/clients
-python=$target/e2e/clients/python/bin/python
-call='{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}'
-
-exits 0 "the clients are installed" "$root/e2e/install" clients "$target/e2e"
-cp -r "$root/e2e/clients" "$clients"
-# Modules are found from where the scripts lie.
-ln --symbolic "$target/e2e/clients/node_modules" "$clients/node_modules"
-cd "$clients"
-
-exits 0 "quipu sample writes a chain" "$quipu" sample --to "$work/chain" --block-count 50
-exits 0 "quipu import takes it" "$quipu" import --data-dir "$work/data" \
-    --genesis "$work/chain/genesis.json" "$work/chain"
-
-# new_key NAME LINE...: a key, with these lines in its table; $key is the key.
-new_key() {
-    local name=$1
-    shift
-    "$quipu" key new --name "$name" >"$work/$name.key"
-    key=$(head -n 1 "$work/$name.key")
-    {
-        tail -n +3 "$work/$name.key"
-        printf '%s\n' "$@"
-    } >>"$work/quipu.toml"
-}
+# shellcheck source=e2e/keyed.sh
+source "$(dirname "${BASH_SOURCE[0]}")/keyed.sh"
+imports_sample
 
 new_key app
 app=$key
@@ -39,44 +14,27 @@ new_key loaded 'rate = 200'
 loaded=$key
 new_key reader 'methods = ["eth_getBlock*"]'
 reader=$key
-exits 0 "quipu config check takes the keys" "$quipu" config check --config "$work/quipu.toml"
+exits 0 "quipu config check takes the keys" "$quipu" config check --config "$settings"
 says '4 API keys, no mistake' "it counts them"
 
 openssl genpkey -algorithm ed25519 -out "$work/private.pem" 2>"$output"
 openssl pkey -in "$work/private.pem" -pubout -out "$work/public.pem"
 openssl rand -hex 32 >"$work/secret"
 
-RUST_LOG=debug "$quipu" serve --config "$work/quipu.toml" --data-dir "$work/data" --listen 127.0.0.1:0 \
-    --jwt-secret-file "$work/secret" --jwt-public-key-file "$work/public.pem" >"$work/serve.log" 2>&1 &
-started+=($!)
-for _ in {1..600}; do
-    url=$(sed -n 's/^listening on //p' "$work/serve.log")
-    [ -z "$url" ] || break
-    sleep 0.1
-done
+starts serve '^listening on (http:.*)$' env RUST_LOG=debug "$quipu" serve --config "$settings" \
+    --data-dir "$work/data" --listen 127.0.0.1:0 \
+    --jwt-secret-file "$work/secret" --jwt-public-key-file "$work/public.pem"
+url=$address
 
-# status EXPECTED WHAT ARGUMENT...: curl with these arguments gets this status.
-status() {
-    local expected=$1 what=$2
-    shift 2
-    same "$(curl --silent --output "$output" --write-out '%{http_code}' "$@")" "$expected" "$what"
-}
-
-# asks EXPECTED WHAT ARGS...: the same of a call.
-asks() {
-    status "$@" --data "$call"
-}
-
-json_type=(--header 'content-type: application/json')
-asks 401 "curl without a key" "${json_type[@]}" "$url"
+asks 401 "curl without a key" "$url"
 says '"message":"unauthorized: an API key is needed' "it is told what is needed"
-asks 200 "curl with a bearer" "${json_type[@]}" --header "Authorization: Bearer $app" "$url"
-asks 200 "curl with X-Api-Key" "${json_type[@]}" --header "X-Api-Key: $app" "$url"
-asks 200 "curl with a path" "${json_type[@]}" "$url/v1/$app"
-asks 200 "curl over HTTP/2" "${json_type[@]}" --http2-prior-knowledge "$url/v1/$app"
-asks 401 "curl over HTTP/2 without a key" "${json_type[@]}" --http2-prior-knowledge "$url"
-asks 200 "curl as it sends a form" "$url/v1/$app"
-asks 403 "curl with a key for other methods" "${json_type[@]}" "$url/v1/$reader"
+asks 200 "curl with a bearer" --header "Authorization: Bearer $app" "$url"
+asks 200 "curl with X-Api-Key" --header "X-Api-Key: $app" "$url"
+asks 200 "curl with a path" "$url/v1/$app"
+asks 200 "curl over HTTP/2" --http2-prior-knowledge "$url/v1/$app"
+asks 401 "curl over HTTP/2 without a key" --http2-prior-knowledge "$url"
+status 200 "curl as it sends a form" "$url/v1/$app" --data "$call"
+asks 403 "curl with a key for other methods" "$url/v1/$reader"
 says '"code":-32604' "it is told so"
 status 200 "a page that supervisors read" "$url/healthz"
 status 401 "a page without a key" "$url/stat.json"
@@ -85,9 +43,9 @@ status 200 "a page with one" "$url/v1/$app/stat.json"
 hmac=$(node token.mjs "$work/secret" 600 '{"sub":"hmac"}')
 ed25519=$(node token.mjs "$work/private.pem" 600 '{"sub":"ed25519"}')
 ended=$(node token.mjs "$work/private.pem" -120 '{"sub":"ed25519"}')
-asks 200 "a token of HS256" "${json_type[@]}" --header "Authorization: Bearer $hmac" "$url"
-asks 200 "a token of EdDSA" "${json_type[@]}" --header "Authorization: Bearer $ed25519" "$url"
-asks 401 "a token that has ended" "${json_type[@]}" --header "Authorization: Bearer $ended" "$url"
+asks 200 "a token of HS256" --header "Authorization: Bearer $hmac" "$url"
+asks 200 "a token of EdDSA" --header "Authorization: Bearer $ed25519" "$url"
+asks 401 "a token that has ended" --header "Authorization: Bearer $ended" "$url"
 says '"message":"unauthorized: the token has expired"' "it is told so"
 
 for secret in "$app" "$hmac" "$ed25519"; do

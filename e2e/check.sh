@@ -7,6 +7,10 @@
 
 set -euo pipefail
 
+# Two files that build on this one may be sourced by one script.
+[ -z "${check_is_sourced:-}" ] || return 0
+check_is_sourced=yes
+
 # Addresses are found in what servers print, and many of them colour it where CI is set.
 export NO_COLOR=1
 unset FORCE_COLOR CLICOLOR_FORCE
@@ -97,6 +101,42 @@ starts_demo() {
         cat "$said" >&2
         return 1
     fi
+}
+
+# enters FOLDER: a copy of this folder of scripts, $work/FOLDER, where they find their modules.
+enters() {
+    cp -r "$root/e2e/$1" "$work/$1"
+    ln --symbolic "$target/e2e/$1/node_modules" "$work/$1/node_modules"
+    cd "$work/$1"
+}
+
+# starts NAME PATTERN COMMAND...: a server; $address is what the pattern finds in the log, $process the
+# process. It is stopped at the end, whatever happens.
+starts() {
+    local name=$1 pattern=$2 log=$work/$1.log
+    shift 2
+    # Here, not when the process that is started comes to it: it is read at once.
+    : >"$log"
+    "$@" >"$log" 2>&1 &
+    process=$!
+    for _ in {1..600}; do
+        address=$(sed -nE "s/$pattern/\1/p" "$log" | head -n 1)
+        [ -z "$address" ] || break
+        kill -0 "$process" 2>/dev/null || break
+        sleep 0.1
+    done
+    if [ -n "$address" ]; then
+        ok "$name listens on $address"
+    else
+        cat "$log" >&2
+        return 1
+    fi
+}
+
+# stops: ends the server that was started last.
+stops() {
+    kill "$process"
+    wait "$process" || true
 }
 
 finish() {

@@ -12,10 +12,7 @@ expected=$clients/expected.json
 chain=(--block-count 160 --txs-per-block 4 --seed 1)
 
 exits 0 "the clients are installed" "$root/e2e/install" clients "$target/e2e"
-cp -r "$root/e2e/clients" "$clients"
-# Modules are found from where the scripts lie.
-ln --symbolic "$target/e2e/clients/node_modules" "$clients/node_modules"
-cd "$clients"
+enters clients
 
 exits 0 "quipu sample writes the chain as an archive" \
     "$quipu" sample --to "$clients/chain" --format ere "${chain[@]}"

@@ -19,33 +19,7 @@ other=0x70997970C51812dc3A010C7d01b50e0d17dc79C8
 anvil_habits=(block.totalDifficulty block.size receipt.blockTimestamp receipt.blobGasPrice)
 
 exits 0 "anvil and cast are installed" "$root/e2e/install" anvil "$target/e2e"
-cp -r "$root/e2e/nodes" "$tools"
-# Modules are found from where the scripts lie.
-ln --symbolic "$target/e2e/nodes/node_modules" "$tools/node_modules"
-cd "$tools"
-
-# starts NAME PATTERN COMMAND...: a server; $address is what the pattern finds in the log, $process the
-# process. It is stopped at the end, whatever happens.
-starts() {
-    local name=$1 pattern=$2 log=$work/$1.log
-    shift 2
-    # Here, not when the process that is started comes to it: it is read at once.
-    : >"$log"
-    "$@" >"$log" 2>&1 &
-    process=$!
-    for _ in {1..600}; do
-        address=$(sed -nE "s/$pattern/\1/p" "$log" | head -n 1)
-        [ -z "$address" ] || break
-        kill -0 "$process" 2>/dev/null || break
-        sleep 0.1
-    done
-    if [ -n "$address" ]; then
-        ok "$name listens on $address"
-    else
-        cat "$log" >&2
-        return 1
-    fi
-}
+enters nodes
 
 ask() {
     "$cast" rpc --rpc-url "$1" "${@:2}"

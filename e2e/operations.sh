@@ -20,12 +20,6 @@ holds() {
     same "$(tells "$1")" "$(($2 + 1)) $2" "$1: it holds blocks 0 to $2"
 }
 
-# stops: ends the server that was started last.
-stops() {
-    kill "$process"
-    wait "$process" || true
-}
-
 # follows_on FOLDER NODE: the folder gets what the node has, and is left alone after that.
 follows_on() {
     starts "serve-$1" '^listening on (http:.*)$' "$quipu" serve --data-dir "$1" --listen 127.0.0.1:0 \

@@ -222,7 +222,6 @@ while True:
     connection.close()
 PYTHON
 closer=$!
-started+=("$closer")
 for _ in {1..200}; do
     ! (exec 3<>"/dev/tcp/127.0.0.1/$first_port") 2>/dev/null || break
     sleep 0.05

@@ -7,7 +7,7 @@ import { createPublicClient, http, webSocket } from 'viem'
 const [url, key, limited] = process.argv.slice(2)
 const client = (transport) => createPublicClient({ transport })
 const header = (key) => ({ fetchOptions: { headers: { authorization: `Bearer ${key}` } } })
-const socket = url.replace('http:', 'ws:')
+const socket = url.replace(/^http/, 'ws')
 let faults = 0
 
 function hold(what, found, expected) {
