@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve`, `compare`, `follow`, `fetch` and `hostile` are programs that print tables; without
-//! a name, every crate's own benchmarks run.
+//! `store`, `serve`, `compare`, `follow`, `fetch`, `hostile` and `soak` are programs that print tables;
+//! without a name, every crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -48,6 +48,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         // Needs nginx, which a script provides.
         Some((name, rest)) if name == "fetch" => {
             succeed(script(root, "bench/fetch/run").args(rest))
+        }
+        // Needs a real node too, and a program that draws.
+        Some((name, rest)) if name == "soak" => {
+            build_with_server(root, "bench-serve")?;
+            succeed(script(root, "bench/soak/run").args(rest))
         }
         Some((name, rest)) if name == "hostile" => {
             build_with_server(root, "e2e-hostile")?;

@@ -1,4 +1,4 @@
-//! Plots as SVG: bars of shares, and panels of lines over a logarithmic axis.
+//! Plots as SVG: bars of shares, and panels of lines over one axis.
 //!
 //! Knows: how numbers become places on a page.
 //! Never knows: what they count.
@@ -19,6 +19,8 @@ const LEFT: f64 = 64.0;
 const TICK_ROOM: f64 = 40.0;
 const INK: &str = "#666";
 const GRID: &str = "#8883";
+/// As many points can be told apart; more are a line alone.
+const DOTS_MAX: usize = 60;
 const COLOURS: [&str; 4] = ["#2a7ab9", "#d9822b", "#5a9e4b", "#a0529c"];
 
 /// One bar: a share, with marks for what must be and what is aimed at.
@@ -45,7 +47,7 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     /// What is counted upwards.
-    pub up: &'static str,
+    pub up: String,
     /// The lines.
     pub lines: Vec<Line>,
 }
@@ -81,15 +83,23 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     page(title, top + 12.0, &body)
 }
 
-/// Panels below one another over the same logarithmic axis across; upwards each is linear and begins at
-/// nothing.
+/// How places on the axis across follow numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// Twice as much is as far wherever it is.
+    Logarithmic,
+    /// So much more is as far wherever it is.
+    Linear,
+}
+
+/// Panels below one another over the same axis across; upwards each is linear and begins at nothing.
 #[must_use]
-pub fn panels(title: &str, across: &str, panels: &[Panel]) -> String {
+pub fn panels(title: &str, across: &str, scaling: Scaling, panels: &[Panel]) -> String {
     let places = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let mut ticks: Vec<f64> = places.map(|point| point.0).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    let scale = Across::new(&ticks);
+    let scale = Across::new(&ticks, scaling);
     let mut body = String::new();
     let mut top = 30.0;
     for panel in panels {
@@ -102,6 +112,8 @@ pub fn panels(title: &str, across: &str, panels: &[Panel]) -> String {
 
 /// The axis across.
 struct Across {
+    scaling: Scaling,
+    /// The first place, as it is scaled.
     least: f64,
     span: f64,
     /// Where there is room for a number.
@@ -109,10 +121,11 @@ struct Across {
 }
 
 impl Across {
-    fn new(places: &[f64]) -> Self {
-        let least = places.first().copied().unwrap_or(1.0).max(1e-9);
-        let most = places.last().copied().unwrap_or(1.0).max(1e-9);
-        let mut across = Self { least, span: (most / least).ln().max(1e-9), ticks: Vec::new() };
+    fn new(places: &[f64], scaling: Scaling) -> Self {
+        let least = scaling.scaled(places.first().copied().unwrap_or(1.0));
+        let most = scaling.scaled(places.last().copied().unwrap_or(1.0));
+        let span = (most - least).max(1e-9);
+        let mut across = Self { scaling, least, span, ticks: Vec::new() };
         let mut ticks: Vec<f64> = Vec::new();
         for place in places {
             let is_near = |tick: &f64| across.place(*place) - across.place(*tick) < TICK_ROOM;
@@ -128,7 +141,16 @@ impl Across {
     }
 
     fn place(&self, value: f64) -> f64 {
-        LEFT + (value.max(1e-9) / self.least).ln() / self.span * (WIDTH - LEFT - MARGIN)
+        LEFT + (self.scaling.scaled(value) - self.least) / self.span * (WIDTH - LEFT - MARGIN)
+    }
+}
+
+impl Scaling {
+    fn scaled(self, value: f64) -> f64 {
+        match self {
+            Self::Logarithmic => value.max(1e-9).ln(),
+            Self::Linear => value,
+        }
     }
 }
 
@@ -146,7 +168,7 @@ fn one_panel(body: &mut String, top: f64, panel: &Panel, across: &Across) {
     for tick in &across.ticks {
         text(body, across.place(*tick), bottom + 16.0, "middle", &short(*tick));
     }
-    text(body, 8.0, top + 16.0, "start", panel.up);
+    text(body, 8.0, top + 16.0, "start", &panel.up);
     legend(body, right, top + 16.0, &panel.lines);
     for (one, colour) in panel.lines.iter().zip(COLOURS) {
         draw(body, one, colour, |(x, y)| (across.place(x), height(y)));
@@ -174,7 +196,7 @@ fn draw(body: &mut String, one: &Line, colour: &str, place: impl Fn((f64, f64)) 
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
         text.join(" ")
     );
-    for (x, y) in places {
+    for (x, y) in places.into_iter().filter(|_| one.points.len() <= DOTS_MAX) {
         let _ = writeln!(body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
     }
 }
@@ -257,17 +279,31 @@ mod tests {
     #[test]
     fn lines_rise_with_their_numbers() {
         let line = Line { label: "Quipu".into(), points: vec![(1.0, 0.0), (100.0, 50.0)] };
-        let panel = Panel { up: "requests/s", lines: vec![line] };
-        let svg = panels("connections", "connections", &[panel.clone(), panel]);
+        let panel = Panel { up: "requests/s".into(), lines: vec![line] };
+        let both = [panel.clone(), panel];
+        let svg = panels("connections", "connections", Scaling::Logarithmic, &both);
         assert!(svg.contains("points=\"64.0,240.0 674.0,60.0\""), "{svg}");
         assert!(svg.contains("points=\"64.0,486.0 674.0,306.0\""), "{svg}");
+    }
+
+    #[test]
+    fn minutes_are_equally_far_apart_and_many_of_them_have_no_dots() {
+        let drawn = |points: Vec<(f64, f64)>| {
+            let lines = vec![Line { label: "Quipu".into(), points }];
+            panels("memory", "minutes", Scaling::Linear, &[Panel { up: "MB".into(), lines }])
+        };
+        let three = drawn(vec![(0.0, 50.0), (5.0, 50.0), (10.0, 50.0)]);
+        assert!(three.contains("points=\"64.0,60.0 369.0,60.0 674.0,60.0\""), "{three}");
+        assert_eq!(three.matches("<circle").count(), 3);
+        let many = drawn((0..61).map(|minute| (f64::from(minute), 1.0)).collect());
+        assert_eq!(many.matches("<circle").count(), 0);
     }
 
     #[test]
     fn an_axis_ends_at_a_round_number_and_its_ticks_have_room() {
         let rounded = [0.97, 50.0, 5.23, 119_000.0].map(|value| format!("{}", round_up(value)));
         assert_eq!(rounded, ["1", "50", "6", "200000"]);
-        let ticks = Across::new(&[1.01, 1.02, 99.0, 100.5, 101.0]).ticks;
+        let ticks = Across::new(&[1.01, 1.02, 99.0, 100.5, 101.0], Scaling::Logarithmic).ticks;
         assert_eq!(ticks.into_iter().map(short).collect::<Vec<_>>(), ["1.0", "99"]);
     }
 

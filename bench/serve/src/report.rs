@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::contest::{Contest, Driver, Measured};
 use crate::page::{replace_between, wrap};
-use crate::plot::{Bar, Line, Panel, bars, panels};
+use crate::plot::{Bar, Line, Panel, Scaling, bars, panels};
 use crate::questions::Question;
 
 /// Between these lines of `benchmarks.md` a run writes.
@@ -147,7 +147,7 @@ impl Scale {
     }
 
     fn plot(&self) -> Plot {
-        let svg = panels(self.title, self.across, &self.panels);
+        let svg = panels(self.title, self.across, Scaling::Logarithmic, &self.panels);
         Plot { name: format!("{}.svg", self.name), title: self.title, svg, table: self.format() }
     }
 

@@ -78,7 +78,7 @@ impl Asking<'_> {
             name: "serving-connections",
             title: "A hot transaction, by connections",
             across: "connections",
-            panels: vec![Panel { up: "requests/s", lines: lines.to_vec() }],
+            panels: vec![Panel { up: "requests/s".into(), lines: lines.to_vec() }],
         });
         Ok(())
     }
@@ -101,8 +101,8 @@ impl Asking<'_> {
             }
         }
         let panels = vec![
-            Panel { up: "requests/s", lines: rates.to_vec() },
-            Panel { up: "MB/s", lines: bytes.to_vec() },
+            Panel { up: "requests/s".into(), lines: rates.to_vec() },
+            Panel { up: "MB/s".into(), lines: bytes.to_vec() },
         ];
         self.report.scales.push(Scale {
             name: "serving-sizes",
@@ -119,7 +119,7 @@ impl Asking<'_> {
         let doublings = std::iter::successors(Some(1_usize), |cores| cores.checked_mul(2));
         let mut counts: Vec<usize> = doublings.take_while(|cores| *cores < cores_max).collect();
         counts.push(cores_max);
-        let panel = |up| Panel { up, lines: Vec::new() };
+        let panel = |up: &str| Panel { up: up.into(), lines: Vec::new() };
         let mut panels = ["requests/s, one core = 1", "CPU a request, one core = 1"].map(panel);
         for (name, label) in OF_CORES {
             let question = self.question(name)?.clone();
@@ -180,10 +180,10 @@ impl Asking<'_> {
             bytes.points.push((f64::from(*count), looked.bytes_per_key));
         }
         let panels = vec![
-            Panel { up: "random transactions/s, served, nothing kept", lines: vec![rate] },
-            Panel { up: "us of CPU for each of them", lines: vec![cpu] },
-            Panel { up: "ns of CPU to look a hash up", lines: lines.to_vec() },
-            Panel { up: "bytes a key", lines: vec![bytes] },
+            Panel { up: "random transactions/s, served, nothing kept".into(), lines: vec![rate] },
+            Panel { up: "us of CPU for each of them".into(), lines: vec![cpu] },
+            Panel { up: "ns of CPU to look a hash up".into(), lines: lines.to_vec() },
+            Panel { up: "bytes a key".into(), lines: vec![bytes] },
         ];
         self.report.scales.push(Scale {
             name: "serving-store",
