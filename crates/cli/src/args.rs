@@ -51,7 +51,7 @@ Examples:
 
 Every flag is also a variable and a key of quipu.toml: see quipu config --help.
 
-Exit codes: 0 done; 1 the data or the work failed, and it was said what and where; 2 the command
+Exit codes: 0 done; 1 the data or the work failed, and it was said what and where; 2 the command \
 line is wrong; 130 and 143 ended by Ctrl-C or SIGTERM.";
 
 /// Ethereum history, proven: blocks, transactions and receipts from archive files.
@@ -148,7 +148,8 @@ pub(crate) enum Command {
     /// The six reads of blocks, transactions and receipts and what clients need beside them: see
     /// docs/api.md, or ask rpc.discover. An import may run beside it: new blocks are seen within a
     /// second. With --upstream the tip of that node is followed, every block proven (docs/following.md).
-    /// Ends on Ctrl-C or SIGTERM, after finishing what was asked.
+    /// Ends on Ctrl-C or SIGTERM, after finishing what was asked; SIGHUP has settings, keys and
+    /// certificates read again.
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
     /// Build the log index of blocks that have none, and again what is damaged of it

@@ -44,15 +44,17 @@ pub(crate) fn store_limits(wanted: Limits) -> Limits {
     Limits { open_segments_max: segments, ..wanted }
 }
 
-/// Shares the descriptors of this process between segments and clients, and says so if these are fewer
-/// than was wanted.
+/// Shares the descriptors of this process between segments and clients.
 pub(crate) fn share_with_clients(
     segments_wanted: usize,
     connections_wanted: usize,
 ) -> DescriptorShares {
-    let limit = raise_limit();
-    let shares = share(limit, reserved(), segments_wanted, connections_wanted);
-    let DescriptorShares { limit, segments, connections } = shares;
+    share(raise_limit(), reserved(), segments_wanted, connections_wanted)
+}
+
+/// Says who has how many, and warns if connections are fewer than was wanted.
+pub(crate) fn log_shares(shares: &DescriptorShares, connections_wanted: usize) {
+    let &DescriptorShares { limit, segments, connections } = shares;
     if connections < connections_wanted {
         warn!(
             limit,
@@ -65,7 +67,6 @@ pub(crate) fn share_with_clients(
     } else {
         info!(limit, segments, connections, "file descriptors");
     }
-    shares
 }
 
 fn reserved() -> usize {

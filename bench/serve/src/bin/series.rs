@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn columns_of_one_panel_are_its_lines() {
-        let (across, read) = read("minutes,MB:all,files:open,MB:heap\n0,5,1,2\n1.5,6,1,2\n").unwrap();
+        let (across, read) =
+            read("minutes,MB:all,files:open,MB:heap\n0,5,1,2\n1.5,6,1,2\n").unwrap();
         assert_eq!(across, "minutes");
         let found: Vec<(&str, usize)> =
             read.iter().map(|panel| (panel.up.as_str(), panel.lines.len())).collect();

@@ -13,8 +13,8 @@ Examples:
   quipu config dump --data-dir data
   quipu config dump > quipu.toml
 
-Every flag has a variable and a key in quipu.toml: a flag is stronger than its variable, the variable
-than the key, the key than the default. The file is the one that --config or QUIPU_CONFIG names, or else
+Every flag has a variable and a key in quipu.toml: a flag is stronger than its variable, the variable \
+than the key, the key than the default. The file is the one that --config or QUIPU_CONFIG names, or else \
 quipu.toml in the data folder. docs/configuration.md lists them all.";
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ Examples:
   quipu doctor --data-dir data
   quipu doctor --data-dir data --upstream http://localhost:8545
 
-Exits with 0 if nothing must be done, with 1 if something must: each such line begins with FIX and says
+Exits with 0 if nothing must be done, with 1 if something must: each such line begins with FIX and says \
 what. Nothing is changed.";
 
 #[derive(Debug, clap::Args)]

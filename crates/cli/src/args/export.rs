@@ -18,8 +18,8 @@ Examples:
   quipu export --data-dir data --format era1 --to out --blocks 0..8191
   quipu export --data-dir data --format ndjson --to out --blocks 100..199
 
-Without --blocks all that is held is written, each range without a gap as archives of its own. With
---blocks, what is held of these blocks is written, and the exit code is 1 if some are missing. A file
+Without --blocks all that is held is written, each range without a gap as archives of its own. With \
+--blocks, what is held of these blocks is written, and the exit code is 1 if some are missing. A file \
 that is there already is never replaced.";
 
 #[derive(Debug, clap::Args)]

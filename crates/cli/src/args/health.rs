@@ -10,8 +10,8 @@ Examples:
   quipu health
   quipu health --ready --listen 127.0.0.1:8545
 
-The settings are those of quipu serve: where QUIPU_LISTEN or quipu.toml tell the server where to listen,
-they tell it here too. A server on all addresses is asked on the loopback address. One that speaks TLS
+The settings are those of quipu serve: where QUIPU_LISTEN or quipu.toml tell the server where to listen, \
+they tell it here too. A server on all addresses is asked on the loopback address. One that speaks TLS \
 has to have an address for metrics (--metrics-listen), which answers this too.";
 
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ Examples:
   quipu repair --data-dir data --network mainnet
   quipu repair --data-dir data --name my-chain --anchor 100:0x56a9bb0302da44b8c0b3df540781424684c3af04d0b7a38d72842b762076a664
 
-Exits with 0 if the folder lacks nothing that it held, with 1 if blocks are lost or a segment had to be
+Exits with 0 if the folder lacks nothing that it held, with 1 if blocks are lost or a segment had to be \
 left out whose blocks are in no other file, or if there is nothing to rebuild the manifest from.";
 
 #[derive(Debug, clap::Args)]

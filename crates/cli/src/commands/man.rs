@@ -16,7 +16,7 @@ use crate::args::Args;
 use crate::args::man::ManArgs;
 use crate::config::settings::map_settings;
 use crate::output::{counted, print_lines};
-use crate::version::{COMMIT_DATE, VERSION};
+use crate::version::COMMIT_DATE;
 
 const EXAMPLES: &str = "Examples:";
 
@@ -52,7 +52,7 @@ fn push_pages(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Resu
     let man = Man::new(command.clone().override_usage(usage))
         .title(title.as_str())
         .date(COMMIT_DATE)
-        .source(format!("quipu {VERSION}"))
+        .source(concat!("quipu ", env!("CARGO_PKG_VERSION")))
         .manual("Quipu");
     let mut text = Vec::new();
     man.render_title(&mut text)?;

@@ -31,11 +31,17 @@ use crate::trust_text::verdict;
 pub(crate) fn run(args: &RepairArgs) -> Result<(), Failure> {
     let path = locate(&args.data)?;
     let place = path.display();
+    let no_folder = || {
+        Failure::Work(anyhow!(
+            "{place}: no file of a data folder is here\n  hint: give the folder with the segments as --data-dir"
+        ))
+    };
+    if !path.is_dir() {
+        return Err(no_folder());
+    }
     let disk: Arc<dyn Disk> = Arc::new(Folder::open(&path)?);
     if !is_data_folder(&*disk)? {
-        return Err(Failure::Work(anyhow!(
-            "{place}: no file of a data folder is here\n  hint: give the folder with the segments as --data-dir"
-        )));
+        return Err(no_folder());
     }
     let begun = Repair::begin(Arc::clone(&disk)).map_err(|error| refused(&error))?;
     let Some(mut repair) = begun else { return repair_beside(args, &place.to_string()) };

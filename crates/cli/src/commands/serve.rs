@@ -5,6 +5,7 @@ mod certificates;
 pub(crate) mod follow;
 mod health;
 mod kept_page;
+mod last_reload;
 mod live_stat;
 mod memory;
 mod metrics;
@@ -38,7 +39,7 @@ use crate::args::limits::LimitArgs;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
-use crate::descriptors::{share_with_clients, store_limits};
+use crate::descriptors::{log_shares, share_with_clients, store_limits};
 use crate::interrupt::{INTERRUPTED, TERMINATED};
 use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::{Verbosity, verbosity};
@@ -48,8 +49,9 @@ use admission::{ServerReach, put_in_force};
 use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
+use last_reload::{LastReload, since_1970};
 use live_stat::LiveStat;
-use metrics::Metrics;
+use metrics::{Metrics, MetricsParts};
 use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
@@ -66,9 +68,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         _ => Some(Arc::new(args.node()?)),
     };
     let admission = args.admission.settings()?;
-    let tls = args.tls.files()?.map(Tls::load).transpose().map_err(anyhow::Error::from)?;
+    let tls = args.tls.files()?.map(Tls::load).transpose();
+    let tls = tls.map_err(|error| Failure::Usage(error.into()))?;
     let mut bound = match inherited_listener()? {
-        Some(listener) => Bound::inherit(listener)?,
+        Some(listener) => {
+            info!("the socket that was handed over is listened on, and --listen is not used");
+            Bound::inherit(listener)?
+        }
         None => Bound::to(args.listen.resolve()?)?,
     };
     if let Some(listen) = &args.metrics_listen {
@@ -272,7 +278,9 @@ impl Bound {
         wiring: Wiring<'_>,
     ) -> Result<(), Failure> {
         let segments = wiring.reading.limits.open_segments_max;
-        let connections_max = share_with_clients(segments, http.connections_max).connections;
+        let shares = share_with_clients(segments, http.connections_max);
+        log_shares(&shares, http.connections_max);
+        let connections_max = shares.connections;
         let http = HttpSettings { connections_max, ..http };
         let plan = wiring.plan;
         let spec = match &wiring.spec {
@@ -304,21 +312,20 @@ impl Bound {
         }
         log_limits(&http);
         let mut server = Server::new(Arc::clone(&service), http);
-        let scheme = if wiring.tls.is_some() { "https" } else { "http" };
         let needs_certificate = wiring.tls.as_ref().is_some_and(|it| it.needs_client_certificate());
         if let Some(tls) = &wiring.tls {
             self.runtime.spawn(watch_certificates(Arc::clone(tls)));
             server = server.with_tls(Arc::clone(tls));
         }
         let server = Arc::new(server);
-        let reach = ServerReach { address: self.listener.address(), needs_certificate };
+        let reach = ServerReach {
+            address: self.listener.address(),
+            needs_certificate,
+            shows_metrics: self.metrics_listener.is_none(),
+        };
         let is_open = put_in_force(&server, wiring.admission, reach, false)?;
         if wiring.is_announced {
-            // For people and scripts, also when logs are silent: nothing stands in the way any more.
-            eprintln!("listening on {scheme}://{}", self.listener.address());
-            if let Some(listener) = &self.metrics_listener {
-                eprintln!("metrics on http://{}/metrics", listener.address());
-            }
+            self.announce(if wiring.tls.is_some() { "https" } else { "http" });
         }
         if let Some(listener) = self.metrics_listener.take() {
             self.runtime.spawn(listener.serve(Arc::clone(&server), pages.page));
@@ -331,11 +338,21 @@ impl Bound {
             is_open,
             is_following: settings.is_following,
             segments,
+            connections_max,
+            last_reload: pages.last_reload,
         };
         let reloader = wiring.started_with.map(|started| Reloader::new(started, parts));
         tell_ready();
         let node = wiring.node;
         self.run(server, RunningParts { store, pool, faults, following, node, reloader })
+    }
+
+    /// For people and scripts, also when logs are silent: nothing stands in the way any more.
+    fn announce(&self, scheme: &str) {
+        eprintln!("listening on {scheme}://{}", self.listener.address());
+        if let Some(listener) = &self.metrics_listener {
+            eprintln!("metrics on http://{}/metrics", listener.address());
+        }
     }
 
     /// The pages that tell what is held and how serving goes.
@@ -347,8 +364,17 @@ impl Bound {
     ) -> LivePages {
         let runtime = self.runtime.handle().clone();
         let live = Arc::new(LiveStat::new(folder, health.clone(), runtime.clone()));
-        let page = Arc::new(Metrics::new(Arc::clone(&live), health, pool, runtime));
-        LivePages { live, page }
+        let begun = since_1970();
+        let last_reload = Arc::new(LastReload::at_start(begun));
+        let parts = MetricsParts {
+            live: Arc::clone(&live),
+            health,
+            pool,
+            last_reload: Arc::clone(&last_reload),
+            begun,
+        };
+        let page = Arc::new(Metrics::new(parts, runtime));
+        LivePages { live, page, last_reload }
     }
 
     /// What answers calls.
@@ -425,6 +451,7 @@ impl Bound {
 struct LivePages {
     live: Arc<LiveStat>,
     page: Arc<Metrics>,
+    last_reload: Arc<LastReload>,
 }
 
 /// What runs beside a server and ends with it.
@@ -486,6 +513,10 @@ fn to_failure(error: &ServeError) -> Failure {
     let hint = if error.cause.kind() == ErrorKind::AddrInUse {
         let free = SocketAddr::new(error.address.ip(), 0);
         format!("\n  hint: another program listens there; --listen {free} takes a free port")
+    } else if error.cause.kind() == ErrorKind::PermissionDenied {
+        "\n  hint: ports below 1024 need CAP_NET_BIND_SERVICE, or a supervisor that hands its socket \
+         over, as packaging/systemd/quipu.socket does"
+            .to_owned()
     } else {
         String::new()
     };

@@ -1,6 +1,7 @@
 //! `/metrics`: what was asked is counted, and shown where it is to be.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::long::Long;
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
 use crate::harness::wait::{wait_for, wait_for_line};
@@ -109,6 +111,17 @@ fn wait_for_sample(served: &Served, name: &str, value: f64) {
     let found = || samples(served).get(name).copied();
     let is_so = || (found()? - value).abs().lt(&0.5).then_some(());
     wait_for(is_so, || format!("{name} is {:?}, not {value}", found()));
+}
+
+/// Both were absent with all else that is told of the folder, which cannot be looked at then.
+#[test]
+fn room_and_faulty_files_are_shown_also_where_a_file_is_missing() {
+    let long = Long::new();
+    fs::remove_file(long.path().join(&long.segments()[0])).unwrap();
+    let served = Served::start(&long.path(), &[]);
+    let samples = samples(&served);
+    check(&samples, &[("quipu_ready", 0.0), ("quipu_store_faulty_files", 1.0)]);
+    assert!(samples["quipu_store_disk_free_bytes"] > 0.0, "{samples:#?}");
 }
 
 /// What a search of the log index reads was counted nowhere.

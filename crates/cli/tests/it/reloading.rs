@@ -20,7 +20,7 @@ use crate::harness::encrypted::{Authority, encrypted};
 use crate::harness::run::text;
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
-use crate::harness::wait::wait_for_line;
+use crate::harness::wait::{wait_for, wait_for_line};
 use crate::raw_requests::read_answer;
 
 /// A server whose file can be written anew.
@@ -181,6 +181,16 @@ fn a_file_that_is_gone_changes_nothing() {
     let batch = format!("[{ASKED},{ASKED},{ASKED}]");
     let (_, _, answer) = Kept::to(&served.address).post("/", "", &batch);
     assert_eq!(answer[0]["error"]["code"], -32600, "{answer}");
+    // An operator hears of it, also of the end.
+    let shown = || String::from_utf8(served.get("/metrics").body).unwrap();
+    let wait_for_shown = |expected: &str| {
+        let is_shown = || shown().lines().any(|line| line == expected).then_some(());
+        wait_for(is_shown, || format!("no {expected} in {}", shown()));
+    };
+    wait_for_shown("quipu_config_last_reload_successful 0");
+    fs::write(&path, "").unwrap();
+    served.signal("HUP");
+    wait_for_shown("quipu_config_last_reload_successful 1");
 }
 
 #[test]

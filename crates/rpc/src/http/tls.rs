@@ -65,6 +65,14 @@ pub enum TlsError {
         /// Which, or one of those beside it.
         path: PathBuf,
     },
+    /// The private key is another certificate's.
+    #[error("{}: this is not the private key of the certificate in {}", key.display(), certificate.display())]
+    OtherKey {
+        /// The file with the key.
+        key: PathBuf,
+        /// The file with the certificate.
+        certificate: PathBuf,
+    },
     /// Certificates and key are no identity.
     #[error("{}: cannot be used: {cause}", path.display())]
     Unusable {
@@ -222,7 +230,14 @@ impl TlsIdentity {
                 builder.with_client_cert_verifier(verifier.map_err(unusable(path))?)
             }
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(unusable(&files.key))?;
+        let config = builder.with_single_cert(chain, key);
+        let mut config = config.map_err(|cause| {
+            if matches!(cause, rustls::Error::InconsistentKeys(_)) {
+                let (key, certificate) = (files.key.clone(), files.certificate.clone());
+                return TlsError::OtherKey { key, certificate };
+            }
+            unusable(&files.key)(cause)
+        })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // A client resumes by what it keeps itself. The keys of it are new with each identity: a client
         // whose certificate is not taken any more does not come in by an old session.

@@ -16,6 +16,8 @@ pub(super) struct ServerReach {
     pub(super) address: SocketAddr,
     /// Whether only clients with a certificate are let in.
     pub(super) needs_certificate: bool,
+    /// Whether metrics are asked for there too.
+    pub(super) shows_metrics: bool,
 }
 
 /// Puts rules in force, and warns if nobody may ask, or if other machines may without a key and could not
@@ -29,18 +31,22 @@ pub(super) fn put_in_force(
     let admission = Admission::new(settings);
     let (needs_key, knows_key) = (admission.needs_key(), admission.knows_key());
     server.set_admission(admission)?;
-    let ServerReach { address, needs_certificate } = reach;
+    let ServerReach { address, needs_certificate, shows_metrics } = reach;
     let is_local = address.ip().to_canonical().is_loopback();
     if needs_key && !knows_key {
         warn!("every request needs a key, and there is none: nobody is let in");
     }
     let is_open = !needs_key && !needs_certificate && !is_local;
     if is_open && !was_open {
+        let pages = if shows_metrics {
+            "/stat.json, and /metrics, to which --metrics-listen gives an address of its own"
+        } else {
+            "/stat.json"
+        };
         warn!(
             %address,
             "whoever reaches this address is answered, without a key: `quipu key new` makes one \
-             (docs/admission.md). It reads /stat.json and /metrics too; --metrics-listen gives \
-             metrics a port of their own (docs/metrics.md)"
+             (docs/admission.md). So is whoever asks for {pages}"
         );
     }
     Ok(is_open)

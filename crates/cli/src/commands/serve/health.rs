@@ -83,6 +83,7 @@ pub(super) async fn log_heartbeat(health: Arc<FollowHealth>, every: Duration) {
             blocks,
             upstream_tip = status.upstream_tip,
             lag = status.lag(),
+            silent_seconds = status.heard_at.map(|heard| heard.elapsed().as_secs()),
             reorgs = status.reorg_count,
             "following"
         );

@@ -57,8 +57,6 @@ pub(super) struct HeldFacts {
     pub(super) statuses: Vec<(&'static str, u64)>,
     /// The timestamp of the newest block.
     pub(super) tip_timestamp: Option<u64>,
-    /// Room that is left for the folder.
-    pub(super) free_bytes: Option<u64>,
 }
 
 /// Counts at a moment.
@@ -154,6 +152,12 @@ impl LiveStat {
         self.newest_facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Room that is left for the folder, which can be told also while the folder cannot be looked at.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        let room = statvfs(&self.folder.path).ok()?;
+        Some(room.f_bavail.saturating_mul(room.f_frsize))
+    }
+
     /// The store that is served.
     pub(super) fn store(&self) -> Arc<Store> {
         Arc::clone(&self.folder.store)
@@ -188,7 +192,6 @@ fn look(
     let facts = HeldFacts {
         statuses: stat.statuses.iter().map(|(range, it)| (word(it), range.count())).collect(),
         tip_timestamp: read_tip_timestamp(&folder.store.view()),
-        free_bytes: statvfs(&folder.path).ok().map(|it| it.f_bavail.saturating_mul(it.f_frsize)),
         stat,
     };
     Ok((text.strip_suffix('}').unwrap_or(&text).into(), facts))

@@ -12,7 +12,7 @@ mod table;
 mod tests;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use chain::BlockRange;
 use ingest::follow::FollowStatus;
@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 
 use super::health::FollowHealth;
 use super::kept_page::KeptPage;
+use super::last_reload::{LastReload, since_1970};
 use super::live_stat::{HeldFacts, LiveStat, float};
 
 use exposition::Exposition;
@@ -39,21 +40,24 @@ const COMMIT: &str = env!("BUILT_COMMIT");
 /// Makes the page.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    live: Arc<LiveStat>,
-    health: Option<Arc<FollowHealth>>,
-    pool: Arc<ReadPool>,
+    parts: MetricsParts,
     page: KeptPage<Arc<[u8]>, ()>,
-    begun: Duration,
+}
+
+/// What counts.
+#[derive(Debug)]
+pub(super) struct MetricsParts {
+    pub(super) live: Arc<LiveStat>,
+    pub(super) health: Option<Arc<FollowHealth>>,
+    pub(super) pool: Arc<ReadPool>,
+    pub(super) last_reload: Arc<LastReload>,
+    /// When serving began, since 1970.
+    pub(super) begun: Duration,
 }
 
 impl Metrics {
-    pub(super) fn new(
-        live: Arc<LiveStat>,
-        health: Option<Arc<FollowHealth>>,
-        pool: Arc<ReadPool>,
-        runtime: Handle,
-    ) -> Self {
-        Self { live, health, pool, page: KeptPage::new(runtime), begun: now() }
+    pub(super) fn new(parts: MetricsParts, runtime: Handle) -> Self {
+        Self { parts, page: KeptPage::new(runtime) }
     }
 }
 
@@ -62,8 +66,8 @@ impl MetricsPage for Metrics {
         Box::pin(async move {
             // The system is asked, and a long text is written: on no thread that serves.
             let making = async {
-                let facts = self.look(count).await;
-                move |&mut (): &mut ()| Arc::from(facts.page())
+                let (facts, live) = (self.look(count).await, Arc::clone(&self.parts.live));
+                move |&mut (): &mut ()| Arc::from(facts.page(live.free_bytes()))
             };
             let is_good = |_: &Arc<[u8]>, age| age < PAGE_AGE_MAX;
             let page = self.page.get(is_good, making).await;
@@ -74,17 +78,20 @@ impl MetricsPage for Metrics {
 
 impl Metrics {
     async fn look(&self, count: CountServer<'_>) -> PageFacts {
-        let store = self.live.store();
-        let held = self.live.newest_facts().await;
+        let MetricsParts { live, health, pool, last_reload, begun } = &self.parts;
+        let store = live.store();
+        let held = live.newest_facts().await;
         PageFacts {
             counts: count(),
             view: store.view(),
             faulty_files: store.faulty_files().len(),
             held,
-            follow: self.health.as_ref().and_then(|health| health.status()),
-            disk_reads: self.pool.read_count(),
-            disk_queue: self.pool.queued_reads(),
-            begun: self.begun,
+            follow: health.as_ref().and_then(|health| health.status()),
+            disk_reads: pool.read_count(),
+            disk_queue: pool.queued_reads(),
+            is_reload_successful: last_reload.is_successful(),
+            reload_success_seconds: last_reload.success_seconds(),
+            begun: *begun,
         }
     }
 }
@@ -99,11 +106,13 @@ struct PageFacts {
     follow: Option<FollowStatus>,
     disk_reads: u64,
     disk_queue: usize,
+    is_reload_successful: bool,
+    reload_success_seconds: u64,
     begun: Duration,
 }
 
 impl PageFacts {
-    fn page(&self) -> Vec<u8> {
+    fn page(&self, free_bytes: Option<u64>) -> Vec<u8> {
         let mut page = Exposition::new();
         self.add_calls(&mut page);
         self.add_http(&mut page);
@@ -112,12 +121,17 @@ impl PageFacts {
         if let Some(held) = &self.held {
             add_held(&mut page, held);
         }
+        if let Some(bytes) = free_bytes {
+            page.gauge(Metric::StoreFreeBytes, &[], bytes);
+        }
         if let Some(status) = &self.follow {
             add_follow(&mut page, status);
         }
         let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT };
         let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
         page.gauge(Metric::BuildInfo, &build, 1);
+        page.gauge(Metric::ReloadSuccessful, &[], self.is_reload_successful.into());
+        page.gauge(Metric::ReloadSuccess, &[], self.reload_success_seconds);
         page.gauge_parts(Metric::ProcessStart, &[], self.begun.as_secs_f64());
         process::add(&mut page);
         page.encode()
@@ -201,7 +215,7 @@ impl PageFacts {
 }
 
 fn add_held(page: &mut Exposition, held: &HeldFacts) {
-    let HeldFacts { stat, free_bytes, .. } = held;
+    let stat = &held.stat;
     for status in ["anchored", "linked", "unanchored"] {
         let of_status = held.statuses.iter().filter(|(word, _)| *word == status);
         let blocks = of_status.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
@@ -235,9 +249,6 @@ fn add_held(page: &mut Exposition, held: &HeldFacts) {
     ] {
         page.gauge(Metric::StoreBytes, &[("part", part)], bytes);
     }
-    if let Some(bytes) = free_bytes {
-        page.gauge(Metric::StoreFreeBytes, &[], *bytes);
-    }
 }
 
 fn add_follow(page: &mut Exposition, status: &FollowStatus) {
@@ -248,7 +259,7 @@ fn add_follow(page: &mut Exposition, status: &FollowStatus) {
         page.gauge(Metric::FollowLag, &[], lag);
     }
     if let Some(heard_at) = status.heard_at {
-        let heard = now().saturating_sub(heard_at.elapsed());
+        let heard = since_1970().saturating_sub(heard_at.elapsed());
         page.gauge_parts(Metric::FollowHeard, &[], heard.as_secs_f64());
     }
     page.gauge(Metric::FollowFailing, &[], status.lasting_error().is_some().into());
@@ -290,10 +301,4 @@ fn add_upstream(page: &mut Exposition, name: &str, status: &UpstreamStatus) {
 
 fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-/// Seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "times are told in seconds of the clock on the wall")]
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -15,13 +15,14 @@ use tracing_subscriber::EnvFilter;
 
 use super::LogLevel;
 use super::admission::{ServerReach, put_in_force};
+use super::last_reload::LastReload;
 use super::supervisor::{tell_ready, tell_reloading};
 use crate::Failure;
 use crate::args::Command;
 use crate::args::given::GivenSettings;
 use crate::args::serve::ServeArgs;
 use crate::config::parse_inner;
-use crate::descriptors::share_with_clients;
+use crate::descriptors::{log_shares, share_with_clients};
 use crate::output::Verbosity;
 
 /// Flags whose values can change while requests are served, and hold at once.
@@ -104,6 +105,9 @@ pub(super) struct ReloadedParts {
     pub(super) is_following: bool,
     /// Segments that are open at once.
     pub(super) segments: usize,
+    /// Connections that may be open.
+    pub(super) connections_max: usize,
+    pub(super) last_reload: Arc<LastReload>,
 }
 
 /// Reads the settings of a server again.
@@ -128,7 +132,9 @@ impl Reloader {
 
     /// Reads them; a mistake among them is logged, and changes nothing.
     fn reload(&mut self) {
-        let Err(cause) = self.try_reload() else { return };
+        let outcome = self.try_reload();
+        self.parts.last_reload.ended(outcome.is_ok());
+        let Err(cause) = outcome else { return };
         error!("settings cannot be read again, and stay as they were: {cause:#}");
     }
 
@@ -136,8 +142,17 @@ impl Reloader {
         let (args, verbosity) = self.read_args()?;
         let admission = args.admission.settings().map_err(to_error)?;
         let renewed = self.read_certificate(&args)?;
-        let ReloadedParts { server, service, tls, reach, is_open, is_following, segments } =
-            &mut self.parts;
+        let ReloadedParts {
+            server,
+            service,
+            tls,
+            reach,
+            is_open,
+            is_following,
+            segments,
+            connections_max,
+            last_reload: _,
+        } = &mut self.parts;
         // The last that can be refused.
         *is_open = put_in_force(server, admission.clone(), *reach, *is_open)?;
         let is_certificate_new = renewed.is_some();
@@ -146,8 +161,12 @@ impl Reloader {
         }
         service.set_settings(ServiceSettings { is_following: *is_following, ..args.settings() });
         let http = args.http_settings();
-        let connections_max = share_with_clients(*segments, http.connections_max).connections;
-        server.set_settings(HttpSettings { connections_max, ..http });
+        let shares = share_with_clients(*segments, http.connections_max);
+        if shares.connections != *connections_max {
+            log_shares(&shares, http.connections_max);
+            *connections_max = shares.connections;
+        }
+        server.set_settings(HttpSettings { connections_max: shares.connections, ..http });
         // What is told is told at the louder of both levels.
         self.log_level.set(verbosity.max(self.verbosity));
         self.tell(&args, &admission, is_certificate_new);

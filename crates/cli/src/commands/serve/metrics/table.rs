@@ -174,6 +174,10 @@ metrics! {
     // The process.
     BuildInfo = Gauge "quipu_build_info" ["version", "commit"]
         "Always 1; version and commit of this build.";
+    ReloadSuccessful = Gauge "quipu_config_last_reload_successful" []
+        "1 if the last reload of settings put them in force, or if there was none, else 0.";
+    ReloadSuccess = Gauge "quipu_config_last_reload_success_timestamp_seconds" []
+        "When settings were last put in force, at the start or by a reload.";
     ProcessStart = Gauge "process_start_time_seconds" []
         "When the process began to serve.";
     ProcessCpu = Counter "process_cpu_seconds_total" []
