@@ -19,6 +19,7 @@
 
 mod beside_nodes;
 pub mod call;
+pub mod certificate;
 pub mod chain_keys;
 pub mod circumstances;
 pub mod contest;

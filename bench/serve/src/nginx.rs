@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::certificate::CertificateFiles;
 use crate::http::ask;
 use crate::load::Target;
 use crate::process::{Running, command_on};
@@ -51,6 +52,7 @@ pub struct Nginx {
     running: Running,
     address: String,
     address_h2: String,
+    address_tls: String,
     files: Vec<String>,
 }
 
@@ -58,21 +60,23 @@ impl Nginx {
     /// Starts it in a folder of its own, and sees that it returns what it shall.
     pub fn start(folder: &Path, answers: &[Fixed], cores: Option<&str>) -> Result<Self> {
         fs::create_dir_all(folder).context("nginx's folder")?;
-        let [port, port_h2] = [free_port()?, free_port()?];
+        let ports = NginxPorts { plain: free_port()?, h2: free_port()?, tls: free_port()? };
+        CertificateFiles::write(folder)?;
         for answer in answers.iter().filter(|answer| answer.is_file()) {
             fs::write(folder.join(&answer.name), &answer.body).context("a file for nginx")?;
         }
         let path = folder.join("nginx.conf");
         // By itself it starts one for every core of the machine.
         let workers = if cores.is_some() { "1" } else { "auto" };
-        fs::write(&path, configuration(folder, port, port_h2, answers, workers)?)?;
+        fs::write(&path, configuration(folder, &ports, answers, workers)?)?;
         let mut command = command_on(cores, Path::new("nginx"));
         command.arg("-p").arg(folder).arg("-c").arg(&path).args(["-e", "stderr"]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let files = answers.iter().filter(|it| it.is_file()).map(|it| it.name.clone()).collect();
-        let (address, address_h2) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port_h2}"));
+        let [address, address_h2, address_tls] =
+            [ports.plain, ports.h2, ports.tls].map(|port| format!("127.0.0.1:{port}"));
         let running = Running::start(&mut command)?;
-        let mut nginx = Self { running, address, address_h2, files };
+        let mut nginx = Self { running, address, address_h2, address_tls, files };
         nginx.wait_until_it_listens()?;
         for answer in answers {
             nginx.check(answer)?;
@@ -92,6 +96,13 @@ impl Nginx {
         let address = if is_h2 { &self.address_h2 } else { &self.address };
         let is_get = self.files.iter().any(|file| file == name);
         Target { url: format!("http://{address}/{name}"), is_get }
+    }
+
+    /// Where the same is returned over TLS.
+    #[must_use]
+    pub fn encrypted_target(&self, name: &str) -> Target {
+        let url = format!("https://{}/{name}", self.address_tls);
+        Target { url, ..self.target(name, false) }
     }
 
     fn check(&self, answer: &Fixed) -> Result<()> {
@@ -115,6 +126,13 @@ impl Nginx {
     }
 }
 
+/// Where it listens, one port for each protocol.
+struct NginxPorts {
+    plain: u16,
+    h2: u16,
+    tls: u16,
+}
+
 /// A port of the loopback that nobody has.
 pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0").context("a free port")?.local_addr()?.port())
@@ -122,13 +140,13 @@ pub fn free_port() -> Result<u16> {
 
 fn configuration(
     folder: &Path,
-    port: u16,
-    port_h2: u16,
+    ports: &NginxPorts,
     answers: &[Fixed],
     workers: &str,
 ) -> Result<String> {
     let folder: PathBuf = folder.to_owned();
     let folder = folder.to_str().context("a folder whose name is no text")?;
+    let &NginxPorts { plain, h2, tls } = ports;
     let mut locations = String::new();
     for answer in answers {
         locations.push_str(&location(answer)?);
@@ -155,8 +173,11 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     server {{
-        listen 127.0.0.1:{port} backlog=16384;
-        listen 127.0.0.1:{port_h2} http2 backlog=16384;
+        listen 127.0.0.1:{plain} backlog=16384;
+        listen 127.0.0.1:{h2} http2 backlog=16384;
+        listen 127.0.0.1:{tls} ssl backlog=16384;
+        ssl_certificate {folder}/cert.pem;
+        ssl_certificate_key {folder}/key.pem;
         root {folder};
 {locations}    }}
 }}

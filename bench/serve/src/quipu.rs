@@ -136,10 +136,11 @@ impl Quipu {
         let mut running = Running::start(&mut serve)?;
         let stderr = running.child().stderr.take().context("no pipe")?;
         let mut lines = BufReader::new(stderr).lines();
-        let address = loop {
+        let (scheme, address) = loop {
             let line = lines.next().context("quipu serve ended before it listened")??;
-            if let Some(address) = line.strip_prefix("listening on http://") {
-                break address.to_owned();
+            let url = line.strip_prefix("listening on ").and_then(|url| url.split_once("://"));
+            if let Some((scheme, address)) = url {
+                break (scheme.to_owned(), address.to_owned());
             }
             eprintln!("quipu serve: {line}");
         };
@@ -147,6 +148,7 @@ impl Quipu {
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| eprintln!("quipu serve: {line}"));
         });
-        Ok(ServerProcess::new(running, address))
+        let served = ServerProcess::new(running, address);
+        Ok(if scheme == "https" { served.encrypted() } else { served })
     }
 }

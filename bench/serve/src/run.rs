@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use bench_store::figure::Figure;
 use bench_store::machine::load;
 
+use crate::certificate::CertificateFiles;
 use crate::chain_keys::ChainKeys;
 use crate::circumstances::{beside_figures, beside_import, cold, memory_under_load};
 use crate::contest::{Contest, Contestant, Driver, Rules};
@@ -33,7 +34,13 @@ const TURNS_OF_WAITS: u32 = 3;
 /// The core of servers that share none with the load generator.
 const SERVER_CORE: &str = "0";
 /// What is asked of Quipu alone, or in more than one way.
-const OTHERS: [&str; 6] = ["cold", "import", "memory", "scaling", "rivals", "reorgs"];
+const OTHERS: [&str; 7] = ["tls", "cold", "import", "memory", "scaling", "rivals", "reorgs"];
+/// What is asked over TLS, and what that is called.
+const OF_TLS: [(&str, &str); 3] = [
+    ("hot-transaction", "hot transaction over TLS"),
+    ("random-transaction", "random transaction over TLS"),
+    ("hot-block", "hot full block over TLS"),
+];
 
 /// Does what the arguments ask for, and gives what is to be printed.
 pub fn run(arguments: &[String]) -> Result<String> {
@@ -69,6 +76,7 @@ pub fn run(arguments: &[String]) -> Result<String> {
         report: BenchReport::default(),
     };
     asking.of_nginx()?;
+    asking.of_tls()?;
     asking.of_quipu_alone()?;
     asking.of_scale()?;
     asking.of_nodes()?;
@@ -137,6 +145,36 @@ impl<'a> Asking<'a> {
             let contest = self.contest(question, &nginx, self.request.rounds)?;
             let bytes = answer.body.len();
             self.add_figure(question, contest, bytes);
+        }
+        Ok(())
+    }
+
+    /// What encryption costs, beside the same server without it and nginx with it.
+    fn of_tls(&mut self) -> Result<()> {
+        if !self.request.wants("tls") {
+            return Ok(());
+        }
+        let files = CertificateFiles::write(self.work)?;
+        let flags = files.flags();
+        let serving = Serving { flags: &flags, ..Serving::of(&self.chain.store) };
+        let encrypted = self.quipu.serve(&serving)?;
+        for (name, words) in OF_TLS {
+            self.say(words);
+            let question = self.question(name)?.clone();
+            let answer = self.usual_answer(&question)?;
+            let (folder, cores) = (self.work.join("nginx-tls"), self.server_cores());
+            let nginx = Nginx::start(&folder, std::slice::from_ref(&answer), cores)?;
+            let contestants = [
+                encrypted.contestant("Quipu over TLS"),
+                self.served.contestant("Quipu"),
+                Contestant {
+                    name: "nginx over TLS".to_owned(),
+                    id: nginx.id(),
+                    target: nginx.encrypted_target(name),
+                },
+            ];
+            let contest = self.rules(&question)?.hold(&contestants, |_| Ok(())).context(name)?;
+            self.add("tls", words, contest, answer.body.len(), question.driver);
         }
         Ok(())
     }

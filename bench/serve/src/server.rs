@@ -22,13 +22,20 @@ pub struct ServerProcess {
     running: Running,
     /// Where it listens.
     pub address: String,
+    is_encrypted: bool,
 }
 
 impl ServerProcess {
     /// A program that was started, and listens there or soon will.
     #[must_use]
     pub fn new(running: Running, address: String) -> Self {
-        Self { running, address }
+        Self { running, address, is_encrypted: false }
+    }
+
+    /// The same of one that speaks TLS, which only load generators can ask.
+    #[must_use]
+    pub fn encrypted(self) -> Self {
+        Self { is_encrypted: true, ..self }
     }
 
     /// Its process.
@@ -50,7 +57,8 @@ impl ServerProcess {
     /// Where requests are sent.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
     }
 
     /// As one of a contest, under this name.
