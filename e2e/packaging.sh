@@ -97,7 +97,7 @@ same "$(cut -d : -f 1,6 root/etc/passwd)" "quipu:/var/lib/quipu" "it lives in th
 
 # --- Kubernetes
 
-for manifest in configmap service statefulset; do
+for manifest in configmap service statefulset import-job; do
     exits 0 "$manifest.yaml fits Kubernetes" "$python/kubernetes-validate" --strict \
         "$packaging/kubernetes/$manifest.yaml"
 done
@@ -154,12 +154,15 @@ serves() {
     asks 200 "$name: a long answer comes whole" "$site" --compressed --data \
         '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x0","toBlock":"0x12b"}]}'
     same "$(json 'len(value["result"]) > 100' <answer)" True "$name: with its logs"
-    asks 200 "$name: /readyz is passed on" "$site/readyz"
-    # Quipu itself answers it, as was seen above.
-    for path in /metrics '/metrics?x=1'; do
-        asks 404 "$name: $path is not" "$site$path"
-        same "$(grep -c quipu_ answer)" 0 "$name: nor is anything counted shown"
+    asks 200 "$name: /healthz is passed on" "$site/healthz"
+    # Quipu itself answers these, as was seen above; what proxies decode, it takes for a part of the key.
+    for page in metrics readyz stat.json; do
+        for path in "/$page" "/$page?x=1" "/v1/x/$page" "/v1/a%2Fb/$page" "/v1/a%2F../$page" "/v1/../$page"; do
+            asks 404 "$name: $path is not" --path-as-is "$site$path"
+            same "$(grep -cE 'quipu_|ready|tip' answer)" 0 "$name: nor is anything told"
+        done
     done
+    asks 200 "$name: a key in the path is passed on" "$site/v1/qk_secret" --data "$call"
     # Exactly as large a body as Quipu takes.
     printf '%s%*s' "$call" $((5 * 1024 * 1024 - ${#call})) "" >large
     asks 200 "$name: a body of 5,242,880 bytes is passed on" "$site" --data-binary @large
@@ -183,15 +186,18 @@ PYTHON
 }
 
 starts_quipu
-asks 200 "Quipu shows metrics where clients ask" "http://127.0.0.1:$quipu_port/metrics"
-same "$(grep -c '^quipu_build_info' answer)" 1 "and they are Quipu's"
+for path in /metrics /v1/x/metrics /v1/a%2Fb/metrics; do
+    asks 200 "Quipu shows metrics where clients ask, at $path" "http://127.0.0.1:$quipu_port$path"
+    same "$(grep -c '^quipu_build_info' answer)" 1 "and they are Quipu's"
+done
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=rpc.example \
     -keyout key.pem -out certificate.pem 2>"$output"
 configures ""
 sed "s#listen 443#listen 127.0.0.1:$port#; /listen \[::\]/d; s#server 127.0.0.1:8545;#server 127.0.0.1:$quipu_port;#
     s#/etc/letsencrypt/live/rpc.example/fullchain.pem#$work/certificate.pem#
-    s#/etc/letsencrypt/live/rpc.example/privkey.pem#$work/key.pem#" "$packaging/nginx/quipu.conf" >nginx/site.conf
+    s#/etc/letsencrypt/live/rpc.example/privkey.pem#$work/key.pem#
+    s#/var/log/nginx/#$work/nginx/#" "$packaging/nginx/quipu.conf" >nginx/site.conf
 # The settings of a process around it, and this site in place of the mirror.
 sed -i "/^    server {/,/^    }/c\\    include $work/nginx/site.conf;" nginx/nginx.conf
 # What the site's own comment says to do with newer versions.
@@ -205,6 +211,23 @@ same "$(grep -c '\[warn\]' "$output")" 0 "without a warning"
 starts_nginx
 serves nginx "https://127.0.0.1:$port" "wss://127.0.0.1:$port"
 asks 200 "nginx: HTTP/2 is answered" --http2 "https://127.0.0.1:$port" --data "$call"
+same "$(grep -c '"POST /v1/KEY HTTP' nginx/quipu.access.log)" 1 "nginx: the access log has the call"
+same "$(cat nginx/*.log | grep -c qk_secret)" 0 "nginx: and no key"
+# With one request a minute, the second of two is over the limit.
+kill "$nginx"
+wait "$nginx" || true
+cp nginx/site.conf nginx/unlimited.conf
+sed -i 's#rate=100r/s#rate=1r/m#; s/ burst=200 nodelay//' nginx/site.conf
+starts_nginx
+asks 200 "nginx: the first call of a minute is answered" "https://127.0.0.1:$port/v1/qk_secret" --data "$call"
+asks 429 "nginx: the next one is refused" "https://127.0.0.1:$port/v1/qk_secret" --dump-header head --data "$call"
+same "$(json 'value["error"]["code"]' <answer)" -32005 "nginx: with Quipu's error"
+same "$(grep -ciE '^(retry-after: 1|content-type: application/json).?$' head)" 2 "nginx: and when to come again"
+same "$(cat nginx/*.log | grep -c qk_secret)" 0 "nginx: and no key in a log"
+kill "$nginx"
+wait "$nginx" || true
+mv nginx/unlimited.conf nginx/site.conf
+starts_nginx
 
 # With a second server: the first closes connections after a request, and later is not there.
 first_port=$(free_port)
@@ -252,13 +275,15 @@ for _ in {1..200}; do
 done
 (exec 3<>"/dev/tcp/127.0.0.1/$caddy_port") 2>/dev/null || cat caddy.log >&2
 serves Caddy "http://127.0.0.1:$caddy_port" "ws://127.0.0.1:$caddy_port"
+same "$(grep -c '"uri":"/v1/KEY"' caddy.log)" 1 "Caddy: the access log has the call"
+same "$(grep -c qk_secret caddy.log)" 0 "Caddy: and no key"
 
 # A restart: Caddy lets GET wait. Calls would wait too in versions that have caddyserver/caddy#7547.
 kill "$server"
 wait "$server" || true
 asks 502 "nginx tells that nobody answers" "https://127.0.0.1:$port" --data "$call"
 curl --silent --max-time 20 --output waited --write-out '%{http_code}' \
-    "http://127.0.0.1:$caddy_port/readyz" >waited.code &
+    "http://127.0.0.1:$caddy_port/healthz" >waited.code &
 waiting=$!
 sleep 1
 starts_quipu

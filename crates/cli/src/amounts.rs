@@ -4,7 +4,7 @@
 //! these.
 //! Never knows: what they are amounts of.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use alloy_primitives::B256;
@@ -20,6 +20,18 @@ pub(crate) fn parse_some<N: TryFrom<NonZeroU64>>(text: &str) -> Result<N, String
     let number: u64 = parse_digits(text, wanted)?;
     let number = NonZeroU64::new(number).ok_or_else(|| format!("0 is too small: {wanted}"))?;
     N::try_from(number).map_err(|_| too_large(wanted))
+}
+
+/// More threads than this are a slip of the hand, and the system would refuse some of them.
+const THREADS_MAX: usize = 1024;
+
+/// So many threads, at least one.
+pub(crate) fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    let count: NonZeroUsize = parse_some(text)?;
+    if count.get() > THREADS_MAX {
+        return Err(format!("write a number of threads from 1 to {THREADS_MAX}"));
+    }
+    Ok(count)
 }
 
 fn parse_digits<N: TryFrom<u64>>(text: &str, wanted: &str) -> Result<N, String> {

@@ -28,13 +28,14 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::address_group::AddressGroup;
 use crate::refusal::ExceededRate;
 
 use caller::{ADDRESS, Grant};
 use credentials::Secret;
 use keys::KeyTable;
 use proxies::TrustedProxies;
-use rate_table::{AddressGroup, RateTable};
+use rate_table::RateTable;
 use rates::RateLimits;
 use tokens::{TokenClock, TokenGrant, TokenVerifier};
 

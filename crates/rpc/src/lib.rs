@@ -24,6 +24,7 @@
 //! ```
 
 mod absence;
+mod address_group;
 mod admission;
 mod answer;
 mod answered_range;

@@ -4,6 +4,7 @@
 //! Never knows: what comes of them.
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +18,7 @@ pub(crate) struct KeyArgs {
     #[arg(value_enum)]
     pub(crate) action: KeyAction,
     /// What logs call the key [default: key- and the first digits of its hash]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use rpc::{FilterLimits, LogLimits, ServiceSettings};
 use store::Limits;
 
 use crate::Failure;
-use crate::amounts::{parse_bytes, parse_some, parse_some_bytes, parse_some_time};
+use crate::amounts::{parse_bytes, parse_some, parse_some_bytes, parse_some_time, parse_threads};
 
 /// Bodies that are under way get half of the budget, and the largest takes twice its length while it
 /// grows: a budget for bodies of 5 MiB has at least 16 MiB.
@@ -98,10 +98,10 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = parse_some_time)]
     stop_timeout: Duration,
     /// Threads that serve connections [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     serve_threads: Option<NonZeroUsize>,
     /// Threads that wait for disks
-    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_some::<NonZeroUsize>)]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = parse_threads)]
     pub(crate) read_threads: NonZeroUsize,
     /// Cold reads that wait for one of them
     #[arg(long, value_name = "N", default_value = "1024", value_parser = parse_some::<NonZeroUsize>)]

@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use rpc::PassThroughMethod;
 
 use crate::amounts::{parse_number, parse_some, parse_time};
@@ -59,7 +60,12 @@ pub(crate) struct ServeArgs {
     #[arg(long = "cors-origin", value_name = "ORIGIN", default_value = "*", value_delimiter = ',')]
     pub(crate) cors_origins: Vec<String>,
     /// Host names that requests may name; may be repeated [default: any]
-    #[arg(long = "host", value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long = "host",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) hosts: Vec<String>,
     /// Where metrics are asked for, in place of /metrics where the server listens: ADDRESS:PORT, or a
     /// port of this machine's loopback address. Only /metrics, /healthz and /readyz are answered there

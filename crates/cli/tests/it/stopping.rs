@@ -18,7 +18,11 @@ const ASKED: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#;
 const RESULT: &str = "\"result\":\"0x63\"";
 
 fn hosted() -> Hosted {
-    Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), HttpSettings::default())
+    hosted_with(HttpSettings::default())
+}
+
+fn hosted_with(settings: HttpSettings) -> Hosted {
+    Hosted::start(service(&data_folder("gap"), ServiceSettings::default()), settings)
 }
 
 /// A connection that has asked once, one way or the other.
@@ -109,6 +113,53 @@ fn messages_that_came_before_the_stop_are_answered_over_websocket_and_http_2() {
     assert_eq!(socket.closed(), (1001, "the server stops".to_owned()));
     assert_eq!(http2.next_of(DATA, 3).payload, b"ok\n");
     http2.next_of(GOAWAY, 0);
+}
+
+/// Seen: requests of 256 bytes fill what is read at once, and the last of those was taken for the last of
+/// all; those behind it were read and dropped.
+#[test]
+fn requests_that_the_system_still_holds_at_the_stop_are_answered() {
+    // The length has one digit more with it.
+    let padding = " ".repeat(255 - request(ASKED).len());
+    let padded = request(&[ASKED, &padding].concat());
+    assert_eq!(padded.len(), 256, "{padded}");
+    let mut hosted = hosted_with(HttpSettings {
+        stop_timeout: Duration::from_mins(1),
+        ..HttpSettings::default()
+    });
+    let mut streams: Vec<TcpStream> = (0..4).map(|_| kept(&hosted, false)).collect();
+    for stream in &mut streams {
+        stream.write_all(padded.repeat(600).as_bytes()).unwrap();
+    }
+    hosted.stop();
+    for stream in &mut streams {
+        let mut found = String::new();
+        stream.read_to_string(&mut found).unwrap();
+        assert_eq!(found.matches(RESULT).count(), 600);
+    }
+}
+
+/// Seen: what waited for its turn longer than reading goes on was not read.
+#[test]
+fn messages_that_wait_for_room_at_the_stop_are_answered() {
+    let mut hosted = hosted_with(HttpSettings {
+        socket_requests_max: 1,
+        stop_timeout: Duration::from_mins(1),
+        ..HttpSettings::default()
+    });
+    let mut socket = Socket::open(&hosted);
+    assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x63");
+    let block =
+        r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",true]}"#;
+    let batch = format!("[{}]", vec![block; 200].join(","));
+    // Some half a second of work, where 200 ms are left for what is on its way.
+    let count = 100;
+    (0..count).for_each(|_| socket.send_text(&batch));
+    hosted.stop();
+    for place in 0..count {
+        assert_eq!(socket.next()[199]["result"]["number"], "0x63", "message {place}");
+    }
+    assert_eq!(socket.closed(), (1001, "the server stops".to_owned()));
 }
 
 #[test]

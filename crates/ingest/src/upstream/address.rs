@@ -11,6 +11,11 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use thiserror::Error;
 
+/// Parts of an address that are shorter are words like `v3`, which would be hidden wherever they occur.
+const SECRET_BYTES_MIN: usize = 4;
+/// In place of one.
+const HIDDEN: &str = "...";
+
 /// How a node is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -94,6 +99,38 @@ impl UpstreamUrl {
         self.scheme == Scheme::WebSocket
     }
 
+    /// The text of a node without what may be secret of its address: some nodes repeat what they were
+    /// asked for, and texts of theirs are logged and shown.
+    pub(super) fn hide_in(&self, mut text: String) -> String {
+        for secret in self.secrets() {
+            text = text.replace(&secret, HIDDEN);
+            // A text that was cut may end within one.
+            let ends = (SECRET_BYTES_MIN..secret.len()).rev().filter_map(|end| secret.get(..end));
+            if let Some(begin) = ends.into_iter().find(|begin| text.ends_with(begin)) {
+                text.truncate(text.len().saturating_sub(begin.len()));
+                text.push_str(HIDDEN);
+            }
+        }
+        text
+    }
+
+    /// Whole parts before parts of theirs.
+    fn secrets(&self) -> Vec<String> {
+        let path = self.uri.path_and_query().map_or("", |path| path.as_str());
+        let mut secrets = vec![path.to_owned()];
+        secrets.extend(path.split(['/', '?', '&', '=']).map(str::to_owned));
+        if let Some(header) = self.authorization.as_ref().and_then(|it| it.to_str().ok()) {
+            let encoded = header.rsplit(' ').next().unwrap_or_default();
+            let plain = BASE64.decode(encoded.as_bytes()).unwrap_or_default();
+            let plain = String::from_utf8_lossy(&plain);
+            secrets.push(encoded.to_owned());
+            secrets.push(plain.clone().into_owned());
+            secrets.extend(plain.split(':').map(str::to_owned));
+        }
+        secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
+        secrets
+    }
+
     /// Whether the node is on this machine, where compressing answers only costs time.
     pub(super) fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
@@ -167,6 +204,11 @@ mod tests {
         for secret in ["alice", "crecy", "hidden"] {
             assert!(!shown.contains(secret), "{shown}");
         }
+        let said = |text: &str| url.hide_in(text.to_owned());
+        assert_eq!(said("Cannot POST /v3/hidden?k=hidden"), "Cannot POST ...");
+        assert_eq!(said("no hidden, Basic YWxpY2U6c0BjcmVjeQ=="), "no ..., Basic ...");
+        assert_eq!(said("alice:s@crecy, s@crecy, and s@cr"), "..., ..., and ...");
+        assert_eq!(said("v3 is fine"), "v3 is fine");
         let header = url.authorization.unwrap();
         assert_eq!(header.to_str().unwrap(), "Basic YWxpY2U6c0BjcmVjeQ==");
         assert_eq!(url.uri.to_string(), "https://node.example/v3/hidden?k=hidden");

@@ -30,7 +30,7 @@ pub(super) const SHORT_BYTES_MAX: usize = 8 << 20;
 /// One node.
 #[derive(Debug)]
 pub struct Upstream {
-    name: String,
+    url: UpstreamUrl,
     wire: Wire,
     pace: Pace,
     limits: AskLimits,
@@ -52,13 +52,12 @@ enum Wire {
 impl Upstream {
     /// A node at an address. Nothing is asked yet.
     pub fn new(url: UpstreamUrl, limits: AskLimits) -> Result<Self, AskError> {
-        let name = url.name().to_owned();
         let wire = match url.scheme {
-            Scheme::Http => Wire::Http(Box::new(Http::new(url, limits)?)),
-            Scheme::WebSocket => Wire::WebSocket(Box::new(WebSocket::new(url, limits))),
+            Scheme::Http => Wire::Http(Box::new(Http::new(url.clone(), limits)?)),
+            Scheme::WebSocket => Wire::WebSocket(Box::new(WebSocket::new(url.clone(), limits))),
         };
         Ok(Self {
-            name,
+            url,
             wire,
             pace: Pace::new(limits.concurrency_max),
             limits,
@@ -72,7 +71,7 @@ impl Upstream {
     /// Host and port.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.url.name()
     }
 
     /// Why there is no answer after so long: the node's own reason, if it asked to be left alone.
@@ -123,7 +122,7 @@ impl Upstream {
         calls: &[NodeCall],
         budget: &mut ByteBudget,
     ) -> Result<Vec<Answer>, AskError> {
-        let mut tries = Tries::new(&self.limits, &self.name);
+        let mut tries = Tries::new(&self.limits, self.name());
         loop {
             // What came of a try that failed is gone again.
             let mut left = *budget;
@@ -219,7 +218,7 @@ impl Upstream {
                     return self.ask_halves(queue, calls, budget).await;
                 }
                 Err(error) if is_batch_refusal(&error) => {
-                    debug!(upstream = %self.name, %error, "the node takes no batches");
+                    debug!(upstream = %self.name(), %error, "the node takes no batches");
                     self.refuses_batches.store(true, Ordering::Relaxed);
                 }
                 answered => return budget.take(answered?),
@@ -286,6 +285,10 @@ impl Upstream {
             },
             Wire::WebSocket(socket) => socket.ask(calls, bytes_max).await,
         };
+        let hide = |error: AskError| error.map_words(|words| self.url.hide_in(words));
+        let answered = answered.map_err(hide).map(|answers| {
+            answers.into_iter().map(|answer| answer.map_err(hide)).collect::<Vec<Answer>>()
+        });
         let pressed = match &answered {
             Ok(answers) => answers.iter().find_map(pressure),
             Err(error) => Some(error.clone()).filter(AskError::is_pressure),

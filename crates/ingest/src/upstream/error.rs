@@ -71,6 +71,22 @@ impl AskError {
         letters.chars().filter(|letter| !letter.is_control()).take(SHOWN_MAX).collect()
     }
 
+    /// The same with other words in place of the node's.
+    pub(super) fn map_words(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Status { status, retry_after, begin } => {
+                Self::Status { status, retry_after, begin: change(begin) }
+            }
+            Self::Malformed(said) => Self::Malformed(change(said)),
+            Self::Refused { code, message } => Self::Refused { code, message: change(message) },
+            Self::Connect(_)
+            | Self::Late(_)
+            | Self::Broken(_)
+            | Self::TooLarge { .. }
+            | Self::NoRoom => self,
+        }
+    }
+
     /// Whether the node is asked more than it can or will answer.
     #[must_use]
     pub fn is_pressure(&self) -> bool {

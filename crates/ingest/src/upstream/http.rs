@@ -104,7 +104,7 @@ impl Http {
         if status.is_success() {
             return Ok((body, connection));
         }
-        let begin = AskError::begin_of(&body);
+        let begin = self.url.hide_in(AskError::begin_of(&body));
         Err(AskError::Status { status: status.as_u16(), retry_after, begin })
     }
 }

@@ -19,8 +19,8 @@ use ring::hmac;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use rustls_pki_types::SubjectPublicKeyInfoDer;
 use rustls_pki_types::pem::PemObject as _;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -165,11 +165,17 @@ struct TokenClaims {
     exp: f64,
     nbf: Option<f64>,
     sub: Option<String>,
-    /// Whoever it is meant for, in any form: nobody here has a name.
-    aud: Option<IgnoredAny>,
+    /// Whether it is meant for somebody, in any form: nobody here has a name.
+    #[serde(default, rename = "aud", deserialize_with = "is_there")]
+    has_audience: bool,
     methods: Option<Vec<String>>,
     rate: Option<NonZeroU32>,
     weight: Option<NonZeroU32>,
+}
+
+/// Whatever the claim says, null too.
+fn is_there<'de, D: Deserializer<'de>>(claim: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(claim).map(|_| true)
 }
 
 /// Tells the time of day, since the beginning of 1970.
@@ -245,9 +251,9 @@ impl TokenVerifier {
 }
 
 fn grant(claims: TokenClaims, hash: KeyHash, now: Duration) -> Result<TokenGrant, TokenFault> {
-    let TokenClaims { exp, nbf, sub, aud, methods, rate, weight } = claims;
+    let TokenClaims { exp, nbf, sub, has_audience, methods, rate, weight } = claims;
     let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
-    if aud.is_some() || !is_time(exp) || !nbf.is_none_or(is_time) {
+    if has_audience || !is_time(exp) || !nbf.is_none_or(is_time) {
         return Err(TokenFault::Claims);
     }
     // A time that no clock reaches never comes.

@@ -57,6 +57,8 @@ pub(super) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// For a client to read the last answer of a connection, and to send what it was sending.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same while the server stops, which nobody should hold up by keeping a connection open.
+const LINGER_STOPPING: Duration = Duration::from_millis(500);
 
 /// How a connection went.
 #[derive(Debug)]
@@ -251,12 +253,12 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             };
             // Requests that have come are answered, and the last of them says that it is.
             let is_told = is_stopping || news.has_changed().unwrap_or(true);
-            let is_last = is_told && self.buffer.unread().len() <= post.end();
+            let is_last = is_told && !self.has_more_than(post.end()).await;
             if self.answer(post, is_last).await.is_err() {
                 return FastPathOutcome::Ended;
             }
             if is_last {
-                self.linger().await;
+                self.linger(LINGER_STOPPING).await;
                 return FastPathOutcome::Ended;
             }
         }
@@ -355,6 +357,16 @@ impl<S: ByteStream> Connection<'_, S> {
             Poll::Pending
         })
         .await
+    }
+
+    /// Whether more has come than these bytes, of which the buffer has all: what the system holds is read
+    /// too. An end of the connection is seen by whoever reads next.
+    async fn has_more_than(&mut self, bytes: usize) -> bool {
+        if self.buffer.unread().len() <= bytes {
+            let wanted = bytes.saturating_add(HEAD_BYTES_MAX);
+            poll_fn(|context| Poll::Ready(self.poll_read(context, wanted).is_ready())).await;
+        }
+        self.buffer.unread().len() > bytes
     }
 
     /// Whether anything comes within a time.
@@ -463,14 +475,14 @@ impl<S: ByteStream> Connection<'_, S> {
         }
         let reply = Reply::of(answer.into_body().bytes.into());
         if self.write(&reply, true).await.is_ok() {
-            self.linger().await;
+            self.linger(LINGER_TIMEOUT).await;
         }
         FastPathOutcome::Ended
     }
 
     /// Closes our side, and reads what the client still sends for a while: closing at once would take
     /// the answer back.
-    async fn linger(&mut self) {
+    async fn linger(&mut self, time: Duration) {
         let read = async {
             self.stream.shutdown().await?;
             // Not on the stack: every connection would have room for it.
@@ -482,7 +494,7 @@ impl<S: ByteStream> Connection<'_, S> {
             io::Result::Ok(())
         };
         // Whoever sends on and on does not read.
-        let _ = timeout(LINGER_TIMEOUT, read).await;
+        let _ = timeout(time, read).await;
     }
 
     /// Ends the head and writes the answer, without copying what it is made of.

@@ -17,7 +17,7 @@ use hyper::header::{ALLOW, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -31,10 +31,12 @@ use crate::request_log::LineLimit;
 
 /// Connections at a time; others wait. Whoever watches has one or two, and their descriptors are not
 /// among those that clients share.
-const CONNECTIONS_MAX: usize = 16;
+const CONNECTIONS_MAX: usize = 64;
 /// For a request to come and its answer to be taken. A connection has one: who keeps silent or does not
 /// read soon leaves its place to others.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// For the head of a request, so that many who keep silent hold nobody up for long.
+const HEAD_TIMEOUT: Duration = Duration::from_millis(500);
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -98,7 +100,7 @@ async fn answer_on(stream: TcpStream, server: &Server, page: &Arc<dyn MetricsPag
         Ok::<_, Infallible>(answer.map(|body| Full::<Bytes>::new(body.bytes)))
     });
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).keep_alive(false);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).keep_alive(false);
     if let Err(cause) = builder.serve_connection(TokioIo::new(stream), service).await {
         debug!(%cause, "a connection for metrics ended early");
     }

@@ -50,7 +50,7 @@ pub enum TlsError {
         cause: io::Error,
     },
     /// A file does not hold what it should.
-    #[error("{}: no {wanted} in PEM: {cause}", path.display())]
+    #[error("{}: no {wanted} in PEM: {}", path.display(), pem_text(cause))]
     NotPem {
         /// Which.
         path: PathBuf,
@@ -258,6 +258,17 @@ fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>
     let found = found
         .and_then(|found| if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) });
     found.map_err(|cause| not_pem(path, "certificate", cause))
+}
+
+/// What the reader says; the lines that it quotes as numbers are left out.
+fn pem_text(cause: &pem::Error) -> String {
+    if matches!(cause, pem::Error::MissingSectionEnd { .. }) {
+        "a section does not end".to_owned()
+    } else if matches!(cause, pem::Error::IllegalSectionStart { .. }) {
+        "a section does not begin as it should".to_owned()
+    } else {
+        cause.to_string()
+    }
 }
 
 fn not_pem(path: &Path, wanted: &'static str, cause: pem::Error) -> TlsError {

@@ -290,18 +290,25 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Answers what was asked before the server was told to stop; some of it may still be on its way.
+    /// Answers what was asked before the server was told to stop; some of it may still be on its way, or
+    /// wait for those before it: reading ends when nothing has come for a while, not while there is no
+    /// room.
     async fn finish(&mut self) -> Result<Infallible, SocketEnd> {
         let mut grace = pin!(sleep(STOP_GRACE));
         let mut is_over = false;
         while !is_over || !self.answering.is_empty() {
             let has_room = self.answering.len() < self.settings.socket_requests_max;
             tokio::select! {
-                () = &mut grace, if !is_over => is_over = true,
+                () = &mut grace, if has_room && !is_over => is_over = true,
                 message = self.reader.next(&mut self.stream), if has_room && !is_over => {
                     self.take(message).await?;
                 }
-                Some(answered) = self.answering.next() => self.answer(answered).await?,
+                Some(answered) = self.answering.next() => {
+                    self.answer(answered).await?;
+                    if !has_room {
+                        grace.as_mut().reset(Instant::now() + STOP_GRACE);
+                    }
+                }
             }
         }
         Err(SocketEnd::Close(CloseCode::Away, "the server stops"))

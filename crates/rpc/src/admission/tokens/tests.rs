@@ -188,6 +188,7 @@ fn what_is_not_understood_is_not_believed() {
         hs256(&aimed),
         hs256(&json!({ "exp": now() + 100, "aud": ["others"] })),
         hs256(&json!({ "exp": now() + 100, "aud": 7 })),
+        hs256(&json!({ "exp": now() + 100, "aud": null })),
         hs256(&json!({ "exp": now() + 100, "aud": { "name": "others" } })),
         hs256(&json!({ "exp": now() + 100, "methods": "eth_call" })),
         hs256(&json!({ "exp": now() + 100, "methods": ["eth call"] })),

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::address_group::AddressGroup;
+
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionLimit {
@@ -28,14 +30,14 @@ struct OpenConnections {
     places_per_client_max: Option<usize>,
     count: usize,
     /// Only clients that have one. Also where they may have any number: a limit may be set later.
-    by_client: BTreeMap<IpAddr, usize>,
+    by_client: BTreeMap<AddressGroup, usize>,
 }
 
 /// A place that is taken; it is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     room: Arc<ConnectionLimiter>,
-    client: IpAddr,
+    client: AddressGroup,
 }
 
 impl ConnectionLimiter {
@@ -60,8 +62,7 @@ impl ConnectionLimiter {
         if taken.count >= taken.places_max {
             return Err(ConnectionLimit::Server);
         }
-        // One client, whichever way its address is written.
-        let client = client.to_canonical();
+        let client = AddressGroup::of(client);
         let own = taken.by_client.get(&client).copied().unwrap_or_default();
         if taken.places_per_client_max.is_some_and(|places_max| own >= places_max) {
             return Err(ConnectionLimit::Client);
@@ -104,6 +105,16 @@ mod tests {
         drop((second, third, again));
         let taken = room.taken.lock().unwrap();
         assert_eq!((taken.count, taken.by_client.len()), (0, 0));
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_client() {
+        let [one, other, third] =
+            ["2001:db8::1", "2001:db8::2", "2001:db8:1::1"].map(|text| text.parse().unwrap());
+        let room = ConnectionLimiter::new(9, Some(1));
+        let _first = room.enter(one).unwrap();
+        assert_eq!(room.enter(other).unwrap_err(), ConnectionLimit::Client);
+        room.enter(third).unwrap();
     }
 
     #[test]
