@@ -25,6 +25,7 @@ mod metrics_listener;
 mod response;
 mod settings;
 mod tls;
+mod unread_body;
 mod websocket;
 mod write_progress;
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::admission::{ASKED, Kept, new_key};
 use crate::harness::long::Long;
+use crate::harness::run::text;
 use crate::harness::served::Served;
 use crate::harness::stores::data_folder;
 use crate::harness::wait::{wait_for, wait_for_line};
@@ -122,6 +124,21 @@ fn room_and_faulty_files_are_shown_also_where_a_file_is_missing() {
     let samples = samples(&served);
     check(&samples, &[("quipu_ready", 0.0), ("quipu_store_faulty_files", 1.0)]);
     assert!(samples["quipu_store_disk_free_bytes"] > 0.0, "{samples:#?}");
+}
+
+/// Seen: a POST to `/readyz` was refused and counted nowhere.
+#[test]
+fn guesses_of_keys_are_counted_wherever_they_are_made() {
+    let (key, table) = new_key("a", "");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quipu.toml");
+    fs::write(&path, table).unwrap();
+    let served = Served::start(&data_folder("sample"), &["--config", text(&path)]);
+    for path in ["/", "/readyz", "/v1/qk_guessed/readyz"] {
+        assert_eq!(Kept::to(&served.address).post(path, "", ASKED).0, 401, "{path}");
+    }
+    let page = String::from_utf8(served.get(&format!("/v1/{key}/metrics")).body).unwrap();
+    assert!(page.contains("quipu_http_refusals_total{code=\"401\"} 3\n"), "{page}");
 }
 
 /// What a search of the log index reads was counted nowhere.

@@ -26,6 +26,7 @@ use super::response::{
     HttpAnswer, HttpBody, come_again, come_again_in, denied, empty, json, no_such_page,
     rate_limited, refused, status_of, text, text_with, too_large, with_type,
 };
+use super::unread_body::pass_over;
 use super::websocket::upgrade::{self, Handover};
 use crate::admission::{Caller, CallerHead, ConnectionCaller, Denial, SocketCaller, strip_key};
 use crate::answer::CLIENT_VERSION;
@@ -70,7 +71,12 @@ impl Server {
         let mut answer = match self.host_refusal(&request) {
             Some(refusal) => refusal,
             None => match self.admit(&request, connection) {
-                Err(denial) => denied(&denial),
+                Err(denial) => {
+                    if !is_http1 {
+                        pass_over(request.into_body()).await;
+                    }
+                    denied(&denial)
+                }
                 Ok(admitted) => {
                     let handover = &connection.handover;
                     self.dispatch(request, admitted, handover, &mut is_unread).await
