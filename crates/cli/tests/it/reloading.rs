@@ -200,7 +200,8 @@ fn the_level_of_logs_is_read_again() {
     reloaded.reload("[log]\nverbose = true\n");
     ask();
     reloaded.next_line("DEBUG");
-    // The line that tells of it is the first of the new level.
+    // The level changes after the line that tells of it, and before the next one.
+    reloaded.reload("");
     reloaded.reload("");
     ask();
     reloaded.served.signal("HUP");
