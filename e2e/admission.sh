@@ -7,17 +7,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/keyed.sh"
 imports_sample
 
 new_key app
-app=$key
+app=$api_key
 new_key slow 'rate = 5'
-slow=$key
+slow=$api_key
 new_key loaded 'rate = 200'
-loaded=$key
+loaded=$api_key
 new_key reader 'methods = ["eth_getBlock*"]'
-reader=$key
+reader=$api_key
 exits 0 "quipu config check takes the keys" "$quipu" config check --config "$settings"
 says '4 API keys, no mistake' "it counts them"
 
-openssl genpkey -algorithm ed25519 -out "$work/private.pem" 2>"$output"
+openssl genpkey -algorithm ed25519 -out "$work/private.pem" 2>"$work/openssl.log"
 openssl pkey -in "$work/private.pem" -pubout -out "$work/public.pem"
 openssl rand -hex 32 >"$work/secret"
 

@@ -19,12 +19,12 @@ new_ec_key=(-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes)
 exits 0 "the clients are installed" "$root/e2e/install" clients "$target/e2e"
 enters clients
 
-# new_key NAME LINE...: a key, with these lines in its table; $key is the key.
+# new_key NAME LINE...: a key, with these lines in its table; $api_key is the key.
 new_key() {
     local name=$1
     shift
     "$quipu" key new --name "$name" >"$work/$name.key"
-    key=$(head -n 1 "$work/$name.key")
+    api_key=$(head -n 1 "$work/$name.key")
     {
         tail -n +3 "$work/$name.key"
         printf '%s\n' "$@"
@@ -34,15 +34,15 @@ new_key() {
 # founds_authority: of certificates.
 founds_authority() {
     openssl req -x509 "${new_ec_key[@]}" -keyout "$work/authority-key.pem" -out "$authority" -days 2 \
-        -subj "/CN=an authority" 2>"$output"
+        -subj "/CN=an authority" 2>"$work/openssl.log"
 }
 
 # issues_certificate SERIAL: a certificate of the authority, in place of the one before.
 issues_certificate() {
     openssl req "${new_ec_key[@]}" -keyout "$private_key.new" -out "$work/request.pem" \
-        -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$output"
+        -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>"$work/openssl.log"
     openssl x509 -req -in "$work/request.pem" -CA "$authority" -CAkey "$work/authority-key.pem" \
-        -set_serial "$1" -days 2 -copy_extensions copyall -out "$certificate.new" 2>"$output"
+        -set_serial "$1" -days 2 -copy_extensions copyall -out "$certificate.new" 2>"$work/openssl.log"
     mv "$private_key.new" "$private_key"
     mv "$certificate.new" "$certificate"
 }

@@ -2,8 +2,9 @@
 //
 // usage: node soak.mjs URL KEY AUTHORITY METRICS NODE PROCESS LAST_BLOCK MINUTES CSV
 //
-// A row each ten seconds. Fails if a request did, if the server is behind its node at the end, or if its
-// memory or descriptors are more in the last fifth than in the second one, when all caches are warm.
+// A row each ten seconds. Fails if a request did, if a subscriber misses blocks, if the server is behind its
+// node at the end, or if memory, descriptors or latency are more in the last fifth than in the second one,
+// when all caches are warm.
 import fs from 'node:fs'
 import { WebSocket } from 'ws'
 import { ask, hex } from './ask.mjs'
@@ -19,6 +20,7 @@ const PAUSE_MS = 10
 // What may come by chance, between two fifths of the time.
 const GROWTH_MAX = 1.1
 const DESCRIPTORS_MORE_MAX = 16
+const SLOWER_MAX = 2
 
 const begun = performance.now()
 const elapsedMinutes = () => (performance.now() - begun) / 60_000
@@ -84,8 +86,8 @@ async function askOn(name, caller, calls) {
 
 // --- sockets that are told of new blocks
 
-const told = { heads: new Set(), logs: 0 }
 function subscribe() {
+  const told = { heads: new Set(), logs: 0 }
   const socket = new WebSocket(`${url.replace('https:', 'wss:')}/v1/${key}`, { ca })
   socket.on('open', () => {
     for (const [id, params] of [['newHeads'], ['logs', {}]].entries()) socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_subscribe', params }))
@@ -97,18 +99,29 @@ function subscribe() {
   })
   socket.on('error', (error) => fail(`subscribed socket: ${error.message}`))
   socket.on('close', (code) => isOver() || fail(`subscribed socket: closed with ${code}`))
-  return socket
+  return { socket, told }
 }
 
 // --- the node's chain
 
-async function grow() {
+const minedHashes = []
+let reorgCount = 0
+async function grow(caller) {
   const send = await takeOver(node)
   for (let second = 1; !isOver(); second += 1) {
     await send(4)
     await ask(node, 'anvil_mine', '0x1')
-    if (second % 60 === 0) await ask(node, 'anvil_reorg', 3, [])
+    const { hash } = await ask(node, 'eth_getBlockByNumber', 'latest', false)
     await pause(1000)
+    // A second later everybody knows it.
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'eth_getBlockByHash', params: [hash, true] })
+    const found = await caller(`tip-${second}`, body).then((text) => JSON.parse(text).result?.hash, (error) => error.message)
+    if (found === hash) minedHashes.push(hash)
+    else fail(`a block of the node is not there after a second: ${found}`)
+    if (second % 60 === 0) {
+      await ask(node, 'anvil_reorg', 3, [])
+      reorgCount += 1
+    }
   }
 }
 
@@ -160,9 +173,9 @@ for (let tries = 0; ; tries += 1) {
   await pause(100)
 }
 
-const sockets = [subscribe(), subscribe()]
+const subscribers = [subscribe(), subscribe()]
 const asking = Array.from({ length: CALLERS_OF_EACH_KIND }, (_, which) => Object.entries(callers(url, key, ca)).map(([way, caller]) => askOn(`${way}${which}`, caller, calls))).flat()
-await Promise.all([...asking, grow(), measure()])
+await Promise.all([...asking, grow(callers(url, key, ca).http2), measure()])
 
 const tip = await ask(node, 'eth_getBlockByNumber', 'latest', false)
 const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'eth_getBlockByNumber', params: [tip.number, false] })
@@ -172,13 +185,18 @@ for (let tries = 0; tries < 100 && !isAtTip; tries += 1) {
   if (!isAtTip) await pause(100)
 }
 if (!isAtTip) fail(`block ${tip.number} is not there`)
-for (const socket of sockets) socket.terminate()
+for (const { socket } of subscribers) socket.terminate()
 
 const [memory, memoryEnd, descriptors, descriptorsEnd] = [inFifth(2, 1), inFifth(2, 4), inFifth(3, 1), inFifth(3, 4)]
 if (memoryEnd > memory * GROWTH_MAX) fail(`memory has grown from ${memory} to ${memoryEnd} MB`)
 if (descriptorsEnd > descriptors + DESCRIPTORS_MORE_MAX) fail(`descriptors have grown from ${descriptors} to ${descriptorsEnd}`)
-if (told.heads.size < minutes * 30 || told.logs === 0) fail(`${told.heads.size} heads and ${told.logs} logs were told`)
-console.log(`${answerCount} requests, ${failures.length} failed; ${told.heads.size} new blocks told, the last at block ${Number(tip.number)}`)
+const [p99, p99End] = [inFifth(5, 1), inFifth(5, 4)]
+if (p99End > p99 * SLOWER_MAX) fail(`99 of 100 answers came within ${p99} ms, and within ${p99End} ms at the end`)
+for (const { told } of subscribers) {
+  const missed = minedHashes.filter((hash) => !told.heads.has(hash))
+  if (missed.length > 0 || told.logs === 0) fail(`${missed.length} of ${minedHashes.length} blocks were not told, and ${told.logs} logs`)
+}
+console.log(`${answerCount} requests, ${failures.length} failed; ${minedHashes.length} new blocks told to each subscriber, ${reorgCount} reorgs`)
 console.log(`memory that is not of files: ${memory.toFixed(1)} MB in the second fifth, ${memoryEnd.toFixed(1)} in the last; all: ${inFifth(1, 1).toFixed(1)}, ${inFifth(1, 4).toFixed(1)}`)
 console.log(`descriptors: ${descriptors}, ${descriptorsEnd}`)
 console.log(`latency, median: ${inFifth(4, 1).toFixed(2)} ms, ${inFifth(4, 4).toFixed(2)}; 99 of 100: ${inFifth(5, 1).toFixed(2)} ms, ${inFifth(5, 4).toFixed(2)}`)

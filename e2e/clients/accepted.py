@@ -14,7 +14,7 @@ with open(file) as lines:
     answered = {line.strip() for line in lines}
 with open(log) as lines:
     fields = [json.loads(line)["fields"] for line in lines if line.startswith("{")]
-accepted = [field["request_id"] for field in fields if field["message"] == "answered"][int(skipped):]
+accepted = [field["request_id"] for field in fields if field.get("message") == "answered"][int(skipped):]
 named = {name for name in accepted if "-" in name}
 unnamed = len(accepted) - len(named)
 over_socket = sum(name.startswith("socket") for name in answered)

@@ -1,5 +1,5 @@
 // Callers of a server over TLS, each with a key and a way of its own to connect: one connection for all
-// requests or for each, HTTP/2, and WebSocket. They try nothing again.
+// requests or for each, HTTP/2, and WebSocket. They try nothing again, and give up after half a minute.
 import http2 from 'node:http2'
 import https from 'node:https'
 import { WebSocket } from 'ws'
@@ -58,13 +58,26 @@ function overSocket(url, key, ca) {
   })
 }
 
+const PATIENCE_MS = 30_000
+
+/// The same caller, which fails when it is not answered for long.
+function patient(caller) {
+  return (id, body) => {
+    let timer
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer in half a minute')), PATIENCE_MS)
+    })
+    return Promise.race([caller(id, body), late]).finally(() => clearTimeout(timer))
+  }
+}
+
 /// Callers by the name of their way; each takes an id and a body, and is to be called one at a time.
 export function callers(url, key, ca) {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
   return {
-    kept: overHttp1(url, headers, new https.Agent({ ca, keepAlive: true })),
-    fresh: overHttp1(url, headers, new https.Agent({ ca, maxCachedSessions: 0 })),
-    http2: overHttp2(url, headers, ca),
-    socket: overSocket(url, key, ca),
+    kept: patient(overHttp1(url, headers, new https.Agent({ ca, keepAlive: true }))),
+    fresh: patient(overHttp1(url, headers, new https.Agent({ ca, maxCachedSessions: 0 }))),
+    http2: patient(overHttp2(url, headers, ca)),
+    socket: patient(overSocket(url, key, ca)),
   }
 }

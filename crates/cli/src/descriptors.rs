@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 /// For everything but segments and clients: standard streams, the lock, head log, lookup runs, upstream
 /// nodes, what is being written, clients that are told that there is no room, whoever scrapes metrics.
-const RESERVED: usize = 112;
+const RESERVED: usize = 160;
 /// For the event queue of each thread that serves.
 const RESERVED_PER_CORE: usize = 4;
 /// What a limit that knows no bound counts as.
@@ -94,8 +94,8 @@ mod tests {
     fn files_have_their_descriptors_whatever_clients_want() {
         for (limit, segments, connections) in [
             (1 << 20, 512, 10_000),
-            (4096, 512, 3472),
-            (1024, 456, 456),
+            (4096, 512, 3424),
+            (1024, 432, 432),
             (128, 32, 32),
             (64, 16, 16),
             (2, 1, 1),

@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         _ => Some(Arc::new(args.node()?)),
     };
     let admission = args.admission.settings()?;
-    let tls = args.tls.files()?.map(Tls::load).transpose();
-    let tls = tls.map_err(|error| Failure::Usage(error.into()))?;
+    // Files that somebody else renews, perhaps just now: whoever supervises may try again.
+    let tls = args.tls.files()?.map(Tls::load).transpose().map_err(anyhow::Error::from)?;
     let mut bound = match inherited_listener()? {
         Some(listener) => {
             info!("the socket that was handed over is listened on, and --listen is not used");

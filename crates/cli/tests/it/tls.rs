@@ -293,7 +293,7 @@ fn files_that_are_no_identity_are_told_before_anything_is_served() {
             "--tls-key",
             key,
         ];
-        let ran = quipu(&args).ends_with(2);
+        let ran = quipu(&args).ends_with(1);
         assert!(ran.err.contains(expected), "{}", ran.err);
     }
 }

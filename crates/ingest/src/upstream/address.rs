@@ -11,8 +11,10 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use thiserror::Error;
 
-/// Parts of an address that are shorter are words like `v3`, which would be hidden wherever they occur.
+/// What is shorter is like `/v3`, and would be hidden wherever it occurs.
 const SECRET_BYTES_MIN: usize = 4;
+/// One segment of a path that is as long and has a digit in it, or is twice as long, is a key.
+const KEY_BYTES_MIN: usize = 8;
 /// In place of one.
 const HIDDEN: &str = "...";
 
@@ -100,13 +102,13 @@ impl UpstreamUrl {
     }
 
     /// The text of a node without what may be secret of its address: some nodes repeat what they were
-    /// asked for, and texts of theirs are logged and shown.
-    pub(super) fn hide_in(&self, mut text: String) -> String {
+    /// asked for, and texts of theirs are logged and shown. One that was cut may end within a secret.
+    pub(super) fn hide_in(&self, mut text: String, is_cut: bool) -> String {
         for secret in self.secrets() {
             text = text.replace(&secret, HIDDEN);
-            // A text that was cut may end within one.
-            let ends = (SECRET_BYTES_MIN..secret.len()).rev().filter_map(|end| secret.get(..end));
-            if let Some(begin) = ends.into_iter().find(|begin| text.ends_with(begin)) {
+            let mut begins =
+                (SECRET_BYTES_MIN..secret.len()).rev().filter_map(|end| secret.get(..end));
+            if let Some(begin) = begins.find(|begin| is_cut && text.ends_with(begin)) {
                 text.truncate(text.len().saturating_sub(begin.len()));
                 text.push_str(HIDDEN);
             }
@@ -114,20 +116,30 @@ impl UpstreamUrl {
         text
     }
 
-    /// Whole parts before parts of theirs.
+    /// Whole parts before parts of theirs, each as it is sent and as it is meant. Words that a node may
+    /// say of itself are left: what it says also tells what went wrong.
     fn secrets(&self) -> Vec<String> {
         let path = self.uri.path_and_query().map_or("", |path| path.as_str());
-        let mut secrets = vec![path.to_owned()];
-        secrets.extend(path.split(['/', '?', '&', '=']).map(str::to_owned));
+        let mut secrets = vec![path.to_owned(), self.uri.path().to_owned()];
+        secrets.extend(self.uri.query().map(str::to_owned));
+        let is_key = |part: &&str| {
+            let has_digit = part.bytes().any(|byte| byte.is_ascii_digit());
+            part.len() >= if has_digit { KEY_BYTES_MIN } else { 2 * KEY_BYTES_MIN }
+        };
+        secrets.extend(path.split(['/', '?', '&', '=']).filter(is_key).map(str::to_owned));
         if let Some(header) = self.authorization.as_ref().and_then(|it| it.to_str().ok()) {
             let encoded = header.rsplit(' ').next().unwrap_or_default();
             let plain = BASE64.decode(encoded.as_bytes()).unwrap_or_default();
-            let plain = String::from_utf8_lossy(&plain);
-            secrets.push(encoded.to_owned());
-            secrets.push(plain.clone().into_owned());
-            secrets.extend(plain.split(':').map(str::to_owned));
+            let plain = String::from_utf8_lossy(&plain).into_owned();
+            secrets.extend(plain.split_once(':').map(|(_, password)| password.to_owned()));
+            secrets.extend([encoded.to_owned(), plain]);
         }
+        let meant: Vec<String> =
+            secrets.iter().filter_map(|secret| String::from_utf8(unescape(secret)?).ok()).collect();
+        secrets.extend(meant);
         secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
         secrets
     }
 
@@ -204,13 +216,32 @@ mod tests {
         for secret in ["alice", "crecy", "hidden"] {
             assert!(!shown.contains(secret), "{shown}");
         }
-        let said = |text: &str| url.hide_in(text.to_owned());
-        assert_eq!(said("Cannot POST /v3/hidden?k=hidden"), "Cannot POST ...");
-        assert_eq!(said("no hidden, Basic YWxpY2U6c0BjcmVjeQ=="), "no ..., Basic ...");
-        assert_eq!(said("alice:s@crecy, s@crecy, and s@cr"), "..., ..., and ...");
-        assert_eq!(said("v3 is fine"), "v3 is fine");
         let header = url.authorization.unwrap();
         assert_eq!(header.to_str().unwrap(), "Basic YWxpY2U6c0BjcmVjeQ==");
         assert_eq!(url.uri.to_string(), "https://node.example/v3/hidden?k=hidden");
+    }
+
+    #[test]
+    fn what_a_node_repeats_of_its_address_is_hidden() {
+        let url: UpstreamUrl =
+            "https://alice:s%40crecy@node.example/v3/a%2Fb/0123456789abcdef?k=hidden"
+                .parse()
+                .unwrap();
+        let said = |text: &str| url.hide_in(text.to_owned(), false);
+        for (text, expected) in [
+            ("Cannot POST /v3/a%2Fb/0123456789abcdef?k=hidden", "Cannot POST ..."),
+            ("Cannot POST /v3/a/b/0123456789abcdef", "Cannot POST ..."),
+            ("no key 0123456789abcdef, k=hidden", "no key ..., ..."),
+            ("Basic YWxpY2U6c0BjcmVjeQ==, alice:s@crecy, s@crecy", "Basic ..., ..., ..."),
+            // Of a path that is a word, too.
+            ("v3: the block of alice is not found", "v3: the block of alice is not found"),
+            ("ends with /v3/a", "ends with /v3/a"),
+        ] {
+            assert_eq!(said(text), expected);
+        }
+        assert_eq!(url.hide_in("cut at 0123456789".to_owned(), true), "cut at ...");
+        assert_eq!(said("not cut at 0123456789"), "not cut at 0123456789");
+        let plain: UpstreamUrl = "http://localhost:8545/foundry".parse().unwrap();
+        assert_eq!(plain.hide_in("block not found".to_owned(), true), "block not found");
     }
 }

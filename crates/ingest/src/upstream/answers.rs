@@ -13,6 +13,7 @@ use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::address::UpstreamUrl;
 use super::error::AskError;
 
 /// One question.
@@ -113,6 +114,16 @@ impl<'de> Visitor<'de> for EnvelopeList {
         }
         Ok(envelopes)
     }
+}
+
+/// The same without what the node repeats of its address.
+pub(super) fn hide_address(
+    answered: Result<Vec<Answer>, AskError>,
+    url: &UpstreamUrl,
+) -> Result<Vec<Answer>, AskError> {
+    let hidden = |answer: Answer| answer.map_err(|error| error.hidden_by(url));
+    let answers = answered.map_err(|error| error.hidden_by(url))?;
+    Ok(answers.into_iter().map(hidden).collect())
 }
 
 /// Reads what a node sent. A list of more than `count_max` answers is refused where it exceeds them.

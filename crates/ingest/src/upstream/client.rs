@@ -14,7 +14,9 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::address::{Scheme, UpstreamUrl};
-use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
+use super::answers::{
+    Answer, Message, NodeCall, decode_message, encode_calls, hide_address, in_order,
+};
 use super::ask_limits::AskLimits;
 use super::connections::Connections;
 use super::error::AskError;
@@ -285,10 +287,7 @@ impl Upstream {
             },
             Wire::WebSocket(socket) => socket.ask(calls, bytes_max).await,
         };
-        let hide = |error: AskError| error.map_words(|words| self.url.hide_in(words));
-        let answered = answered.map_err(hide).map(|answers| {
-            answers.into_iter().map(|answer| answer.map_err(hide)).collect::<Vec<Answer>>()
-        });
+        let answered = hide_address(answered, &self.url);
         let pressed = match &answered {
             Ok(answers) => answers.iter().find_map(pressure),
             Err(error) => Some(error.clone()).filter(AskError::is_pressure),

@@ -9,7 +9,9 @@ use hyper::body::Bytes;
 
 use super::address::{Scheme, UpstreamUrl};
 use super::answer_body::HasRoom;
-use super::answers::{Answer, Message, NodeCall, decode_message, encode_calls, in_order};
+use super::answers::{
+    Answer, Message, NodeCall, decode_message, encode_calls, hide_address, in_order,
+};
 use super::ask_limits::AskLimits;
 use super::client::SHORT_BYTES_MAX;
 use super::connections::identity_calls;
@@ -103,6 +105,10 @@ impl Endpoint {
     }
 
     async fn ask_calls(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
+        hide_address(self.send(calls).await, &self.http.url)
+    }
+
+    async fn send(&self, calls: &[NodeCall]) -> Result<Vec<Answer>, AskError> {
         let body = Bytes::from(encode_calls(calls, 1));
         let (body, connection) = match self.http.ask_on(body.clone(), SHORT_BYTES_MAX).await {
             // The connection was closed under the question, which may be asked any number of times.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use thiserror::Error;
 
+use super::address::UpstreamUrl;
 use super::rebuild::RebuildFault;
 
 /// Letters of a node's own words that are shown.
@@ -71,8 +72,12 @@ impl AskError {
         letters.chars().filter(|letter| !letter.is_control()).take(SHOWN_MAX).collect()
     }
 
-    /// The same with other words in place of the node's.
-    pub(super) fn map_words(self, change: impl Fn(String) -> String) -> Self {
+    /// The same without what the node repeats of its address.
+    pub(super) fn hidden_by(self, url: &UpstreamUrl) -> Self {
+        let change = |words: String| {
+            let is_cut = words.chars().count() >= SHOWN_MAX;
+            url.hide_in(words, is_cut)
+        };
         match self {
             Self::Status { status, retry_after, begin } => {
                 Self::Status { status, retry_after, begin: change(begin) }

@@ -38,7 +38,7 @@ pub(crate) type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
 pub(super) struct Http {
     pub(super) connections: Connections,
     client: HttpClient<Full<Bytes>>,
-    url: UpstreamUrl,
+    pub(super) url: UpstreamUrl,
     limits: AskLimits,
 }
 
@@ -104,8 +104,9 @@ impl Http {
         if status.is_success() {
             return Ok((body, connection));
         }
-        let begin = self.url.hide_in(AskError::begin_of(&body));
-        Err(AskError::Status { status: status.as_u16(), retry_after, begin })
+        let begin = AskError::begin_of(&body);
+        let error = AskError::Status { status: status.as_u16(), retry_after, begin };
+        Err(error.hidden_by(&self.url))
     }
 }
 

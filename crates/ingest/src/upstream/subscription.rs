@@ -32,6 +32,7 @@ pub struct SubscriptionLink {
     stream: SocketStream,
     keep_alive: KeepAlive,
     time: Duration,
+    url: UpstreamUrl,
 }
 
 /// A subscription that has begun.
@@ -55,7 +56,8 @@ impl SubscriptionLink {
         }
         let limits = AskLimits { answer_bytes_max: MESSAGE_BYTES_MAX, ..limits };
         let (stream, keep_alive) = connect(url, &limits).await?;
-        let mut link = Self { stream, keep_alive, time: limits.answer_timeout };
+        let time = limits.answer_timeout;
+        let mut link = Self { stream, keep_alive, time, url: url.clone() };
         let [chain_id, genesis] = identity_calls();
         let chain_id = link.ask(&chain_id, 1).await?;
         let genesis = link.ask(&genesis, 2).await?;
@@ -93,7 +95,11 @@ impl SubscriptionLink {
                 }
             }
         };
-        timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)))
+        let answered = timeout(time, asking).await.unwrap_or(Err(AskError::Late(time)));
+        let url = &self.url;
+        answered
+            .map(|answer| answer.map_err(|error| error.hidden_by(url)))
+            .map_err(|error| error.hidden_by(url))
     }
 }
 

@@ -121,6 +121,8 @@ struct Connection<'a, S> {
     caller: ConnectionCaller,
     /// The timer and the server's stop know that this connection waits.
     is_armed: bool,
+    /// When a request came that saw the server stop.
+    told_at: Option<Instant>,
 }
 
 /// The head of the last request and what it is: most clients send the same one again and again, and
@@ -184,6 +186,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             last_request: LastRequest::default(),
             caller: ConnectionCaller::new(client),
             is_armed: false,
+            told_at: None,
         }
     }
 
@@ -253,7 +256,7 @@ impl<'a, S: ByteStream> Connection<'a, S> {
             };
             // Requests that have come are answered, and the last of them says that it is.
             let is_told = is_stopping || news.has_changed().unwrap_or(true);
-            let is_last = is_told && !self.has_more_than(post.end()).await;
+            let is_last = is_told && self.is_last(&post).await;
             if self.answer(post, is_last).await.is_err() {
                 return FastPathOutcome::Ended;
             }
@@ -359,14 +362,23 @@ impl<S: ByteStream> Connection<'_, S> {
         .await
     }
 
+    /// Whether a request is the last of a server that stops: nothing has come behind it, or the client has
+    /// gone on asking for half of the time.
+    async fn is_last(&mut self, post: &Post) -> bool {
+        let told_at = self.told_at.get_or_insert_with(Instant::now);
+        let is_late = told_at.elapsed() >= self.server.settings.read_at_stop();
+        is_late || !self.has_more_than(post.end()).await
+    }
+
     /// Whether more has come than these bytes, of which the buffer has all: what the system holds is read
-    /// too. An end of the connection is seen by whoever reads next.
+    /// too. An end of the connection, or that there is no room for more, is told by whoever reads next.
     async fn has_more_than(&mut self, bytes: usize) -> bool {
-        if self.buffer.unread().len() <= bytes {
-            let wanted = bytes.saturating_add(HEAD_BYTES_MAX);
-            poll_fn(|context| Poll::Ready(self.poll_read(context, wanted).is_ready())).await;
+        if self.buffer.unread().len() > bytes {
+            return true;
         }
-        self.buffer.unread().len() > bytes
+        let wanted = bytes.saturating_add(HEAD_BYTES_MAX);
+        let read = poll_fn(|context| Poll::Ready(self.poll_read(context, wanted))).await;
+        matches!(read, Poll::Ready(Ok(()) | Err(ReadEnd::Overloaded)))
     }
 
     /// Whether anything comes within a time.

@@ -68,20 +68,21 @@ impl Server {
         let is_page = matches!(*request.method(), Method::GET | Method::HEAD);
         let is_probe = is_page && strip_key(request.uri().path()) == READY;
         let given_id = given_id(&request).and_then(|id| HeaderValue::from_str(id).ok());
-        let mut answer = match self.host_refusal(&request) {
-            Some(refusal) => refusal,
-            None => match self.admit(&request, connection) {
-                Err(denial) => {
-                    if !is_http1 {
-                        pass_over(request.into_body()).await;
-                    }
-                    denied(&denial)
+        let admitted = match self.host_refusal(&request) {
+            Some(refusal) => Err(refusal),
+            None => self.admit(&request, connection).map_err(|denial| denied(&denial)),
+        };
+        let mut answer = match admitted {
+            Err(refusal) => {
+                if !is_http1 {
+                    pass_over(request.into_body()).await;
                 }
-                Ok(admitted) => {
-                    let handover = &connection.handover;
-                    self.dispatch(request, admitted, handover, &mut is_unread).await
-                }
-            },
+                refusal
+            }
+            Ok(admitted) => {
+                let handover = &connection.handover;
+                self.dispatch(request, admitted, handover, &mut is_unread).await
+            }
         };
         if is_unread && is_http1 {
             // hyper would read the next request before this answer is sent, and keep the heads of

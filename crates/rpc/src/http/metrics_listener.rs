@@ -36,7 +36,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// read soon leaves its place to others.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the head of a request, so that many who keep silent hold nobody up for long.
-const HEAD_TIMEOUT: Duration = Duration::from_millis(500);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two tries to take a connection when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -58,6 +58,11 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
+    /// How long requests are read that come while the server stops: what was read takes its time too.
+    pub(super) fn read_at_stop(&self) -> Duration {
+        self.stop_timeout / 2
+    }
+
     /// The slowest that a client may take an answer.
     pub(super) fn write_limit(&self) -> WriteLimit {
         WriteLimit { bytes: self.write_bytes_min, time: self.write_timeout }

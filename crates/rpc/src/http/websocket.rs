@@ -291,25 +291,28 @@ impl Session<'_> {
     }
 
     /// Answers what was asked before the server was told to stop; some of it may still be on its way, or
-    /// wait for those before it: reading ends when nothing has come for a while, not while there is no
-    /// room.
+    /// wait for those before it. Reading ends when nothing has come or gone for a while, or when half of
+    /// the time is over: whoever asks on and on is answered then what was read, and told to leave.
     async fn finish(&mut self) -> Result<Infallible, SocketEnd> {
+        let read_until = Instant::now() + self.settings.read_at_stop();
         let mut grace = pin!(sleep(STOP_GRACE));
         let mut is_over = false;
         while !is_over || !self.answering.is_empty() {
             let has_room = self.answering.len() < self.settings.socket_requests_max;
             tokio::select! {
-                () = &mut grace, if has_room && !is_over => is_over = true,
+                // In this order: a time that is over says nothing of what has come.
+                biased;
                 message = self.reader.next(&mut self.stream), if has_room && !is_over => {
                     self.take(message).await?;
                 }
-                Some(answered) = self.answering.next() => {
-                    self.answer(answered).await?;
-                    if !has_room {
-                        grace.as_mut().reset(Instant::now() + STOP_GRACE);
-                    }
+                Some(answered) = self.answering.next() => self.answer(answered).await?,
+                () = &mut grace, if has_room && !is_over => {
+                    is_over = true;
+                    continue;
                 }
             }
+            grace.as_mut().reset(Instant::now() + STOP_GRACE);
+            is_over |= Instant::now() >= read_until;
         }
         Err(SocketEnd::Close(CloseCode::Away, "the server stops"))
     }
