@@ -15,11 +15,12 @@ use crate::tools::{self, Packaged};
 /// The crates that have benchmarks of their own.
 const CRATES: &[&str] = &["quipu-ingest", "quipu-segment"];
 
-/// What `serve` starts: the limit, and two load generators.
+/// What `serve` starts: the limit, two load generators, and what makes certificates.
 const SERVE_PACKAGES: &[Packaged] = &[
     Packaged { program: "nginx", package: "nginx-light" },
     Packaged { program: "wrk", package: "wrk" },
     Packaged { program: "h2load", package: "nghttp2-client" },
+    Packaged { program: "openssl", package: "openssl" },
 ];
 /// The third. Pinned, so that a new release cannot fail an old commit.
 const OHA_VERSION: &str = "1.16.0";
