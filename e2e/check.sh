@@ -80,29 +80,6 @@ json() {
     python3 -c "import json, sys; value = json.load(sys.stdin); print($1)"
 }
 
-# starts_demo ARGUMENT...: a demo on a free port. $url is where it listens, $demo its process, what it
-# said is in $work/demo.said, and its temporary folder lies in $work/demo.temporary.
-starts_demo() {
-    local said=$work/demo.said
-    mkdir -p "$work/demo.temporary"
-    # Here, not when the process that is started comes to it: it is read at once.
-    : >"$said"
-    TMPDIR=$work/demo.temporary "$quipu" demo --listen 127.0.0.1:0 "$@" >"$said" 2>&1 &
-    demo=$!
-    for _ in {1..600}; do
-        url=$(sed -n 's/^listening on //p' "$said")
-        [ -z "$url" ] || break
-        kill -0 "$demo" 2>/dev/null || break
-        sleep 0.1
-    done
-    if [ -n "$url" ]; then
-        ok "quipu demo $* listens"
-    else
-        cat "$said" >&2
-        return 1
-    fi
-}
-
 # enters FOLDER: a copy of this folder of scripts, $work/FOLDER, where they find their modules.
 enters() {
     cp -r "$root/e2e/$1" "$work/$1"
@@ -131,6 +108,15 @@ starts() {
         cat "$log" >&2
         return 1
     fi
+}
+
+# starts_demo ARGUMENT...: a demo on a free port. $url is where it listens, and its temporary folder lies
+# in $work/demo.temporary.
+starts_demo() {
+    mkdir -p "$work/demo.temporary"
+    starts demo '^listening on (.*)$' env "TMPDIR=$work/demo.temporary" "$quipu" demo \
+        --listen 127.0.0.1:0 "$@"
+    url=$address
 }
 
 # stops: ends the server that was started last.

@@ -10,18 +10,18 @@ says verify "the help names verify"
 exits 0 "quipu --version" "$quipu" --version
 
 starts_demo --seed 1
-cp "$work/demo.said" "$output"
+cp "$work/demo.log" "$output"
 says '^made [0-9]+ blocks, [0-9]+ transactions' "demo tells what it made"
 says '^[0-9]+ files? imported' "demo imports what it made"
 says '^sample, chain id [0-9]+ in ' "demo shows what is held"
-grep -E '^ +curl ' "$work/demo.said" >"$work/curls"
+grep -E '^ +curl ' "$work/demo.log" >"$work/curls"
 same "$(wc -l <"$work/curls")" 4 "demo shows four commands to try"
 while IFS= read -r command; do
     exits 0 "as shown:$command" bash -c "$command"
     says '"result":' "it has a result"
 done <"$work/curls"
 # The chain is the same everywhere, so the README can name its hashes.
-cp "$work/demo.said" "$output"
+cp "$work/demo.log" "$output"
 sed -n '/^## Sixty/,/^## Prove/p' "$root/README.md" | grep -oE '0x[0-9a-f]{64}' | sort -u >"$work/hashes"
 same "$(wc -l <"$work/hashes")" 3 "the README names three hashes"
 while IFS= read -r hash; do
@@ -30,8 +30,8 @@ done <"$work/hashes"
 exits 0 "quipu compare finds the demo equal to the data that it serves" \
     "$quipu" compare --data-dir "$(echo "$work"/demo.temporary/*/data)" --with "$url"
 says ': no differences$' "it says so"
-kill "$demo"
-wait "$demo" && stopped=0 || stopped=$?
+kill "$process"
+wait "$process" && stopped=0 || stopped=$?
 same "$stopped" 0 "demo ends when it is told to"
 same "$(ls "$work/demo.temporary")" "" "demo removes its folder"
 
