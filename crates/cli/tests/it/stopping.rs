@@ -7,6 +7,7 @@ use std::time::Duration;
 use rpc::ServiceSettings;
 use rpc::http::HttpSettings;
 use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::hosted::{Hosted, service};
 use crate::harness::http2::{DATA, GOAWAY, Http2};
@@ -160,6 +161,30 @@ fn messages_that_wait_for_room_at_the_stop_are_answered() {
         assert_eq!(socket.next()[199]["result"]["number"], "0x63", "message {place}");
     }
     assert_eq!(socket.closed(), (1001, "the server stops".to_owned()));
+}
+
+/// Seen: whoever asked on and on was cut off in the middle of an answer when the time was over.
+#[test]
+fn a_client_that_asks_on_and_on_is_told_to_leave() {
+    let mut hosted = hosted_with(HttpSettings {
+        stop_timeout: Duration::from_secs(4),
+        ..HttpSettings::default()
+    });
+    let mut socket = Socket::open(&hosted);
+    assert_eq!(socket.call("eth_blockNumber", &json!([]))["result"], "0x63");
+    hosted.stop();
+    let mut answers = 0;
+    let close = loop {
+        // It may have closed by now; what it said before can still be read.
+        let _ = socket.try_send(Message::text(ASKED));
+        match socket.message() {
+            Ok(Message::Text(_)) => answers += 1,
+            Ok(Message::Close(frame)) => break frame.unwrap(),
+            other => panic!("after {answers} answers: {other:?}"),
+        }
+    };
+    let said = (u16::from(close.code), close.reason.as_str());
+    assert_eq!(said, (1001, "the server stops"), "after {answers} answers");
 }
 
 #[test]
