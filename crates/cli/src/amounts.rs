@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_few() {
+        assert_eq!(parse_threads("1024").map(NonZeroUsize::get), Ok(1024));
+        let wanted = "write a number of threads from 1 to 1024";
+        assert_eq!(parse_threads("1025"), Err(wanted.to_owned()));
+        assert!(parse_threads("0").is_err());
+    }
+
+    #[test]
     fn a_hash_has_64_digits() {
         let digits = "5".repeat(64);
         assert_eq!(parse_hash(&format!("0x{digits}")), Ok(B256::repeat_byte(0x55)));

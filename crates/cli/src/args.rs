@@ -37,7 +37,7 @@ use chain::BlockRange;
 use chain::trust::Anchor;
 use clap::{Parser, Subcommand};
 
-use crate::amounts::{parse_hash, parse_number, parse_some};
+use crate::amounts::{parse_hash, parse_number, parse_threads};
 use crate::output::Verbosity;
 use crate::version::VERSION;
 
@@ -227,7 +227,7 @@ pub(crate) struct DataArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WorkArgs {
     /// Threads to work with [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = parse_some::<NonZeroUsize>)]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 

@@ -11,6 +11,7 @@ mod memory;
 mod metrics;
 mod reloading;
 mod supervisor;
+mod unix_time;
 mod watch;
 
 use std::env;
@@ -49,11 +50,12 @@ use admission::{ServerReach, put_in_force};
 use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
 use health::{FollowHealth, log_heartbeat};
-use last_reload::{LastReload, since_1970};
+use last_reload::LastReload;
 use live_stat::LiveStat;
 use metrics::{Metrics, MetricsParts};
 use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
+use unix_time::since_1970;
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {

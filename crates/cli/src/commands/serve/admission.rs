@@ -46,7 +46,7 @@ pub(super) fn put_in_force(
         warn!(
             %address,
             "whoever reaches this address is answered, without a key: `quipu key new` makes one \
-             (docs/admission.md). So is whoever asks for {pages}"
+             (docs/admission.md). That includes {pages}"
         );
     }
     Ok(is_open)

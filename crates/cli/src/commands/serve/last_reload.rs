@@ -4,7 +4,9 @@
 //! Never knows: what the settings are, or how they are shown.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use super::unix_time::since_1970;
 
 /// How it went.
 #[derive(Debug)]
@@ -35,10 +37,4 @@ impl LastReload {
     pub(super) fn success_seconds(&self) -> u64 {
         self.success_seconds.load(Ordering::Relaxed)
     }
-}
-
-/// The time, since 1970.
-#[expect(clippy::disallowed_methods, reason = "times are told in seconds of the clock on the wall")]
-pub(super) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

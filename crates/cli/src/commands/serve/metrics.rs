@@ -24,8 +24,9 @@ use tokio::runtime::Handle;
 
 use super::health::FollowHealth;
 use super::kept_page::KeptPage;
-use super::last_reload::{LastReload, since_1970};
+use super::last_reload::LastReload;
 use super::live_stat::{HeldFacts, LiveStat, float};
+use super::unix_time::since_1970;
 
 use exposition::Exposition;
 use table::Metric;
