@@ -233,7 +233,7 @@ mod tests {
             ("Cannot POST /v3/a/b/0123456789abcdef", "Cannot POST ..."),
             ("no key 0123456789abcdef, k=hidden", "no key ..., ..."),
             ("Basic YWxpY2U6c0BjcmVjeQ==, alice:s@crecy, s@crecy", "Basic ..., ..., ..."),
-            // Of a path that is a word, too.
+            // Short parts of a path may be words of any sentence.
             ("v3: the block of alice is not found", "v3: the block of alice is not found"),
             ("ends with /v3/a", "ends with /v3/a"),
         ] {

@@ -65,8 +65,7 @@ impl Server {
         let mut is_unread = !request.body().is_end_stream();
         let is_http1 = request.version() <= Version::HTTP_11;
         // Whoever asks whether we are ready is not refused by being told that we are not.
-        let is_page = matches!(*request.method(), Method::GET | Method::HEAD);
-        let is_probe = is_page && strip_key(request.uri().path()) == READY;
+        let is_probe = is_open_page(&request) && strip_key(request.uri().path()) == READY;
         let given_id = given_id(&request).and_then(|id| HeaderValue::from_str(id).ok());
         let admitted = match self.host_refusal(&request) {
             Some(refusal) => Err(refusal),
