@@ -32,8 +32,9 @@ use resident::{MemoryBudget, reside};
 
 /// Where the files of a store are opened.
 pub trait FileSource: fmt::Debug + Send + Sync {
-    /// The bytes of a file.
-    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError>;
+    /// The bytes of a file, which has `file_bytes` of them if it is the listed one: to look would be a
+    /// round trip where files are far away.
+    fn open(&self, file_name: &str, file_bytes: u64) -> Result<Arc<dyn SegmentBytes>, DiskError>;
 }
 
 /// Files of a folder.
@@ -52,7 +53,7 @@ impl LocalFiles {
 }
 
 impl FileSource for LocalFiles {
-    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+    fn open(&self, file_name: &str, _file_bytes: u64) -> Result<Arc<dyn SegmentBytes>, DiskError> {
         let file = self.disk.open(file_name)?;
         Ok(Arc::new(LocalBytes::new(file, Arc::clone(&self.blocking))))
     }
@@ -283,7 +284,7 @@ impl Files {
     }
 
     async fn open_run(&self, entry: &RunEntry) -> Result<OpenRun, StoreError> {
-        let bytes = self.open_file(&entry.file_name)?;
+        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
         let run = open_run(entry, &*bytes).await?;
         let bytes = reside(&self.run_room, bytes).await?;
         let verified = VerifiedBuckets::none_of(run.bucket_count());
@@ -291,7 +292,7 @@ impl Files {
     }
 
     async fn open_postings(&self, entry: &RunEntry) -> Result<OpenPostings, StoreError> {
-        let bytes = self.open_file(&entry.file_name)?;
+        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
         let postings = open_postings(entry, &*bytes).await?;
         Ok(OpenPostings { bytes, postings })
     }
@@ -316,11 +317,15 @@ impl Files {
     }
 
     /// Opens a file. Where no descriptor is left, those of segments that nobody reads are given up.
-    fn open_file(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
-        match self.source.open(file_name) {
+    fn open_file(
+        &self,
+        file_name: &str,
+        file_bytes: u64,
+    ) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+        match self.source.open(file_name, file_bytes) {
             Err(error) if error.is_out_of_descriptors() => {
                 self.close_all();
-                self.source.open(file_name)
+                self.source.open(file_name, file_bytes)
             }
             opened => opened,
         }
@@ -408,7 +413,7 @@ impl Files {
         entry: &SegmentEntry,
     ) -> Result<OpenSegment, StoreError> {
         let corrupt = |cause| StoreError::Segment { file: entry.file_name.clone(), cause };
-        let bytes = self.open_file(&entry.file_name)?;
+        let bytes = self.open_file(&entry.file_name, entry.bytes)?;
         let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
         let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
         let start = file_bytes.saturating_sub(footer_bytes);

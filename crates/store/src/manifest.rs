@@ -199,6 +199,14 @@ impl Manifest {
         Ok(replace_file(disk, MANIFEST_NAME, &bytes)?)
     }
 
+    /// What of this manifest others may read: its sealed files and what is known of their chain, nothing
+    /// of the folder's head or of what the folder has lost. So equal history gives equal bytes.
+    #[must_use]
+    pub fn to_published(&self) -> Self {
+        let (lost, lost_hashes) = Default::default();
+        Self { head: None, lost, lost_hashes, ..self.clone() }
+    }
+
     /// Which chain it is.
     #[must_use]
     pub fn network(&self) -> &Network {

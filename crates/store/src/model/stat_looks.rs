@@ -17,9 +17,9 @@ struct NotedFiles {
 }
 
 impl FileSource for NotedFiles {
-    fn open(&self, file_name: &str) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+    fn open(&self, file_name: &str, file_bytes: u64) -> Result<Arc<dyn SegmentBytes>, DiskError> {
         self.names.lock().unwrap().push(file_name.to_owned());
-        self.files.open(file_name)
+        self.files.open(file_name, file_bytes)
     }
 }
 
