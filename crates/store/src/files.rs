@@ -59,6 +59,30 @@ impl FileSource for LocalFiles {
     }
 }
 
+/// Files of a folder, and beside them those that are somewhere else: a folder's own come first.
+#[derive(Debug)]
+pub(crate) struct LocalFirst {
+    local: LocalFiles,
+    remote: Arc<dyn FileSource>,
+}
+
+impl LocalFirst {
+    pub(crate) fn new(local: LocalFiles, remote: Arc<dyn FileSource>) -> Self {
+        Self { local, remote }
+    }
+}
+
+impl FileSource for LocalFirst {
+    fn open(&self, file_name: &str, file_bytes: u64) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+        match self.local.open(file_name, file_bytes) {
+            // Files are named by their content; one that lost a part of it is none of them.
+            Ok(file) if file.file_bytes() == file_bytes => Ok(file),
+            Err(error) if !error.is_of_file() => Err(error),
+            _ => self.remote.open(file_name, file_bytes),
+        }
+    }
+}
+
 /// Opens files and bounds the memory of their tails.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -134,6 +158,10 @@ impl SegmentFile {
     /// The file goes with the last view that lists it.
     pub(crate) fn supersede(&self) {
         self.claim.supersede();
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load().is_some()
     }
 
     fn memory_bytes(&self) -> u64 {

@@ -354,28 +354,34 @@ impl Manifest {
     /// The segments as runs of proven blocks, for [`chain::trust::assess`].
     #[must_use]
     pub fn trust_runs(&self) -> Vec<ProvenRun> {
-        let run = |entry: &SegmentEntry| {
-            let range = entry.range;
-            let hashes = self.anchors.range(range.first()..range.end());
-            let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
-            ProvenRun {
-                range,
-                parent_hash: entry.parent_hash,
-                last_hash: entry.last_hash,
-                hashes: hashes.map(|(number, hash)| (*number, *hash)).collect(),
-                epoch,
-                difficulty: None,
-            }
-        };
-        self.segments.iter().map(run).collect()
+        self.segments.iter().map(|entry| self.trust_run(entry)).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn trust_run(&self, entry: &SegmentEntry) -> ProvenRun {
+        let range = entry.range;
+        let hashes = self.anchors.range(range.first()..range.end());
+        let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
+        ProvenRun {
+            range,
+            parent_hash: entry.parent_hash,
+            last_hash: entry.last_hash,
+            hashes: hashes.map(|(number, hash)| (*number, *hash)).collect(),
+            epoch,
+            difficulty: None,
+        }
     }
 
     /// What the folder trusts: its genesis, and what held blocks were proven by.
     #[must_use]
     pub fn trusted(&self) -> chain::trust::Anchors {
-        let anchors = chain::trust::Anchors::of_genesis(self.network.genesis_hash);
-        let anchors = self.anchors().fold(anchors, |anchors, anchor| {
-            // Two hashes for one block are refused when a manifest is made.
+        self.add_trusted(chain::trust::Anchors::of_genesis(self.network.genesis_hash))
+    }
+
+    /// The same beside what somebody else trusts.
+    pub(crate) fn add_trusted(&self, others: chain::trust::Anchors) -> chain::trust::Anchors {
+        let anchors = self.anchors().fold(others, |anchors, anchor| {
+            // Two hashes for one block are refused when a manifest is made, or admitted beside another.
             anchors.clone().with_operator(anchor).unwrap_or(anchors)
         });
         self.epochs().fold(anchors, |anchors, epoch| anchors.with_proven_epoch(epoch.number))
@@ -384,22 +390,7 @@ impl Manifest {
     /// How far the held blocks can be trusted to be canonical, lowest first.
     #[must_use]
     pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        self.statuses_with(None)
-    }
-
-    /// The same with blocks that lie above them.
-    pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
-        let runs: Vec<ProvenRun> = self.trust_runs().into_iter().chain(above).collect();
-        let assessed = assess(&runs, &self.trusted());
-        let mut joined: Vec<(BlockRange, TrustStatus)> = Vec::new();
-        for (range, status) in assessed.into_iter().flatten().flatten() {
-            let touching =
-                joined.pop_if(|(before, same)| before.end() == range.first() && *same == status);
-            let first = touching.map_or(range.first(), |(before, _)| before.first());
-            let range = BlockRange::from_ends(first, range.last()).unwrap_or(range);
-            joined.push((range, status));
-        }
-        joined
+        statuses_of(&self.trust_runs(), &self.trusted())
     }
 
     /// This manifest with a change. What it holds it keeps holding, receipts included.
@@ -551,6 +542,22 @@ impl Manifest {
             None => Ok(()),
         }
     }
+}
+
+/// How far the blocks of these runs can be trusted to be canonical, lowest first.
+pub(crate) fn statuses_of(
+    runs: &[ProvenRun],
+    trusted: &chain::trust::Anchors,
+) -> Vec<(BlockRange, TrustStatus)> {
+    let mut joined: Vec<(BlockRange, TrustStatus)> = Vec::new();
+    for (range, status) in assess(runs, trusted).into_iter().flatten().flatten() {
+        let touching =
+            joined.pop_if(|(before, same)| before.end() == range.first() && *same == status);
+        let first = touching.map_or(range.first(), |(before, _)| before.first());
+        let range = BlockRange::from_ends(first, range.last()).unwrap_or(range);
+        joined.push((range, status));
+    }
+    joined
 }
 
 /// A name as one word of the manifest's text.

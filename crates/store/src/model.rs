@@ -21,6 +21,7 @@ mod shelf;
 mod slots;
 mod stat_looks;
 mod state;
+mod unions;
 mod world;
 
 use std::env;

@@ -595,7 +595,7 @@ pub fn is_data_folder(disk: &dyn Disk) -> Result<bool, DiskError> {
 }
 
 fn view_of(files: &Arc<Files>, manifest: Manifest) -> Arc<View> {
-    Arc::new(View::new(Arc::clone(files), manifest, Arc::new(HeadView::default())))
+    Arc::new(View::new(Arc::clone(files), manifest, Arc::default(), Arc::new(HeadView::default())))
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl Stat {
         let statuses = view.statuses();
         let coverage = view.coverage();
         Ok(Self {
-            network: manifest.network().clone(),
+            network: view.network(),
             coverage_receipts: view.coverage_receipts().to_vec(),
             gaps: gaps(coverage),
             lost: view.lost(),
@@ -171,10 +171,9 @@ impl Stat {
             finalized,
             head: view.head_run(BlockNumber::MAX).map(|run| run.range),
             block_count: sum(coverage.iter().map(BlockRange::count)),
-            transaction_count: sum(manifest.segments().iter().map(|it| it.transaction_count))
+            transaction_count: sum(view.segments().map(|it| it.transaction_count))
                 .saturating_add(head_transactions(view)),
-            log_count: sum(manifest.segments().iter().map(|it| it.log_count))
-                .saturating_add(head_logs(view)),
+            log_count: sum(view.segments().map(|it| it.log_count)).saturating_add(head_logs(view)),
             statuses,
             bytes,
             segments: manifest.segments().to_vec(),

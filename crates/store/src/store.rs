@@ -16,7 +16,7 @@ use segment::Corrupt;
 
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::files::{Files, LocalFiles};
+use crate::files::{FileSource, Files, LocalFiles, LocalFirst};
 use crate::finality::Finality;
 use crate::footer::look_at_segment;
 use crate::genesis_file::read_recorded_genesis;
@@ -26,6 +26,7 @@ use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::part::StagingArea;
 use crate::presence::Presence;
+use crate::published::PublishedHistory;
 use crate::read::Blocking;
 use crate::view::View;
 
@@ -67,13 +68,38 @@ impl Store {
         blocking: Arc<dyn Blocking>,
         limits: Limits,
     ) -> Result<Self, StoreError> {
+        Self::open_with(disk, blocking, None, limits)
+    }
+
+    /// The same beside published history, whose files `remote` opens: [`Store::show_published`] tells
+    /// which there are.
+    pub fn open_beside(
+        disk: Arc<dyn Disk>,
+        blocking: Arc<dyn Blocking>,
+        remote: Arc<dyn FileSource>,
+        limits: Limits,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(disk, blocking, Some(remote), limits)
+    }
+
+    fn open_with(
+        disk: Arc<dyn Disk>,
+        blocking: Arc<dyn Blocking>,
+        remote: Option<Arc<dyn FileSource>>,
+        limits: Limits,
+    ) -> Result<Self, StoreError> {
         let presence = Presence::default();
         let manifest = presence.load(&*disk)?;
         let unlike = look_at_segments(&*disk, &manifest)?;
-        let source = Arc::new(LocalFiles::new(Arc::clone(&disk), blocking));
+        let local = LocalFiles::new(Arc::clone(&disk), blocking);
+        let source: Arc<dyn FileSource> = match remote {
+            Some(remote) => Arc::new(LocalFirst::new(local, remote)),
+            None => Arc::new(local),
+        };
         let files = Arc::new(Files::new(source, limits));
         let workshop = StagingArea::new(Arc::clone(&disk), Arc::clone(files.claims()));
-        let view = View::new(files, manifest, Arc::new(HeadView::default()));
+        let head = Arc::new(HeadView::default());
+        let view = View::new(files, manifest, Arc::default(), head);
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
         let (watchers, unlike) = (Mutex::default(), Mutex::new(unlike));
         Ok(Self { disk, view, workshop, head_reader, watchers, presence, unlike })
@@ -112,6 +138,23 @@ impl Store {
     /// Has someone told whenever another view is shown, for as long as the store is open.
     pub fn watch(&self, watcher: Arc<dyn Watcher>) {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
+    }
+
+    /// Shows published history beside what the folder holds; tells whether another view is shown. What
+    /// contradicts the folder, or other published history, is set aside: [`View::missing`] names it.
+    pub fn show_published(&self, published: &PublishedHistory) -> bool {
+        let is_shown = |view: &View| {
+            let admitted = published.admit(view.manifest(), view.head());
+            (*view.published().as_ref() != admitted).then(|| Arc::new(admitted))
+        };
+        if is_shown(&self.view()).is_none() {
+            return false;
+        }
+        let change = |view: &View| {
+            let admitted = is_shown(view).unwrap_or_else(|| Arc::clone(view.published()));
+            Ok(view.with_published(admitted))
+        };
+        self.show(change).is_ok()
     }
 
     /// Looks whether another process has changed the folder; tells whether it has. If the manifest or

@@ -6,11 +6,12 @@
 //!
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
+mod far_reads;
 mod log_rows;
 mod log_search;
 mod lookup;
 mod records;
-mod sealed_coverage;
+mod sealed;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -27,13 +28,14 @@ use crate::error::StoreError;
 use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
-use crate::layout::{join_ranges, slot_of, subtract};
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::layout::{join_ranges, subtract};
+use crate::manifest::{Manifest, Network, RunEntry, SegmentEntry, statuses_of};
+use crate::published::AdmittedHistory;
 use crate::read::fetch;
 use crate::reader::Reader;
 
 use records::extras_of_head;
-use sealed_coverage::SealedCoverage;
+use sealed::Sealed;
 
 pub use log_rows::LoggedRows;
 pub use log_search::LogSearch;
@@ -43,22 +45,16 @@ pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTran
 #[derive(Debug)]
 pub struct View {
     files: Arc<Files>,
+    /// What the folder itself lists.
     manifest: Arc<Manifest>,
-    /// In the manifest's order.
-    segments: Arc<[Arc<SegmentFile>]>,
-    /// Where each of them begins: its slot, and the ordinal of its first transaction there.
-    begins: Arc<[(u64, u64)]>,
-    runs: Arc<[Arc<RunFile>]>,
-    sealed: Arc<SealedCoverage>,
-    /// Listed files that cannot be read: as if they were not listed. Few, or none.
-    missing: Arc<[MissingFile]>,
+    /// What others have published.
+    published: Arc<AdmittedHistory>,
+    sealed: Arc<Sealed>,
     head: Arc<HeadView>,
     /// All that can be read: it is asked for by every request that names a number.
     coverage: Vec<BlockRange>,
     /// Found out when it is first asked.
     coverage_receipts: OnceLock<Vec<BlockRange>>,
-    /// Sealed blocks without a log index, as soon as that is asked; the head changes nothing of it.
-    unindexed: Arc<OnceLock<Vec<BlockRange>>>,
     /// What the writer was told, if it follows somebody.
     finality: Finality,
     /// Found out when it is first asked.
@@ -85,37 +81,23 @@ struct FetchedBlock {
     rows: BlockPlace,
 }
 
-/// Where each segment begins: its slot, and the ordinal of its first transaction there.
-fn begins_of(manifest: &Manifest) -> Arc<[(u64, u64)]> {
-    let mut next = (0, 0_u64);
-    let mut begin = |entry: &SegmentEntry| {
-        let slot = slot_of(entry.range.first());
-        let first = if slot == next.0 { next.1 } else { 0 };
-        next = (slot, first.saturating_add(entry.transaction_count));
-        (slot, first)
-    };
-    manifest.segments().iter().map(&mut begin).collect()
-}
-
 impl View {
-    pub(crate) fn new(files: Arc<Files>, manifest: Manifest, head: Arc<HeadView>) -> Self {
-        let segments = files.listed_segments(manifest.segments());
-        let begins = begins_of(&manifest);
-        let runs = files.listed_runs(manifest.runs());
-        let missing = find_missing(&files, &manifest);
-        let sealed = Arc::new(SealedCoverage::of(&manifest, &missing));
+    pub(crate) fn new(
+        files: Arc<Files>,
+        manifest: Manifest,
+        published: Arc<AdmittedHistory>,
+        head: Arc<HeadView>,
+    ) -> Self {
+        let manifest = Arc::new(manifest);
+        let sealed = Arc::new(Sealed::of(&files, Arc::clone(&manifest), &published));
         Self {
             files,
-            missing,
-            manifest: Arc::new(manifest),
-            segments,
-            begins,
-            runs,
+            manifest,
+            published,
             coverage: sealed.with_head(&head),
             sealed,
             head,
             coverage_receipts: OnceLock::new(),
-            unindexed: Arc::default(),
             finality: Finality::default(),
             finalized: OnceLock::new(),
         }
@@ -124,8 +106,21 @@ impl View {
     /// The same with another manifest. Files that are not listed any more go when the last view
     /// that lists them does.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
-        let next = Self::new(Arc::clone(&self.files), manifest, Arc::clone(&self.head));
+        let (files, published) = (Arc::clone(&self.files), Arc::clone(&self.published));
+        let next = Self::new(files, manifest, published, Arc::clone(&self.head));
         Self { finality: self.finality, ..next }
+    }
+
+    /// The same beside other published history.
+    pub(crate) fn with_published(&self, published: Arc<AdmittedHistory>) -> Self {
+        let (files, manifest) = (Arc::clone(&self.files), Manifest::clone(&self.manifest));
+        let next = Self::new(files, manifest, published, Arc::clone(&self.head));
+        Self { finality: self.finality, ..next }
+    }
+
+    /// What others have published.
+    pub(crate) fn published(&self) -> &Arc<AdmittedHistory> {
+        &self.published
     }
 
     /// The same with what is known now of files that cannot be read.
@@ -133,20 +128,53 @@ impl View {
         self.with_manifest(Manifest::clone(&self.manifest))
     }
 
-    /// Whether a file is a listed segment or lookup run.
+    /// Whether a file is a listed segment or lookup run, of the folder or published.
     #[must_use]
     pub fn lists(&self, file_name: &str) -> bool {
-        lists(&self.manifest, file_name)
+        self.sealed.lists(file_name)
     }
 
-    /// The listed files that cannot be read, by name.
+    /// Whether the folder itself lists a file.
+    pub(crate) fn lists_itself(&self, file_name: &str) -> bool {
+        sealed::lists(&self.manifest, file_name)
+    }
+
+    /// The listed files that cannot be read, and published manifests that are not believed, by name.
     #[must_use]
     pub fn missing(&self) -> &[MissingFile] {
-        &self.missing
+        self.sealed.missing()
     }
 
-    fn is_missing(&self, file_name: &str) -> bool {
-        self.missing.iter().any(|it| it.file_name == file_name)
+    /// All segments that are shown, lowest block first: those of the folder, and published ones.
+    pub fn segments(&self) -> impl Iterator<Item = &SegmentEntry> {
+        self.sealed.entries()
+    }
+
+    /// All lookup and log runs that are asked, those of the folder first.
+    pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
+        self.sealed.runs().map(|file| &file.entry)
+    }
+
+    /// What is said of a listed segment.
+    pub(crate) fn find_segment(&self, file_name: &str) -> Option<&SegmentEntry> {
+        self.sealed.find_listed_segment(file_name)
+    }
+
+    /// What is said of a listed run.
+    pub(crate) fn find_run(&self, file_name: &str) -> Option<&RunEntry> {
+        self.sealed.find_listed_run(file_name)
+    }
+
+    /// Which chain it is, as far as the folder or what is published tells.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        let own = self.manifest.network().clone();
+        let others = &self.published.network;
+        Network {
+            name: own.name.or_else(|| others.name.clone()),
+            chain_id: own.chain_id.or(others.chain_id),
+            genesis_hash: own.genesis_hash.or(others.genesis_hash),
+        }
     }
 
     /// The same with another head, and what is final of it.
@@ -154,15 +182,11 @@ impl View {
         Self {
             files: Arc::clone(&self.files),
             manifest: Arc::clone(&self.manifest),
-            segments: Arc::clone(&self.segments),
-            begins: Arc::clone(&self.begins),
-            runs: Arc::clone(&self.runs),
+            published: Arc::clone(&self.published),
             sealed: Arc::clone(&self.sealed),
-            missing: Arc::clone(&self.missing),
             coverage: self.sealed.with_head(&head),
             head,
             coverage_receipts: OnceLock::new(),
-            unindexed: Arc::clone(&self.unindexed),
             finality,
             finalized: OnceLock::new(),
         }
@@ -174,10 +198,14 @@ impl View {
         let segments = next.manifest.segments().iter().map(|entry| &entry.file_name);
         let runs = next.manifest.runs().iter().map(|entry| &entry.file_name);
         let listed: HashSet<&String> = segments.chain(runs).collect();
-        for file in self.segments.iter().filter(|file| !listed.contains(&file.entry.file_name)) {
+        for file in
+            self.sealed.own_segments().iter().filter(|file| !listed.contains(&file.entry.file_name))
+        {
             file.supersede();
         }
-        for file in self.runs.iter().filter(|file| !listed.contains(&file.entry.file_name)) {
+        for file in
+            self.sealed.own_runs().iter().filter(|file| !listed.contains(&file.entry.file_name))
+        {
             file.supersede();
         }
     }
@@ -209,10 +237,10 @@ impl View {
     /// The ranges of blocks that were held once and cannot be read any more, lowest first.
     #[must_use]
     pub fn lost(&self) -> Vec<BlockRange> {
-        if self.manifest.lost().is_empty() && self.missing.is_empty() {
+        if self.manifest.lost().is_empty() && self.missing().is_empty() {
             return Vec::new(); // as a rule
         }
-        let missing = self.missing.iter().filter_map(|it| it.blocks);
+        let missing = self.missing().iter().filter_map(|it| it.blocks);
         let lost = join_ranges(self.manifest.lost().iter().copied().chain(missing));
         subtract(&lost, &self.coverage)
     }
@@ -226,7 +254,14 @@ impl View {
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
     #[must_use]
     pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        self.manifest.statuses_with(self.head_run(BlockNumber::MAX))
+        self.statuses_with(self.head_run(BlockNumber::MAX))
+    }
+
+    /// The same of what is sealed, and of blocks that lie above it.
+    pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
+        let mut runs = self.sealed.trust_runs();
+        runs.extend(above);
+        statuses_of(&runs, &self.sealed.trusted(self.network().genesis_hash))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
@@ -256,7 +291,7 @@ impl View {
     /// whatever is final.
     #[must_use]
     pub fn safe(&self) -> Option<BlockNumber> {
-        canonical(self.finality.safe, &self.head, &self.manifest).max(self.finalized())
+        self.canonical(self.finality.safe).max(self.finalized())
     }
 
     /// The number of the newest block that is final: what the writer was told, never lower than what
@@ -265,12 +300,13 @@ impl View {
     #[must_use]
     pub fn finalized(&self) -> Option<BlockNumber> {
         *self.finalized.get_or_init(|| {
-            let told = canonical(self.finality.finalized, &self.head, &self.manifest);
+            let told = self.canonical(self.finality.finalized);
             if told.is_some() {
+                // What others published is final on their word, not on that of whoever is followed.
                 let sealed = self.manifest.segments().last();
                 return told.max(sealed.map(|entry| BlockNumber(entry.range.last())));
             }
-            let (range, status) = self.manifest.statuses().into_iter().next_back()?;
+            let (range, status) = self.statuses_with(None).into_iter().next_back()?;
             (status != TrustStatus::Unanchored).then_some(BlockNumber(range.last()))
         })
     }
@@ -278,8 +314,8 @@ impl View {
     /// The file that holds a block; for messages.
     #[must_use]
     pub fn file_of(&self, number: BlockNumber) -> String {
-        let entry = self.manifest.find_segment(number);
-        entry.map_or_else(|| "head".to_owned(), |(_, entry)| entry.file_name.clone())
+        let entry = self.sealed.find_entry(number);
+        entry.map_or_else(|| "head".to_owned(), |entry| entry.file_name.clone())
     }
 
     /// The head's block of this number, unless a segment has the receipts that the head's lacks.
@@ -288,15 +324,13 @@ impl View {
         if block.block().receipts.is_some() {
             return Some(block);
         }
-        let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
-        sealed.is_none().then_some(block)
+        self.unsealed_block(number)
     }
 
     /// The head's block of this number, unless a segment has it with its receipts.
     fn unsealed_block(&self, number: BlockNumber) -> Option<&Arc<HeadBlock>> {
         let block = self.head.find_block(number)?;
-        let sealed = self.manifest.find_segment(number).filter(|(_, entry)| entry.has_receipts);
-        let sealed = sealed.filter(|(_, entry)| !self.is_missing(&entry.file_name));
+        let sealed = self.sealed.find_entry(number).filter(|entry| entry.has_receipts);
         sealed.is_none().then_some(block)
     }
 
@@ -332,7 +366,7 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<B256>, StoreError> {
         // Known without a read where a segment ends.
-        let entry = self.manifest.find_segment(number).map(|(_, entry)| entry);
+        let entry = self.sealed.find_entry(number);
         if let Some(entry) = entry.filter(|entry| entry.range.last() == number.get()) {
             return Ok(Some(entry.last_hash));
         }
@@ -409,6 +443,7 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<FetchedBlock>, StoreError> {
         let Some((file, open)) = self.open_at(reader, number).await? else { return Ok(None) };
+        self.fetch_ahead(&open, number).await;
         let Some(header) = self.header_in(reader, &file, &open, number).await? else {
             return Ok(None);
         };
@@ -431,8 +466,7 @@ impl View {
         }
         let block = self.read_block(reader, number, RowParts::Receipt).await?;
         let Some(block) = block else { return Ok(None) };
-        let has_receipts =
-            self.manifest.find_segment(number).is_some_and(|(_, entry)| entry.has_receipts);
+        let has_receipts = self.sealed.find_entry(number).is_some_and(|entry| entry.has_receipts);
         Ok(Some(block.into_candidate(has_receipts)))
     }
 
@@ -463,13 +497,10 @@ impl View {
         if number == BlockNumber(0) {
             return Ok(Some(U256::ZERO));
         }
-        let own = self.manifest.find_segment(number);
-        let Some((_, entry)) = own.or_else(|| self.manifest.find_segment(number.saturating_sub(1)))
-        else {
+        let Some((first, mut sum)) = self.sealed.difficulty_before(number) else {
             return Ok(None);
         };
-        let Some(mut sum) = self.manifest.difficulty_before(entry) else { return Ok(None) };
-        for before in entry.range.first()..number.get() {
+        for before in first.get()..number.get() {
             let Some(header) = self.read_header(reader, BlockNumber(before)).await? else {
                 return Ok(None);
             };
@@ -484,11 +515,11 @@ impl View {
     }
 
     pub(crate) fn segment_file(&self, position: usize) -> Option<&Arc<SegmentFile>> {
-        self.segments.get(position)
+        self.sealed.own_segments().get(position)
     }
 
     pub(crate) fn run_file(&self, position: usize) -> Option<&Arc<RunFile>> {
-        self.runs.get(position)
+        self.sealed.own_runs().get(position)
     }
 
     async fn open_at(
@@ -496,12 +527,21 @@ impl View {
         reader: &mut Reader,
         number: BlockNumber,
     ) -> Result<Option<(Arc<SegmentFile>, Arc<OpenSegment>)>, StoreError> {
-        let found = self.manifest.find_segment(number);
-        let found = found.filter(|(_, entry)| !self.is_missing(&entry.file_name));
-        let Some(file) = found.and_then(|(position, _)| self.segments.get(position)) else {
-            return Ok(None);
-        };
-        Ok(Some((Arc::clone(file), self.files.segment(reader, file).await?)))
+        let Some(piece) = self.sealed.find(number) else { return Ok(None) };
+        let Some(file) = self.sealed.file(piece) else { return Ok(None) };
+        let open = self.files.segment(reader, file).await?;
+        if let Some((last, expected)) = Sealed::seam(piece) {
+            let found = open.segment.find_hash(last);
+            if found != Some(expected) {
+                return Err(file.unread(StoreError::Differs {
+                    file: file.entry.file_name.clone(),
+                    what: format!("hash of block {last}, on which another segment stands"),
+                    found: found.unwrap_or_default().to_string(),
+                    expected: expected.to_string(),
+                }));
+            }
+        }
+        Ok(Some((Arc::clone(file), open)))
     }
 
     async fn header_in(
@@ -572,29 +612,13 @@ impl View {
         reader.counts.count_page();
         fetch(&*open.bytes, range, &mut reader.page).await.map_err(|error| file.unread(error))
     }
-}
 
-/// Whether a file is a segment or a run that a manifest lists.
-fn lists(manifest: &Manifest, file_name: &str) -> bool {
-    let is_run = || manifest.runs().iter().any(|entry| entry.file_name == file_name);
-    manifest.lists_segment(file_name) || is_run()
-}
-
-/// The listed files that a view does without.
-fn find_missing(files: &Files, manifest: &Manifest) -> Arc<[MissingFile]> {
-    let listed = |(file_name, reason): (String, String)| {
-        let mut own = manifest.segments().iter().filter(|entry| entry.file_name == file_name);
-        let blocks = own.next().map(|entry| entry.range);
-        lists(manifest, &file_name).then_some(MissingFile { file_name, blocks, reason })
-    };
-    files.faults().passed_over().into_iter().filter_map(listed).collect()
-}
-
-/// The number of a block if it is canonical here: in the head with this hash, or sealed.
-fn canonical(told: Option<BlockId>, head: &HeadView, manifest: &Manifest) -> Option<BlockNumber> {
-    let BlockId { number, hash } = told?;
-    match head.find_block(number) {
-        Some(block) => (block.hash() == hash).then_some(number),
-        None => manifest.find_segment(number).map(|_| number),
+    /// The number of a block if it is canonical here: in the head with this hash, or sealed.
+    fn canonical(&self, told: Option<BlockId>) -> Option<BlockNumber> {
+        let BlockId { number, hash } = told?;
+        match self.head.find_block(number) {
+            Some(block) => (block.hash() == hash).then_some(number),
+            None => self.manifest.find_segment(number).map(|_| number),
+        }
     }
 }

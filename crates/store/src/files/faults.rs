@@ -135,13 +135,12 @@ impl Faults {
         }
     }
 
-    /// Looks at a failure of the disk once more; forgets it after a while.
-    pub(crate) fn pass(&self, file_name: &str) {
+    /// Looks once more at a fault that nothing tells the end of; forgets it after a while, and tells
+    /// whether it has.
+    pub(crate) fn pass(&self, file_name: &str) -> bool {
         let mut noted = self.lock();
-        let Some(fault) = noted.get_mut(file_name) else { return };
+        let Some(fault) = noted.get_mut(file_name) else { return false };
         fault.looks_left = fault.looks_left.saturating_sub(1);
-        if fault.looks_left == 0 {
-            noted.remove(file_name);
-        }
+        fault.looks_left == 0 && noted.remove(file_name).is_some()
     }
 }

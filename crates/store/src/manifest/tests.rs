@@ -22,7 +22,7 @@ pub(crate) fn segment(first: u64, last: u64) -> SegmentEntry {
     }
 }
 
-fn run(subject: RunSubject, first_slot: u64, slot_count: u64) -> RunEntry {
+pub(crate) fn run(subject: RunSubject, first_slot: u64, slot_count: u64) -> RunEntry {
     RunEntry {
         subject,
         span: RunSpan::new(first_slot, slot_count).unwrap(),

@@ -84,6 +84,21 @@ fn compare_all(
 ) -> Result<()> {
     ensure!(lists(view, sealed), "the manifest lists {}, expected {}", text(view), ranges(sealed));
     ensure!(heads(view, head), "the head is {:?}, expected {:?}", view.head(), head.canonical());
+    compare_shown(view, sealed, head, questions, judge)
+}
+
+/// Asks a view of several folders everything.
+pub(super) fn compare_union(view: &View, sealed: &Sealed, questions: &Questions) -> Result<()> {
+    compare_shown(view, sealed, &HeadState::default(), questions, &|outcome| outcome)
+}
+
+fn compare_shown(
+    view: &View,
+    sealed: &Sealed,
+    head: &HeadState,
+    questions: &Questions,
+    judge: &dyn Fn(Result<()>) -> Result<()>,
+) -> Result<()> {
     let shown = shown(sealed, head)?;
     let one = |(number, _): (&u64, _)| BlockRange::from_count(*number, 1);
     let with_receipts = shown.iter().filter(|(_, (_, has_receipts))| *has_receipts);
@@ -116,7 +131,7 @@ fn shown(sealed: &Sealed, head: &HeadState) -> Result<Shown> {
 }
 
 fn compare_statuses(view: &View, sealed: &Sealed) -> Result<()> {
-    let statuses = view.manifest().statuses();
+    let statuses = view.statuses_with(None);
     for number in sealed.blocks.keys() {
         let found = statuses.iter().find(|(range, _)| range.contains(*number));
         let found = match found {

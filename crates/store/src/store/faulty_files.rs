@@ -11,7 +11,7 @@ use crate::files::{FaultKind, open_postings_on, open_run_on};
 use crate::manifest::RunEntry;
 use crate::read::block_on;
 use crate::run_subject::RunSubject;
-use crate::view::View;
+use crate::view::{MissingFile, View};
 
 /// A listed file that cannot be read, or not all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +115,13 @@ impl Store {
                 faults.forget(&file_name);
                 continue;
             }
-            if fault.kind == FaultKind::Disk {
-                faults.pass(&file_name);
+            let is_own = view.lists_itself(&file_name);
+            if fault.kind == FaultKind::Disk || !is_own {
+                // Nothing tells whether a far object was mended: it is asked for again after a while.
+                if faults.pass(&file_name) && !is_own {
+                    view.files().forget(&file_name);
+                    is_news = true;
+                }
                 continue;
             }
             let version = self.disk.version(&file_name).ok();
@@ -155,13 +160,16 @@ impl Store {
     #[must_use]
     pub fn faulty_files(&self) -> Vec<FileFault> {
         let view = self.view();
-        let manifest = view.manifest();
         let is_of_logs =
-            |name: &str| manifest.runs_of(RunSubject::Logs).any(|run| run.file_name == name);
+            |name: &str| view.find_run(name).is_some_and(|entry| entry.subject == RunSubject::Logs);
         let mut found = Vec::new();
+        for MissingFile { file_name, reason, .. } in &view.published().set_aside {
+            let text = format!("what {file_name} lists is not served: {reason}");
+            found.push(FileFault { file_name: file_name.clone(), text, is_of_log_index: false });
+        }
         for (file_name, fault) in view.files().faults().all() {
             let reason = &fault.reason;
-            let segment = manifest.segments().iter().find(|entry| entry.file_name == file_name);
+            let segment = view.find_segment(&file_name);
             let text = match (fault.kind, segment) {
                 _ if !view.lists(&file_name) => continue,
                 (FaultKind::Whole, Some(entry)) => {
@@ -186,11 +194,10 @@ impl Store {
 
 /// Opens a listed file as a reader would.
 fn try_open(view: &View, file_name: &str) -> Result<(), StoreError> {
-    let manifest = view.manifest();
-    if let Some(entry) = manifest.segments().iter().find(|entry| entry.file_name == file_name) {
+    if let Some(entry) = view.find_segment(file_name) {
         return block_on(view.files().try_segment(entry));
     }
-    match manifest.runs().iter().find(|entry| entry.file_name == file_name) {
+    match view.find_run(file_name) {
         Some(entry) => block_on(view.files().try_run(entry)),
         None => Ok(()),
     }

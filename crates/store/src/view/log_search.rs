@@ -11,6 +11,7 @@ mod run_places;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use chain::{BlockNumber, BlockRange};
 use segment::postings::{BlockParts, PostingKey, transactions_of};
@@ -19,6 +20,7 @@ use segment::{SLOT_BLOCKS, TxIndex};
 use super::View;
 use super::log_rows::{ALL, FetchedRows, LoggedRows, RowsPlace, fetch_places};
 use crate::error::StoreError;
+use crate::files::RunFile;
 use crate::layout::{overlap, slot_of};
 use crate::log_query::LogQuery;
 use crate::reader::Reader;
@@ -62,11 +64,12 @@ enum RunState {
 }
 
 impl RunState {
-    fn covers(&self, slot: u64) -> bool {
+    /// Whether it is about this run.
+    fn is_of(&self, run: &Arc<RunFile>) -> bool {
         match self {
             Self::None => false,
-            Self::Asked(question) => question.file.entry.span.contains(slot),
-            Self::Known(run) => run.file.entry.span.contains(slot),
+            Self::Asked(question) => Arc::ptr_eq(&question.file, run),
+            Self::Known(places) => Arc::ptr_eq(&places.file, run),
         }
     }
 }
@@ -89,6 +92,8 @@ pub struct LogSearch<'a> {
     /// The block before which the search ends, because too many have no index.
     unindexed_end: Option<BlockNumber>,
     read_bytes: u64,
+    /// Whether far runs were asked all at once.
+    is_asked_ahead: bool,
 }
 
 impl View {
@@ -104,8 +109,11 @@ impl View {
     ) -> LogSearch<'a> {
         let keys = query.keys();
         // Without keys every block is read, and no index is asked.
-        let unindexed_end =
-            if keys.is_empty() { None } else { find_end(self.unindexed(), range, unindexed_max) };
+        let unindexed_end = if keys.is_empty() {
+            None
+        } else {
+            find_end(self.sealed.unindexed(), range, unindexed_max)
+        };
         LogSearch {
             view: self,
             query,
@@ -118,14 +126,8 @@ impl View {
             fetched: VecDeque::new(),
             unindexed_end,
             read_bytes: 0,
+            is_asked_ahead: false,
         }
-    }
-
-    /// The sealed blocks with receipts that no log index tells of, lowest first.
-    fn unindexed(&self) -> &[BlockRange] {
-        self.unindexed.get_or_init(|| {
-            self.manifest.blocks_without_log_index_in(|file_name| !self.is_missing(file_name))
-        })
     }
 }
 
@@ -196,6 +198,8 @@ impl LogSearch<'_> {
 
     /// Fetches the rows of some candidates, which are sealed.
     async fn fetch_some(&mut self, reader: &mut Reader) -> Result<(), StoreError> {
+        let next = self.candidates.iter().take(BATCH_BLOCKS).map(|candidate| candidate.number);
+        self.view.open_ahead(next).await;
         let mut places: Vec<RowsPlace> = Vec::new();
         let (mut bytes, mut count) = (0_u64, 0_usize);
         while let Some(candidate) = self.candidates.front().copied() {
@@ -228,18 +232,26 @@ impl LogSearch<'_> {
         }
         let sealed = self.view.sealed.find_receipts(number);
         let sealed = sealed.ok_or(StoreError::NotHeld { number })?;
-        let end = self.end.min(sealed.end());
+        let end = self.end.min(sealed.end()).min(self.view.sealed.layer_end(number));
         if self.keys.is_empty() {
             self.add_all(end.min(self.next.saturating_add(SCAN_BLOCKS)));
             return Ok(());
         }
+        if !self.is_asked_ahead {
+            self.is_asked_ahead = true;
+            let range = BlockRange::from_ends(number, BlockNumber(self.end.saturating_sub(1)));
+            if let Some(range) = range {
+                self.view.ask_ahead(&self.keys, range).await;
+            }
+        }
         let slot = slot_of(number);
-        if !self.run.covers(slot) {
-            let mut runs = self.view.runs_of(RunSubject::Logs);
-            let Some(file) = runs.find(|run| run.entry.span.contains(slot)) else {
-                self.add_unindexed(number, end);
-                return Ok(());
-            };
+        let piece = self.view.sealed.find(number);
+        let run = piece.and_then(|piece| self.view.sealed.run_at(RunSubject::Logs, piece));
+        let Some(file) = run else {
+            self.add_unindexed(number, end);
+            return Ok(());
+        };
+        if !self.run.is_of(file) {
             self.run = RunState::Asked(RunQuestion::new(file));
         }
         let run = match std::mem::take(&mut self.run) {

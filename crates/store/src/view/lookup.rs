@@ -3,18 +3,18 @@
 //! Knows: which runs may hold a hash, and that only what is read proves that it is the one.
 //! Never knows: how a run finds a key.
 
-use std::sync::Arc;
-
 use alloy_primitives::{B256, keccak256};
 use chain::BlockNumber;
+use futures_util::StreamExt as _;
 use segment::lookup::{Position, Positions, Subject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
+use super::sealed::LayerIndex;
 use super::{MissingFile, StoredTransaction, View};
 use crate::error::StoreError;
-use crate::files::{RunFile, SegmentFile};
+use crate::files::RunFile;
 use crate::read::fetch;
-use crate::reader::Reader;
+use crate::reader::{ReadCounts, Reader};
 use crate::run_subject::RunSubject;
 
 impl View {
@@ -28,16 +28,54 @@ impl View {
         if let Some(place) = self.head.find_tx(&hash) {
             return self.read_transaction(reader, place.number, place.index, wanted).await;
         }
-        for run in self.runs_of(RunSubject::Transactions) {
-            for position in self.probe(reader, run, hash).await? {
-                let Some((file, ordinal)) = self.locate(position) else { continue };
-                let open = self.files.segment(reader, file).await?;
-                let found = self.row_in(reader, file, &open, ordinal, wanted).await?;
-                if let Some(found) =
-                    found.filter(|found| keccak256(found.row.view().encoded) == hash)
-                {
-                    return Ok(Some(found));
+        if self.sealed.is_union() {
+            // A run that cannot be asked matters only if no other one tells of the hash.
+            let mut unread = None;
+            let mut probed = self.probe_all(RunSubject::Transactions, hash);
+            while let Some((layer, positions)) = probed.next().await {
+                reader.counts.count_lookup();
+                match positions {
+                    Err(error) => unread = Some(error),
+                    Ok(positions) => {
+                        let found = self.transaction_at(reader, layer, positions, hash, wanted);
+                        if let Some(found) = found.await? {
+                            return Ok(Some(found));
+                        }
+                    }
                 }
+            }
+            return unread.map_or(Ok(None), Err);
+        }
+        for (layer, run) in self.sealed.runs_of(RunSubject::Transactions) {
+            let positions = self.probe(reader, run, hash).await?;
+            let found = self.transaction_at(reader, layer, positions, hash, wanted);
+            if let Some(found) = found.await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The transaction with a hash, if it is at one of these positions.
+    async fn transaction_at(
+        &self,
+        reader: &mut Reader,
+        layer: LayerIndex,
+        positions: Positions,
+        hash: B256,
+        wanted: RowParts,
+    ) -> Result<Option<StoredTransaction>, StoreError> {
+        for Position { slot, ordinal } in positions {
+            let Some((file, ordinal)) = self.sealed.locate(layer, slot, ordinal.into()) else {
+                continue;
+            };
+            let open = self.files.segment(reader, file).await?;
+            let found = self.row_in(reader, file, &open, TxOrdinal(ordinal), wanted).await?;
+            if let Some(found) = found.filter(|found| {
+                self.sealed.shows(found.block.number, file)
+                    && keccak256(found.row.view().encoded) == hash
+            }) {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -52,13 +90,45 @@ impl View {
         if let Some(block) = self.head.find_block_by_hash(&hash) {
             return Ok(Some(block.number()));
         }
-        for run in self.runs_of(RunSubject::Blocks) {
-            for Position { slot, ordinal } in self.probe(reader, run, hash).await? {
-                let first = BlockNumber(slot.saturating_mul(SLOT_BLOCKS));
-                let number = first.saturating_add(ordinal.into());
-                if self.read_hash(reader, number).await? == Some(hash) {
-                    return Ok(Some(number));
+        if self.sealed.is_union() {
+            let mut unread = None;
+            let mut probed = self.probe_all(RunSubject::Blocks, hash);
+            while let Some((_, positions)) = probed.next().await {
+                reader.counts.count_lookup();
+                match positions {
+                    Err(error) => unread = Some(error),
+                    Ok(positions) => {
+                        let found = self.block_at(reader, positions, hash).await?;
+                        if found.is_some() {
+                            return Ok(found);
+                        }
+                    }
                 }
+            }
+            return unread.map_or(Ok(None), Err);
+        }
+        for (_, run) in self.sealed.runs_of(RunSubject::Blocks) {
+            let positions = self.probe(reader, run, hash).await?;
+            let found = self.block_at(reader, positions, hash).await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of the block with a hash, if it is at one of these positions.
+    async fn block_at(
+        &self,
+        reader: &mut Reader,
+        positions: Positions,
+        hash: B256,
+    ) -> Result<Option<BlockNumber>, StoreError> {
+        for Position { slot, ordinal } in positions {
+            let first = BlockNumber(slot.saturating_mul(SLOT_BLOCKS));
+            let number = first.saturating_add(ordinal.into());
+            if self.read_hash(reader, number).await? == Some(hash) {
+                return Ok(Some(number));
             }
         }
         Ok(None)
@@ -67,17 +137,9 @@ impl View {
     /// The hash lookups that cannot be read: hashes that only they tell are not found.
     pub fn missing_runs(&self) -> impl Iterator<Item = &MissingFile> {
         let is_of_logs = |it: &&MissingFile| {
-            let mut runs = self.manifest.runs_of(RunSubject::Logs);
-            runs.any(|run| run.file_name == it.file_name)
+            self.find_run(&it.file_name).is_some_and(|run| run.subject == RunSubject::Logs)
         };
-        self.missing.iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
-    }
-
-    pub(super) fn runs_of(&self, subject: RunSubject) -> impl Iterator<Item = &Arc<RunFile>> {
-        let is_there = move |file: &&Arc<RunFile>| {
-            self.missing.is_empty() || !self.is_missing(&file.entry.file_name)
-        };
-        self.runs.iter().filter(move |file| file.entry.subject == subject).filter(is_there)
+        self.missing().iter().filter(move |it| it.blocks.is_none() && !is_of_logs(it))
     }
 
     /// Where in the slots of a run a hash may be.
@@ -87,18 +149,29 @@ impl View {
         file: &RunFile,
         hash: B256,
     ) -> Result<Positions, StoreError> {
+        self.probe_in(file, hash, &mut reader.bucket, &mut reader.counts).await
+    }
+
+    /// The same with a buffer of one's own.
+    pub(super) async fn probe_in(
+        &self,
+        file: &RunFile,
+        hash: B256,
+        buffer: &mut Vec<u8>,
+        counts: &mut ReadCounts,
+    ) -> Result<Positions, StoreError> {
         let open = file.opened(&self.files).await?;
         let range = open.run.bucket_range(&hash);
         if range.is_empty() {
             return Ok(Positions::default());
         }
-        reader.counts.count_lookup();
+        counts.count_lookup();
         let positions = if let Some(bucket) = open.bytes.resident(&range) {
             open.run.probe_kept(&hash, bucket, &open.verified)
         } else {
-            let fetched = fetch(&*open.bytes, range, &mut reader.bucket).await;
+            let fetched = fetch(&*open.bytes, range, buffer).await;
             fetched.map_err(|error| file.unread(error))?;
-            open.run.probe(&hash, &reader.bucket)
+            open.run.probe(&hash, buffer)
         };
         positions.map_err(|cause| file.corrupt(cause))
     }
@@ -111,24 +184,10 @@ impl View {
         slot: u64,
         hash: B256,
     ) -> Result<Positions, StoreError> {
-        match self.runs_of(subject.into()).find(|run| run.entry.span.contains(slot)) {
-            Some(run) => self.probe(reader, run, hash).await,
+        let mut runs = self.sealed.runs_of(subject.into());
+        match runs.find(|(_, run)| run.entry.span.contains(slot)) {
+            Some((_, run)) => self.probe(reader, run, hash).await,
             None => Ok(Positions::default()),
         }
-    }
-
-    /// The segment with an ordinal of a slot, and the ordinal inside that segment.
-    fn locate(&self, position: Position) -> Option<(&Arc<SegmentFile>, TxOrdinal)> {
-        let asked = (position.slot, u64::from(position.ordinal));
-        let after = self.begins.partition_point(|begin| *begin <= asked);
-        // Segments without transactions begin where the next one does: the last has it.
-        let place = after.checked_sub(1)?;
-        let (slot, first) = *self.begins.get(place)?;
-        let file = self.segments.get(place).filter(|_| slot == position.slot)?;
-        if self.is_missing(&file.entry.file_name) {
-            return None;
-        }
-        let ordinal = u64::from(position.ordinal).checked_sub(first)?;
-        (ordinal < file.entry.transaction_count).then_some((file, TxOrdinal(ordinal)))
     }
 }

@@ -231,14 +231,14 @@ impl PartsSearch {
 
 /// What a run says of a value.
 #[derive(Debug)]
-enum ValuePlaces {
+pub(in crate::view) enum ValuePlaces {
     Slots(Vec<(u64, SlotParts)>),
     Long(LongListTable),
 }
 
 impl View {
     /// What a run says of a value, and how many bytes told it.
-    async fn ask_value(
+    pub(in crate::view) async fn ask_value(
         &self,
         file: &RunFile,
         key: PostingKey,

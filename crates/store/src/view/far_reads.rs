@@ -1,0 +1,103 @@
+//! Reads of published files, which may be far away: what does not depend on each other is asked for at
+//! the same time.
+//!
+//! Knows: which bytes a read will need, before it needs them.
+//! Never knows: where files lie, or what keeps their bytes.
+//!
+//! A round trip to a bucket takes some 50 ms, and reads that wait for each other add up. Whoever reads
+//! ahead drops what comes: the source keeps it, and tells a failure again to whoever needs the bytes.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use chain::{BlockNumber, BlockRange};
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use segment::lookup::Positions;
+use segment::postings::PostingKey;
+
+use super::View;
+use super::sealed::LayerIndex;
+use crate::disk::CachedRead;
+use crate::error::StoreError;
+use crate::files::{OpenSegment, SegmentFile};
+use crate::layout::slot_of;
+use crate::reader::{ReadCounts, Reader};
+use crate::run_subject::RunSubject;
+
+/// Values that each run of the log index is asked for ahead of a search.
+const VALUES_MAX: usize = 32;
+
+impl View {
+    /// Asks all runs of a subject for a hash at the same time; answers come as they arrive.
+    pub(super) fn probe_all(
+        &self,
+        subject: RunSubject,
+        hash: B256,
+    ) -> FuturesUnordered<impl Future<Output = (LayerIndex, Result<Positions, StoreError>)>> {
+        let runs = self.sealed.runs_of(subject);
+        let probed = runs.map(|(layer, run)| async move {
+            let (mut bucket, mut counts) = (Vec::new(), ReadCounts::default());
+            (layer, self.probe_in(run, hash, &mut bucket, &mut counts).await)
+        });
+        probed.collect()
+    }
+
+    /// Has the parts of a block fetched together, where that takes waiting.
+    pub(super) async fn fetch_ahead(&self, open: &OpenSegment, number: BlockNumber) {
+        if !self.sealed.is_union() {
+            return;
+        }
+        let segment = &open.segment;
+        let header = segment.find_header(number).map(|place| place.range);
+        let extras = segment.find_extras(number).map(|place| place.range);
+        let rows = segment.find_block(number).map(|place| place.range);
+        let far: Vec<Range<u64>> = [header, extras, rows].into_iter().flatten().collect();
+        let reads = far.into_iter().filter(|range| !range.is_empty()).map(async |range| {
+            let mut buffer = Vec::new();
+            if let Ok(CachedRead::WouldBlock) = open.bytes.read_now(range.clone(), &mut buffer) {
+                let _ = open.bytes.read(range).await;
+            }
+        });
+        join_all(reads).await;
+    }
+
+    /// Has the segments with these blocks opened together, where that takes waiting.
+    pub(super) async fn open_ahead(&self, numbers: impl Iterator<Item = BlockNumber>) {
+        if !self.sealed.is_union() {
+            return;
+        }
+        let mut files: BTreeMap<&str, &Arc<SegmentFile>> = BTreeMap::new();
+        for number in numbers {
+            let file = self.sealed.find(number).and_then(|piece| self.sealed.file(piece));
+            let closed = file.filter(|file| !file.is_open());
+            files.extend(closed.map(|file| (&*file.entry.file_name, file)));
+        }
+        join_all(files.into_values().map(async |file| {
+            let Ok(mut reader) = Reader::new() else { return };
+            let _ = self.files.segment(&mut reader, file).await;
+        }))
+        .await;
+    }
+
+    /// Has all runs of the log index that tell of a range asked for values together.
+    pub(super) async fn ask_ahead(&self, keys: &[Vec<PostingKey>], range: BlockRange) {
+        if !self.sealed.is_union() {
+            return;
+        }
+        let (first, last) = (slot_of(range.first()), slot_of(range.last()));
+        let runs = self.sealed.runs_of(RunSubject::Logs).filter(|(_, run)| {
+            let span = run.entry.span;
+            span.first_slot() <= last && first < span.end_slot()
+        });
+        let values = || keys.iter().flatten().take(VALUES_MAX);
+        let asked = runs.flat_map(|(_, run)| values().map(move |key| (run, *key)));
+        join_all(asked.map(async |(run, key)| {
+            let _ = self.ask_value(run, key).await;
+        }))
+        .await;
+    }
+}
