@@ -50,8 +50,8 @@ impl PublishedHistory {
         // Whoever holds most decides what a smaller one may not contradict.
         let mut ordered: Vec<(&String, &Arc<Manifest>)> = self.manifests.iter().collect();
         ordered.sort_by_key(|(name, manifest)| {
-            let held = manifest.segments().iter().map(|entry| entry.range.count());
-            (std::cmp::Reverse(held.fold(0, u64::saturating_add)), *name)
+            let counts = manifest.segments().iter().map(|entry| entry.range.count());
+            (std::cmp::Reverse(counts.fold(0, u64::saturating_add)), *name)
         });
         for (name, manifest) in ordered {
             match admission.admit(manifest, head, &self.withdrawn) {
