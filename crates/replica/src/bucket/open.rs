@@ -1,0 +1,156 @@
+//! Opening a bucket by its URL.
+//!
+//! Knows: which scheme is which store, the variables of the environment that it asks, which cryptography
+//! TLS uses.
+//! Never knows: what the bucket holds.
+
+use std::sync::Arc;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::{ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig};
+use url::{Position, Url};
+
+use super::error::whole_cause;
+use super::{Bucket, BucketError, BucketSettings};
+
+/// A request as a whole has no limit of time, since a large file takes as long as it takes: what is
+/// bounded is the wait for the next byte. The clients know no "never".
+const WHOLE_REQUEST: &str = "7days";
+
+impl Bucket {
+    /// The bucket of this URL: `s3://`, `gs://`, `az://` and their kin with credentials from the usual
+    /// variables of the environment, `file:///`, `memory:///`, and `http(s)://` for a web server.
+    pub fn open(url: &str, settings: BucketSettings) -> Result<Self, BucketError> {
+        let shown = || shown_url(url);
+        let refused = |reason: String| BucketError::Url { url: shown(), reason };
+        let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
+        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
+            .map_err(|_| refused(format!("{} is not the scheme of a bucket", parsed.scheme())))?;
+        install_cryptography();
+        let store = store_of(&scheme, &parsed, &settings);
+        let store = store.map_err(|error| refused(whole_cause(&error)))?;
+        let bucket = Self::of_store(store, prefix, &shown(), settings);
+        let is_web_server = scheme == ObjectStoreScheme::Http;
+        Ok(if is_web_server { bucket.as_web_server() } else { bucket })
+    }
+}
+
+fn store_of(
+    scheme: &ObjectStoreScheme,
+    url: &Url,
+    settings: &BucketSettings,
+) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let text = url.to_string();
+    let options = client_options(settings);
+    // Whoever asks repeats, and knows when to stop: repetitions of repetitions take minutes.
+    let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+    Ok(match scheme {
+        ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new().with_fsync(settings.is_synced)),
+        ObjectStoreScheme::Memory => Arc::new(InMemory::new()),
+        ObjectStoreScheme::AmazonS3 => {
+            let builder = AmazonS3Builder::from_env().with_url(text).with_retry(retry);
+            let builder = options.into_iter().fold(builder, |builder, (key, value)| {
+                builder.with_config(AmazonS3ConfigKey::Client(key), value)
+            });
+            Arc::new(builder.build()?)
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(text).with_retry(retry);
+            let builder = options.into_iter().fold(builder, |builder, (key, value)| {
+                builder.with_config(GoogleConfigKey::Client(key), value)
+            });
+            Arc::new(builder.build()?)
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(text).with_retry(retry);
+            let builder = options.into_iter().fold(builder, |builder, (key, value)| {
+                builder.with_config(AzureConfigKey::Client(key), value)
+            });
+            Arc::new(builder.build()?)
+        }
+        ObjectStoreScheme::Http => {
+            let server = &url[..Position::BeforePath];
+            let builder = HttpBuilder::new().with_url(server).with_retry(retry);
+            let is_plain = url.scheme() == "http";
+            let builder = builder.with_config(ClientConfigKey::AllowHttp, is_plain.to_string());
+            let builder = options
+                .into_iter()
+                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            Arc::new(builder.build()?)
+        }
+        // The list of schemes may grow with the library; none of them was chosen here.
+        other => {
+            let source = format!("{other:?} is not supported").into();
+            return Err(object_store::Error::NotSupported { source });
+        }
+    })
+}
+
+fn client_options(settings: &BucketSettings) -> [(ClientConfigKey, String); 3] {
+    let text = |time: std::time::Duration| format!("{}ms", time.as_millis());
+    [
+        (ClientConfigKey::ConnectTimeout, text(settings.connect_timeout)),
+        (ClientConfigKey::ReadTimeout, text(settings.request_timeout)),
+        (ClientConfigKey::Timeout, WHOLE_REQUEST.to_owned()),
+    ]
+}
+
+/// The URL without a password, a token or what a signature was put into.
+fn shown_url(url: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else {
+        return url.split(['?', '@']).next().unwrap_or_default().to_owned();
+    };
+    parsed.set_query(None);
+    parsed.set_fragment(None);
+    let is_azure = parsed.scheme().starts_with("abfs");
+    // There the part before the @ is the container.
+    if !is_azure {
+        let _ = parsed.set_username("");
+    }
+    let _ = parsed.set_password(None);
+    parsed.as_str().trim_end_matches('/').to_owned()
+}
+
+fn install_cryptography() {
+    // Whoever was first has chosen for the process, which is no failure.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scheme_opens_its_store_and_no_message_has_a_password() {
+        let open = |url: &str| Bucket::open(url, BucketSettings::default());
+        for (url, place, file) in [
+            ("file:///srv/history", "file:///srv/history", "srv/history/files/a"),
+            ("memory:///", "memory:", "files/a"),
+            (
+                "https://me:secret@mirror.example/eth?key=1",
+                "https://mirror.example/eth",
+                "eth/files/a",
+            ),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080", "files/a"),
+        ] {
+            let bucket = open(url).unwrap();
+            assert_eq!(bucket.place(), place);
+            assert_eq!(bucket.file_path("a").as_ref(), file);
+            assert_eq!(bucket.is_listable(), !url.starts_with("http"), "{url}");
+            assert!(!format!("{bucket:?}").contains("secret"));
+        }
+        for (url, said) in [
+            ("ftp://host/a", "ftp is not the scheme of a bucket"),
+            ("history", "relative URL without a base"),
+            ("s3://", "is not the scheme"),
+        ] {
+            let refused = open(url).unwrap_err().to_string();
+            assert!(refused.contains(said), "{url}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One range by as many requests as it takes: a second beside a slow one, and again after a failure.
+//!
+//! Knows: what of an answer is believed, and how patient a request is.
+//! Never knows: who waits for the range, or what is kept of it.
+
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
+use tokio::time::{sleep, timeout};
+
+use super::{FetchError, ReadSettings, RemoteObject};
+use crate::bucket::{Bucket, BucketError};
+use crate::range_cache::range_bytes;
+use crate::remote_counts::RemoteCounters;
+
+/// The longest pause between two attempts.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Sends requests for ranges.
+#[derive(Debug)]
+pub(super) struct RangeRequests {
+    bucket: Bucket,
+    settings: ReadSettings,
+    counters: Arc<RemoteCounters>,
+}
+
+impl RangeRequests {
+    pub(super) fn new(
+        bucket: Bucket,
+        settings: ReadSettings,
+        counters: Arc<RemoteCounters>,
+    ) -> Self {
+        Self { bucket, settings, counters }
+    }
+
+    /// How messages call a file.
+    pub(super) fn place_of(&self, name: &str) -> String {
+        self.bucket.place_of(&self.bucket.file_path(name))
+    }
+
+    /// Exactly the bytes of the range, or why they do not come.
+    pub(super) async fn get(
+        &self,
+        object: &RemoteObject,
+        range: Range<u64>,
+    ) -> Result<Bytes, FetchError> {
+        let mut pause = self.settings.retry_pause;
+        let mut attempts = 1;
+        loop {
+            let failure = match self.hedged(object, &range).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(failure) => failure,
+            };
+            if attempts > self.settings.retries || !failure.may_pass() {
+                self.counters.failures.add(1);
+                let failure = self.held_against_length(object, failure).await;
+                return Err(failure.after(self.place_of(&object.name), range, attempts));
+            }
+            tracing::debug!(file = %object.name, attempts, %failure, "a range is asked for again");
+            self.counters.retries.add(1);
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(RETRY_PAUSE_MAX);
+            attempts = attempts.saturating_add(1);
+        }
+    }
+
+    /// A store refuses a range beyond the end of an object in words of its own: the length tells whether
+    /// the object is at fault.
+    async fn held_against_length(&self, object: &RemoteObject, failure: Failure) -> Failure {
+        if !matches!(failure, Failure::Store(BucketError::Failed { .. })) {
+            return failure;
+        }
+        let path = self.bucket.file_path(&object.name);
+        self.counters.requests.add(1);
+        let head = timeout(self.settings.attempt_timeout, self.bucket.store().head(&path)).await;
+        match head {
+            Ok(Ok(meta)) if meta.size != object.file_bytes => {
+                Failure::Length { found: meta.size, file_bytes: object.file_bytes }
+            }
+            Ok(Ok(_) | Err(_)) | Err(_) => failure,
+        }
+    }
+
+    /// How long the first request for so many bytes is alone.
+    fn hedge_after(&self, range: &Range<u64>) -> Duration {
+        let millis = range_bytes(range).saturating_mul(1000);
+        let millis = millis.checked_div(self.settings.hedge_bytes_per_second).unwrap_or(0);
+        self.settings.hedge_after.saturating_add(Duration::from_millis(millis))
+    }
+
+    /// Asks once, and a second time beside it if that takes long. The first success counts.
+    async fn hedged(&self, object: &RemoteObject, range: &Range<u64>) -> Result<Bytes, Failure> {
+        let mut first = pin!(self.ask(object, range));
+        let alone = pin!(sleep(self.hedge_after(range)));
+        if let Either::Left((answer, _)) = select(first.as_mut(), alone).await {
+            return answer;
+        }
+        self.counters.hedges.add(1);
+        let second = pin!(self.ask(object, range));
+        match select(first, second).await {
+            Either::Left((Ok(bytes), _)) | Either::Right((Ok(bytes), _)) => Ok(bytes),
+            Either::Left((Err(failure), _)) | Either::Right((Err(failure), _))
+                if !failure.may_pass() =>
+            {
+                Err(failure)
+            }
+            Either::Left((Err(_), other)) => other.await,
+            Either::Right((Err(_), other)) => other.await,
+        }
+    }
+
+    /// Sends one request, and believes its answer if that is the range of the listed file.
+    async fn ask(&self, object: &RemoteObject, range: &Range<u64>) -> Result<Bytes, Failure> {
+        self.counters.requests.add(1);
+        let path = self.bucket.file_path(&object.name);
+        let place = || self.bucket.place_of(&path);
+        let failed = |cause: object_store::Error| {
+            Failure::Store(BucketError::from_store(place(), "get", &cause))
+        };
+        let asked = async {
+            let range = GetRange::Bounded(range.clone());
+            let options = GetOptions { range: Some(range), ..GetOptions::default() };
+            let answer = self.bucket.store().get_opts(&path, options).await.map_err(failed)?;
+            let (found, came) = (answer.meta.size, answer.range.clone());
+            if found != object.file_bytes {
+                return Err(Failure::Length { found, file_bytes: object.file_bytes });
+            }
+            Ok((answer.bytes().await.map_err(failed)?, came))
+        };
+        let timeout_after = self.settings.attempt_timeout;
+        let Ok(answer) = timeout(timeout_after, asked).await else {
+            let (place, operation) = (place(), "get");
+            let timeout = timeout_after;
+            return Err(Failure::Store(BucketError::TimedOut { place, operation, timeout }));
+        };
+        let (bytes, came) = answer?;
+        let byte_count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.counters.bytes_fetched.add(byte_count);
+        if came != *range || byte_count != range_bytes(range) {
+            let reason = format!("bytes {}..{} came, {byte_count} of them", came.start, came.end);
+            return Err(Failure::Store(BucketError::Torn { place: place(), reason }));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Why one attempt failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Store(BucketError),
+    #[error("the object has {found} bytes, {file_bytes} are listed")]
+    Length { found: u64, file_bytes: u64 },
+}
+
+impl Failure {
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Store(cause) => cause.may_pass(),
+            Self::Length { .. } => false,
+        }
+    }
+
+    fn after(self, place: String, range: Range<u64>, attempts: u32) -> FetchError {
+        match self {
+            Self::Store(BucketError::Missing { .. }) => FetchError::Missing { place },
+            Self::Store(cause) => FetchError::Failed { place, range, attempts, cause },
+            Self::Length { found, file_bytes } => FetchError::Length { place, found, file_bytes },
+        }
+    }
+}

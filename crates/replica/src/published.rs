@@ -1,0 +1,184 @@
+//! What a bucket holds, as its manifests and retractions tell it.
+//!
+//! Knows: how they are found, by listing or by the index, and which of them are believed.
+//! Never knows: how overlapping manifests are made one.
+
+mod listing;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use futures_util::StreamExt as _;
+use store::manifest::{MANIFEST_BYTES_MAX, Manifest};
+
+use crate::bucket::{Bucket, BucketError};
+use crate::listed_file::find_misnamed;
+use crate::object_names::{MANIFESTS, RETRACTIONS, digest_of};
+use crate::signed_text::{TEXT_BYTES_MAX, decode_lines};
+
+pub(crate) use listing::{Listing, write_index};
+
+/// The first line of a retraction.
+pub(crate) const RETRACTION_TITLE: &str = "quipu retraction 1";
+/// How often the bucket is listed anew if what was listed is gone when it is read.
+const LISTINGS_MAX: usize = 3;
+
+/// What a bucket held at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// Every manifest that could be believed, by name.
+    pub manifests: Vec<PublishedManifest>,
+    /// File names of segments that are withdrawn: whoever lists them, they are not to be served.
+    pub retracted: BTreeSet<String>,
+    /// What is damaged or gone; the rest is as good as ever.
+    pub faults: Vec<BucketFault>,
+    /// The retractions that `retracted` comes from, by name.
+    pub(crate) retractions: Vec<Retraction>,
+}
+
+/// A manifest of a bucket.
+#[derive(Clone, Debug)]
+pub struct PublishedManifest {
+    /// SHA-256 of its text.
+    pub name: B256,
+    /// What it says.
+    pub manifest: Arc<Manifest>,
+}
+
+/// Segments that one retraction withdraws.
+#[derive(Clone, Debug)]
+pub(crate) struct Retraction {
+    pub(crate) name: B256,
+    pub(crate) segments: Arc<BTreeSet<String>>,
+}
+
+/// An object that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketFault {
+    /// Its path in the bucket.
+    pub object: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Published {
+    /// Whether both hold the same manifests and retractions.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let names = |it: &Self| it.manifests.iter().map(|it| it.name).collect::<Vec<_>>();
+        names(self) == names(other) && self.retracted == other.retracted
+    }
+
+    fn manifest(&self, name: B256) -> Option<PublishedManifest> {
+        self.manifests.iter().find(|it| it.name == name).cloned()
+    }
+
+    fn retraction(&self, name: B256) -> Option<Retraction> {
+        self.retractions.iter().find(|it| it.name == name).cloned()
+    }
+
+    /// What is listed, read as far as it is not `known`. Whether something was gone is told too: then the
+    /// listing is older than the bucket.
+    async fn of_listing(
+        bucket: &Bucket,
+        known: &Self,
+        listing: &Listing,
+    ) -> Result<(Self, bool), BucketError> {
+        let mut published = Self::default();
+        let mut is_gone = false;
+        let mut note = |published: &mut Self, object: String, error: BucketError| {
+            is_gone |= error.is_missing();
+            // One object says nothing of the others; a store that fails says nothing of the object.
+            if !error.is_of_object() {
+                return Err(error);
+            }
+            published.faults.push(BucketFault { object, reason: error.to_string() });
+            Ok(())
+        };
+        let manifests = futures_util::stream::iter(listing.manifests.iter().copied());
+        let manifests = manifests.map(|name| async move {
+            match known.manifest(name) {
+                Some(known) => (name, Ok(known)),
+                None => (name, read_manifest(bucket, name).await),
+            }
+        });
+        let mut manifests = manifests.buffered(bucket.concurrency());
+        while let Some((name, read)) = manifests.next().await {
+            match read {
+                Ok(manifest) => published.manifests.push(manifest),
+                Err(error) => note(&mut published, object(bucket, MANIFESTS, name), error)?,
+            }
+        }
+        let retractions = futures_util::stream::iter(listing.retractions.iter().copied());
+        let retractions = retractions.map(|name| async move {
+            match known.retraction(name) {
+                Some(known) => (name, Ok(known)),
+                None => (name, read_retraction(bucket, name).await),
+            }
+        });
+        let mut retractions = retractions.buffered(bucket.concurrency());
+        while let Some((name, read)) = retractions.next().await {
+            match read {
+                Ok(retraction) => published.retractions.push(retraction),
+                Err(error) => note(&mut published, object(bucket, RETRACTIONS, name), error)?,
+            }
+        }
+        let segments = published.retractions.iter().flat_map(|it| it.segments.iter().cloned());
+        published.retracted = segments.collect();
+        Ok((published, is_gone))
+    }
+}
+
+/// What a bucket holds now. What is `known` from the last time is not read again.
+///
+/// An object that is damaged is told by name, and the rest is used. A store that does not answer is an
+/// error: nothing follows from it.
+pub async fn read_published(bucket: &Bucket, known: &Published) -> Result<Published, BucketError> {
+    let mut left = LISTINGS_MAX;
+    loop {
+        let listing = Listing::read(bucket).await?;
+        let (published, is_gone) = Published::of_listing(bucket, known, &listing).await?;
+        left = left.saturating_sub(1);
+        // A publisher replaced a manifest between the listing and the reading: the next listing has its
+        // successor.
+        if !is_gone || left == 0 {
+            return Ok(published);
+        }
+    }
+}
+
+fn object(bucket: &Bucket, folder: &str, name: B256) -> String {
+    bucket.names().named_by_digest(folder, name).to_string()
+}
+
+/// Reads a manifest, and believes it if it is the one that its name says and lists files as they are
+/// published.
+async fn read_manifest(bucket: &Bucket, name: B256) -> Result<PublishedManifest, BucketError> {
+    let path = bucket.names().named_by_digest(MANIFESTS, name);
+    let bytes = bucket.read(&path, MANIFEST_BYTES_MAX).await?;
+    let damaged = |reason| BucketError::Damaged { place: bucket.place_of(&path), reason };
+    check_digest(&bytes, name).map_err(damaged)?;
+    let manifest = Manifest::decode(&bytes).map_err(|fault| damaged(fault.to_string()))?;
+    if let Some((name, expected)) = find_misnamed(&manifest) {
+        return Err(damaged(format!("it lists a file as {name}, whose name would be {expected}")));
+    }
+    if manifest != manifest.to_published() {
+        return Err(damaged("it tells of a folder's head or of lost blocks".to_owned()));
+    }
+    Ok(PublishedManifest { name, manifest: Arc::new(manifest) })
+}
+
+async fn read_retraction(bucket: &Bucket, name: B256) -> Result<Retraction, BucketError> {
+    let path = bucket.names().named_by_digest(RETRACTIONS, name);
+    let bytes = bucket.read(&path, TEXT_BYTES_MAX).await?;
+    let damaged = |reason| BucketError::Damaged { place: bucket.place_of(&path), reason };
+    check_digest(&bytes, name).map_err(damaged)?;
+    let segments = decode_lines(RETRACTION_TITLE, &bytes).map_err(damaged)?;
+    Ok(Retraction { name, segments: Arc::new(segments) })
+}
+
+fn check_digest(bytes: &[u8], name: B256) -> Result<(), String> {
+    let found = digest_of(bytes);
+    if found == name { Ok(()) } else { Err(format!("its SHA-256 is {found}")) }
+}
