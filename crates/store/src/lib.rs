@@ -71,7 +71,7 @@ pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
 pub use limits::Limits;
 pub use log_query::LogQuery;
-pub use lookups::SegmentKeys;
+pub use lookups::{SegmentKeys, merge_run_files};
 pub use reader::{ReadCounts, Reader};
 pub use run_subject::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};

@@ -1,0 +1,5 @@
+//! What a bucket promises, over stores that work and stores that fail.
+
+mod faulty_store;
+mod history;
+mod publish;
