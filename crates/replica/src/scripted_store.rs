@@ -18,9 +18,9 @@ use futures_util::{StreamExt as _, stream};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, Result,
+    Attributes, CopyOptions, Error, Extensions, GetOptions, GetResult, GetResultPayload,
+    ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result,
 };
 use tokio::time::sleep;
 
@@ -134,8 +134,8 @@ impl ScriptedStore {
                 let bytes = answer.bytes().await?;
                 let short = bytes.slice(..bytes.len() - 1);
                 let payload = stream::once(async move { Ok(short) }).boxed();
-                let (payload, attributes) = (GetResultPayload::Stream(payload), Default::default());
-                let extensions = Default::default();
+                let payload = GetResultPayload::Stream(payload);
+                let (attributes, extensions) = (Attributes::default(), Extensions::default());
                 Ok(GetResult { payload, meta, range, attributes, extensions })
             }
             Step::Elsewhere => {

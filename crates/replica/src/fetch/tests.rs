@@ -1,3 +1,5 @@
+#![expect(clippy::single_range_in_vec_init, reason = "these are lists of ranges")]
+
 use store::disk::DiskError;
 
 use super::*;
@@ -41,8 +43,7 @@ impl Fixture {
 
     #[track_caller]
     fn check(&self, fetched: &Fetched, range: Range<u64>) {
-        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
-        assert_eq!(fetched.as_ref().unwrap(), &self.content[range]);
+        assert_eq!(fetched.as_ref().unwrap(), &self.content[indices(&range)]);
     }
 
     /// What failed, as readers of files are told, after so many requests.
@@ -69,6 +70,10 @@ impl Fixture {
             tokio::task::yield_now().await;
         }
     }
+}
+
+fn indices(range: &Range<u64>) -> Range<usize> {
+    usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,8 +108,7 @@ async fn neighbours_come_together_and_each_reader_gets_its_own() {
     let asked: Vec<_> = ranges.iter().map(|range| fixture.ask(range.clone())).collect();
     for (asked, range) in asked.into_iter().zip(ranges) {
         fixture.check(&asked.await.unwrap(), range.clone());
-        let (start, end) = (range.start as usize, range.end as usize);
-        assert_eq!(fixture.cached(range).unwrap(), fixture.content[start..end]);
+        assert_eq!(fixture.cached(range.clone()).unwrap(), fixture.content[indices(&range)]);
     }
     assert_eq!(fixture.store.take_ranges(), [1000..11_000, 40_000..41_000]);
     assert_eq!(fixture.counts().joined_ranges, 2);

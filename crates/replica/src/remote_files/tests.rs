@@ -1,3 +1,5 @@
+#![expect(clippy::single_range_in_vec_init, reason = "these are lists of ranges")]
+
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
