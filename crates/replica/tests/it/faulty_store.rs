@@ -3,9 +3,10 @@
 //! All that is left to chance follows from one seed. What was written is never lost: that is what object
 //! stores promise.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -62,6 +63,10 @@ struct FaultState {
     requests: Vec<String>,
     /// What an older listing had.
     listed: Vec<ObjectMeta>,
+    /// The store's clock.
+    now: SystemTime,
+    /// When each object was written.
+    written: BTreeMap<Path, SystemTime>,
 }
 
 impl fmt::Display for FaultyStore {
@@ -79,6 +84,8 @@ impl FaultyStore {
             writes_left: None,
             requests: Vec::new(),
             listed: Vec::new(),
+            now: UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+            written: BTreeMap::new(),
         };
         Self { objects: Arc::default(), state: Arc::new(Mutex::new(state)) }
     }
@@ -90,6 +97,22 @@ impl FaultyStore {
     /// After so many writes everything is refused, as if whoever writes had been killed.
     pub(crate) fn stop_after(&self, writes: Option<u64>) {
         self.state.lock().unwrap().writes_left = writes;
+    }
+
+    /// The store's clock, which stands still.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.state.lock().unwrap().now
+    }
+
+    /// Moves the clock.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.state.lock().unwrap().now += time;
+    }
+
+    fn note_written(&self, path: &Path) {
+        let mut state = self.state.lock().unwrap();
+        let now = state.now;
+        state.written.insert(path.clone(), now);
     }
 
     /// The requests since the last time, each as its operation and its path.
@@ -179,6 +202,7 @@ impl ObjectStore for FaultyStore {
         opts: PutOptions,
     ) -> Result<PutResult> {
         let is_lost = self.begin("put", location, true).await?;
+        self.note_written(location);
         answer(is_lost, self.objects.put_opts(location, payload, opts).await)
     }
 
@@ -240,7 +264,12 @@ impl ObjectStore for FaultyStore {
         let (store, prefix) = (self.clone(), prefix.cloned().unwrap_or_default());
         let list = async move {
             let is_lost = store.begin("list", &prefix, false).await?;
-            let all: Vec<ObjectMeta> = store.objects.list(None).try_collect().await?;
+            let mut all: Vec<ObjectMeta> = store.objects.list(None).try_collect().await?;
+            for object in &mut all {
+                if let Some(written) = store.state.lock().unwrap().written.get(&object.location) {
+                    object.last_modified = (*written).into();
+                }
+            }
             let is_stale = store.happens(|it| it.stale);
             let listed = {
                 let mut state = store.state.lock().unwrap();
@@ -290,6 +319,7 @@ impl MultipartUpload for FaultyUpload {
 
     async fn complete(&mut self) -> Result<PutResult> {
         let is_lost = self.store.begin("complete", &self.location, true).await?;
+        self.store.note_written(&self.location);
         answer(is_lost, self.upload.complete().await)
     }
 

@@ -3,3 +3,4 @@
 mod faulty_store;
 mod history;
 mod publish;
+mod upkeep;

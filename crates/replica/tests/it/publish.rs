@@ -42,11 +42,11 @@ pub(crate) async fn listed(bucket: &Bucket) -> BTreeSet<String> {
     files.map(|it| it.name).filter(|it| !published.retracted.contains(it)).collect()
 }
 
-fn names(folder: &MadeFolder) -> BTreeSet<String> {
+pub(crate) fn names(folder: &MadeFolder) -> BTreeSet<String> {
     folder.file_names().into_iter().collect()
 }
 
-async fn paths(store: &FaultyStore) -> Vec<String> {
+pub(crate) async fn paths(store: &FaultyStore) -> Vec<String> {
     store.contents().await.into_iter().map(|(path, _)| path).collect()
 }
 
