@@ -334,10 +334,11 @@ impl Bound {
             Some(spec) => spec.clone(),
             None => folder.spec()?,
         };
-        let remote = wiring.source.as_ref().map(|it| it.files(self.runtime.handle().clone()));
+        let remote = wiring.source.as_ref().map(|it| it.files());
         let (store, pool) = open_store(folder, wiring.reading, remote)?;
         if let Some(source) = &wiring.source {
             source.show(&store);
+            source.use_pinned(&store)?;
         }
         let faults = LoggedFaults::pass_over_missing(&store)?;
         if plan.is_none() {
@@ -364,6 +365,7 @@ impl Bound {
         }
         if let Some(source) = &wiring.source {
             self.runtime.spawn(Arc::clone(source).keep_looking(Arc::clone(&store)));
+            source.begin_pinning(Arc::clone(&store))?;
         }
         if let Some(publisher) = wiring.publisher {
             publisher.begin(Arc::clone(&store), Arc::clone(&folder.disk))?;

@@ -3,34 +3,43 @@
 //! Knows: where the cache lies, what is said when a bucket cannot be listed, what is copied ahead.
 //! Never knows: which objects a bucket has, or how ranges are fetched.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use alloy_primitives::{hex, keccak256};
 use anyhow::{Context as _, anyhow};
-use chain::ChainSpec;
+use chain::{BlockRange, ChainSpec};
 use ingest::folder_chain::NamedChain;
 use replica::{
-    Bucket, BucketError, DiskCacheSettings, Published, RangeCache, RangeCacheSettings,
-    ReadSettings, RemoteCounts, RemoteFiles, read_published,
+    Bucket, BucketError, BucketFault, DiskCacheSettings, FileKind, ListedFile, Published,
+    RangeCache, RangeCacheSettings, ReadSettings, RemoteCounts, RemoteFiles, listed_files,
+    pin_files, pin_held, read_published, unpin_others,
 };
 use serde_json::{Value, json};
+use store::disk::{Disk, DiskError, Folder};
+use store::layout::overlap;
 use store::manifest::Network;
-use store::{FileSource, Store};
-use tokio::runtime::Handle;
+use store::{FileSource, RunSubject, Store};
+use tokio::runtime::{Builder, Handle};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::Failure;
-use crate::args::bucket::SourceArgs;
+use crate::args::bucket::{PinArg, SourceArgs};
 use crate::bucket::{bucket_failure, open_bucket, published_history};
 
 /// After so long without a look at the bucket a server is not ready: it may lack what is new.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Below the cache: the data folder of a server that was given none.
 const OWN_FOLDER: &str = "data";
+/// Below the cache: files that are copied ahead.
+const PINNED_FOLDER: &str = "pinned";
+/// Before copies that failed are tried again.
+const PIN_PAUSE: Duration = Duration::from_secs(30);
 /// Below the cache: ranges that were read.
 const RANGES_FOLDER: &str = "ranges";
 
@@ -39,7 +48,11 @@ const RANGES_FOLDER: &str = "ranges";
 pub(crate) struct Source {
     bucket: Bucket,
     cache: Arc<RangeCache>,
+    files: RemoteFiles,
     folder: PathBuf,
+    /// Where files are copied ahead.
+    pinned: Option<Arc<dyn Disk>>,
+    pin: Vec<PinArg>,
     every: Duration,
     /// The genesis.json of a chain that is not built in.
     genesis: Option<Vec<u8>>,
@@ -79,7 +92,14 @@ impl Source {
         }
         let seen = Mutex::new(Seen { published, at: Instant::now(), trouble: None });
         let cache = Arc::new(cache);
-        Ok(Self { bucket, cache, folder, every: args.source_every, genesis, seen })
+        let (files, settings) = (Arc::clone(&cache), ReadSettings::default());
+        let files = RemoteFiles::new(bucket.clone(), files, Handle::current(), settings);
+        let pinned = match args.pin.as_slice() {
+            [] => None,
+            _ => Some(pinned_folder(&folder)?),
+        };
+        let (pin, every) = (args.pin.clone(), args.source_every);
+        Ok(Self { bucket, cache, files, folder, pinned, pin, every, genesis, seen })
     }
 
     /// Where a server keeps what it follows if it was given no data folder.
@@ -87,10 +107,9 @@ impl Source {
         self.folder.join(OWN_FOLDER)
     }
 
-    /// Opens its files; requests run on `runtime`.
-    pub(super) fn files(&self, runtime: Handle) -> Arc<dyn FileSource> {
-        let (bucket, cache) = (self.bucket.clone(), Arc::clone(&self.cache));
-        Arc::new(RemoteFiles::new(bucket, cache, runtime, ReadSettings::default()))
+    /// Opens its files.
+    pub(super) fn files(&self) -> Arc<dyn FileSource> {
+        Arc::new(self.files.clone())
     }
 
     /// The chain that its manifests name, for whoever was not told another.
@@ -124,6 +143,87 @@ impl Source {
     pub(super) fn show(&self, store: &Store) -> bool {
         let history = published_history(&self.lock().published);
         store.show_published(&history)
+    }
+
+    /// Reads pinned files from the copies that an earlier process left.
+    pub(super) fn use_pinned(&self, store: &Store) -> Result<(), DiskError> {
+        let Some(folder) = &self.pinned else { return Ok(()) };
+        pin_held(&self.files, &self.wanted(store), folder).map(drop)
+    }
+
+    /// The files that are to be copied ahead, lookups first.
+    fn wanted(&self, store: &Store) -> Vec<ListedFile> {
+        let view = store.view();
+        let of_blocks = |range: BlockRange| {
+            self.pin.iter().any(|pin| match pin {
+                PinArg::All => true,
+                PinArg::Blocks(blocks) => overlap(*blocks, range).is_some(),
+                PinArg::Lookups | PinArg::Logs => false,
+            })
+        };
+        let is_wanted = |subject: RunSubject| {
+            let own = if subject == RunSubject::Logs { PinArg::Logs } else { PinArg::Lookups };
+            self.pin.iter().any(|pin| *pin == PinArg::All || *pin == own)
+        };
+        let runs = view.runs().filter(|run| is_wanted(run.subject));
+        let mut names: BTreeSet<&str> = runs.map(|run| &*run.file_name).collect();
+        let segments = view.segments().filter(|entry| of_blocks(entry.range));
+        names.extend(segments.map(|entry| &*entry.file_name));
+        let seen = self.lock();
+        let mut listed: BTreeMap<String, ListedFile> = BTreeMap::new();
+        for published in &seen.published.manifests {
+            let files = listed_files(&published.manifest).into_iter();
+            let files = files.filter(|file| names.contains(&*file.name));
+            listed.extend(files.map(|file| (file.name.clone(), file)));
+        }
+        let (runs, segments): (Vec<_>, Vec<_>) =
+            listed.into_values().partition(|file| file.kind == FileKind::Run);
+        runs.into_iter().chain(segments).collect()
+    }
+
+    /// Copies ahead what is to be, on a thread of its own, for as long as the process runs.
+    pub(super) fn begin_pinning(self: &Arc<Self>, store: Arc<Store>) -> anyhow::Result<()> {
+        if self.pinned.is_none() {
+            return Ok(());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let source = Arc::clone(self);
+        let pin = move || runtime.block_on(source.keep_pinning(store));
+        thread::Builder::new().name("pin".to_owned()).spawn(pin)?;
+        Ok(())
+    }
+
+    /// Copies what is to be, and removes copies of what is not published any more.
+    async fn keep_pinning(self: Arc<Self>, store: Arc<Store>) {
+        let Some(folder) = &self.pinned else { return };
+        let mut held: Option<Vec<ListedFile>> = None;
+        loop {
+            let wanted = self.wanted(&store);
+            if held.as_ref() != Some(&wanted) {
+                match self.pin_all(&wanted, folder).await {
+                    Ok(()) => held = Some(wanted),
+                    Err(error) => {
+                        warn!(error, "not all that is pinned could be copied; trying again");
+                        sleep(PIN_PAUSE).await;
+                    }
+                }
+            }
+            sleep(self.every).await;
+        }
+    }
+
+    async fn pin_all(&self, wanted: &[ListedFile], folder: &Arc<dyn Disk>) -> Result<(), String> {
+        let (bucket, files) = (&self.bucket, &self.files);
+        let copied = pin_files(bucket, files, wanted, folder, &(), &|| false).await;
+        let copied = copied.map_err(|error| error.to_string())?;
+        if let Some(BucketFault { object, reason }) = copied.faults.first() {
+            return Err(format!("{object}: {reason}"));
+        }
+        unpin_others(wanted, &**folder).map_err(|error| error.to_string())?;
+        if copied.files > 0 {
+            info!(files = copied.files, bytes = copied.bytes, "copied ahead");
+        }
+        Ok(())
     }
 
     /// Looks at the bucket now and then, for as long as the process runs, and shows what is new.
@@ -218,9 +318,13 @@ impl Source {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn pinned_folder(cache: &Path) -> Result<Arc<dyn Disk>, DiskError> {
+    Ok(Arc::new(Folder::create(&cache.join(PINNED_FOLDER))?))
 }
 
 /// The genesis.json that the first manifest with one records.

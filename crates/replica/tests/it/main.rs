@@ -1,0 +1,6 @@
+//! What a bucket promises, over stores that work and stores that fail.
+
+mod faulty_store;
+mod history;
+mod publish;
+mod upkeep;
