@@ -15,7 +15,6 @@ mod listed_file;
 mod merge_runs;
 mod object_names;
 mod pin;
-mod pin;
 mod prune;
 mod publish;
 mod published;

@@ -37,7 +37,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
         None => format!("{place}: its runs are as large as its slots allow"),
         Some(_) => {
             let count = u64::try_from(merged.built.len()).unwrap_or(u64::MAX);
-            format!("{place}: {} built; quipu prune removes what they replace", counted(count, "run"))
+            format!(
+                "{place}: {} built; quipu prune removes what they replace",
+                counted(count, "run")
+            )
         }
     };
     Ok(print_lines(&[line])?)
