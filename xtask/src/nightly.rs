@@ -116,7 +116,7 @@ const PARTS: &[NightlyPart] = &[
 
 fn plan_tests(_root: &Path) -> Vec<CiStep> {
     let (name, value) = EVERY_BIT;
-    let tests = ["test", "--workspace", "--locked", "--release"];
+    let tests = ["test", "--workspace", "--locked", "--release", "--no-fail-fast"];
     vec![CiStep::cargo("long tests", &tests).with_env(name, value)]
 }
 

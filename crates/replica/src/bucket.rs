@@ -27,12 +27,16 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
+/// The slowest line that an upload is expected to have for itself.
+const SLOWEST_BYTES_A_SECOND: u64 = 64 << 10;
+
 /// How patient a bucket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketSettings {
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
-    /// How long a request may go without an answer, and an answer without another byte.
+    /// How long a request may go without an answer, and an answer without another byte. What is sent
+    /// may take longer, by its length.
     pub request_timeout: Duration,
     /// How often a request is repeated that failed for a reason which may pass.
     pub retries: u32,
@@ -108,7 +112,8 @@ impl Bucket {
         &self.settings
     }
 
-    /// The store itself, for ranged reads. It repeats nothing of its own accord.
+    /// The store itself, for ranged reads. A request that fails at once is repeated twice within
+    /// [`BucketSettings::request_timeout`]; how long one may take is for the caller to bound.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.store
@@ -167,7 +172,8 @@ impl Bucket {
         self.check_writable()?;
         let write = || async {
             let payload = PutPayload::from_bytes(bytes.clone());
-            self.in_time(path, "put", self.store.put(path, payload)).await.map(drop)
+            let put = self.store.put(path, payload);
+            self.in_time_of(bytes.len(), path, "put", put).await.map(drop)
         };
         self.retried(write).await
     }
@@ -233,14 +239,25 @@ impl Bucket {
         operation: &'static str,
         step: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T, BucketError> {
+        self.in_time_of(0, path, operation, step).await
+    }
+
+    /// The same of a step that sends bytes, which a slow line may be long at.
+    pub(crate) async fn in_time_of<T>(
+        &self,
+        sent_bytes: usize,
+        path: &Path,
+        operation: &'static str,
+        step: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, BucketError> {
         let place = || self.place_of(path);
-        match tokio::time::timeout(self.settings.request_timeout, step).await {
+        let sent_bytes = u64::try_from(sent_bytes).unwrap_or(u64::MAX);
+        let sending = Duration::from_secs(sent_bytes / SLOWEST_BYTES_A_SECOND);
+        let timeout = self.settings.request_timeout.saturating_add(sending);
+        match tokio::time::timeout(timeout, step).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(cause)) => Err(BucketError::from_store(place(), operation, &cause)),
-            Err(_) => {
-                let timeout = self.settings.request_timeout;
-                Err(BucketError::TimedOut { place: place(), operation, timeout })
-            }
+            Err(_) => Err(BucketError::TimedOut { place: place(), operation, timeout }),
         }
     }
 

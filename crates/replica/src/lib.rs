@@ -7,20 +7,34 @@
 //! it holds is the union of all manifests, so publishers need not know of each other.
 
 mod bucket;
+mod check;
+mod copy_files;
+mod download;
 mod fetch;
 mod listed_file;
 mod object_names;
+mod prune;
+mod publish;
 mod published;
 mod range_cache;
 mod read_ahead;
 mod remote_counts;
 mod remote_files;
+mod retract;
+#[cfg(test)]
+mod scripted_store;
 mod signed_text;
+mod supersede;
 
 pub use bucket::{Bucket, BucketError, BucketSettings};
+pub use check::{BucketReport, check};
+pub use copy_files::{CopiedFiles, CopyError, copy_files};
 pub use fetch::ReadSettings;
 pub use listed_file::{DigestCheck, FileKind, FileMismatch, ListedFile, listed_files};
+pub use prune::{Pruning, prune};
+pub use publish::{Publication, PublishError, PublishProgress, PublishTask, publish};
 pub use published::{BucketFault, Published, PublishedManifest, read_published};
 pub use range_cache::{DiskCacheSettings, RangeCache, RangeCacheSettings};
 pub use remote_counts::RemoteCounts;
 pub use remote_files::RemoteFiles;
+pub use retract::retract;

@@ -170,6 +170,9 @@ impl SegmentFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: segment::Corrupt) -> StoreError {
+        if let Some(open) = self.open.load_full() {
+            open.bytes.discard_copies();
+        }
         self.unread(StoreError::Segment { file: self.entry.file_name.clone(), cause })
     }
 
@@ -190,6 +193,9 @@ impl RunFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt(&self, cause: lookup::CorruptRun) -> StoreError {
+        if let Some(open) = self.open.get() {
+            open.bytes.discard_copies();
+        }
         self.unread(StoreError::Lookup { file: self.entry.file_name.clone(), cause })
     }
 
@@ -205,6 +211,9 @@ impl RunFile {
 
     /// Notes that bytes of it are wrong.
     pub(crate) fn corrupt_postings(&self, cause: CorruptPostings) -> StoreError {
+        if let Some(open) = self.postings.get() {
+            open.bytes.discard_copies();
+        }
         self.unread(StoreError::Postings { file: self.entry.file_name.clone(), cause })
     }
 
@@ -267,6 +276,44 @@ async fn open_postings(entry: &RunEntry, bytes: &dyn SegmentBytes) -> Result<Pos
     Ok(postings)
 }
 
+/// Reads the tail of a segment, and believes it if it is what the manifest lists.
+async fn open_segment(
+    reader: &mut Reader,
+    entry: &SegmentEntry,
+    bytes: &dyn SegmentBytes,
+) -> Result<Segment, StoreError> {
+    let corrupt = |cause| StoreError::Segment { file: entry.file_name.clone(), cause };
+    let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
+    let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
+    let start = file_bytes.saturating_sub(footer_bytes);
+    fetch(bytes, start..file_bytes, &mut reader.page).await?;
+    let footer = Footer::parse(&reader.page).map_err(corrupt)?;
+    for (what, found, expected) in [
+        ("digest", B256::from(footer.digest).to_string(), entry.digest.to_string()),
+        ("blocks", footer.facts.range.to_string(), entry.range.to_string()),
+        (
+            "presence of receipts",
+            footer.facts.has_receipts.to_string(),
+            entry.has_receipts.to_string(),
+        ),
+    ] {
+        if found != expected {
+            let file = entry.file_name.clone();
+            return Err(StoreError::NotListed { file, what, found, expected });
+        }
+    }
+    let tail = footer.tail_range(file_bytes).map_err(corrupt)?;
+    fetch(bytes, tail, &mut reader.page).await?;
+    Segment::open(footer, &mut reader.inflater, &reader.page).map_err(corrupt)
+}
+
+/// What was read of a file that is not what it should be is not kept.
+fn discard_if_wrong(bytes: &dyn SegmentBytes, error: &StoreError) {
+    if !matches!(error, StoreError::Disk(_)) {
+        bytes.discard_copies();
+    }
+}
+
 /// Whether a run is the one that the manifest lists.
 fn check_content(entry: &RunEntry, subject: RunSubject, span: RunSpan) -> Result<(), StoreError> {
     if (subject, span) == (entry.subject, entry.span) {
@@ -313,7 +360,8 @@ impl Files {
 
     async fn open_run(&self, entry: &RunEntry) -> Result<OpenRun, StoreError> {
         let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let run = open_run(entry, &*bytes).await?;
+        let run = open_run(entry, &*bytes).await;
+        let run = run.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
         let bytes = reside(&self.run_room, bytes).await?;
         let verified = VerifiedBuckets::none_of(run.bucket_count());
         Ok(OpenRun { bytes, run, verified })
@@ -321,7 +369,8 @@ impl Files {
 
     async fn open_postings(&self, entry: &RunEntry) -> Result<OpenPostings, StoreError> {
         let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let postings = open_postings(entry, &*bytes).await?;
+        let postings = open_postings(entry, &*bytes).await;
+        let postings = postings.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
         Ok(OpenPostings { bytes, postings })
     }
 
@@ -440,30 +489,9 @@ impl Files {
         reader: &mut Reader,
         entry: &SegmentEntry,
     ) -> Result<OpenSegment, StoreError> {
-        let corrupt = |cause| StoreError::Segment { file: entry.file_name.clone(), cause };
         let bytes = self.open_file(&entry.file_name, entry.bytes)?;
-        let file_bytes = check_length(&entry.file_name, bytes.file_bytes(), entry.bytes)?;
-        let footer_bytes = u64::try_from(FOOTER_BYTES).unwrap_or(u64::MAX);
-        let start = file_bytes.saturating_sub(footer_bytes);
-        fetch(&*bytes, start..file_bytes, &mut reader.page).await?;
-        let footer = Footer::parse(&reader.page).map_err(corrupt)?;
-        for (what, found, expected) in [
-            ("digest", B256::from(footer.digest).to_string(), entry.digest.to_string()),
-            ("blocks", footer.facts.range.to_string(), entry.range.to_string()),
-            (
-                "presence of receipts",
-                footer.facts.has_receipts.to_string(),
-                entry.has_receipts.to_string(),
-            ),
-        ] {
-            if found != expected {
-                let file = entry.file_name.clone();
-                return Err(StoreError::NotListed { file, what, found, expected });
-            }
-        }
-        let tail = footer.tail_range(file_bytes).map_err(corrupt)?;
-        fetch(&*bytes, tail, &mut reader.page).await?;
-        let segment = Segment::open(footer, &mut reader.inflater, &reader.page).map_err(corrupt)?;
+        let segment = open_segment(reader, entry, &*bytes).await;
+        let segment = segment.inspect_err(|error| discard_if_wrong(&*bytes, error))?;
         Ok(OpenSegment { bytes, segment })
     }
 

@@ -291,7 +291,7 @@ impl Manifest {
     }
 
     /// Total difficulties before the first blocks of ranges, where a source told them.
-    pub(crate) fn difficulties(&self) -> impl Iterator<Item = (u64, U256)> {
+    pub fn difficulties(&self) -> impl Iterator<Item = (u64, U256)> {
         self.difficulties.iter().map(|(number, before)| (*number, *before))
     }
 

@@ -46,6 +46,10 @@ pub trait SegmentBytes: fmt::Debug + Send + Sync {
 
     /// The range, later. Dropping the future gives it up.
     fn read(&self, range: Range<u64>) -> Reading<'_>;
+
+    /// Some of what was read is wrong: whoever keeps copies of the file's bytes drops them, so that the
+    /// next read gets them anew.
+    fn discard_copies(&self) {}
 }
 
 /// Who waits for the disk.

@@ -5,6 +5,7 @@
 //! Never knows: what the bucket holds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
@@ -12,14 +13,14 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
-use object_store::{ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
 
 use super::error::whole_cause;
 use super::{Bucket, BucketError, BucketSettings};
 
-/// A request as a whole has no limit of time, since a large file takes as long as it takes: what is
-/// bounded is the wait for the next byte. The clients know no "never".
+/// To a client a request has no limit of time: whoever asks waits as long as the size of the answer or of
+/// the upload allows, which a client cannot know. The clients have no word for "never".
 const WHOLE_REQUEST: &str = "7days";
 
 impl Bucket {
@@ -47,8 +48,11 @@ fn store_of(
 ) -> object_store::Result<Arc<dyn ObjectStore>> {
     let text = url.to_string();
     let options = client_options(settings);
-    // Whoever asks repeats, and knows when to stop: repetitions of repetitions take minutes.
-    let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+    // For the parts of an upload, which can only be repeated here. Whoever asks repeats too, and
+    // repetitions of repetitions take long.
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(1), ..BackoffConfig::default() };
+    let retry_timeout = settings.request_timeout;
+    let retry = RetryConfig { backoff, max_retries: 2, retry_timeout };
     Ok(match scheme {
         ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new().with_fsync(settings.is_synced)),
         ObjectStoreScheme::Memory => Arc::new(InMemory::new()),
@@ -91,11 +95,10 @@ fn store_of(
     })
 }
 
-fn client_options(settings: &BucketSettings) -> [(ClientConfigKey, String); 3] {
-    let text = |time: std::time::Duration| format!("{}ms", time.as_millis());
+fn client_options(settings: &BucketSettings) -> [(ClientConfigKey, String); 2] {
+    let connect_timeout = format!("{}ms", settings.connect_timeout.as_millis());
     [
-        (ClientConfigKey::ConnectTimeout, text(settings.connect_timeout)),
-        (ClientConfigKey::ReadTimeout, text(settings.request_timeout)),
+        (ClientConfigKey::ConnectTimeout, connect_timeout),
         (ClientConfigKey::Timeout, WHOLE_REQUEST.to_owned()),
     ]
 }

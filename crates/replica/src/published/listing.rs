@@ -83,6 +83,9 @@ pub(crate) async fn write_index(
         Ok::<Listing, BucketError>(listing)
     };
     let mut listing = read().await?;
+    if read_index(bucket).await.is_ok_and(|it| it == listing) {
+        return Ok(());
+    }
     for _ in 0..INDEX_ROUNDS_MAX {
         bucket.write(&bucket.names().index(), listing.encode().into()).await?;
         let after = read().await?;

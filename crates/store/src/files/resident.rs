@@ -90,6 +90,10 @@ impl SegmentBytes for Resident {
     fn read(&self, range: Range<u64>) -> Reading<'_> {
         self.file.read(range)
     }
+
+    fn discard_copies(&self) {
+        self.file.discard_copies();
+    }
 }
 
 #[cfg(test)]
