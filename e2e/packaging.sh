@@ -58,6 +58,8 @@ silent "zsh reads its completions" "$tools/debian/zsh/bin/zsh" -n completions.zs
 silent "hadolint has nothing to say of the Dockerfile" "$python/hadolint" "$packaging/Dockerfile"
 exits 0 "the compose file fits its schema" "$python/check-jsonschema" \
     --builtin-schema vendor.compose-spec "$packaging/compose.yaml"
+exits 0 "so does the one with readers of a bucket" "$python/check-jsonschema" \
+    --builtin-schema vendor.compose-spec "$packaging/compose-readers.yaml"
 # What the last stage of the image has: the C library, libgcc and what starts a program.
 ldd "$quipu" | awk '{ print $1 }' | xargs -n 1 basename | sort >libraries
 same "$(grep -vE '^(linux-vdso|libgcc_s|libm|libc|ld-linux-x86-64|ld-linux-aarch64)\.so' libraries)" "" \
@@ -97,17 +99,65 @@ same "$(cut -d : -f 1,6 root/etc/passwd)" "quipu:/var/lib/quipu" "it lives in th
 
 # --- Kubernetes
 
-for manifest in configmap service statefulset import-job; do
+for manifest in configmap service statefulset import-job readers/{bucket,configmap,deployment,autoscaler} \
+    readers/{disruption-budget,service,secret,merge,prune}; do
     exits 0 "$manifest.yaml fits Kubernetes" "$python/kubernetes-validate" --strict \
         "$packaging/kubernetes/$manifest.yaml"
 done
-"$python/python" - "$packaging/kubernetes/configmap.yaml" >pod.toml <<'PYTHON'
+# What the writer becomes: lists of things that have names are merged by name, as `kubectl patch` does.
+"$python/python" - "$packaging/kubernetes"/{statefulset,readers/writer-patch}.yaml >writer.yaml <<'PYTHON'
+import sys, yaml
+def patched(old, new):
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {key: patched(old.get(key), value) for key, value in new.items()}
+    if isinstance(old, list) and all("name" in item for item in old + new):
+        named = {item["name"]: item for item in old}
+        return list((named | {item["name"]: patched(named.get(item["name"]), item) for item in new}).values())
+    return new
+print(yaml.dump(patched(*(yaml.safe_load(open(path)) for path in sys.argv[1:]))))
+PYTHON
+exits 0 "the StatefulSet of a writer fits Kubernetes" "$python/kubernetes-validate" --strict writer.yaml
+for folder in "$packaging/kubernetes" "$packaging/kubernetes/readers"; do
+    exits 0 "what $(basename "$folder") applies is there" "$python/python" - "$folder" <<'PYTHON'
+import os, sys, yaml
+folder = sys.argv[1]
+applied = yaml.safe_load(open(f"{folder}/kustomization.yaml"))["resources"]
+print(applied)
+assert applied and all(os.path.isfile(f"{folder}/{name}") for name in applied)
+PYTHON
+done
+exits 0 "no manifest has a secret, and every name that one refers to is that of another" "$python/python" - \
+    "$packaging/kubernetes/readers"/*.yaml writer.yaml <<'PYTHON'
+import sys, yaml
+found, wanted = set(), set()
+def refers(value):
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        kind = {"secretRef": "Secret", "configMapKeyRef": "ConfigMap", "configMap": "ConfigMap"}.get(key)
+        if kind and item["name"] != "quipu":
+            wanted.add((kind, item["name"], item.get("key")))
+        if key == "scaleTargetRef":
+            wanted.add((item["kind"], item["name"], None))
+        if isinstance(item, (dict, list)):
+            refers(item)
+for path in sys.argv[1:]:
+    for manifest in yaml.safe_load_all(open(path)):
+        name, data = manifest.get("metadata", {}).get("name"), manifest.get("data", {})
+        found |= {(manifest["kind"], name, key) for key in [None, *data]}
+        assert manifest["kind"] != "Secret" or not any(manifest["stringData"].values()), path
+        refers(manifest)
+print(sorted(wanted - found, key=str))
+assert wanted and wanted <= found
+PYTHON
+for pods in "configmap statefulset" "readers/configmap readers/deployment"; do
+    read -r settings workload <<<"$pods"
+    "$python/python" - "$packaging/kubernetes/$settings.yaml" >pod.toml <<'PYTHON'
 import sys, yaml
 print(yaml.safe_load(open(sys.argv[1]))["data"]["quipu.toml"])
 PYTHON
-exits 0 "the settings of the pods have no mistake" "$quipu" config check --config pod.toml
-# Clients' port refuses probes with TLS, and when all connections are taken.
-exits 0 "probes ask where metrics are" "$python/python" - pod.toml "$packaging/kubernetes/statefulset.yaml" <<'PYTHON'
+    exits 0 "the settings of $settings.yaml have no mistake" "$quipu" config check --config pod.toml
+    # Clients' port refuses probes with TLS, and when all connections are taken.
+    exits 0 "probes of $workload.yaml ask where metrics are" "$python/python" - \
+        pod.toml "$packaging/kubernetes/$workload.yaml" <<'PYTHON'
 import sys, tomllib, yaml
 listen = tomllib.load(open(sys.argv[1], "rb")).get("metrics", {}).get("metrics_listen")
 container = yaml.safe_load(open(sys.argv[2]))["spec"]["template"]["spec"]["containers"][0]
@@ -116,6 +166,35 @@ ports = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "live
 print(listen, ports)
 assert all(listen in (f"0.0.0.0:{names.get(port, port)}", f"[::]:{names.get(port, port)}") for port in ports)
 PYTHON
+done
+
+# --- variables
+
+# Those of containers, as shells read them; a bucket stands where a value is somebody's own.
+"$python/python" - "$packaging/compose-readers.yaml" "$packaging/kubernetes/readers"/{deployment,merge,prune}.yaml \
+    writer.yaml >variables.sh <<'PYTHON'
+import shlex, sys, yaml
+def containers(value):
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if key in ("containers", "services"):
+            yield from item.values() if isinstance(item, dict) else item
+        elif isinstance(item, (dict, list)):
+            yield from containers(item)
+for path in sys.argv[1:]:
+    for container in containers(yaml.safe_load(open(path))):
+        given = container.get("environment") or {it["name"]: it.get("value") for it in container.get("env", [])}
+        for name, value in given.items():
+            if name.startswith("QUIPU_") and name not in ("QUIPU_CONFIG", "QUIPU_DATA_DIR"):
+                if value is None or value.startswith("${"):
+                    value = value.rpartition(":-")[2].rstrip("}") if ":-" in (value or "") else \
+                        {"QUIPU_UPSTREAM": "ws://127.0.0.1:8546"}.get(name, "s3://quipu/mainnet")
+                print(f"export {name}={shlex.quote(value)}")
+PYTHON
+cat variables.sh
+# shellcheck disable=SC2016 # the inner shell expands it
+exits 0 "the variables of writers and readers have no mistake" \
+    bash -c 'source ./variables.sh && "$1" config check --config "$2"' - "$quipu" "$packaging/quipu.toml"
+same "$(grep -ciE 'warn|no setting' "$output")" 0 "all of them are settings"
 
 # --- behind proxies
 

@@ -33,6 +33,9 @@ const IMPORT_KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
 const NODE_KILLS: (&str, &str) = ("QUIPU_KILLS", "200");
 const NODE_KILLS_SCRIPT: &str = "e2e/kills.sh";
 
+/// Publishes to a distributed store and reads from it, while parts of both are killed.
+const BUCKET_SCRIPT: &str = "e2e/garage.sh";
+
 /// What is run by its name.
 #[derive(Debug)]
 struct NightlyPart {
@@ -85,6 +88,11 @@ const PARTS: &[NightlyPart] = &[
         ]),
     },
     NightlyPart {
+        name: "garage",
+        summary: "a publisher and three readers of a distributed store, of which each is killed",
+        work: PartWork::Steps(plan_garage),
+    },
+    NightlyPart {
         name: "model",
         summary: "ten times as many random runs of the store against its model, and 100,000 filters",
         work: PartWork::Steps(plan_model),
@@ -127,13 +135,19 @@ fn plan_kills(root: &Path) -> Vec<CiStep> {
     let imports =
         ["test", "--workspace", "--locked", "--release", "--test", "it", "--", "a_killed_import"];
     let imports = CiStep::cargo("kills of imports", &imports).with_env(name, value);
-    // The script takes the release binary as it is.
-    let binary = ["build", "--release", "--locked", "--package", "quipu-cli"];
-    let binary = CiStep::cargo("release binary", &binary);
     let (name, value) = NODE_KILLS;
     let beside_a_node =
         CiStep::script("kills beside a node", root, NODE_KILLS_SCRIPT).with_env(name, value);
-    vec![imports, binary, beside_a_node]
+    vec![imports, release_binary(), beside_a_node]
+}
+
+fn plan_garage(root: &Path) -> Vec<CiStep> {
+    vec![release_binary(), CiStep::script("a distributed store", root, BUCKET_SCRIPT)]
+}
+
+/// Scripts take the binary as it is.
+fn release_binary() -> CiStep {
+    CiStep::cargo("release binary", &["build", "--release", "--locked", "--package", "quipu-cli"])
 }
 
 fn plan_hostile(_: &Path) -> Vec<CiStep> {
