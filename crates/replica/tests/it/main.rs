@@ -2,5 +2,6 @@
 
 mod faulty_store;
 mod history;
+mod model;
 mod publish;
 mod upkeep;
