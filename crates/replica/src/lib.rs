@@ -41,4 +41,4 @@ pub use published::{BucketFault, Published, PublishedManifest, read_published};
 pub use range_cache::{DiskCacheSettings, RangeCache, RangeCacheSettings};
 pub use remote_counts::RemoteCounts;
 pub use remote_files::RemoteFiles;
-pub use retract::retract;
+pub use retract::{retract, segments_above};

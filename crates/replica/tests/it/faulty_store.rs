@@ -144,7 +144,7 @@ impl FaultyStore {
 
     /// Notes a request, and fails it as the faults say. Tells whether its answer is lost after it is done.
     async fn begin(&self, operation: &str, path: &Path, is_write: bool) -> Result<bool> {
-        let (pause, failure, is_lost) = {
+        let (turns, pause, failure, is_lost) = {
             let mut state = self.state.lock().unwrap();
             state.requests.push(format!("{operation} {path}"));
             if is_write && let Some(left) = &mut state.writes_left {
@@ -155,6 +155,8 @@ impl FaultyStore {
                 *left -= 1;
             }
             let faults = state.faults;
+            // Others get their turn, sometimes more than once.
+            let turns = state.chance.below(4);
             let pause = state.happens(faults.slow);
             let failure = if state.happens(faults.fail) {
                 Some("500 Internal Server Error")
@@ -163,8 +165,11 @@ impl FaultyStore {
             } else {
                 None
             };
-            (pause, failure, state.happens(faults.lose_answer))
+            (turns, pause, failure, state.happens(faults.lose_answer))
         };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
         if pause {
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
