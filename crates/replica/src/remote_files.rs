@@ -130,6 +130,10 @@ impl SegmentBytes for RemoteBytes {
         self.object.file_bytes
     }
 
+    fn is_far(&self) -> bool {
+        self.pinned.load().is_none()
+    }
+
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         buffer.clear();
         self.check_range(&range)?;

@@ -36,6 +36,11 @@ pub trait SegmentBytes: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether the file is far away, where a few bytes of it cost much less than all.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Fills the buffer with exactly the range if that takes no waiting, or leaves it empty.
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError>;
 

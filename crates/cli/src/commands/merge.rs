@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use replica::merge_runs;
+use replica::{MergeError, merge_runs};
 use store::disk::{Disk, Folder};
 
 use crate::Failure;
@@ -28,20 +28,15 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
     let progress = TransferProgress::new("merging");
     let merged = bucket_runtime()?.block_on(merge_runs(&bucket, &disk, &progress, &|| false));
     progress.finish();
-    let merged = merged.map_err(|error| match error {
-        replica::MergeError::Bucket(error) => bucket_failure(&error),
-        error => error.into(),
+    let merged = merged.map_err(|error| {
+        if let MergeError::Bucket(error) = &error { bucket_failure(error) } else { error.into() }
     })?;
     let place = bucket.place();
-    let line = match merged.publication {
-        None => format!("{place}: its runs are as large as its slots allow"),
-        Some(_) => {
-            let count = u64::try_from(merged.built.len()).unwrap_or(u64::MAX);
-            format!(
-                "{place}: {} built; quipu prune removes what they replace",
-                counted(count, "run")
-            )
-        }
+    let line = if merged.publication.is_none() {
+        format!("{place}: its runs are as large as its slots allow")
+    } else {
+        let count = counted(u64::try_from(merged.built.len()).unwrap_or(u64::MAX), "run");
+        format!("{place}: {count} built; quipu prune removes what they replace")
     };
     Ok(print_lines(&[line])?)
 }

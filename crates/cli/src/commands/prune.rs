@@ -1,5 +1,6 @@
 //! `quipu prune`: what is superseded, removed from a bucket.
 
+use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
 
 use replica::prune;
@@ -25,10 +26,11 @@ pub(crate) fn run(args: &PruneArgs) -> Result<(), Failure> {
     );
     if pruned.files_noted > 0 {
         let noted = counted(pruned.files_noted, "file");
-        line.push_str(&format!(
+        let _ = write!(
+            line,
             "; {noted} not listed any more, to be removed when that was so for {} s",
             args.older_than.as_secs()
-        ));
+        );
     }
     Ok(print_lines(&[line])?)
 }

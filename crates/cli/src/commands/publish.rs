@@ -69,8 +69,5 @@ fn told(done: &Publication, place: &str) -> String {
 }
 
 fn refused(error: PublishError) -> Failure {
-    match error {
-        PublishError::Bucket(error) => bucket_failure(&error),
-        error => error.into(),
-    }
+    if let PublishError::Bucket(error) = &error { bucket_failure(error) } else { error.into() }
 }

@@ -11,6 +11,7 @@ mod log_level;
 mod memory;
 mod metrics;
 mod publishing;
+mod reading;
 mod reloading;
 mod source;
 mod supervisor;
@@ -19,7 +20,6 @@ mod watch;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 
@@ -29,19 +29,19 @@ use ingest::folder_chain::FolderChain;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server, Tls};
 use rpc::{AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
-use store::read::{Blocking, ReadPool};
-use store::{FileSource, Limits, Store, View};
+use store::disk::Disk;
+use store::read::ReadPool;
+use store::{Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::Failure;
 use crate::args::bucket::SourceArgs;
-use crate::args::limits::LimitArgs;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
-use crate::descriptors::{log_shares, share_with_clients, store_limits};
+use crate::descriptors::{log_shares, share_with_clients};
 use crate::interrupt::{INTERRUPTED, TERMINATED};
 use crate::node::{Node, NodeLimits, OwnChain};
 use crate::output::verbosity;
@@ -58,6 +58,7 @@ pub(crate) use log_level::begin_logs;
 use log_level::usual_level;
 use metrics::{Metrics, MetricsParts};
 use publishing::Publisher;
+use reading::{ReadSettings, open_store};
 use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
 use source::Source;
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
@@ -199,30 +200,6 @@ impl ServeArgs {
     }
 }
 
-/// How the folder is read.
-#[derive(Clone, Copy, Debug)]
-struct ReadSettings {
-    /// As many reads as a disk has under way with profit.
-    threads: NonZeroUsize,
-    /// Cold reads that wait for one of them.
-    reads_max: NonZeroUsize,
-    limits: Limits,
-}
-
-impl ReadSettings {
-    fn of(args: &ServeArgs) -> Self {
-        let LimitArgs { read_threads: threads, reads_max, .. } = args.limits;
-        Self { threads, reads_max, limits: args.limits.store() }
-    }
-}
-
-impl Default for ReadSettings {
-    fn default() -> Self {
-        let count = |count| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        Self { threads: count(16), reads_max: count(1024), limits: Limits::default() }
-    }
-}
-
 /// What a server is connected to beside its folder.
 #[derive(Debug, Default)]
 pub(crate) struct Wiring<'a> {
@@ -334,12 +311,7 @@ impl Bound {
             Some(spec) => spec.clone(),
             None => folder.spec()?,
         };
-        let remote = wiring.source.as_ref().map(|it| it.files());
-        let (store, pool) = open_store(folder, wiring.reading, remote)?;
-        if let Some(source) = &wiring.source {
-            source.show(&store);
-            source.use_pinned(&store)?;
-        }
+        let (store, pool) = open_store(folder, wiring.reading, wiring.source.as_deref())?;
         let faults = LoggedFaults::pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
@@ -363,13 +335,7 @@ impl Bound {
             };
             following = Some(Following::begin(plan, opened?, parts)?);
         }
-        if let Some(source) = &wiring.source {
-            self.runtime.spawn(Arc::clone(source).keep_looking(Arc::clone(&store)));
-            source.begin_pinning(Arc::clone(&store))?;
-        }
-        if let Some(publisher) = wiring.publisher {
-            publisher.begin(Arc::clone(&store), Arc::clone(&folder.disk))?;
-        }
+        self.begin_transfers(&wiring, &store, &folder.disk)?;
         log_limits(&http);
         let mut server = Server::new(Arc::clone(&service), http);
         let needs_certificate = wiring.tls.as_ref().is_some_and(|it| it.needs_client_certificate());
@@ -405,6 +371,23 @@ impl Bound {
         tell_ready();
         let node = wiring.node;
         self.run(server, RunningParts { store, pool, faults, following, node, reloader })
+    }
+
+    /// What travels between the server and buckets while it serves.
+    fn begin_transfers(
+        &self,
+        wiring: &Wiring<'_>,
+        store: &Arc<Store>,
+        disk: &Arc<dyn Disk>,
+    ) -> anyhow::Result<()> {
+        if let Some(source) = &wiring.source {
+            self.runtime.spawn(Arc::clone(source).keep_looking(Arc::clone(store)));
+            source.begin_pinning(Arc::clone(store))?;
+        }
+        match wiring.publisher.clone() {
+            Some(publisher) => publisher.begin(Arc::clone(store), Arc::clone(disk)),
+            None => Ok(()),
+        }
     }
 
     /// For people and scripts, also when logs are silent: nothing stands in the way any more.
@@ -547,26 +530,6 @@ fn log_limits(http: &HttpSettings) {
         write_seconds_max = http.write_timeout.as_secs(),
         "limits"
     );
-}
-
-/// The folder's store, and the threads that wait for its disk.
-fn open_store(
-    folder: &DataFolder,
-    reading: ReadSettings,
-    remote: Option<Arc<dyn FileSource>>,
-) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
-    let pool = Arc::new(ReadPool::new(reading.reads_max));
-    for _ in 0..reading.threads.get() {
-        let pool = Arc::clone(&pool);
-        thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
-    }
-    let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-    let (disk, limits) = (Arc::clone(&folder.disk), store_limits(reading.limits));
-    let store = match remote {
-        Some(remote) => Store::open_beside(disk, blocking, remote, limits)?,
-        None => Store::open(disk, blocking, limits)?,
-    };
-    Ok((Arc::new(store), pool))
 }
 
 /// Waits until following fails for good; for ever, if nothing is followed.

@@ -38,8 +38,6 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "anchor",
             "accumulators",
             "threads",
-            "source",
-            "publish",
         ],
     ),
     (
@@ -51,6 +49,9 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "unknown-hash",
             "pass-through",
             "pass-through-to",
+            "source",
+            "source-every",
+            "publish",
             "trusted-proxy",
             "require-key",
             "jwt-secret-file",

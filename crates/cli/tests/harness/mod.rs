@@ -21,3 +21,4 @@ pub(crate) mod socket;
 pub(crate) mod stores;
 pub(crate) mod upstream;
 pub(crate) mod wait;
+pub(crate) mod web_server;

@@ -61,9 +61,20 @@ impl Served {
         (served, receiver)
     }
 
+    /// The same without a data folder, of what is published.
+    pub(crate) fn start_reader(source: &str, cache: &Path, args: &[&str]) -> Self {
+        let reader = ["--source", source, "--cache-dir", text(cache)];
+        let (served, lines) = Self::start_by(&[&reader[..], args].concat(), "off");
+        std::thread::spawn(move || lines.for_each(drop));
+        served
+    }
+
     fn start_saying(data: &Path, args: &[&str], level: &str) -> (Self, LogLines) {
-        let serve = ["serve", "--data-dir", text(data), "--listen", "127.0.0.1:0"];
-        let mut command = command(&[&serve[..], args].concat());
+        Self::start_by(&[&["--data-dir", text(data)], args].concat(), level)
+    }
+
+    fn start_by(args: &[&str], level: &str) -> (Self, LogLines) {
+        let mut command = command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         command.env("RUST_LOG", level).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();

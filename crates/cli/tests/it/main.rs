@@ -15,6 +15,7 @@ mod harness;
 
 mod admission;
 mod api_docs;
+mod bucket;
 mod command_line;
 mod compare;
 mod config;

@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::disk::{CachedRead, DiskError, FileVersion};
 use crate::read::{Reading, SegmentBytes, fetch};
 
+/// Files that are far away and longer than this are read in place.
+const FAR_BYTES_MAX: u64 = 256 << 10;
+
 /// Room for files in memory.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
@@ -57,6 +60,9 @@ pub(super) async fn reside(
     room: &Arc<MemoryBudget>,
     file: Arc<dyn SegmentBytes>,
 ) -> Result<Arc<dyn SegmentBytes>, DiskError> {
+    if file.is_far() && file.file_bytes() > FAR_BYTES_MAX {
+        return Ok(file);
+    }
     let Some(taken) = room.take(file.file_bytes()) else { return Ok(file) };
     let mut bytes = Vec::new();
     fetch(&*file, 0..file.file_bytes(), &mut bytes).await?;

@@ -22,10 +22,10 @@ use crate::bucket::open_bucket;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Before a publication that failed is tried again; twice as long each time, up to the last.
 const PAUSE: Duration = Duration::from_secs(5);
-const PAUSE_MAX: Duration = Duration::from_secs(300);
+const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// A bucket that gets what is sealed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Publisher {
     bucket: Bucket,
 }

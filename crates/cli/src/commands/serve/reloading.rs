@@ -262,11 +262,14 @@ mod tests {
     use crate::config::ConfigFile;
 
     /// Those that only a restart changes. A new setting is put here or among those that are reloaded.
-    const RESTARTED: [&str; 34] = [
+    const RESTARTED: [&str; 41] = [
         "accumulators",
         "anchor",
         "backfill-to",
         "cache-bytes",
+        "cache-dir",
+        "cache-disk-bytes",
+        "cache-memory-bytes",
         "chain-id",
         "config",
         "data-dir",
@@ -284,12 +287,16 @@ mod tests {
         "pass-through-requests-max",
         "pass-through-subscriptions-max",
         "pass-through-to",
+        "pin",
         "poll-every",
+        "publish",
         "quorum",
         "read-threads",
         "reads-max",
         "run-bytes-max",
         "serve-threads",
+        "source",
+        "source-every",
         "tail-bytes-max",
         "tls-cert",
         "tls-client-ca",

@@ -33,7 +33,7 @@ use crate::args::bucket::{PinArg, SourceArgs};
 use crate::bucket::{bucket_failure, open_bucket, published_history};
 
 /// After so long without a look at the bucket a server is not ready: it may lack what is new.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// Below the cache: the data folder of a server that was given none.
 const OWN_FOLDER: &str = "data";
 /// Below the cache: files that are copied ahead.
@@ -324,7 +324,7 @@ impl Source {
 }
 
 fn pinned_folder(cache: &Path) -> Result<Arc<dyn Disk>, DiskError> {
-    Ok(Arc::new(Folder::create(&cache.join(PINNED_FOLDER))?))
+    Ok(Arc::new(Folder::create(cache.join(PINNED_FOLDER))?))
 }
 
 /// The genesis.json that the first manifest with one records.

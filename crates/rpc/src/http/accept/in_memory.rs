@@ -186,14 +186,14 @@ mod tests {
         ] {
             let folder = tempfile::tempdir().unwrap();
             let server = server(folder.path());
-            let raw = [begin, frame.repeat(200_000)].concat();
+            let raw = [begin, frame.repeat(440_000)].concat();
             // All is there before it is read, so that only the server decides when it waits.
             let (mut client, stream) = duplex(4 << 20);
             client.write_all(&raw).await.unwrap();
             client.shutdown().await.unwrap();
             let serving = server.serve_in_memory(stream, FirstReader::FastPath);
             timeout(Duration::from_mins(1), serving).await.expect("the client has closed");
-            // 50 ns a frame, which no machine does, would be 50 slices.
+            // 10 ns a frame, which no machine does, would be 22 slices.
             let pauses = server.budget().pauses();
             assert!(pauses >= 20, "{name}: {pauses} turns for others");
         }
