@@ -5,6 +5,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod backfill;
+pub(crate) mod bucket;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -167,6 +168,25 @@ pub(crate) enum Command {
     /// not built in, anchors and total difficulties above a gap are not in segments: give them again.
     #[command(after_help = repair::EXAMPLES)]
     Repair(repair::RepairArgs),
+    /// Send what is sealed to a bucket, for readers without a data folder
+    ///
+    /// Segments, lookups and the log index of the data folder, then a manifest that lists them: no reader
+    /// sees a name before its bytes. What is there already is not sent again, so it may be stopped and
+    /// run again. Several machines may publish to one bucket; readers serve the sum (docs/scale-out.md).
+    #[command(after_help = bucket::PUBLISH_EXAMPLES)]
+    Publish(bucket::PublishArgs),
+    /// Build the larger lookup runs of a bucket, after several machines have published to it
+    ///
+    /// A reader asks every run that may have a hash: the fewer, the quicker. What is merged stays there
+    /// until `quipu prune` removes it.
+    #[command(after_help = bucket::MERGE_EXAMPLES)]
+    Merge(bucket::MergeArgs),
+    /// Remove what is superseded from a bucket
+    ///
+    /// Manifests whose history others hold all of, and files that no manifest lists, once nobody has needed
+    /// them for the given time: readers that began before go on.
+    #[command(after_help = bucket::PRUNE_EXAMPLES)]
+    Prune(bucket::PruneArgs),
     /// Drop the blocks above one, after a conflict with the node that is followed
     ///
     /// For when blocks were final by a node's word and turn out not to be: everything above the named

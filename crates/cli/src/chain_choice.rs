@@ -62,6 +62,19 @@ pub(crate) fn folder_chain(
     FolderChain::find(named_chain(args)?, store).map_err(chain_failure)
 }
 
+/// The same beside published history, which names the chain if nothing else does.
+pub(crate) fn folder_chain_beside(
+    args: &ChainArgs,
+    store: Option<&Store>,
+    published: Option<NamedChain>,
+) -> Result<Option<FolderChain>, Failure> {
+    let own = folder_chain(args, store)?;
+    if own.is_some() {
+        return Ok(own);
+    }
+    FolderChain::find(published, store).map_err(chain_failure)
+}
+
 /// Why a chain was refused, with the flags that mend it.
 pub(crate) fn chain_failure(error: FolderChainError) -> Failure {
     match error {

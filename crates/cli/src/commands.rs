@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod at;
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -14,6 +15,9 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod man;
+pub(crate) mod merge;
+pub(crate) mod prune;
+pub(crate) mod publish;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;

@@ -39,6 +39,8 @@ pub(crate) struct DataFolder {
     pub(crate) path: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) store: Arc<Store>,
+    /// The chain, where more is known of it than the folder tells.
+    pub(crate) known_spec: Option<Arc<ChainSpec>>,
 }
 
 /// Where the data folder is by the flag, the variable or the default.
@@ -109,6 +111,9 @@ impl DataFolder {
 
     /// The chain that the folder holds, as far as the folder knows it.
     pub(crate) fn spec(&self) -> Result<ChainSpec, Failure> {
+        if let Some(spec) = &self.known_spec {
+            return Ok(ChainSpec::clone(spec));
+        }
         held_spec(&self.store).map_err(chain_failure)
     }
 
@@ -123,7 +128,12 @@ impl DataFolder {
         let disk: Arc<dyn Disk> = Arc::new(folder);
         let store =
             Store::open(Arc::clone(&disk), Arc::new(Inline), store_limits(Limits::default()))?;
-        Ok(Self { path, disk, store: Arc::new(store) })
+        Ok(Self { path, disk, store: Arc::new(store), known_spec: None })
+    }
+
+    /// The same folder, shown by a store that is served, of a chain that is known.
+    pub(crate) fn shown_by(&self, store: Arc<Store>, spec: ChainSpec) -> Self {
+        Self { store, known_spec: Some(Arc::new(spec)), ..self.clone() }
     }
 
     /// What readers ask.

@@ -5,6 +5,7 @@
 
 mod amounts;
 mod args;
+mod bucket;
 mod chain_choice;
 mod commands;
 mod config;
@@ -18,6 +19,7 @@ mod output;
 mod priority;
 mod progress;
 mod trust_text;
+mod unix_time;
 mod upstream_args;
 mod version;
 
@@ -80,6 +82,9 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Index(index) => commands::index::run(&index),
         Command::Key(key) => commands::key::run(&key),
         Command::Man(man) => commands::man::run(&man),
+        Command::Merge(merge) => commands::merge::run(&merge),
+        Command::Prune(prune) => commands::prune::run(&prune),
+        Command::Publish(publish) => commands::publish::run(&publish),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
         Command::Sample(sample) => commands::sample::run(&sample),
         Command::Serve(serve) => commands::serve::run(&serve),

@@ -300,8 +300,8 @@ pub fn held_spec(store: &Store) -> Result<ChainSpec, FolderChainError> {
 pub fn proving_spec(store: &Store) -> ChainSpec {
     held_spec(store).unwrap_or_else(|_| {
         let view = store.view();
-        let Network { chain_id, genesis_hash, .. } = view.manifest().network();
-        ChainSpec::bare("unknown", *chain_id, *genesis_hash)
+        let Network { chain_id, genesis_hash, .. } = view.network();
+        ChainSpec::bare("unknown", chain_id, genesis_hash)
     })
 }
 

@@ -163,32 +163,11 @@ impl Fetcher {
         let is_first = of_file.len() == 1;
         drop(waiting);
         if is_first {
-            let (fetcher, object) = (Arc::clone(self), object.clone());
-            self.runtime.spawn(async move { fetcher.send_waiting(object).await });
+            let unsent =
+                UnsentRanges { fetcher: Arc::clone(self), file: object.key, is_taken: false };
+            self.runtime.spawn(send_waiting(unsent, object.clone()));
         }
         fetching
-    }
-
-    /// Makes requests of all ranges of a file that wait by then: those that were asked for at the same
-    /// moment, and under load those that came while there was no permit.
-    async fn send_waiting(self: Arc<Self>, object: RemoteObject) {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
-        // Whoever asks for several ranges at once asks for the others now.
-        tokio::task::yield_now().await;
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = waiting.remove(&object.key).unwrap_or_default();
-        drop(waiting);
-        let (given_up, wanted): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|it| it.sender.is_closed());
-        self.land(&object, &given_up);
-        let ReadSettings { join_gap_bytes, join_bytes_max, .. } = self.settings;
-        let mut permit = permit;
-        for joined in join_neighbours(wanted, |it| &it.range, join_gap_bytes, join_bytes_max) {
-            let joined_count = u64::try_from(joined.parts.len()).unwrap_or(u64::MAX);
-            self.counters().joined_ranges.add(joined_count.saturating_sub(1));
-            let sent = Arc::clone(&self).send(object.clone(), joined, permit.take());
-            self.runtime.spawn(sent);
-        }
     }
 
     /// Fetches a joined range, unless nobody waits for any part of it any more.
@@ -262,6 +241,48 @@ impl Fetcher {
                 flights.remove(&key);
             }
         }
+    }
+}
+
+/// Ranges of a file that no request was made for. A runtime that ends drops them: nobody waits on.
+struct UnsentRanges {
+    fetcher: Arc<Fetcher>,
+    file: FileKey,
+    is_taken: bool,
+}
+
+impl UnsentRanges {
+    fn take(&mut self) -> Vec<WantedRange> {
+        if std::mem::replace(&mut self.is_taken, true) {
+            return Vec::new();
+        }
+        let waiting = self.fetcher.waiting.lock();
+        waiting.unwrap_or_else(PoisonError::into_inner).remove(&self.file).unwrap_or_default()
+    }
+}
+
+impl Drop for UnsentRanges {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// Makes requests of all ranges of a file that wait by then: those that were asked for at the same
+/// moment, and under load those that came while there was no permit.
+async fn send_waiting(mut unsent: UnsentRanges, object: RemoteObject) {
+    let fetcher = Arc::clone(&unsent.fetcher);
+    let mut permit = Arc::clone(&fetcher.permits).acquire_owned().await.ok();
+    // Whoever asks for several ranges at once asks for the others now.
+    tokio::task::yield_now().await;
+    let (given_up, wanted): (Vec<_>, Vec<_>) =
+        unsent.take().into_iter().partition(|it| it.sender.is_closed());
+    fetcher.land(&object, &given_up);
+    let ReadSettings { join_gap_bytes, join_bytes_max, .. } = fetcher.settings;
+    for joined in join_neighbours(wanted, |it| &it.range, join_gap_bytes, join_bytes_max) {
+        let joined_count = u64::try_from(joined.parts.len()).unwrap_or(u64::MAX);
+        fetcher.counters().joined_ranges.add(joined_count.saturating_sub(1));
+        let sent = Arc::clone(&fetcher).send(object.clone(), joined, permit.take());
+        fetcher.runtime.spawn(sent);
     }
 }
 

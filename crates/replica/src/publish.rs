@@ -128,7 +128,7 @@ pub async fn publish(
     if files.iter().any(|it| !sent.contains_key(&it.name) && !live.contains_key(&it.name)) {
         forget_orphans(bucket).await?;
     }
-    let removed = remove_superseded(bucket, &before).await?;
+    let removed = remove_superseded(bucket, &before, name).await?;
     let files_put = u64::try_from(sent.len()).unwrap_or(u64::MAX);
     let file_count = u64::try_from(files.len()).unwrap_or(u64::MAX);
     Ok(Publication {
@@ -146,9 +146,13 @@ pub async fn publish(
 /// Removes manifests that were superseded before this publication by others that were there, after the
 /// index that does not name them. One that is superseded only now stays until the next time, so that
 /// whoever lists the bucket at this moment finds it or its successor.
-async fn remove_superseded(bucket: &Bucket, before: &Published) -> Result<Vec<B256>, PublishError> {
-    let going: BTreeSet<B256> =
-        superseded(&before.manifests, &before.retracted).into_keys().collect();
+async fn remove_superseded(
+    bucket: &Bucket,
+    before: &Published,
+    own: B256,
+) -> Result<Vec<B256>, PublishError> {
+    let superseded = superseded(&before.manifests, &before.retracted);
+    let going: BTreeSet<B256> = superseded.into_keys().filter(|it| *it != own).collect();
     write_index(bucket, &going).await?;
     let names = going.iter().map(|it| bucket.names().named_by_digest(MANIFESTS, *it));
     bucket.remove(&names.collect::<Vec<_>>()).await?;

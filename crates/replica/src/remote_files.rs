@@ -174,6 +174,14 @@ impl SegmentBytes for RemoteBytes {
             self.fetch(range).await.map_err(|error| error.to_disk_error())
         })
     }
+
+    fn discard_copies(&self) {
+        if self.pinned.swap(None).is_some() {
+            tracing::warn!(file = %self.object.name, "a pinned file is damaged: it is not used any more");
+        }
+        *self.lock_lead() = None;
+        self.fetcher.cache().discard(self.object.key);
+    }
 }
 
 impl RemoteBytes {

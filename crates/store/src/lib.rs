@@ -72,7 +72,7 @@ pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
 pub use limits::Limits;
 pub use log_query::LogQuery;
-pub use lookups::SegmentKeys;
+pub use lookups::{SegmentKeys, merge_run_files};
 pub use published::PublishedHistory;
 pub use reader::{ReadCounts, Reader};
 pub use run_subject::RunSubject;

@@ -12,13 +12,18 @@ mod hash_slot;
 mod log_slot;
 mod sources;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chain::{BlockNumber, BlockRange};
 use segment::lookup::{Merge, MergeStep, RunSpan, Side, Subject};
 use segment::postings::PostingsMerge;
 
+use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::{Claim, open_postings_on, open_run_on};
 use crate::layout::plan_lookups;
-use crate::manifest::RunEntry;
+use crate::manifest::{Manifest, Network, RunEntry};
 use crate::names::run_name;
 use crate::part::{StagedFile, StagingArea};
 use crate::run_subject::RunSubject;
@@ -60,6 +65,34 @@ pub(crate) fn prepare_runs(
 ) -> Result<RunChange, StoreError> {
     let task = Task { workshop, sources, prepared: &[], is_stopped, files: Vec::new() };
     task.build_all(|subject, span| sources.is_complete(subject, span))
+}
+
+/// Merges two neighbouring runs into that of `span`, which is both of theirs, as a commit does it. All three
+/// lie in a folder that nobody else uses; the new one has its name when its bytes are durable. Ends with
+/// an error soon after `is_stopped` says so.
+pub fn merge_run_files(
+    disk: &Arc<dyn Disk>,
+    span: RunSpan,
+    (left, right): (&RunEntry, &RunEntry),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<RunEntry, StoreError> {
+    let workshop = StagingArea::new(Arc::clone(disk), Arc::default());
+    // What is there already is merged: no segment is asked.
+    let (before, keys) = (Manifest::new(Network::default()), BTreeMap::new());
+    let read_logs =
+        |range: BlockRange| Err(StoreError::NotHeld { number: BlockNumber(range.first()) });
+    let sources = RunSources {
+        before: &before,
+        segments: &[],
+        keys: &keys,
+        read_logs: &read_logs,
+        indexed_now: None,
+    };
+    let files = Vec::new();
+    let mut task = Task { workshop: &workshop, sources, prepared: &[], is_stopped, files };
+    let merged = task.merge(span, left, right)?;
+    task.files.iter().for_each(Claim::keep);
+    Ok(merged)
 }
 
 /// Runs in the making.

@@ -220,7 +220,8 @@ impl Manifest {
     }
 
     /// The same manifest with another word on the folder's genesis.json.
-    pub(crate) fn with_genesis_file(self, genesis_file: Option<B256>) -> Self {
+    #[must_use]
+    pub fn with_genesis_file(self, genesis_file: Option<B256>) -> Self {
         Self { genesis_file, ..self }
     }
 

@@ -16,6 +16,10 @@ pub(crate) struct RewindArgs {
     /// The last block that stays, with the hash that it has here
     #[arg(long, value_name = "NUMBER:HASH")]
     pub(crate) to: Anchor,
+    /// First withdraw from this bucket what the folder published above that block: no reader serves
+    /// it any more
+    #[arg(long, value_name = "URL")]
+    pub(crate) retract_at: Option<String>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
 }

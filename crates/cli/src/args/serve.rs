@@ -14,6 +14,7 @@ use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
 
 use super::admission::AdmissionArgs;
+use super::bucket::SourceArgs;
 use super::given::GivenSettings;
 use super::limits::LimitArgs;
 use super::listen::{ListenAddress, parse_listen, parse_metrics_listen};
@@ -27,6 +28,7 @@ Examples:
   quipu serve --data-dir data --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   quipu serve --data-dir data --pass-through eth_*,net_* --pass-through-to http://localhost:8546
   quipu serve --data-dir data --upstream ws://localhost:8546 --backfill-to 0
+  quipu serve --source s3://bucket/mainnet
   curl -s localhost:8545 -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}'";
 
 #[derive(Debug, clap::Args)]
@@ -81,6 +83,8 @@ pub(crate) struct ServeArgs {
     pub(crate) admission: AdmissionArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use store::{RunSubject, StoreError, View};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
+use crate::commands::at;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
@@ -25,6 +26,9 @@ const COPY_HINT: &str = "\n  hint: bring damaged files back from a copy, or impo
                          another folder";
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    if let Some(url) = &args.at {
+        return at::check_bucket(url);
+    }
     let folder = DataFolder::open(&args.data)?;
     on_interrupt("not everything was checked; nothing was changed", || ())?;
     let spec = folder.spec()?;

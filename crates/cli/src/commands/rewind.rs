@@ -1,13 +1,19 @@
 //! `quipu rewind`: drop what is above a block, after a conflict.
 
+use std::collections::BTreeSet;
+
+use alloy_primitives::hex;
 use anyhow::anyhow;
 use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors};
-use store::StoreError;
+use replica::retract;
 use store::head::{HeadError, HeadLimits};
+use store::read::block_on;
+use store::{Reader, StoreError, View};
 
 use crate::Failure;
 use crate::args::rewind::RewindArgs;
+use crate::bucket::{bucket_failure, bucket_runtime, open_bucket};
 use crate::commands::import::{open_writer, to_failure};
 use crate::data_folder::DataFolder;
 use crate::output::{counted, print_lines};
@@ -21,6 +27,9 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
         .map_err(|error| to_failure(&error))?;
     let before = writer.view().tip();
     let Anchor { number, hash } = args.to;
+    if let Some(url) = &args.retract_at {
+        retract_above(url, &writer.view(), args.to)?;
+    }
     let gone = writer.rewind_to(BlockNumber(number), hash);
     let gone = gone.map_err(|error| refused(&error, args.to))?;
     let dropped = before.map_or(0, |before| before.get().saturating_sub(number));
@@ -31,6 +40,28 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
         args.to
     )])?;
     Ok(())
+}
+
+/// Withdraws the folder's segments with blocks above one from a bucket. Before the folder forgets them:
+/// whatever stops us, the same command does it again.
+fn retract_above(url: &str, view: &View, to: Anchor) -> Result<(), Failure> {
+    let held = block_on(view.read_hash(&mut Reader::new()?, BlockNumber(to.number)))?;
+    if held != Some(to.hash) {
+        // The rewind says what is wrong with it.
+        return Ok(());
+    }
+    let above = view.manifest().segments().iter().filter(|entry| entry.range.last() > to.number);
+    let names: BTreeSet<String> = above.map(|entry| entry.file_name.clone()).collect();
+    let bucket = open_bucket("--retract-at", url)?;
+    let done = bucket_runtime()?.block_on(retract(&bucket, &names));
+    let done = done.map_err(|error| bucket_failure(&error))?;
+    let count = counted(u64::try_from(names.len()).unwrap_or(u64::MAX), "segment");
+    let place = bucket.place();
+    let line = match done {
+        Some(name) => format!("{place}: {count} withdrawn; retraction {}", hex::encode(name)),
+        None => format!("{place}: nothing above {} is sealed here", to.number),
+    };
+    Ok(print_lines(&[line])?)
 }
 
 fn refused(error: &StoreError, to: Anchor) -> Failure {

@@ -7,14 +7,16 @@ mod health;
 mod kept_page;
 mod last_reload;
 mod live_stat;
+mod log_level;
 mod memory;
 mod metrics;
+mod publishing;
 mod reloading;
+mod source;
 mod supervisor;
-mod unix_time;
+
 mod watch;
 
-use std::env;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -23,19 +25,18 @@ use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use chain::ChainSpec;
+use ingest::folder_chain::FolderChain;
 use ingest::upstream::UpstreamUrl;
 use rpc::http::{HttpSettings, Listener, MetricsListener, ServeError, Server, Tls};
 use rpc::{AdmissionSettings, PassThroughMethod, Service, ServiceSettings, UnknownHash};
 use store::read::{Blocking, ReadPool};
-use store::{Limits, Store, View};
+use store::{FileSource, Limits, Store, View};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 use crate::Failure;
+use crate::args::bucket::SourceArgs;
 use crate::args::limits::LimitArgs;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
@@ -43,19 +44,23 @@ use crate::data_folder::{DataFolder, locate};
 use crate::descriptors::{log_shares, share_with_clients, store_limits};
 use crate::interrupt::{INTERRUPTED, TERMINATED};
 use crate::node::{Node, NodeLimits, OwnChain};
-use crate::output::{Verbosity, verbosity};
+use crate::output::verbosity;
 use crate::upstream_args::parse_node;
 
+use crate::unix_time::since_1970;
 use admission::{ServerReach, put_in_force};
 use certificates::watch_certificates;
 use follow::{FollowPlan, Following, ServerParts};
-use health::{FollowHealth, log_heartbeat};
+use health::{FollowHealth, ServerHealth, log_heartbeat};
 use last_reload::LastReload;
 use live_stat::LiveStat;
+pub(crate) use log_level::begin_logs;
+use log_level::usual_level;
 use metrics::{Metrics, MetricsParts};
+use publishing::Publisher;
 use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
+use source::Source;
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
-use unix_time::since_1970;
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -84,7 +89,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
-    let (folder, chain) = if is_following {
+    let source = bound.open_source(&args.source)?;
+    let (folder, chain) = if let Some(source) = &source {
+        source_folder(args, source)?
+    } else if is_following {
         // With a node to follow, an empty folder is a beginning.
         let path = locate(&args.data)?;
         let found = DataFolder::find(&path)?;
@@ -105,6 +113,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         spec,
         pass_through: args.pass_through.clone(),
         node,
+        source,
+        publisher: args.source.publish.as_deref().map(Publisher::open).transpose()?,
         tls: tls.map(Arc::new),
         reading: ReadSettings::of(args),
         admission: admission.clone(),
@@ -112,6 +122,31 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         is_announced: true,
     };
     bound.serve(&folder, args.http_settings(), settings, wiring)
+}
+
+/// The folder beside a source, and the chain that both are of. Without one of its own, a server has one
+/// in its cache, for what it follows.
+fn source_folder(
+    args: &ServeArgs,
+    source: &Source,
+) -> Result<(DataFolder, Option<FolderChain>), Failure> {
+    let path = match &args.data.data_dir {
+        Some(_) => locate(&args.data)?,
+        None => source.own_folder(),
+    };
+    let found = DataFolder::find(&path)?;
+    let store = found.as_ref().map(DataFolder::store);
+    let chain = chain_choice::folder_chain_beside(&args.follow.chain, store, source.chain())?;
+    let follows = !args.follow.upstream.upstreams.is_empty();
+    let is_empty = found.as_ref().is_none_or(|it| it.store.view().coverage().is_empty());
+    if source.is_empty() && is_empty && !follows {
+        return Err(Failure::Work(anyhow!(
+            "{}: nothing is published here, so there is nothing to serve\n  hint: see whether --source \
+             is right; quipu publish --to URL brings the history of a data folder there",
+            source.place()
+        )));
+    }
+    Ok((DataFolder::create(&path)?, chain))
 }
 
 /// A server that has nothing to answer and nobody who brings it anything is a mistake.
@@ -198,6 +233,10 @@ pub(crate) struct Wiring<'a> {
     pass_through: Vec<PassThroughMethod>,
     /// The node that is asked these.
     node: Option<Arc<Node>>,
+    /// What is published and served beside the folder.
+    source: Option<Arc<Source>>,
+    /// Where what is sealed is sent.
+    publisher: Option<Publisher>,
     /// What connections are encrypted with.
     tls: Option<Arc<Tls>>,
     reading: ReadSettings,
@@ -240,6 +279,12 @@ impl Bound {
             Ok::<_, Failure>((listener, StopSignal::new().context("signals")?, hangup))
         })?;
         Ok(Self { runtime, listener, metrics_listener: None, stop, hangup })
+    }
+
+    /// Opens the bucket that is served, if one is.
+    fn open_source(&self, args: &SourceArgs) -> Result<Option<Arc<Source>>, Failure> {
+        let Some(url) = &args.source else { return Ok(None) };
+        self.runtime.block_on(Source::open(args, url)).map(Arc::new).map(Some)
     }
 
     /// Listens for those who ask for metrics, on an address of their own.
@@ -289,7 +334,12 @@ impl Bound {
             Some(spec) => spec.clone(),
             None => folder.spec()?,
         };
-        let (store, pool) = open_store(folder, wiring.reading)?;
+        let remote = wiring.source.as_ref().map(|it| it.files());
+        let (store, pool) = open_store(folder, wiring.reading, remote)?;
+        if let Some(source) = &wiring.source {
+            source.show(&store);
+            source.use_pinned(&store)?;
+        }
         let faults = LoggedFaults::pass_over_missing(&store)?;
         if plan.is_none() {
             // A long log takes its time: told to stop meanwhile, the process ends.
@@ -298,8 +348,9 @@ impl Bound {
             warn_of_head(&head?);
         }
         let health = plan.map(|_| Arc::<FollowHealth>::default());
-        let shown = DataFolder { store: Arc::clone(&store), ..folder.clone() };
-        let pages = self.make_pages(shown, health.clone(), Arc::clone(&pool));
+        let shown = folder.shown_by(Arc::clone(&store), spec.clone());
+        let source = wiring.source.clone();
+        let pages = self.make_pages(shown, health.clone(), source, Arc::clone(&pool));
         let service = self.make_service(&pages, spec, settings, &wiring, health.as_ref());
         let mut following = None;
         if let Some((plan, health)) = plan.zip(health) {
@@ -311,6 +362,13 @@ impl Bound {
                 return Ok(());
             };
             following = Some(Following::begin(plan, opened?, parts)?);
+        }
+        if let Some(source) = &wiring.source {
+            self.runtime.spawn(Arc::clone(source).keep_looking(Arc::clone(&store)));
+            source.begin_pinning(Arc::clone(&store))?;
+        }
+        if let Some(publisher) = wiring.publisher {
+            publisher.begin(Arc::clone(&store), Arc::clone(&folder.disk))?;
         }
         log_limits(&http);
         let mut server = Server::new(Arc::clone(&service), http);
@@ -362,15 +420,18 @@ impl Bound {
         &self,
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,
+        source: Option<Arc<Source>>,
         pool: Arc<ReadPool>,
     ) -> LivePages {
         let runtime = self.runtime.handle().clone();
-        let live = Arc::new(LiveStat::new(folder, health.clone(), runtime.clone()));
+        let live = LiveStat::new(folder, health.clone(), source.clone(), runtime.clone());
+        let live = Arc::new(live);
         let begun = since_1970();
         let last_reload = Arc::new(LastReload::at_start(begun));
         let parts = MetricsParts {
             live: Arc::clone(&live),
             health,
+            source,
             pool,
             last_reload: Arc::clone(&last_reload),
             begun,
@@ -390,8 +451,9 @@ impl Bound {
     ) -> Arc<Service> {
         let own_chain = OwnChain::of(&spec);
         let mut service = Service::new(pages.live.store(), spec, settings);
-        if let Some(health) = health {
-            service = service.with_health(Arc::<FollowHealth>::clone(health));
+        if health.is_some() || wiring.source.is_some() {
+            let (follow, source) = (health.cloned(), wiring.source.clone());
+            service = service.with_health(Arc::new(ServerHealth { follow, source }));
         }
         if let Some(node) = &wiring.node {
             node.expect_chain(own_chain);
@@ -491,6 +553,7 @@ fn log_limits(http: &HttpSettings) {
 fn open_store(
     folder: &DataFolder,
     reading: ReadSettings,
+    remote: Option<Arc<dyn FileSource>>,
 ) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
     let pool = Arc::new(ReadPool::new(reading.reads_max));
     for _ in 0..reading.threads.get() {
@@ -498,7 +561,11 @@ fn open_store(
         thread::Builder::new().name("disk".to_owned()).spawn(move || pool.work())?;
     }
     let blocking: Arc<dyn Blocking> = Arc::<ReadPool>::clone(&pool);
-    let store = Store::open(Arc::clone(&folder.disk), blocking, store_limits(reading.limits))?;
+    let (disk, limits) = (Arc::clone(&folder.disk), store_limits(reading.limits));
+    let store = match remote {
+        Some(remote) => Store::open_beside(disk, blocking, remote, limits)?,
+        None => Store::open(disk, blocking, limits)?,
+    };
     Ok((Arc::new(store), pool))
 }
 
@@ -550,47 +617,4 @@ impl StopSignal {
             _ = self.terminate.recv() => TERMINATED,
         }
     }
-}
-
-/// The level of logs, unless `RUST_LOG` says another.
-fn usual_level(verbosity: Verbosity) -> &'static str {
-    match verbosity {
-        Verbosity::Quiet => "warn",
-        Verbosity::Usual => "info",
-        Verbosity::Verbose => "debug",
-    }
-}
-
-/// Which lines are logged, which can change.
-#[derive(Debug)]
-pub(crate) struct LogLevel(reload::Handle<EnvFilter, Registry>);
-
-impl LogLevel {
-    /// Logs what goes with this verbosity from now on, unless `RUST_LOG` says what.
-    fn set(&self, verbosity: Verbosity) {
-        // It fails only where nothing is logged any more.
-        let _ = self.0.reload(env_filter(usual_level(verbosity)));
-    }
-}
-
-/// What `RUST_LOG` asks for, or else this level.
-fn env_filter(level: &str) -> EnvFilter {
-    // A client can have the HTTP/2 library warn of every frame: the disk would be its to fill.
-    let usual = || EnvFilter::new(format!("{level},h2=error"));
-    // A variable that is set to nothing is one that is not set.
-    let is_set = env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|asked| !asked.is_empty());
-    let asked = is_set.then(EnvFilter::try_from_default_env);
-    asked.and_then(Result::ok).unwrap_or_else(usual)
-}
-
-/// Writes logs to standard error: what `RUST_LOG` asks for, or else of this level.
-pub(crate) fn begin_logs(is_json: bool, level: &str) -> Result<LogLevel, Failure> {
-    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
-    let lines = if is_json { lines.json().boxed() } else { lines.boxed() };
-    let (filter, handle) = reload::Layer::new(env_filter(level));
-    let begun = tracing_subscriber::registry().with(filter).with(lines).try_init();
-    begun.map_err(|error| anyhow::anyhow!("{error}")).context("logs")?;
-    Ok(LogLevel(handle))
 }

@@ -16,6 +16,7 @@ use store::{StoreError, View};
 
 use crate::Failure;
 use crate::args::stat::StatArgs;
+use crate::commands::at;
 use crate::data_folder::DataFolder;
 use crate::folder_text::unlisted_segment;
 use crate::head_text::{head_faults, head_notes};
@@ -28,6 +29,9 @@ const BLOB_PRICES_UNKNOWN: &str = "blob prices  not known: the folder keeps no b
 const TRIES_MAX: u32 = 8;
 
 pub(crate) fn run(args: &StatArgs) -> Result<(), Failure> {
+    if let Some(url) = &args.at {
+        return at::stat_bucket(url, args.json);
+    }
     let folder = DataFolder::open(&args.data)?;
     let stat = gather(&folder)?;
     let recovery = folder.store.head_recovery();

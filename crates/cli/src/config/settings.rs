@@ -38,6 +38,8 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "anchor",
             "accumulators",
             "threads",
+            "source",
+            "publish",
         ],
     ),
     (
@@ -94,7 +96,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "pass-through-subscriptions-max",
         ],
     ),
-    ("cache", &["cache-bytes"]),
+    ("cache", &["cache-bytes", "cache-dir", "cache-disk-bytes", "cache-memory-bytes", "pin"]),
     ("follow", &FOLLOW),
     ("metrics", &["metrics-listen"]),
     ("log", &["log-format", "slow-request", "quiet", "verbose"]),
@@ -145,7 +147,8 @@ pub(crate) const NEEDS_OTHER: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// Flags whose values may hold keys of their own.
-const SECRET: [&str; 4] = ["from", "upstream", "pass-through-to", "with"];
+const SECRET: [&str; 7] =
+    ["at", "from", "publish", "source", "upstream", "pass-through-to", "with"];
 
 /// A flag of a command, and what else it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]

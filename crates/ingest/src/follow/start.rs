@@ -113,8 +113,9 @@ impl Follower {
             }
         }
         self.begin_at(begin, blocks)?;
-        let held = self.writer.view().manifest().coverage();
-        let below = held.last().map_or(ours.0, BlockRange::last);
+        let view = self.writer.view();
+        let sealed = view.segments().map(|entry| entry.range.last());
+        let below = sealed.filter(|last| *last < begin.number).max().unwrap_or(ours.0);
         let gap = below.checked_add(1).zip(begin.number.checked_sub(1));
         let gap = gap.and_then(|(first, last)| BlockRange::from_ends(first, last));
         if let Some(gap) = gap {

@@ -109,8 +109,7 @@ impl RangeRequests {
             {
                 Err(failure)
             }
-            Either::Left((Err(_), other)) => other.await,
-            Either::Right((Err(_), other)) => other.await,
+            Either::Left((Err(_), other)) | Either::Right((Err(_), other)) => other.await,
         }
     }
 

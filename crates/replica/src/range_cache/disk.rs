@@ -145,7 +145,7 @@ impl DiskIndex {
     /// Drops an entry, if it is still that record.
     fn remove_entry(&mut self, place: &RecordPlace, number: u64) -> Option<DiskEntry> {
         let is_it = |entry: &DiskEntry| entry.file_number == number && entry.place == *place;
-        self.entries.get(&place.key).is_some_and(is_it).then(|| ())?;
+        self.entries.get(&place.key).filter(|entry| is_it(entry))?;
         self.entries.remove(&place.key)
     }
 

@@ -174,7 +174,9 @@ mod tests {
 
     fn file_of(parts: &[&[u8]]) -> (File, u64) {
         let mut file = tempfile::tempfile().unwrap();
-        parts.iter().for_each(|part| file.write_all(part).unwrap());
+        for part in parts {
+            file.write_all(part).unwrap();
+        }
         let bytes = file.stream_position().unwrap();
         (file, bytes)
     }

@@ -43,7 +43,7 @@ impl Context<'_> {
     }
 
     fn known_chain_id(&self) -> Result<u64, CallFailure> {
-        let known = self.view.manifest().network().chain_id.or(self.spec.chain_id());
+        let known = self.view.network().chain_id.or(self.spec.chain_id());
         known.ok_or(CallFailure::Refused(Refusal::ChainIdUnknown))
     }
 

@@ -12,6 +12,8 @@ use tracing::info;
 
 use crate::output::counted;
 
+use super::source::Source;
+
 /// So far behind its node a server is still at the tip: blocks come in bursts.
 const LAG_MAX: u64 = 8;
 
@@ -62,6 +64,29 @@ impl FollowHealth {
     pub(super) fn waits(&self, error: &str) {
         let mut chain_error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner);
         *chain_error = Some(error.to_owned());
+    }
+}
+
+/// How the whole server is: what it follows and what it reads.
+#[derive(Debug)]
+pub(super) struct ServerHealth {
+    pub(super) follow: Option<Arc<FollowHealth>>,
+    pub(super) source: Option<Arc<Source>>,
+}
+
+impl Health for ServerHealth {
+    fn troubles(&self) -> Vec<String> {
+        let mut troubles = self.follow.as_ref().map(|it| it.troubles()).unwrap_or_default();
+        troubles.extend(self.source.as_ref().and_then(|source| source.trouble()));
+        troubles
+    }
+
+    fn catching_up(&self) -> Option<CatchingUp> {
+        self.follow.as_ref()?.catching_up()
+    }
+
+    fn conflict(&self) -> Option<String> {
+        self.follow.as_ref()?.conflict()
     }
 }
 

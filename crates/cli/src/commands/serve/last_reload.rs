@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::unix_time::since_1970;
+use crate::unix_time::since_1970;
 
 /// How it went.
 #[derive(Debug)]

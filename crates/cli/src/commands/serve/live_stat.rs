@@ -24,6 +24,7 @@ use crate::trust_text::word;
 
 use super::health::FollowHealth;
 use super::kept_page::KeptPage;
+use super::source::Source;
 
 /// Between two looks at the counts.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +43,7 @@ pub(super) struct LiveStat {
     /// The folder, with the store that is served.
     folder: DataFolder,
     health: Option<Arc<FollowHealth>>,
+    source: Option<Arc<Source>>,
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
     held: KeptPage<HeldPage, PartBytesCache>,
@@ -79,12 +81,14 @@ impl LiveStat {
     pub(super) fn new(
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,
+        source: Option<Arc<Source>>,
         runtime: Handle,
     ) -> Self {
         let begun = Instant::now();
         let live = Self {
             folder,
             health,
+            source,
             begun,
             samples: Mutex::default(),
             held: KeptPage::new(runtime),
@@ -238,7 +242,9 @@ impl StatPage for LiveStat {
             });
             let follow = self.health.as_ref().and_then(|health| health.page()).unwrap_or_default();
             let live = self.live(&live);
-            Ok(format!("{held},\"live\":{live},\"follow\":{follow}}}").into_bytes())
+            let source = self.source.as_ref().map(|source| source.page(&self.folder.store));
+            let source = source.map_or(String::new(), |page| format!(",\"source\":{page}"));
+            Ok(format!("{held},\"live\":{live},\"follow\":{follow}{source}}}").into_bytes())
         })
     }
 }
@@ -261,10 +267,10 @@ mod tests {
         let files = Arc::new(disk.clone());
         let store = Store::open(files.clone(), Arc::new(Inline), Limits::default()).unwrap();
         let (path, store) = (PathBuf::from("."), Arc::new(store));
-        let folder = DataFolder { path, disk: files, store };
+        let folder = DataFolder { path, disk: files, store, known_spec: None };
         let (_, facts) = look(&folder, &mut PartBytesCache::default()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let live = LiveStat::new(folder, None, runtime.handle().clone());
+        let live = LiveStat::new(folder, None, None, runtime.handle().clone());
         *live.newest_facts.lock().unwrap() = Some(Arc::new(facts));
         disk.fail_after(0, DiskFailure::Io);
         let found = runtime.block_on(live.newest_facts());

@@ -17,6 +17,7 @@ use std::time::Duration;
 use chain::BlockRange;
 use ingest::follow::FollowStatus;
 use ingest::upstream::{MemberHealth, UpstreamStatus};
+use replica::RemoteCounts;
 use rpc::{CallOutcome, CountServer, MakingPage, MetricsPage, PageError, ServerCounts};
 use store::View;
 use store::read::ReadPool;
@@ -26,7 +27,8 @@ use super::health::FollowHealth;
 use super::kept_page::KeptPage;
 use super::last_reload::LastReload;
 use super::live_stat::{HeldFacts, LiveStat, float};
-use super::unix_time::since_1970;
+use super::source::Source;
+use crate::unix_time::since_1970;
 
 use exposition::Exposition;
 use table::Metric;
@@ -50,6 +52,7 @@ pub(super) struct Metrics {
 pub(super) struct MetricsParts {
     pub(super) live: Arc<LiveStat>,
     pub(super) health: Option<Arc<FollowHealth>>,
+    pub(super) source: Option<Arc<Source>>,
     pub(super) pool: Arc<ReadPool>,
     pub(super) last_reload: Arc<LastReload>,
     /// When serving began, since 1970.
@@ -79,7 +82,7 @@ impl MetricsPage for Metrics {
 
 impl Metrics {
     async fn look(&self, count: CountServer<'_>) -> PageFacts {
-        let MetricsParts { live, health, pool, last_reload, begun } = &self.parts;
+        let MetricsParts { live, health, source, pool, last_reload, begun } = &self.parts;
         let store = live.store();
         let held = live.newest_facts().await;
         PageFacts {
@@ -88,6 +91,7 @@ impl Metrics {
             faulty_files: store.faulty_files().len(),
             held,
             follow: health.as_ref().and_then(|health| health.status()),
+            source: source.as_ref().map(|it| (it.counts(), it.listing())),
             disk_reads: pool.read_count(),
             disk_queue: pool.queued_reads(),
             is_reload_successful: last_reload.is_successful(),
@@ -105,6 +109,8 @@ struct PageFacts {
     faulty_files: usize,
     held: Option<Arc<HeldFacts>>,
     follow: Option<FollowStatus>,
+    /// Counts, how many manifests there are, and since when they have not been listed.
+    source: Option<(RemoteCounts, (usize, Duration))>,
     disk_reads: u64,
     disk_queue: usize,
     is_reload_successful: bool,
@@ -127,6 +133,11 @@ impl PageFacts {
         }
         if let Some(status) = &self.follow {
             add_follow(&mut page, status);
+        }
+        if let Some((counts, (manifests, silence))) = &self.source {
+            add_source(&mut page, counts);
+            page.gauge(Metric::SourceManifests, &[], number(*manifests));
+            page.gauge_parts(Metric::SourceListed, &[], silence.as_secs_f64());
         }
         let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT };
         let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", commit)];
@@ -281,6 +292,23 @@ fn add_follow(page: &mut Exposition, status: &FollowStatus) {
             0 => add_upstream(page, &upstream.name, upstream),
             count => add_upstream(page, &format!("{}#{}", upstream.name, count + 1), upstream),
         }
+    }
+}
+
+fn add_source(page: &mut Exposition, counts: &RemoteCounts) {
+    page.count(Metric::SourceRequests, &[], counts.requests);
+    page.count(Metric::SourceBytesFetched, &[], counts.bytes_fetched);
+    page.count(Metric::SourceBytesAsked, &[], counts.bytes_asked);
+    for (from, count) in
+        [("memory", counts.memory_hits), ("disk", counts.disk_hits), ("bucket", counts.misses)]
+    {
+        page.count(Metric::SourceReads, &[("from", from)], count);
+    }
+    page.count(Metric::SourceHedges, &[], counts.hedges);
+    page.count(Metric::SourceRetries, &[], counts.retries);
+    page.count(Metric::SourceFailures, &[], counts.failures);
+    for (place, bytes) in [("memory", counts.memory_bytes), ("disk", counts.disk_bytes)] {
+        page.gauge(Metric::SourceCacheBytes, &[("place", place)], bytes);
     }
 }
 

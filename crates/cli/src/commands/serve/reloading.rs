@@ -13,9 +13,9 @@ use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 
-use super::LogLevel;
 use super::admission::{ServerReach, put_in_force};
 use super::last_reload::LastReload;
+use super::log_level::LogLevel;
 use super::supervisor::{tell_ready, tell_reloading};
 use crate::Failure;
 use crate::args::Command;

@@ -147,7 +147,7 @@ fn the_folder_may_be_removed_while_it_is_used() {
     assert_eq!([0, 1].map(|number| holds(&cache, "a", number)), [false, true]);
     assert_eq!(fixture.files().len(), 1);
     assert_eq!(cache.fault(), None);
-    assert_eq!(cache.bytes(), 1000 + HEAD_BYTES as u64);
+    assert_eq!(cache.bytes(), 1000 + super::super::record::HEAD_LENGTH);
 }
 
 #[test]

@@ -171,6 +171,28 @@ metrics! {
     UpstreamFalseSenders = Counter "quipu_upstream_false_senders_total" ["upstream"]
         "Wrong senders of transactions that an upstream node told.";
 
+    // The bucket that is read.
+    SourceRequests = Counter "quipu_source_requests_total" []
+        "Requests for ranges of published files, hedges and repetitions included.";
+    SourceBytesFetched = Counter "quipu_source_fetched_bytes_total" []
+        "Bytes that came from the source.";
+    SourceBytesAsked = Counter "quipu_source_asked_bytes_total" []
+        "Bytes of published files that reads needed and no cache had.";
+    SourceReads = Counter "quipu_source_reads_total" ["from"]
+        "Reads of published files, by where the bytes were: in memory, on disk, or in the bucket.";
+    SourceHedges = Counter "quipu_source_hedges_total" []
+        "Second requests beside a slow first one.";
+    SourceRetries = Counter "quipu_source_retries_total" []
+        "Requests that were repeated after a failure.";
+    SourceFailures = Counter "quipu_source_failures_total" []
+        "Reads that failed in spite of repetitions.";
+    SourceCacheBytes = Gauge "quipu_source_cache_size_bytes" ["place"]
+        "Bytes of published files that are cached, in memory and on disk.";
+    SourceManifests = Gauge "quipu_source_manifests" []
+        "Manifests that are published and believed.";
+    SourceListed = Gauge "quipu_source_listing_age_seconds" []
+        "Time since the source was last listed.";
+
     // The process.
     BuildInfo = Gauge "quipu_build_info" ["version", "commit"]
         "Always 1; version and commit of this build.";

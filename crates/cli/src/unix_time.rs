@@ -7,6 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The time, since 1970.
 #[expect(clippy::disallowed_methods, reason = "metrics tell times of the clock on the wall")]
-pub(super) fn since_1970() -> Duration {
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

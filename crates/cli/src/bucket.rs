@@ -1,0 +1,119 @@
+//! Buckets, as commands open them.
+//!
+//! Knows: what is said when a bucket cannot be used, the runtime on which commands ask it, and how
+//! transfers are drawn.
+//! Never knows: which objects a bucket has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::hex;
+use anyhow::anyhow;
+use indicatif::HumanBytes;
+use replica::{Bucket, BucketError, BucketSettings, PublishProgress, Published};
+use store::PublishedHistory;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Failure;
+use crate::output::{clock, counted, grouped};
+use crate::progress::ProgressLine;
+
+/// Opens the bucket that a flag names. Nothing is asked yet.
+pub(crate) fn open_bucket(flag: &str, url: &str) -> Result<Bucket, Failure> {
+    Bucket::open(url, BucketSettings::default())
+        .map_err(|error| Failure::Usage(anyhow!("{flag}: {error}")))
+}
+
+/// Where a command asks a bucket.
+pub(crate) fn bucket_runtime() -> Result<Runtime, Failure> {
+    Ok(Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// Why a bucket could not be used, and what to do about it.
+pub(crate) fn bucket_failure(error: &BucketError) -> Failure {
+    let hint = if error.may_pass() {
+        "\n  hint: see whether the store is there and lets you in: credentials and endpoints come from \
+         the variables AWS_*, GOOGLE_* and AZURE_*"
+    } else {
+        ""
+    };
+    Failure::Work(anyhow!("{error}{hint}"))
+}
+
+/// What was read of a bucket, as a store takes it.
+pub(crate) fn published_history(published: &Published) -> PublishedHistory {
+    let manifests = published
+        .manifests
+        .iter()
+        .map(|it| (format!("manifests/{}", hex::encode(it.name)), Arc::clone(&it.manifest)));
+    let unread = published.faults.iter().map(|it| (it.object.clone(), it.reason.clone()));
+    PublishedHistory::new(manifests, published.retracted.clone(), unread)
+}
+
+/// Draws how far files are on their way, to a bucket or from one.
+#[derive(Debug)]
+pub(crate) struct TransferProgress {
+    what: &'static str,
+    line: ProgressLine,
+    begun: Instant,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    done: AtomicU64,
+}
+
+impl TransferProgress {
+    pub(crate) fn new(what: &'static str) -> Self {
+        let (line, begun) = (ProgressLine::default(), Instant::now());
+        let [files, bytes, done] = [const { AtomicU64::new(0) }; 3];
+        Self { what, line, begun, files, bytes, done }
+    }
+
+    /// Ends the line; tells how long it took.
+    pub(crate) fn finish(&self) -> Duration {
+        self.line.finish();
+        self.begun.elapsed()
+    }
+
+    fn show_if_due(&self) {
+        if !self.line.is_due(self.begun.elapsed()) {
+            return;
+        }
+        let order = Ordering::Relaxed;
+        let (done, total) = (self.done.load(order), self.bytes.load(order));
+        let percent = done.saturating_mul(100) / total.max(1);
+        let files = counted(self.files.load(order), "file");
+        if !self.line.is_terminal {
+            let amount = format!("{} of {} bytes", grouped(done), grouped(total));
+            self.line.say(&format!("{}: {percent} %, {amount}, {files} left", self.what));
+            return;
+        }
+        let pace = self.line.pace(done);
+        let parts = [
+            format!("{percent} %"),
+            format!("eta {}", clock(pace.left.as_secs())),
+            format!("{} of {}", HumanBytes(done), HumanBytes(total)),
+            format!("{}/s", HumanBytes(pace.per_second)),
+            format!("{files} left"),
+        ];
+        self.line.show(self.what, done, total, &parts);
+    }
+}
+
+impl PublishProgress for TransferProgress {
+    fn plan(&self, files: u64, bytes: u64) {
+        self.files.store(files, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.line.set_total(bytes);
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.show_if_due();
+    }
+
+    fn finish_file(&self, _name: &str) {
+        let less = |files: u64| Some(files.saturating_sub(1));
+        let _ = self.files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}

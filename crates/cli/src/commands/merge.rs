@@ -1,0 +1,47 @@
+//! `quipu merge`: the larger lookup runs of a bucket.
+
+use std::sync::Arc;
+
+use replica::merge_runs;
+use store::disk::{Disk, Folder};
+
+use crate::Failure;
+use crate::args::bucket::MergeArgs;
+use crate::bucket::{TransferProgress, bucket_failure, bucket_runtime, open_bucket};
+use crate::interrupt::on_interrupt;
+use crate::output::{counted, print_lines};
+
+pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
+    let bucket = open_bucket("--at", &args.at)?;
+    // Goes with what is in it, whatever happens.
+    let scratch = match &args.work_dir {
+        Some(folder) => tempfile::tempdir_in(folder)?,
+        None => tempfile::tempdir()?,
+    };
+    let path = scratch.path().to_owned();
+    let scratch = Arc::new(scratch);
+    let kept = Arc::clone(&scratch);
+    on_interrupt("nothing was merged; the bucket is as it was", move || {
+        let _ = std::fs::remove_dir_all(kept.path());
+    })?;
+    let disk: Arc<dyn Disk> = Arc::new(Folder::create(&path)?);
+    let progress = TransferProgress::new("merging");
+    let merged = bucket_runtime()?.block_on(merge_runs(&bucket, &disk, &progress, &|| false));
+    progress.finish();
+    let merged = merged.map_err(|error| match error {
+        replica::MergeError::Bucket(error) => bucket_failure(&error),
+        error => error.into(),
+    })?;
+    let place = bucket.place();
+    let line = match merged.publication {
+        None => format!("{place}: its runs are as large as its slots allow"),
+        Some(_) => {
+            let count = u64::try_from(merged.built.len()).unwrap_or(u64::MAX);
+            format!(
+                "{place}: {} built; quipu prune removes what they replace",
+                counted(count, "run")
+            )
+        }
+    };
+    Ok(print_lines(&[line])?)
+}

@@ -1,0 +1,34 @@
+//! `quipu prune`: what is superseded, removed from a bucket.
+
+use std::time::UNIX_EPOCH;
+
+use replica::prune;
+
+use crate::Failure;
+use crate::args::bucket::PruneArgs;
+use crate::bucket::{bucket_failure, bucket_runtime, open_bucket};
+use crate::output::{counted, grouped, print_lines};
+use crate::unix_time::since_1970;
+
+pub(crate) fn run(args: &PruneArgs) -> Result<(), Failure> {
+    let bucket = open_bucket("--at", &args.at)?;
+    let now = UNIX_EPOCH + since_1970();
+    let pruned = bucket_runtime()?.block_on(prune(&bucket, args.older_than, now));
+    let pruned = pruned.map_err(|error| bucket_failure(&error))?;
+    let manifests = u64::try_from(pruned.manifests.len()).unwrap_or(u64::MAX);
+    let mut line = format!(
+        "{}: {} and {} with {} bytes removed",
+        bucket.place(),
+        counted(manifests, "manifest"),
+        counted(pruned.files, "file"),
+        grouped(pruned.bytes)
+    );
+    if pruned.files_noted > 0 {
+        let noted = counted(pruned.files_noted, "file");
+        line.push_str(&format!(
+            "; {noted} not listed any more, to be removed when that was so for {} s",
+            args.older_than.as_secs()
+        ));
+    }
+    Ok(print_lines(&[line])?)
+}
