@@ -9,9 +9,9 @@ use futures_util::StreamExt as _;
 
 use crate::bucket::{Bucket, BucketError};
 use crate::download::Download;
-use crate::listed_file::{ListedFile, listed_files};
-use crate::publish::PublishProgress;
+use crate::progress::PublishProgress;
 use crate::published::{BucketFault, Published, read_published};
+use crate::sealed_file::SealedFile;
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub async fn check(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<BucketReport, BucketError> {
     let published = read_published(bucket, &Published::default()).await?;
-    let files = live_files(&published);
+    let files = published.live_files();
     let mut report = BucketReport {
         manifests: u64::try_from(published.manifests.len()).unwrap_or(u64::MAX),
         ..BucketReport::default()
@@ -68,13 +68,6 @@ pub async fn check(
     Ok(report)
 }
 
-/// The files that manifests list and nobody withdrew, by name.
-pub(crate) fn live_files(published: &Published) -> BTreeMap<String, ListedFile> {
-    let listed = published.manifests.iter().flat_map(|it| listed_files(&it.manifest));
-    let live = listed.filter(|it| !published.retracted.contains(&it.name));
-    live.map(|it| (it.name.clone(), it)).collect()
-}
-
 async fn check_genesis(
     bucket: &Bucket,
     published: &Published,
@@ -96,7 +89,7 @@ async fn check_genesis(
 
 async fn check_file(
     bucket: &Bucket,
-    file: &ListedFile,
+    file: &SealedFile,
     progress: &dyn PublishProgress,
 ) -> Result<(), BucketError> {
     let read = || async {

@@ -12,9 +12,9 @@ use tokio::task::spawn_blocking;
 
 use crate::bucket::{Bucket, BucketError};
 use crate::download::Download;
-use crate::listed_file::ListedFile;
-use crate::publish::PublishProgress;
+use crate::progress::PublishProgress;
 use crate::published::BucketFault;
+use crate::sealed_file::SealedFile;
 
 /// What the name of a file ends with while it comes. What an end in the middle leaves means nothing.
 const PARTIAL_END: &str = ".partial";
@@ -58,7 +58,7 @@ pub enum CopyError {
 /// listed length is not copied again; their names are durable at the end.
 pub async fn copy_files(
     bucket: &Bucket,
-    files: &[ListedFile],
+    files: &[SealedFile],
     dest: &Arc<dyn Disk>,
     progress: &dyn PublishProgress,
     stop: &(dyn Fn() -> bool + Sync),
@@ -103,7 +103,7 @@ pub async fn copy_files(
 /// One file on its way.
 struct FileCopy<'a> {
     bucket: &'a Bucket,
-    file: &'a ListedFile,
+    file: &'a SealedFile,
     dest: &'a Arc<dyn Disk>,
     progress: &'a dyn PublishProgress,
     stop: &'a (dyn Fn() -> bool + Sync),

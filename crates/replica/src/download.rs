@@ -8,12 +8,12 @@ use futures_util::TryStreamExt as _;
 use object_store::ObjectStoreExt as _;
 
 use crate::bucket::{Bucket, BucketError};
-use crate::listed_file::{DigestCheck, ListedFile};
+use crate::sealed_file::{DigestCheck, SealedFile};
 
 /// What comes of a file that was begun to be read.
 pub(crate) struct Download<'a> {
     bucket: &'a Bucket,
-    file: &'a ListedFile,
+    file: &'a SealedFile,
     pieces: futures_util::stream::BoxStream<'static, object_store::Result<Bytes>>,
     check: Option<DigestCheck>,
 }
@@ -22,7 +22,7 @@ impl<'a> Download<'a> {
     /// Asks for all of a file. Nothing is repeated: whoever keeps the pieces has to begin anew.
     pub(crate) async fn begin(
         bucket: &'a Bucket,
-        file: &'a ListedFile,
+        file: &'a SealedFile,
     ) -> Result<Self, BucketError> {
         let path = bucket.file_path(&file.name);
         let found = bucket.in_time(&path, "get", bucket.store().get(&path)).await?;

@@ -16,9 +16,10 @@ use tokio::task::spawn_blocking;
 
 use crate::bucket::{Bucket, BucketError};
 use crate::copy_files::{CopyError, copy_files};
-use crate::listed_file::ListedFile;
-use crate::publish::{Publication, PublishError, PublishProgress, PublishTask, publish};
+use crate::progress::PublishProgress;
+use crate::publish::{Publication, PublishError, PublishTask, publish};
 use crate::published::{Published, read_published};
+use crate::sealed_file::SealedFile;
 
 use union::SlotUnion;
 
@@ -33,7 +34,7 @@ pub struct MergedRuns {
 
 /// Why runs were not merged. The bucket is as it was, but for files that nothing lists.
 #[derive(Debug, Error)]
-pub enum MergeError {
+pub enum RunMergeError {
     /// The bucket refused or failed.
     #[error(transparent)]
     Bucket(#[from] BucketError),
@@ -70,7 +71,7 @@ pub async fn merge_runs(
     scratch: &Arc<dyn Disk>,
     progress: &dyn PublishProgress,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<MergedRuns, MergeError> {
+) -> Result<MergedRuns, RunMergeError> {
     bucket.check_writable()?;
     let published = read_published(bucket, &Published::default()).await?;
     let mut union = SlotUnion::of(&published)?;
@@ -111,7 +112,7 @@ struct Merging<'a> {
 }
 
 /// What remains to be done for a run.
-enum Work {
+enum MergeWork {
     /// Make sure that it is there, in halves if nobody has published it.
     Build(RunSpan),
     /// Make one of the last two.
@@ -125,26 +126,30 @@ impl Merging<'_> {
         union: &SlotUnion<'_>,
         subject: RunSubject,
         wanted: RunSpan,
-    ) -> Result<RunEntry, MergeError> {
+    ) -> Result<RunEntry, RunMergeError> {
         if let Some(published) = union.run(subject, wanted) {
             return Ok(published.clone());
         }
-        let mut work = vec![Work::Build(wanted)];
+        let mut work = vec![MergeWork::Build(wanted)];
         let mut done: Vec<RunEntry> = Vec::new();
         while let Some(next) = work.pop() {
             match next {
-                Work::Build(span) => match (union.run(subject, span), halves_of(span)) {
+                MergeWork::Build(span) => match (union.run(subject, span), halves_of(span)) {
                     (Some(run), _) => {
                         self.fetch(run).await?;
                         done.push(run.clone());
                     }
                     (None, Some((left, right))) => {
-                        work.extend([Work::Merge(span), Work::Build(right), Work::Build(left)]);
+                        work.extend([
+                            MergeWork::Merge(span),
+                            MergeWork::Build(right),
+                            MergeWork::Build(left),
+                        ]);
                     }
                     // Only slots that have a run are wanted.
                     (None, None) => return Err(Self::missing(subject, span)),
                 },
-                Work::Merge(span) => {
+                MergeWork::Merge(span) => {
                     let (right, left) = (done.pop(), done.pop());
                     let halves = left.zip(right);
                     let halves = halves.ok_or_else(|| Self::missing(subject, span))?;
@@ -155,17 +160,19 @@ impl Merging<'_> {
         done.pop().ok_or_else(|| Self::missing(subject, wanted))
     }
 
-    fn missing(subject: RunSubject, span: RunSpan) -> MergeError {
+    fn missing(subject: RunSubject, span: RunSpan) -> RunMergeError {
         let (object, reason) = (format!("the run of {subject} of {span}"), "it is not published");
-        MergeError::Damaged { object, reason: reason.to_owned() }
+        RunMergeError::Damaged { object, reason: reason.to_owned() }
     }
 
-    async fn fetch(&self, run: &RunEntry) -> Result<(), MergeError> {
-        let files = [ListedFile::from(run)];
+    async fn fetch(&self, run: &RunEntry) -> Result<(), RunMergeError> {
+        let files = [SealedFile::from(run)];
         let copied = copy_files(self.bucket, &files, self.scratch, self.progress, self.stop);
         match copied.await?.faults.pop() {
             None => Ok(()),
-            Some(fault) => Err(MergeError::Damaged { object: fault.object, reason: fault.reason }),
+            Some(fault) => {
+                Err(RunMergeError::Damaged { object: fault.object, reason: fault.reason })
+            }
         }
     }
 
@@ -173,13 +180,13 @@ impl Merging<'_> {
         &mut self,
         span: RunSpan,
         (left, right): (RunEntry, RunEntry),
-    ) -> Result<RunEntry, MergeError> {
+    ) -> Result<RunEntry, RunMergeError> {
         if (self.stop)() {
             return Err(CopyError::Stopped.into());
         }
         let scratch = Arc::clone(self.scratch);
         let merge = move || merge_run_files(&scratch, span, (&left, &right), &|| false);
-        let merged = spawn_blocking(merge).await.map_err(|_| MergeError::Merging)??;
+        let merged = spawn_blocking(merge).await.map_err(|_| RunMergeError::Merging)??;
         self.built.push(merged.file_name.clone());
         Ok(merged)
     }

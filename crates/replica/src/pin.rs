@@ -10,15 +10,15 @@ use store::disk::{Disk, DiskError};
 
 use crate::bucket::Bucket;
 use crate::copy_files::{CopiedFiles, CopyError, copy_files};
-use crate::listed_file::ListedFile;
-use crate::publish::PublishProgress;
+use crate::progress::PublishProgress;
 use crate::remote_files::RemoteFiles;
+use crate::sealed_file::SealedFile;
 
 /// Reads the files from their copies in `folder`, as far as those are there with the listed lengths.
 /// True if all are.
 pub fn pin_held(
     files: &RemoteFiles,
-    wanted: &[ListedFile],
+    wanted: &[SealedFile],
     folder: &Arc<dyn Disk>,
 ) -> Result<bool, DiskError> {
     let mut are_all = true;
@@ -37,7 +37,7 @@ pub fn pin_held(
 pub async fn pin_files(
     bucket: &Bucket,
     files: &RemoteFiles,
-    wanted: &[ListedFile],
+    wanted: &[SealedFile],
     folder: &Arc<dyn Disk>,
     progress: &dyn PublishProgress,
     stop: &(dyn Fn() -> bool + Sync),
@@ -57,7 +57,7 @@ pub async fn pin_files(
 }
 
 /// Removes copies that are not wanted any more. Who has one open reads it on.
-pub fn unpin_others(wanted: &[ListedFile], folder: &dyn Disk) -> Result<(), DiskError> {
+pub fn unpin_others(wanted: &[SealedFile], folder: &dyn Disk) -> Result<(), DiskError> {
     let wanted: BTreeSet<&str> = wanted.iter().map(|file| &*file.name).collect();
     for name in folder.list()? {
         if !wanted.contains(&*name) {
@@ -77,14 +77,14 @@ mod tests {
 
     use super::*;
     use crate::ReadSettings;
-    use crate::listed_file::FileKind;
     use crate::range_cache::{RangeCache, RangeCacheSettings};
     use crate::scripted_store::ScriptedStore;
+    use crate::sealed_file::FileKind;
 
-    fn listed(name: &str, bytes: &[u8]) -> ListedFile {
+    fn listed(name: &str, bytes: &[u8]) -> SealedFile {
         let digest = B256::from_slice(&Sha256::digest(bytes));
         let (name, bytes) = (name.to_owned(), u64::try_from(bytes.len()).unwrap());
-        ListedFile { name, bytes, digest, kind: FileKind::Run }
+        SealedFile { name, bytes, digest, kind: FileKind::Run }
     }
 
     fn reader(store: &Arc<ScriptedStore>) -> RemoteFiles {
@@ -92,7 +92,7 @@ mod tests {
         RemoteFiles::new(store.bucket(), cache, Handle::current(), ReadSettings::default())
     }
 
-    async fn read(files: &RemoteFiles, file: &ListedFile) -> Vec<u8> {
+    async fn read(files: &RemoteFiles, file: &SealedFile) -> Vec<u8> {
         files.open(&file.name, file.bytes).unwrap().read(0..file.bytes).await.unwrap()
     }
 

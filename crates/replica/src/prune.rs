@@ -15,7 +15,6 @@ use alloy_primitives::B256;
 use object_store::ObjectMeta;
 
 use crate::bucket::{Bucket, BucketError};
-use crate::check::live_files;
 use crate::object_names::{FILES, MANIFESTS, ORPHANS, RETRACTIONS, digest_in_name, digest_of};
 use crate::published::{Published, read_published, write_index};
 use crate::signed_text::{TEXT_BYTES_MAX, decode_lines, encode_lines};
@@ -51,7 +50,7 @@ pub async fn prune(
     now: SystemTime,
 ) -> Result<Pruning, BucketError> {
     bucket.check_writable()?;
-    let bound = Bound { grace, now };
+    let bound = GracePeriod { grace, now };
     let mut pruning = Pruning::default();
     let published = read_whole(bucket, &Published::default()).await?;
     let going = old_superseded(bucket, &published, bound).await?;
@@ -81,12 +80,12 @@ async fn read_whole(bucket: &Bucket, known: &Published) -> Result<Published, Buc
 
 /// How old something has to be.
 #[derive(Clone, Copy)]
-struct Bound {
+struct GracePeriod {
     grace: Duration,
     now: SystemTime,
 }
 
-impl Bound {
+impl GracePeriod {
     fn is_old(self, object: &ObjectMeta) -> bool {
         let written = u64::try_from(object.last_modified.timestamp_millis()).unwrap_or_default();
         let written = UNIX_EPOCH.checked_add(Duration::from_millis(written));
@@ -100,7 +99,7 @@ impl Bound {
 async fn old_superseded(
     bucket: &Bucket,
     published: &Published,
-    bound: Bound,
+    bound: GracePeriod,
 ) -> Result<BTreeSet<B256>, BucketError> {
     let objects = bucket.list(MANIFESTS).await?;
     let old = objects.iter().filter(|it| bound.is_old(it));
@@ -115,7 +114,7 @@ async fn old_superseded(
 async fn prune_files(
     bucket: &Bucket,
     mut published: Published,
-    bound: Bound,
+    bound: GracePeriod,
     pruning: &mut Pruning,
 ) -> Result<(), BucketError> {
     let lengths: BTreeMap<String, u64> = bucket
@@ -124,7 +123,7 @@ async fn prune_files(
         .into_iter()
         .filter_map(|it| Some((it.location.filename()?.to_owned(), it.size)))
         .collect();
-    let live = live_files(&published);
+    let live = published.live_files();
     let orphans: BTreeSet<String> =
         lengths.keys().filter(|it| !live.contains_key(*it)).cloned().collect();
     let notes = Notes::read(bucket, bound).await?;
@@ -144,7 +143,7 @@ async fn prune_files(
     for batch in going.chunks(BATCH) {
         // Somebody may have published one of them since.
         published = read_whole(bucket, &published).await?;
-        let live = live_files(&published);
+        let live = published.live_files();
         let batch: Vec<&String> = batch.iter().filter(|it| !live.contains_key(*it)).collect();
         let paths: Vec<_> = batch.iter().map(|it| bucket.file_path(it)).collect();
         bucket.remove(&paths).await?;
@@ -179,7 +178,7 @@ async fn prune_notes(
 async fn prune_retractions(
     bucket: &Bucket,
     published: &Published,
-    bound: Bound,
+    bound: GracePeriod,
     left: &BTreeSet<&String>,
     pruning: &mut Pruning,
 ) -> Result<(), BucketError> {
@@ -214,7 +213,7 @@ pub(crate) async fn forget_orphans(bucket: &Bucket) -> Result<(), BucketError> {
 struct Notes(Vec<(B256, bool, BTreeSet<String>)>);
 
 impl Notes {
-    async fn read(bucket: &Bucket, bound: Bound) -> Result<Self, BucketError> {
+    async fn read(bucket: &Bucket, bound: GracePeriod) -> Result<Self, BucketError> {
         let mut notes = Vec::new();
         for object in bucket.list(ORPHANS).await? {
             let Some(name) = object.location.filename().and_then(digest_in_name) else { continue };

@@ -20,11 +20,11 @@ use store::disk::Disk;
 use store::manifest::Manifest;
 
 use crate::bucket::Bucket;
-use crate::check::live_files;
-use crate::listed_file::{ListedFile, listed_files};
 use crate::object_names::{FILES, MANIFESTS, digest_of};
+use crate::progress::PublishProgress;
 use crate::prune::forget_orphans;
 use crate::published::{Published, PublishedManifest, read_published, write_index};
+use crate::sealed_file::{SealedFile, listed_files};
 use crate::supersede::{find_other_branch, find_other_chain, superseded};
 
 pub use error::PublishError;
@@ -32,18 +32,6 @@ use upload::Upload;
 
 /// How often files are sent that are not there afterwards.
 const ROUNDS_MAX: usize = 3;
-
-/// Is told how far a publication is.
-pub trait PublishProgress: Sync {
-    /// So many files are to be sent, and so many bytes. Told again if files are gone meanwhile.
-    fn plan(&self, _files: u64, _bytes: u64) {}
-    /// So many bytes more were sent.
-    fn advance(&self, _bytes: u64) {}
-    /// A file is there.
-    fn finish_file(&self, _name: &str) {}
-}
-
-impl PublishProgress for () {}
 
 /// What was published.
 #[derive(Clone, Debug)]
@@ -103,7 +91,7 @@ pub async fn publish(
     let genesis = check_genesis(&manifest, task)?;
     let before = read_published(bucket, known).await?;
     refuse_others(&manifest, &before)?;
-    let is_withdrawn = |it: &ListedFile| before.retracted.contains(&it.name);
+    let is_withdrawn = |it: &SealedFile| before.retracted.contains(&it.name);
     let files = listed_files(&manifest);
     let (withdrawn, files): (Vec<_>, Vec<_>) = files.into_iter().partition(is_withdrawn);
     let mut sending = Sending { bucket, task, files: &files, sent: BTreeMap::new() };
@@ -124,7 +112,7 @@ pub async fn publish(
         sending.send_all().await?;
     }
     let sent = sending.sent;
-    let live = live_files(&before);
+    let live = before.live_files();
     if files.iter().any(|it| !sent.contains_key(&it.name) && !live.contains_key(&it.name)) {
         forget_orphans(bucket).await?;
     }
@@ -191,7 +179,7 @@ fn refuse_others(manifest: &Manifest, before: &Published) -> Result<(), PublishE
 struct Sending<'a> {
     bucket: &'a Bucket,
     task: PublishTask<'a>,
-    files: &'a [ListedFile],
+    files: &'a [SealedFile],
     /// What was sent, with its length.
     sent: BTreeMap<String, u64>,
 }
@@ -216,7 +204,7 @@ impl Sending<'_> {
     }
 
     /// The files that are not there with the length that they should have.
-    async fn missing(&self) -> Result<Vec<ListedFile>, PublishError> {
+    async fn missing(&self) -> Result<Vec<SealedFile>, PublishError> {
         let there = file_lengths(self.bucket).await?;
         let mut missing = Vec::new();
         for file in self.files {
@@ -233,7 +221,7 @@ impl Sending<'_> {
         Ok(missing)
     }
 
-    async fn send(&mut self, files: &[ListedFile]) -> Result<(), PublishError> {
+    async fn send(&mut self, files: &[SealedFile]) -> Result<(), PublishError> {
         let Self { bucket, task, .. } = *self;
         let file_count = u64::try_from(files.len()).unwrap_or(u64::MAX);
         task.progress.plan(file_count, files.iter().map(|it| it.bytes).sum());

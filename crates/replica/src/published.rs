@@ -5,7 +5,7 @@
 
 mod listing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use alloy_primitives::B256;
@@ -13,8 +13,8 @@ use futures_util::StreamExt as _;
 use store::manifest::{MANIFEST_BYTES_MAX, Manifest};
 
 use crate::bucket::{Bucket, BucketError};
-use crate::listed_file::find_misnamed;
 use crate::object_names::{MANIFESTS, RETRACTIONS, digest_of};
+use crate::sealed_file::{SealedFile, find_misnamed, listed_files};
 use crate::signed_text::{TEXT_BYTES_MAX, decode_lines};
 
 pub(crate) use listing::{Listing, write_index};
@@ -68,6 +68,14 @@ impl Published {
     pub fn is_same(&self, other: &Self) -> bool {
         let names = |it: &Self| it.manifests.iter().map(|it| it.name).collect::<Vec<_>>();
         names(self) == names(other) && self.retracted == other.retracted
+    }
+
+    /// The files that manifests list and nobody withdrew, by name.
+    #[must_use]
+    pub fn live_files(&self) -> BTreeMap<String, SealedFile> {
+        let listed = self.manifests.iter().flat_map(|it| listed_files(&it.manifest));
+        let live = listed.filter(|it| !self.retracted.contains(&it.name));
+        live.map(|it| (it.name.clone(), it)).collect()
     }
 
     fn manifest(&self, name: B256) -> Option<PublishedManifest> {

@@ -21,8 +21,10 @@ pub(crate) fn superseded(
     manifests: &[PublishedManifest],
     retracted: &BTreeSet<String>,
 ) -> BTreeMap<B256, Vec<B256>> {
-    let contents: Vec<(B256, Content<'_>)> =
-        manifests.iter().map(|it| (it.name, Content::of(&it.manifest, retracted))).collect();
+    let contents: Vec<(B256, ManifestContent<'_>)> = manifests
+        .iter()
+        .map(|it| (it.name, ManifestContent::of(&it.manifest, retracted)))
+        .collect();
     let mut superseded = BTreeMap::new();
     for (name, content) in &contents {
         let holders = contents.iter().filter(|(other_name, other)| {
@@ -39,7 +41,7 @@ pub(crate) fn superseded(
 }
 
 /// What a manifest holds that is not withdrawn.
-struct Content<'a> {
+struct ManifestContent<'a> {
     manifest: &'a Manifest,
     live: Vec<&'a SegmentEntry>,
     names: HashSet<&'a str>,
@@ -52,7 +54,7 @@ struct Content<'a> {
     indexed: BTreeMap<RunSubject, HashSet<u64>>,
 }
 
-impl<'a> Content<'a> {
+impl<'a> ManifestContent<'a> {
     fn of(manifest: &'a Manifest, retracted: &BTreeSet<String>) -> Self {
         let segments = manifest.segments().iter();
         let live: Vec<&SegmentEntry> =

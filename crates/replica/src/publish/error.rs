@@ -8,7 +8,7 @@ use store::disk::DiskError;
 use thiserror::Error;
 
 use crate::bucket::BucketError;
-use crate::listed_file::FileMismatch;
+use crate::sealed_file::FileMismatch;
 
 /// Why something was not published. The bucket holds what it held, and perhaps files that nothing lists.
 #[derive(Debug, Error)]

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::{PublishError, PublishTask};
 use crate::bucket::{Bucket, BucketError};
-use crate::listed_file::{DigestCheck, FileMismatch, ListedFile};
+use crate::sealed_file::{DigestCheck, FileMismatch, SealedFile};
 
 /// Larger files are sent in parts.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
@@ -28,7 +28,7 @@ const PARTS_AT_ONCE: usize = 2;
 pub(super) struct Upload<'a> {
     pub(super) bucket: &'a Bucket,
     pub(super) task: PublishTask<'a>,
-    pub(super) file: &'a ListedFile,
+    pub(super) file: &'a SealedFile,
     pub(super) is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 

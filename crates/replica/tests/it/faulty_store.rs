@@ -84,7 +84,7 @@ impl FaultyStore {
             writes_left: None,
             requests: Vec::new(),
             listed: Vec::new(),
-            now: UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+            now: UNIX_EPOCH + Duration::from_hours(500_000),
             written: BTreeMap::new(),
         };
         Self { objects: Arc::default(), state: Arc::new(Mutex::new(state)) }
@@ -230,10 +230,10 @@ impl ObjectStore for FaultyStore {
             return Ok(found);
         }
         let GetResult { meta, range, attributes, extensions, .. } = found;
-        let mut bytes = match range.is_empty() {
-            true => Vec::new(),
-            false => self.objects.get_range(location, range.clone()).await?.to_vec(),
-        };
+        let mut bytes = Vec::new();
+        if !range.is_empty() {
+            bytes.extend(self.objects.get_range(location, range.clone()).await?);
+        }
         if self.happens(|it| it.tear) {
             bytes.truncate(bytes.len() / 2);
         }

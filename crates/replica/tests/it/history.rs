@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use store::RunSubject;
 use store::disk::Disk;
 use store::disk::faulty::FaultyDisk;
-use store::layout::{HeldRange, plan_lookups, plan_segments, slot_of};
+use store::layout::{HeldRange, plan_lookups, plan_segments};
 use store::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use store::names::{run_name, segment_name};
 
@@ -223,10 +223,5 @@ impl MadeFolder {
     /// All names that the manifest lists.
     pub(crate) fn file_names(&self) -> Vec<String> {
         replica::listed_files(&self.manifest).into_iter().map(|it| it.name).collect()
-    }
-
-    /// Whether it holds any block of a slot.
-    pub(crate) fn has_slot(&self, slot: u64) -> bool {
-        self.manifest.segments().iter().any(|it| slot_of(it.range.first()) == slot)
     }
 }

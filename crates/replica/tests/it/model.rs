@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use chain::{BlockNumber, BlockRange, SplitMix64};
 use replica::{
-    Bucket, MergeError, PublishError, Published, check, merge_runs, prune, read_published, retract,
-    segments_above,
+    Bucket, PublishError, Published, RunMergeError, check, merge_runs, prune, read_published,
+    retract, segments_above,
 };
 use segment::SLOT_BLOCKS;
 use store::disk::Disk;
@@ -21,7 +21,7 @@ use crate::faulty_store::{Faults, FaultyStore};
 use crate::history::{Branch, MAIN, MadeFolder, range, whole};
 use crate::publish::{bucket, put};
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 const SEEDS: u64 = 12;
 const ROUNDS: usize = 25;
 /// Where the publisher that follows the tip begins.
@@ -45,7 +45,7 @@ impl Publisher {
     /// Gets more blocks: at the end of what it has, or anywhere.
     fn grow(&mut self, chance: &mut SplitMix64) {
         let ranges = join_ranges(self.held.iter().map(|it| it.range));
-        let last_end = ranges.last().map_or(self.own.first(), |it| it.end());
+        let last_end = ranges.last().map_or(self.own.first(), BlockRange::end);
         let is_tip = self.own.first() == TIP;
         let first = if is_tip || chance.below(3) > 0 {
             last_end.min(self.own.last())
@@ -136,7 +136,7 @@ impl World {
                 // A publisher replaced a run between the look at the manifests and the reading: it is gone
                 // only if it was pruned, which takes a day.
                 if let Err(error) = merged {
-                    assert!(matches!(error, MergeError::Bucket(_)), "{error}");
+                    assert!(matches!(error, RunMergeError::Bucket(_)), "{error}");
                 }
             }
         };
@@ -195,8 +195,8 @@ impl World {
         }
         publisher.rewind(cut, letter);
         let folder = publisher.folder();
-        let published = read_published(&self.bucket, &self.reader).await.unwrap();
-        let dropped = segments_above(&published, BlockNumber(cut), &folder.manifest);
+        let listed = read_published(&self.bucket, &self.reader).await.unwrap();
+        let dropped = segments_above(&listed, BlockNumber(cut), &folder.manifest);
         retract(&self.bucket, &dropped).await.unwrap();
         self.retracted.extend(dropped);
         // A publisher that would be killed here has withdrawn what it keeps of the last segment, too.
@@ -244,7 +244,7 @@ async fn publishers_readers_merging_and_pruning_at_once_lose_nothing_and_show_no
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
         for _ in 0..ROUNDS {
-            world.store.pass(Duration::from_secs(world.chance.below(20) * 3600));
+            world.store.pass(Duration::from_hours(world.chance.below(20)));
             match world.chance.below(6) {
                 0 => world.kill_one().await,
                 1 => world.rewind_tip().await,

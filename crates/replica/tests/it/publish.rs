@@ -277,7 +277,8 @@ async fn another_chain_or_branch_is_refused_until_the_old_one_is_retracted() {
     let mut other = MadeFolder::of(MAIN, &[whole(0, 300)]);
     let network = store::manifest::Network { chain_id: Some(78), ..Default::default() };
     let edit = store::manifest::Edit { network, ..Default::default() };
-    let manifest = store::manifest::Manifest::new(Default::default()).edited(edit).unwrap();
+    let manifest = store::manifest::Manifest::new(store::manifest::Network::default());
+    let manifest = manifest.edited(edit).unwrap();
     let segments = other.manifest.segments().to_vec();
     let edit = store::manifest::Edit { segments, ..Default::default() };
     other.manifest = manifest.edited(edit).unwrap();

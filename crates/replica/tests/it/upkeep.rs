@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use replica::{Bucket, MergeError, Pruning, merge_runs, prune, retract};
+use replica::{Bucket, Pruning, RunMergeError, merge_runs, prune, retract};
 use segment::SLOT_BLOCKS;
 use store::disk::Disk;
 use store::disk::faulty::FaultyDisk;
@@ -14,7 +14,7 @@ use crate::faulty_store::{Faults, FaultyStore};
 use crate::history::{MAIN, MadeFolder, bare, slots, whole};
 use crate::publish::{bucket, listed, names, paths, put};
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 
 /// Prunes a bucket so long after what was done last, with a grace period of a day.
 async fn prune_after(store: &FaultyStore, bucket: &Bucket, time: Duration) -> Pruning {
@@ -22,7 +22,7 @@ async fn prune_after(store: &FaultyStore, bucket: &Bucket, time: Duration) -> Pr
     prune(bucket, DAY, store.now()).await.unwrap()
 }
 
-async fn merge(bucket: &Bucket) -> Result<Vec<String>, MergeError> {
+async fn merge(bucket: &Bucket) -> Result<Vec<String>, RunMergeError> {
     let scratch: Arc<dyn Disk> = Arc::new(FaultyDisk::new(1));
     merge_runs(bucket, &scratch, &(), &|| false).await.map(|it| it.built)
 }

@@ -68,7 +68,7 @@ fn checksum(number: u64, body: &[u8]) -> u32 {
 
 /// A bucket and its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket<'a> {
+pub(super) struct RunBucket<'a> {
     geometry: &'a Geometry,
     number: u64,
     key_count: u64,
@@ -82,7 +82,7 @@ pub(super) struct Bucket<'a> {
     value_at: u64,
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> RunBucket<'a> {
     /// A bucket with all of its bytes; [`Self::check`] tells whether they are to be believed.
     #[inline]
     pub(super) fn new(

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use alloy_primitives::B256;
 
-use super::bucket::{Bucket, Pair};
+use super::bucket::{Pair, RunBucket};
 use super::error::CorruptRun;
 use super::geometry::Geometry;
 use super::prefix::HashPrefix;
@@ -123,7 +123,7 @@ impl Run {
     }
 
     #[inline]
-    fn find(&self, hash: &B256, bucket: &Bucket<'_>) -> Result<Positions, CorruptRun> {
+    fn find(&self, hash: &B256, bucket: &RunBucket<'_>) -> Result<Positions, CorruptRun> {
         let mut positions = Positions::default();
         for index in bucket.find(HashPrefix::of(hash).number())? {
             positions.push(self.position(bucket, index, bucket.value(index)?)?);
@@ -137,7 +137,7 @@ impl Run {
         &'a self,
         bucket: u64,
         bytes: &'a [u8],
-    ) -> Result<Bucket<'a>, CorruptRun> {
+    ) -> Result<RunBucket<'a>, CorruptRun> {
         let bucket = self.lay_out(bucket, bytes)?;
         bucket.check()?;
         Ok(bucket)
@@ -145,7 +145,7 @@ impl Run {
 
     /// A bucket that is not believed yet.
     #[inline]
-    fn lay_out<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<Bucket<'a>, CorruptRun> {
+    fn lay_out<'a>(&'a self, bucket: u64, bytes: &'a [u8]) -> Result<RunBucket<'a>, CorruptRun> {
         let bucket_count = self.bucket_count();
         let place = self.place(bucket).ok_or(CorruptRun::NoBucket { bucket, bucket_count })?;
         let offset = place.range.start;
@@ -154,7 +154,7 @@ impl Run {
         if found != expected {
             return Err(CorruptRun::BucketLength { bucket, offset, expected, found });
         }
-        Ok(Bucket::new(&self.tail.geometry, bucket, place.key_count, offset, bytes))
+        Ok(RunBucket::new(&self.tail.geometry, bucket, place.key_count, offset, bytes))
     }
 
     #[inline]
@@ -170,7 +170,7 @@ impl Run {
     #[inline]
     fn position(
         &self,
-        bucket: &Bucket<'_>,
+        bucket: &RunBucket<'_>,
         index: u64,
         value: u64,
     ) -> Result<Position, CorruptRun> {

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// What is known of a file before it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedFile {
+pub struct SealedFile {
     /// Its name, in a folder as in a bucket.
     pub name: String,
     /// Its length.
@@ -62,7 +62,7 @@ pub enum FileMismatch {
     },
 }
 
-impl From<&SegmentEntry> for ListedFile {
+impl From<&SegmentEntry> for SealedFile {
     fn from(entry: &SegmentEntry) -> Self {
         let SegmentEntry { file_name, bytes, digest, .. } = entry;
         let kind = FileKind::Segment(entry.held());
@@ -70,7 +70,7 @@ impl From<&SegmentEntry> for ListedFile {
     }
 }
 
-impl From<&RunEntry> for ListedFile {
+impl From<&RunEntry> for SealedFile {
     fn from(entry: &RunEntry) -> Self {
         let RunEntry { file_name, bytes, digest, .. } = entry;
         Self { name: file_name.clone(), bytes: *bytes, digest: *digest, kind: FileKind::Run }
@@ -79,9 +79,9 @@ impl From<&RunEntry> for ListedFile {
 
 /// The files of a manifest: its segments, then its runs.
 #[must_use]
-pub fn listed_files(manifest: &Manifest) -> Vec<ListedFile> {
-    let segments = manifest.segments().iter().map(ListedFile::from);
-    segments.chain(manifest.runs().iter().map(ListedFile::from)).collect()
+pub fn listed_files(manifest: &Manifest) -> Vec<SealedFile> {
+    let segments = manifest.segments().iter().map(SealedFile::from);
+    segments.chain(manifest.runs().iter().map(SealedFile::from)).collect()
 }
 
 /// A file of the manifest whose name is not the one that its content has, as name and expected name.
@@ -96,7 +96,7 @@ pub(crate) fn find_misnamed(manifest: &Manifest) -> Option<(&str, String)> {
 /// Holds the bytes of a file against its digest, while they come.
 #[derive(Debug)]
 pub struct DigestCheck {
-    file: ListedFile,
+    file: SealedFile,
     hasher: Sha256,
     /// How many bytes were taken.
     taken: u64,
@@ -107,7 +107,7 @@ pub struct DigestCheck {
 impl DigestCheck {
     /// Nothing was taken yet.
     #[must_use]
-    pub fn new(file: &ListedFile) -> Self {
+    pub fn new(file: &SealedFile) -> Self {
         Self { file: file.clone(), hasher: Sha256::new(), taken: 0, footer: Vec::new() }
     }
 
@@ -133,7 +133,7 @@ impl DigestCheck {
 
     /// Whether all that was taken is the listed file.
     pub fn finish(self) -> Result<(), FileMismatch> {
-        let ListedFile { bytes, digest: expected, kind, .. } = self.file;
+        let SealedFile { bytes, digest: expected, kind, .. } = self.file;
         if self.taken != bytes {
             return Err(FileMismatch::Length { found: self.taken, expected: bytes });
         }
