@@ -29,8 +29,16 @@ sends "$anvil"
 ask "$anvil" anvil_reorg 3 '[]' >/dev/null
 catches_up "$anvil"
 
+# A reader of what the same folder published.
+exits 0 "the folder is published" "$quipu" publish --data-dir "$work/metrics-data" \
+    --to "file://$work/bucket"
+starts reader '^listening on (http:.*)$' "$quipu" serve --source "file://$work/bucket" \
+    --cache-dir "$work/cache" --listen 127.0.0.1:0
+reader=$address
+
 # asks: some of everything, so that no rate is of nothing.
 asks() {
+    ask "$reader" eth_getBlockByNumber 0x1 true >/dev/null
     agrees "while Prometheus looks" "$anvil" "$(tip_of "$anvil")" "0x0 0x1 0x2 0x4" "${anvil_habits[@]}"
     ask "$ours" eth_newBlockFilter >/dev/null
     curl --silent --output "$output" "$ours/no-such-page"
@@ -51,7 +59,7 @@ cat >"$work/prometheus.yml" <<END
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: ["$packaging/prometheus/alerts.yml"]
 scrape_configs:
-  - {job_name: quipu, static_configs: [{targets: ["$metrics"]}]}
+  - {job_name: quipu, static_configs: [{targets: ["$metrics", "${reader#http://}"]}]}
 END
 starts prometheus '.*msg="Listening on" address=(.*)$' "$prometheus" \
     --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \

@@ -22,13 +22,13 @@ mod error;
 mod join;
 mod request;
 
-pub(crate) use error::FetchError;
+pub(crate) use error::RangeFetchError;
 use join::{JoinedRange, join_neighbours};
 use request::RangeRequests;
 
 /// How ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadSettings {
+pub struct RangeReadSettings {
     /// How many requests may be under way, hedges aside.
     pub requests_max: usize,
     /// How long one attempt may take from its beginning to its last byte.
@@ -47,7 +47,7 @@ pub struct ReadSettings {
     pub join_bytes_max: u64,
 }
 
-impl Default for ReadSettings {
+impl Default for RangeReadSettings {
     fn default() -> Self {
         Self {
             requests_max: 64,
@@ -72,7 +72,7 @@ pub(crate) struct RemoteObject {
 }
 
 /// What a fetch ended with, for everybody who waits for it.
-pub(crate) type Fetched = Result<Bytes, Arc<FetchError>>;
+pub(crate) type Fetched = Result<Bytes, Arc<RangeFetchError>>;
 
 /// A range on its way. When the last of these is dropped before its end, the request is given up.
 pub(crate) type Fetching = Shared<oneshot::Receiver<Fetched>>;
@@ -85,7 +85,7 @@ pub(crate) struct Fetcher {
     requests: RangeRequests,
     cache: Arc<RangeCache>,
     runtime: Handle,
-    settings: ReadSettings,
+    settings: RangeReadSettings,
     permits: Arc<Semaphore>,
     flights: Mutex<BTreeMap<FlightKey, WeakShared<oneshot::Receiver<Fetched>>>>,
     /// Ranges that no request was made for yet, by file.
@@ -106,7 +106,7 @@ impl Fetcher {
         bucket: Bucket,
         cache: Arc<RangeCache>,
         runtime: Handle,
-        settings: ReadSettings,
+        settings: RangeReadSettings,
     ) -> Self {
         let requests = RangeRequests::new(bucket, settings, Arc::clone(cache.counters()));
         let permits = Arc::new(Semaphore::new(settings.requests_max.max(1)));
@@ -212,7 +212,7 @@ impl Fetcher {
             let own = fetched.clone().and_then(|bytes| {
                 joined.part(&bytes, &part.range).ok_or_else(|| {
                     let place = self.place_of(&object);
-                    Arc::new(FetchError::Torn { place, range: part.range.clone() })
+                    Arc::new(RangeFetchError::Torn { place, range: part.range.clone() })
                 })
             });
             // Who does not wait any more needs no answer.
@@ -277,7 +277,7 @@ async fn send_waiting(mut unsent: UnsentRanges, object: RemoteObject) {
     let (given_up, wanted): (Vec<_>, Vec<_>) =
         unsent.take().into_iter().partition(|it| it.sender.is_closed());
     fetcher.land(&object, &given_up);
-    let ReadSettings { join_gap_bytes, join_bytes_max, .. } = fetcher.settings;
+    let RangeReadSettings { join_gap_bytes, join_bytes_max, .. } = fetcher.settings;
     for joined in join_neighbours(wanted, |it| &it.range, join_gap_bytes, join_bytes_max) {
         let joined_count = u64::try_from(joined.parts.len()).unwrap_or(u64::MAX);
         fetcher.counters().joined_ranges.add(joined_count.saturating_sub(1));

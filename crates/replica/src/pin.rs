@@ -76,7 +76,7 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::ReadSettings;
+    use crate::RangeReadSettings;
     use crate::range_cache::{RangeCache, RangeCacheSettings};
     use crate::scripted_store::ScriptedStore;
     use crate::sealed_file::FileKind;
@@ -89,7 +89,7 @@ mod tests {
 
     fn reader(store: &Arc<ScriptedStore>) -> RemoteFiles {
         let cache = Arc::new(RangeCache::open(&RangeCacheSettings::default()));
-        RemoteFiles::new(store.bucket(), cache, Handle::current(), ReadSettings::default())
+        RemoteFiles::new(store.bucket(), cache, Handle::current(), RangeReadSettings::default())
     }
 
     async fn read(files: &RemoteFiles, file: &SealedFile) -> Vec<u8> {

@@ -17,7 +17,7 @@ use store::read::{Blocking, LocalBytes, Reading, SegmentBytes};
 use tokio::runtime::Handle;
 
 use crate::bucket::Bucket;
-use crate::fetch::{FetchError, Fetched, Fetcher, ReadSettings, RemoteObject};
+use crate::fetch::{Fetched, Fetcher, RangeFetchError, RangeReadSettings, RemoteObject};
 use crate::range_cache::{CacheLookup, CacheRank, FileKey, RangeCache};
 use crate::read_ahead::ReadAhead;
 use crate::remote_counts::RemoteCounts;
@@ -41,7 +41,7 @@ impl RemoteFiles {
         bucket: Bucket,
         cache: Arc<RangeCache>,
         runtime: Handle,
-        settings: ReadSettings,
+        settings: RangeReadSettings,
     ) -> Self {
         let place = Arc::from(bucket.place());
         let fetcher = Arc::new(Fetcher::new(bucket, cache, runtime, settings));
@@ -264,7 +264,7 @@ impl RemoteBytes {
         }
     }
 
-    async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, Arc<FetchError>> {
+    async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, Arc<RangeFetchError>> {
         let tail_start = self.tail_start.load(Ordering::Acquire);
         let lead = self.ahead.lead();
         if tail_start == UNKNOWN && range.end > lead.start {
@@ -284,7 +284,7 @@ impl RemoteBytes {
         &self,
         range: Range<u64>,
         lead: Range<u64>,
-    ) -> Result<Vec<u8>, Arc<FetchError>> {
+    ) -> Result<Vec<u8>, Arc<RangeFetchError>> {
         let held = self.lock_lead().clone();
         let end = async {
             match held {
@@ -309,7 +309,7 @@ impl RemoteBytes {
             return Ok(Bytes::new());
         }
         self.fetcher.fetch(&self.object, range, rank).await.unwrap_or_else(|_| {
-            Err(Arc::new(FetchError::Ended { place: self.fetcher.place_of(&self.object) }))
+            Err(Arc::new(RangeFetchError::Ended { place: self.fetcher.place_of(&self.object) }))
         })
     }
 
@@ -318,10 +318,10 @@ impl RemoteBytes {
         bytes: &Bytes,
         start: u64,
         range: &Range<u64>,
-    ) -> Result<Vec<u8>, Arc<FetchError>> {
+    ) -> Result<Vec<u8>, Arc<RangeFetchError>> {
         let torn = || {
             let place = self.fetcher.place_of(&self.object);
-            Arc::new(FetchError::Torn { place, range: range.clone() })
+            Arc::new(RangeFetchError::Torn { place, range: range.clone() })
         };
         part_of(bytes, start, range).map(Vec::from).ok_or_else(torn)
     }

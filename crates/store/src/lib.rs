@@ -40,6 +40,7 @@ pub mod lock;
 mod log_query;
 mod lookups;
 pub mod manifest;
+mod missing_file;
 #[cfg(test)]
 mod model;
 pub mod names;
@@ -73,12 +74,13 @@ pub use finality::Finality;
 pub use limits::Limits;
 pub use log_query::LogQuery;
 pub use lookups::{SegmentKeys, merge_run_files};
+pub use missing_file::MissingFile;
 pub use published::PublishedHistory;
 pub use reader::{ReadCounts, Reader};
 pub use run_subject::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
-    BlockFacts, HashedBlock, LogSearch, LoggedRows, MissingFile, StoredBlock, StoredHeader,
-    StoredTransaction, View,
+    BlockFacts, HashedBlock, LogSearch, LoggedRows, StoredBlock, StoredHeader, StoredTransaction,
+    View,
 };
 pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};

@@ -15,7 +15,7 @@ use alloy_primitives::B256;
 
 use crate::head::HeadView;
 use crate::manifest::{Manifest, Network, SegmentEntry};
-use crate::view::MissingFile;
+use crate::missing_file::MissingFile;
 
 /// What a bucket says that it holds.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl PublishedHistory {
 
     /// The part that can be read beside what is held.
     pub(crate) fn admit(&self, own: &Manifest, head: &HeadView) -> AdmittedHistory {
-        let mut admission = Admission::beside(own);
+        let mut admission = ManifestAdmission::beside(own);
         let mut set_aside = self.unread.clone();
         let mut manifests = Vec::new();
         // Whoever holds most decides what a smaller one may not contradict.
@@ -87,13 +87,13 @@ impl AdmittedHistory {
 
 /// What is known of the chain by the manifests that were admitted.
 #[derive(Debug)]
-struct Admission {
+struct ManifestAdmission {
     network: Network,
     hashes: HashMap<u64, B256>,
     entries: HashMap<String, SegmentEntry>,
 }
 
-impl Admission {
+impl ManifestAdmission {
     fn beside(own: &Manifest) -> Self {
         let mut hashes: HashMap<u64, B256> =
             own.anchors().map(|anchor| (anchor.number, anchor.hash)).collect();

@@ -12,13 +12,14 @@ mod log_search;
 mod lookup;
 mod records;
 mod sealed;
+mod trust;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256};
-use chain::trust::{ProvenRun, TrustStatus};
+use chain::trust::TrustStatus;
 use chain::{BlockNumber, BlockRange, Candidate, decode_header};
 use segment::{BlockExtras, BlockPlace, RowParts, TxIndex, TxOrdinal};
 
@@ -29,7 +30,8 @@ use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, subtract};
-use crate::manifest::{Manifest, Network, RunEntry, SegmentEntry, statuses_of};
+use crate::manifest::{Manifest, Network, RunEntry, SegmentEntry};
+use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
 use crate::read::fetch;
 use crate::reader::Reader;
@@ -59,17 +61,6 @@ pub struct View {
     finality: Finality,
     /// Found out when it is first asked.
     finalized: OnceLock<Option<BlockNumber>>,
-}
-
-/// A listed segment or lookup run whose file is not there, or cannot be opened as what it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingFile {
-    /// Its name.
-    pub file_name: String,
-    /// The blocks of a segment; `None` for a lookup run.
-    pub blocks: Option<BlockRange>,
-    /// What is wrong with it.
-    pub reason: String,
 }
 
 /// A block of a segment whose rows are still to be read.
@@ -249,36 +240,6 @@ impl View {
     #[must_use]
     pub fn coverage_receipts(&self) -> &[BlockRange] {
         self.coverage_receipts.get_or_init(|| self.sealed.receipts_with_head(&self.head))
-    }
-
-    /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
-    #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        self.statuses_with(self.head_run(BlockNumber::MAX))
-    }
-
-    /// The same of what is sealed, and of blocks that lie above it.
-    pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
-        let mut runs = self.sealed.trust_runs();
-        runs.extend(above);
-        statuses_of(&runs, &self.sealed.trusted(self.network().genesis_hash))
-    }
-
-    /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
-    #[must_use]
-    pub fn head_run(&self, last: BlockNumber) -> Option<ProvenRun> {
-        let blocks = self.head.blocks();
-        let count = blocks.partition_point(|block| block.number() <= last);
-        let blocks = blocks.get(..count)?;
-        let (first, last) = (blocks.first()?, blocks.last()?);
-        Some(ProvenRun {
-            range: BlockRange::from_ends(first.number(), last.number())?,
-            parent_hash: first.parent_hash(),
-            last_hash: last.hash(),
-            hashes: BTreeMap::new(),
-            epoch: None,
-            difficulty: None,
-        })
     }
 
     /// The number of the highest block.

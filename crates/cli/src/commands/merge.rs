@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use replica::{MergeError, merge_runs};
+use replica::{RunMergeError, merge_runs};
 use store::disk::{Disk, Folder};
 
 use crate::Failure;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
     let merged = bucket_runtime()?.block_on(merge_runs(&bucket, &disk, &progress, &|| false));
     progress.finish();
     let merged = merged.map_err(|error| {
-        if let MergeError::Bucket(error) = &error { bucket_failure(error) } else { error.into() }
+        if let RunMergeError::Bucket(error) = &error { bucket_failure(error) } else { error.into() }
     })?;
     let place = bucket.place();
     let line = if merged.publication.is_none() {

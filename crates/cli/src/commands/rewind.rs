@@ -1,13 +1,12 @@
 //! `quipu rewind`: drop what is above a block, after a conflict.
 
-use std::collections::BTreeSet;
-
 use alloy_primitives::hex;
 use anyhow::anyhow;
 use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors};
-use replica::retract;
+use replica::{Published, read_published, retract, segments_above};
 use store::head::{HeadError, HeadLimits};
+use store::manifest::{Manifest, Network};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -42,24 +41,27 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Withdraws the folder's segments with blocks above one from a bucket. Before the folder forgets them:
-/// whatever stops us, the same command does it again.
+/// Withdraws from a bucket all segments with blocks above one, also those of older publications. Before
+/// the folder drops these blocks: whatever stops us, the same command does it again.
 fn retract_above(url: &str, view: &View, to: Anchor) -> Result<(), Failure> {
     let held = block_on(view.read_hash(&mut Reader::new()?, BlockNumber(to.number)))?;
     if held != Some(to.hash) {
         // The rewind says what is wrong with it.
         return Ok(());
     }
-    let above = view.manifest().segments().iter().filter(|entry| entry.range.last() > to.number);
-    let names: BTreeSet<String> = above.map(|entry| entry.file_name.clone()).collect();
-    let bucket = open_bucket("--retract-at", url)?;
-    let done = bucket_runtime()?.block_on(retract(&bucket, &names));
-    let done = done.map_err(|error| bucket_failure(&error))?;
+    let (bucket, runtime) = (open_bucket("--retract-at", url)?, bucket_runtime()?);
+    let withdraw = async {
+        let published = read_published(&bucket, &Published::default()).await?;
+        let (cut, nothing) = (BlockNumber(to.number), Manifest::new(Network::default()));
+        let names = segments_above(&published, cut, &nothing);
+        retract(&bucket, &names).await.map(|done| (done, names))
+    };
+    let (done, names) = runtime.block_on(withdraw).map_err(|error| bucket_failure(&error))?;
     let count = counted(u64::try_from(names.len()).unwrap_or(u64::MAX), "segment");
     let place = bucket.place();
     let line = match done {
         Some(name) => format!("{place}: {count} withdrawn; retraction {}", hex::encode(name)),
-        None => format!("{place}: nothing above {} is sealed here", to.number),
+        None => format!("{place}: nothing above {} is published", to.number),
     };
     Ok(print_lines(&[line])?)
 }

@@ -60,7 +60,7 @@ use metrics::{Metrics, MetricsParts};
 use publishing::Publisher;
 use reading::{ReadSettings, open_store};
 use reloading::{ReloadedParts, Reloader, StartedWith, reload_on};
-use source::Source;
+use source::BucketSource;
 use supervisor::{inherited_listener, tell_ready, tell_stopping};
 use watch::{LoggedFaults, warn_of_head, watch_folder};
 
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 /// in its cache, for what it follows.
 fn source_folder(
     args: &ServeArgs,
-    source: &Source,
+    source: &BucketSource,
 ) -> Result<(DataFolder, Option<FolderChain>), Failure> {
     let path = match &args.data.data_dir {
         Some(_) => locate(&args.data)?,
@@ -211,7 +211,7 @@ pub(crate) struct Wiring<'a> {
     /// The node that is asked these.
     node: Option<Arc<Node>>,
     /// What is published and served beside the folder.
-    source: Option<Arc<Source>>,
+    source: Option<Arc<BucketSource>>,
     /// Where what is sealed is sent.
     publisher: Option<Publisher>,
     /// What connections are encrypted with.
@@ -259,9 +259,9 @@ impl Bound {
     }
 
     /// Opens the bucket that is served, if one is.
-    fn open_source(&self, args: &SourceArgs) -> Result<Option<Arc<Source>>, Failure> {
+    fn open_source(&self, args: &SourceArgs) -> Result<Option<Arc<BucketSource>>, Failure> {
         let Some(url) = &args.source else { return Ok(None) };
-        self.runtime.block_on(Source::open(args, url)).map(Arc::new).map(Some)
+        self.runtime.block_on(BucketSource::open(args, url)).map(Arc::new).map(Some)
     }
 
     /// Listens for those who ask for metrics, on an address of their own.
@@ -403,7 +403,7 @@ impl Bound {
         &self,
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,
-        source: Option<Arc<Source>>,
+        source: Option<Arc<BucketSource>>,
         pool: Arc<ReadPool>,
     ) -> LivePages {
         let runtime = self.runtime.handle().clone();

@@ -13,7 +13,7 @@ use crate::bucket::BucketError;
 
 /// Why a range did not come.
 #[derive(Debug, Error)]
-pub(crate) enum FetchError {
+pub(crate) enum RangeFetchError {
     /// The store refused, failed, or did not answer in time.
     #[error("{place}: bytes {}..{}, attempt {attempts}: {cause}", range.start, range.end)]
     Failed { place: String, range: Range<u64>, attempts: u32, cause: BucketError },
@@ -31,7 +31,7 @@ pub(crate) enum FetchError {
     Ended { place: String },
 }
 
-impl FetchError {
+impl RangeFetchError {
     /// The same, as whoever reads files knows it.
     pub(crate) fn to_disk_error(&self) -> DiskError {
         match self {

@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
 use tokio::time::{sleep, timeout};
 
-use super::{FetchError, ReadSettings, RemoteObject};
+use super::{RangeFetchError, RangeReadSettings, RemoteObject};
 use crate::bucket::{Bucket, BucketError};
 use crate::range_cache::range_bytes;
 use crate::remote_counts::RemoteCounters;
@@ -25,14 +25,14 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct RangeRequests {
     bucket: Bucket,
-    settings: ReadSettings,
+    settings: RangeReadSettings,
     counters: Arc<RemoteCounters>,
 }
 
 impl RangeRequests {
     pub(super) fn new(
         bucket: Bucket,
-        settings: ReadSettings,
+        settings: RangeReadSettings,
         counters: Arc<RemoteCounters>,
     ) -> Self {
         Self { bucket, settings, counters }
@@ -48,7 +48,7 @@ impl RangeRequests {
         &self,
         object: &RemoteObject,
         range: Range<u64>,
-    ) -> Result<Bytes, FetchError> {
+    ) -> Result<Bytes, RangeFetchError> {
         let mut pause = self.settings.retry_pause;
         let mut attempts = 1;
         loop {
@@ -71,8 +71,12 @@ impl RangeRequests {
 
     /// A store refuses a range beyond the end of an object in words of its own: the length tells whether
     /// the object is at fault.
-    async fn held_against_length(&self, object: &RemoteObject, failure: Failure) -> Failure {
-        if !matches!(failure, Failure::Store(BucketError::Failed { .. })) {
+    async fn held_against_length(
+        &self,
+        object: &RemoteObject,
+        failure: AttemptFailure,
+    ) -> AttemptFailure {
+        if !matches!(failure, AttemptFailure::Store(BucketError::Failed { .. })) {
             return failure;
         }
         let path = self.bucket.file_path(&object.name);
@@ -80,7 +84,7 @@ impl RangeRequests {
         let head = timeout(self.settings.attempt_timeout, self.bucket.store().head(&path)).await;
         match head {
             Ok(Ok(meta)) if meta.size != object.file_bytes => {
-                Failure::Length { found: meta.size, file_bytes: object.file_bytes }
+                AttemptFailure::Length { found: meta.size, file_bytes: object.file_bytes }
             }
             Ok(Ok(_) | Err(_)) | Err(_) => failure,
         }
@@ -94,7 +98,11 @@ impl RangeRequests {
     }
 
     /// Asks once, and a second time beside it if that takes long. The first success counts.
-    async fn hedged(&self, object: &RemoteObject, range: &Range<u64>) -> Result<Bytes, Failure> {
+    async fn hedged(
+        &self,
+        object: &RemoteObject,
+        range: &Range<u64>,
+    ) -> Result<Bytes, AttemptFailure> {
         let mut first = pin!(self.ask(object, range));
         let alone = pin!(sleep(self.hedge_after(range)));
         if let Either::Left((answer, _)) = select(first.as_mut(), alone).await {
@@ -114,12 +122,16 @@ impl RangeRequests {
     }
 
     /// Sends one request, and believes its answer if that is the range of the listed file.
-    async fn ask(&self, object: &RemoteObject, range: &Range<u64>) -> Result<Bytes, Failure> {
+    async fn ask(
+        &self,
+        object: &RemoteObject,
+        range: &Range<u64>,
+    ) -> Result<Bytes, AttemptFailure> {
         self.counters.requests.add(1);
         let path = self.bucket.file_path(&object.name);
         let place = || self.bucket.place_of(&path);
         let failed = |cause: object_store::Error| {
-            Failure::Store(BucketError::from_store(place(), "get", &cause))
+            AttemptFailure::Store(BucketError::from_store(place(), "get", &cause))
         };
         let asked = async {
             let range = GetRange::Bounded(range.clone());
@@ -127,7 +139,7 @@ impl RangeRequests {
             let answer = self.bucket.store().get_opts(&path, options).await.map_err(failed)?;
             let (found, came) = (answer.meta.size, answer.range.clone());
             if found != object.file_bytes {
-                return Err(Failure::Length { found, file_bytes: object.file_bytes });
+                return Err(AttemptFailure::Length { found, file_bytes: object.file_bytes });
             }
             Ok((answer.bytes().await.map_err(failed)?, came))
         };
@@ -135,14 +147,14 @@ impl RangeRequests {
         let Ok(answer) = timeout(timeout_after, asked).await else {
             let (place, operation) = (place(), "get");
             let timeout = timeout_after;
-            return Err(Failure::Store(BucketError::TimedOut { place, operation, timeout }));
+            return Err(AttemptFailure::Store(BucketError::TimedOut { place, operation, timeout }));
         };
         let (bytes, came) = answer?;
         let byte_count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.counters.bytes_fetched.add(byte_count);
         if came != *range || byte_count != range_bytes(range) {
             let reason = format!("bytes {}..{} came, {byte_count} of them", came.start, came.end);
-            return Err(Failure::Store(BucketError::Torn { place: place(), reason }));
+            return Err(AttemptFailure::Store(BucketError::Torn { place: place(), reason }));
         }
         Ok(bytes)
     }
@@ -150,14 +162,14 @@ impl RangeRequests {
 
 /// Why one attempt failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum AttemptFailure {
     #[error("{0}")]
     Store(BucketError),
     #[error("the object has {found} bytes, {file_bytes} are listed")]
     Length { found: u64, file_bytes: u64 },
 }
 
-impl Failure {
+impl AttemptFailure {
     fn may_pass(&self) -> bool {
         match self {
             Self::Store(cause) => cause.may_pass(),
@@ -165,11 +177,13 @@ impl Failure {
         }
     }
 
-    fn after(self, place: String, range: Range<u64>, attempts: u32) -> FetchError {
+    fn after(self, place: String, range: Range<u64>, attempts: u32) -> RangeFetchError {
         match self {
-            Self::Store(BucketError::Missing { .. }) => FetchError::Missing { place },
-            Self::Store(cause) => FetchError::Failed { place, range, attempts, cause },
-            Self::Length { found, file_bytes } => FetchError::Length { place, found, file_bytes },
+            Self::Store(BucketError::Missing { .. }) => RangeFetchError::Missing { place },
+            Self::Store(cause) => RangeFetchError::Failed { place, range, attempts, cause },
+            Self::Length { found, file_bytes } => {
+                RangeFetchError::Length { place, found, file_bytes }
+            }
         }
     }
 }

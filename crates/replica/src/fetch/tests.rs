@@ -1,3 +1,5 @@
+//! Fetching through stores that are slow, fail, or give other bytes than they should.
+
 #![expect(clippy::single_range_in_vec_init, reason = "these are lists of ranges")]
 
 use store::disk::DiskError;
@@ -18,10 +20,10 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
-        Self::with(ReadSettings::default()).await
+        Self::with(RangeReadSettings::default()).await
     }
 
-    async fn with(settings: ReadSettings) -> Self {
+    async fn with(settings: RangeReadSettings) -> Self {
         let content: Vec<u8> = (0..=250).cycle().take(1 << 20).collect();
         let store = Arc::<ScriptedStore>::default();
         store.put_file(FILE, &content).await;
@@ -169,7 +171,8 @@ async fn a_slow_request_gets_a_second_one_beside_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_range_is_not_slow_because_it_is_long() {
-    let settings = ReadSettings { hedge_bytes_per_second: 1 << 20, ..ReadSettings::default() };
+    let settings =
+        RangeReadSettings { hedge_bytes_per_second: 1 << 20, ..RangeReadSettings::default() };
     let fixture = Fixture::with(settings).await;
     fixture.store.script(&[Step::After(Duration::from_millis(1200))]);
     fixture.check(&fixture.fetch(0..FILE_BYTES).await, 0..FILE_BYTES);
@@ -228,7 +231,7 @@ async fn an_object_of_another_length_or_none_is_at_fault_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn so_many_requests_and_no_more_are_under_way() {
-    let fixture = Fixture::with(ReadSettings { requests_max: 3, ..Default::default() }).await;
+    let fixture = Fixture::with(RangeReadSettings { requests_max: 3, ..Default::default() }).await;
     fixture.store.script(&[Step::After(Duration::from_millis(50)); 30]);
     let ranges = (0..10_u64).map(|number| number * 50_000..number * 50_000 + 1000);
     let asked: Vec<_> = ranges.clone().map(|range| fixture.ask(range)).collect();

@@ -64,19 +64,19 @@ pub(super) fn encode_record(key: EntryKey, payload: &[u8], payload_bytes: u32) -
 }
 
 /// A head, taken apart.
-struct RecordHead {
+struct CacheRecordHead {
     checksum: u32,
     key: EntryKey,
     payload_bytes: u32,
 }
 
-fn decode_head(bytes: &[u8]) -> Option<RecordHead> {
+fn decode_head(bytes: &[u8]) -> Option<CacheRecordHead> {
     let (magic, rest) = bytes.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let (file, rest) = rest.split_first_chunk()?;
     let (start, rest) = rest.split_first_chunk()?;
     let (payload_bytes, _) = rest.split_first_chunk()?;
-    (u32::from_le_bytes(*magic) == RECORD_MAGIC).then(|| RecordHead {
+    (u32::from_le_bytes(*magic) == RECORD_MAGIC).then(|| CacheRecordHead {
         checksum: u32::from_le_bytes(*checksum),
         key: (FileKey(*file), u64::from_le_bytes(*start)),
         payload_bytes: u32::from_le_bytes(*payload_bytes),

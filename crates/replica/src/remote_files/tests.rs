@@ -1,3 +1,5 @@
+//! Files of a bucket, read in place.
+
 #![expect(clippy::single_range_in_vec_init, reason = "these are lists of ranges")]
 
 use std::future::Future;
@@ -39,7 +41,7 @@ impl Fixture {
 
     fn of(store: Arc<ScriptedStore>, cache: &RangeCacheSettings) -> Self {
         let cache = Arc::new(RangeCache::open(cache));
-        let settings = ReadSettings::default();
+        let settings = RangeReadSettings::default();
         let runtime = Handle::current();
         let files = RemoteFiles::new(store.bucket(), Arc::clone(&cache), runtime, settings);
         Self { store, cache, files }

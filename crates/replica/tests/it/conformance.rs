@@ -6,8 +6,8 @@ use std::sync::Arc;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use replica::{
-    Bucket, BucketSettings, Published, RangeCache, RangeCacheSettings, ReadSettings, RemoteFiles,
-    check, copy_files, listed_files, merge_runs, read_published, retract,
+    Bucket, BucketSettings, Published, RangeCache, RangeCacheSettings, RangeReadSettings,
+    RemoteFiles, check, copy_files, listed_files, merge_runs, read_published, retract,
 };
 use store::FileSource as _;
 use store::disk::Disk;
@@ -65,7 +65,8 @@ async fn check_copy(read: &Bucket, folder: &MadeFolder) {
 /// Reads a folder's files in place, piece by piece.
 async fn check_ranges(read: &Bucket, folder: &MadeFolder) {
     let cache = Arc::new(RangeCache::open(&RangeCacheSettings::default()));
-    let files = RemoteFiles::new(read.clone(), cache, Handle::current(), ReadSettings::default());
+    let files =
+        RemoteFiles::new(read.clone(), cache, Handle::current(), RangeReadSettings::default());
     for file in listed_files(&folder.manifest) {
         let right = folder.disk.read(&file.name, 1 << 20).unwrap();
         let bytes = files.open(&file.name, file.bytes).unwrap();

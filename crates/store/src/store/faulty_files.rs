@@ -9,9 +9,10 @@ use super::{Store, look_at_segments};
 use crate::error::StoreError;
 use crate::files::{FaultKind, open_postings_on, open_run_on};
 use crate::manifest::RunEntry;
+use crate::missing_file::MissingFile;
 use crate::read::block_on;
 use crate::run_subject::RunSubject;
-use crate::view::{MissingFile, View};
+use crate::view::View;
 
 /// A listed file that cannot be read, or not all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use segment::lookup::{Position, Positions, Subject};
 use segment::{RowParts, SLOT_BLOCKS, TxOrdinal};
 
 use super::sealed::LayerIndex;
-use super::{MissingFile, StoredTransaction, View};
+use super::{StoredTransaction, View};
 use crate::error::StoreError;
 use crate::files::RunFile;
+use crate::missing_file::MissingFile;
 use crate::read::fetch;
 use crate::reader::{ReadCounts, Reader};
 use crate::run_subject::RunSubject;

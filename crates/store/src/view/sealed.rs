@@ -20,10 +20,9 @@ use crate::files::{Files, RunFile, SegmentFile};
 use crate::head::HeadView;
 use crate::layout::{join_ranges, slot_of, subtract};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
+use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
 use crate::run_subject::RunSubject;
-
-use super::MissingFile;
 
 /// All sealed blocks of a view.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub(super) struct Sealed {
     /// The folder's own first.
     layers: Vec<Layer>,
     /// Lowest block first, none of them twice.
-    pieces: Vec<Piece>,
+    pieces: Vec<SealedPiece>,
     missing: Vec<MissingFile>,
     blocks: Vec<BlockRange>,
     receipts: Vec<BlockRange>,
@@ -56,7 +55,7 @@ struct Layer {
 
 /// Blocks that one file shows.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct SealedPiece {
     pub(super) range: BlockRange,
     layer: usize,
     position: usize,
@@ -174,18 +173,18 @@ impl Sealed {
     }
 
     /// The blocks around this one that one file shows.
-    pub(super) fn find(&self, number: BlockNumber) -> Option<&Piece> {
+    pub(super) fn find(&self, number: BlockNumber) -> Option<&SealedPiece> {
         let after = self.pieces.partition_point(|piece| piece.range.first() <= number.get());
         self.pieces.get(after.checked_sub(1)?).filter(|piece| piece.range.contains(number))
     }
 
     /// The file of a piece.
-    pub(super) fn file(&self, piece: &Piece) -> Option<&Arc<SegmentFile>> {
+    pub(super) fn file(&self, piece: &SealedPiece) -> Option<&Arc<SegmentFile>> {
         self.layers.get(piece.layer)?.segments.get(piece.position)
     }
 
     /// What its manifest says of it.
-    pub(super) fn entry(&self, piece: &Piece) -> Option<&SegmentEntry> {
+    pub(super) fn entry(&self, piece: &SealedPiece) -> Option<&SegmentEntry> {
         self.layers.get(piece.layer)?.manifest.segments().get(piece.position)
     }
 
@@ -194,7 +193,7 @@ impl Sealed {
         self.entry(self.find(number)?)
     }
 
-    fn has_receipts(&self, piece: &Piece) -> bool {
+    fn has_receipts(&self, piece: &SealedPiece) -> bool {
         self.entry(piece).is_some_and(|entry| entry.has_receipts)
     }
 
@@ -211,7 +210,7 @@ impl Sealed {
     }
 
     /// The run of a subject that tells of a block.
-    pub(super) fn run_at(&self, subject: RunSubject, piece: &Piece) -> Option<&Arc<RunFile>> {
+    pub(super) fn run_at(&self, subject: RunSubject, piece: &SealedPiece) -> Option<&Arc<RunFile>> {
         let slot = slot_of(piece.range.first());
         let mut runs = self.runs_of(subject);
         let own = |(layer, run): &(LayerIndex, &Arc<RunFile>)| {
@@ -284,7 +283,7 @@ impl Sealed {
     pub(super) fn unindexed(&self) -> &[BlockRange] {
         self.unindexed.get_or_init(|| {
             let with_receipts = self.pieces.iter().filter(|it| self.has_receipts(it));
-            let is_without = |it: &&Piece| self.run_at(RunSubject::Logs, it).is_none();
+            let is_without = |it: &&SealedPiece| self.run_at(RunSubject::Logs, it).is_none();
             join_ranges(with_receipts.filter(is_without).map(|piece| piece.range))
         })
     }
@@ -354,7 +353,7 @@ impl Sealed {
     }
 
     /// Whether the open file of a piece has the block that the next piece stands on.
-    pub(super) fn seam(piece: &Piece) -> Option<(BlockNumber, B256)> {
+    pub(super) fn seam(piece: &SealedPiece) -> Option<(BlockNumber, B256)> {
         piece.seam.map(|hash| (BlockNumber(piece.range.last()), hash))
     }
 }
@@ -382,17 +381,17 @@ fn find_missing(files: &Files, layers: &[Layer]) -> Vec<MissingFile> {
 }
 
 /// What a folder shows that nobody publishes beside.
-fn own_pieces(layers: &[Layer], missing: &[MissingFile]) -> Vec<Piece> {
+fn own_pieces(layers: &[Layer], missing: &[MissingFile]) -> Vec<SealedPiece> {
     let own = layers.first().map(|layer| layer.manifest.segments()).unwrap_or_default();
     let is_there = |entry: &SegmentEntry| !missing.iter().any(|it| it.file_name == entry.file_name);
     let there = own.iter().enumerate().filter(|(_, entry)| missing.is_empty() || is_there(entry));
     there
-        .map(|(position, entry)| Piece { range: entry.range, layer: 0, position, seam: None })
+        .map(|(position, entry)| SealedPiece { range: entry.range, layer: 0, position, seam: None })
         .collect()
 }
 
 /// Which runs of a layer tell of files that it shows.
-fn needed_runs(layer: &Layer, index: usize, pieces: &[Piece]) -> Vec<bool> {
+fn needed_runs(layer: &Layer, index: usize, pieces: &[SealedPiece]) -> Vec<bool> {
     let own = pieces.iter().filter(|piece| piece.layer == index);
     let slots: BTreeSet<u64> = own.map(|piece| slot_of(piece.range.first())).collect();
     let is_needed = |run: &Arc<RunFile>| {
@@ -509,13 +508,15 @@ impl<'a> Union<'a> {
         owners
     }
 
-    fn into_pieces(self) -> Vec<Piece> {
+    fn into_pieces(self) -> Vec<SealedPiece> {
         let mut pieces = Vec::new();
         for (index, (layer, position)) in self.owners() {
             let Some(file) = self.files.get(index) else { continue };
             let shown = file.shown.iter().map(|range| (*range, file.entry));
             pieces.extend(
-                shown.map(|(range, entry)| (Piece { range, layer, position, seam: None }, entry)),
+                shown.map(|(range, entry)| {
+                    (SealedPiece { range, layer, position, seam: None }, entry)
+                }),
             );
         }
         pieces.sort_by_key(|(piece, _)| piece.range.first());
@@ -527,7 +528,7 @@ impl<'a> Union<'a> {
             })
             .collect();
         let mut next = begins.into_iter().skip(1);
-        let settle = |(mut piece, entry): (Piece, &SegmentEntry)| {
+        let settle = |(mut piece, entry): (SealedPiece, &SegmentEntry)| {
             let next = next.next().flatten();
             if piece.range.last() < entry.range.last() {
                 let known = next.filter(|(first, _)| *first == piece.range.end());
@@ -567,7 +568,7 @@ mod tests {
         let manifests = others.to_vec();
         let published = AdmittedHistory { manifests, withdrawn, ..AdmittedHistory::default() };
         let sealed = Sealed::of(&files, Arc::clone(own), &published);
-        let piece = |piece: &Piece| {
+        let piece = |piece: &SealedPiece| {
             let entry = sealed.entry(piece).unwrap();
             let seam = if piece.seam.is_some() { "|" } else { "" };
             format!("{} of {} in {}{seam}", piece.range, entry.file_name, piece.layer)

@@ -12,7 +12,7 @@ use tracing::info;
 
 use crate::output::counted;
 
-use super::source::Source;
+use super::source::BucketSource;
 
 /// So far behind its node a server is still at the tip: blocks come in bursts.
 const LAG_MAX: u64 = 8;
@@ -71,7 +71,7 @@ impl FollowHealth {
 #[derive(Debug)]
 pub(super) struct ServerHealth {
     pub(super) follow: Option<Arc<FollowHealth>>,
-    pub(super) source: Option<Arc<Source>>,
+    pub(super) source: Option<Arc<BucketSource>>,
 }
 
 impl Health for ServerHealth {

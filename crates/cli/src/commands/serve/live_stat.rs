@@ -24,7 +24,7 @@ use crate::trust_text::word;
 
 use super::health::FollowHealth;
 use super::kept_page::KeptPage;
-use super::source::Source;
+use super::source::BucketSource;
 
 /// Between two looks at the counts.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(super) struct LiveStat {
     /// The folder, with the store that is served.
     folder: DataFolder,
     health: Option<Arc<FollowHealth>>,
-    source: Option<Arc<Source>>,
+    source: Option<Arc<BucketSource>>,
     begun: Instant,
     samples: Mutex<VecDeque<Sample>>,
     held: KeptPage<HeldPage, PartBytesCache>,
@@ -81,7 +81,7 @@ impl LiveStat {
     pub(super) fn new(
         folder: DataFolder,
         health: Option<Arc<FollowHealth>>,
-        source: Option<Arc<Source>>,
+        source: Option<Arc<BucketSource>>,
         runtime: Handle,
     ) -> Self {
         let begun = Instant::now();

@@ -27,7 +27,7 @@ use super::health::FollowHealth;
 use super::kept_page::KeptPage;
 use super::last_reload::LastReload;
 use super::live_stat::{HeldFacts, LiveStat, float};
-use super::source::Source;
+use super::source::BucketSource;
 use crate::unix_time::since_1970;
 
 use exposition::Exposition;
@@ -52,7 +52,7 @@ pub(super) struct Metrics {
 pub(super) struct MetricsParts {
     pub(super) live: Arc<LiveStat>,
     pub(super) health: Option<Arc<FollowHealth>>,
-    pub(super) source: Option<Arc<Source>>,
+    pub(super) source: Option<Arc<BucketSource>>,
     pub(super) pool: Arc<ReadPool>,
     pub(super) last_reload: Arc<LastReload>,
     /// When serving began, since 1970.

@@ -10,7 +10,7 @@ use std::thread;
 use store::read::{Blocking, ReadPool};
 use store::{Limits, Store};
 
-use super::source::Source;
+use super::source::BucketSource;
 use crate::args::limits::LimitArgs;
 use crate::args::serve::ServeArgs;
 use crate::data_folder::DataFolder;
@@ -44,7 +44,7 @@ impl Default for ReadSettings {
 pub(super) fn open_store(
     folder: &DataFolder,
     reading: ReadSettings,
-    source: Option<&Source>,
+    source: Option<&BucketSource>,
 ) -> anyhow::Result<(Arc<Store>, Arc<ReadPool>)> {
     let pool = Arc::new(ReadPool::new(reading.reads_max));
     for _ in 0..reading.threads.get() {

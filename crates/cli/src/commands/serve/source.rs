@@ -15,8 +15,8 @@ use anyhow::{Context as _, anyhow};
 use chain::{BlockRange, ChainSpec};
 use ingest::folder_chain::NamedChain;
 use replica::{
-    Bucket, BucketError, BucketFault, DiskCacheSettings, FileKind, ListedFile, Published,
-    RangeCache, RangeCacheSettings, ReadSettings, RemoteCounts, RemoteFiles, listed_files,
+    Bucket, BucketError, BucketFault, DiskCacheSettings, FileKind, Published, RangeCache,
+    RangeCacheSettings, RangeReadSettings, RemoteCounts, RemoteFiles, SealedFile, listed_files,
     pin_files, pin_held, read_published, unpin_others,
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ const RANGES_FOLDER: &str = "ranges";
 
 /// A bucket that is read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct BucketSource {
     bucket: Bucket,
     cache: Arc<RangeCache>,
     files: RemoteFiles,
@@ -69,7 +69,7 @@ struct Seen {
     trouble: Option<String>,
 }
 
-impl Source {
+impl BucketSource {
     /// Opens the bucket and reads what it lists.
     pub(super) async fn open(args: &SourceArgs, url: &str) -> Result<Self, Failure> {
         let bucket = open_bucket("--source", url)?;
@@ -92,7 +92,7 @@ impl Source {
         }
         let seen = Mutex::new(Seen { published, at: Instant::now(), trouble: None });
         let cache = Arc::new(cache);
-        let (files, settings) = (Arc::clone(&cache), ReadSettings::default());
+        let (files, settings) = (Arc::clone(&cache), RangeReadSettings::default());
         let files = RemoteFiles::new(bucket.clone(), files, Handle::current(), settings);
         let pinned = match args.pin.as_slice() {
             [] => None,
@@ -152,7 +152,7 @@ impl Source {
     }
 
     /// The files that are to be copied ahead, lookups first.
-    fn wanted(&self, store: &Store) -> Vec<ListedFile> {
+    fn wanted(&self, store: &Store) -> Vec<SealedFile> {
         let view = store.view();
         let of_blocks = |range: BlockRange| {
             self.pin.iter().any(|pin| match pin {
@@ -170,7 +170,7 @@ impl Source {
         let segments = view.segments().filter(|entry| of_blocks(entry.range));
         names.extend(segments.map(|entry| &*entry.file_name));
         let seen = self.lock();
-        let mut listed: BTreeMap<String, ListedFile> = BTreeMap::new();
+        let mut listed: BTreeMap<String, SealedFile> = BTreeMap::new();
         for published in &seen.published.manifests {
             let files = listed_files(&published.manifest).into_iter();
             let files = files.filter(|file| names.contains(&*file.name));
@@ -196,7 +196,7 @@ impl Source {
     /// Copies what is to be, and removes copies of what is not published any more.
     async fn keep_pinning(self: Arc<Self>, store: Arc<Store>) {
         let Some(folder) = &self.pinned else { return };
-        let mut held: Option<Vec<ListedFile>> = None;
+        let mut held: Option<Vec<SealedFile>> = None;
         loop {
             let wanted = self.wanted(&store);
             if held.as_ref() != Some(&wanted) {
@@ -212,7 +212,7 @@ impl Source {
         }
     }
 
-    async fn pin_all(&self, wanted: &[ListedFile], folder: &Arc<dyn Disk>) -> Result<(), String> {
+    async fn pin_all(&self, wanted: &[SealedFile], folder: &Arc<dyn Disk>) -> Result<(), String> {
         let (bucket, files) = (&self.bucket, &self.files);
         let copied = pin_files(bucket, files, wanted, folder, &(), &|| false).await;
         let copied = copied.map_err(|error| error.to_string())?;

@@ -1,3 +1,5 @@
+//! The cache on disk through restarts, damage and other processes.
+
 use std::fs;
 
 use super::*;
