@@ -38,7 +38,7 @@ reader=$address
 
 # asks: some of everything, so that no rate is of nothing.
 asks() {
-    ask "$reader" eth_getBlockByNumber 0x1 true >/dev/null
+    ask "$reader" debug_getRawBlock 0x1 >/dev/null
     agrees "while Prometheus looks" "$anvil" "$(tip_of "$anvil")" "0x0 0x1 0x2 0x4" "${anvil_habits[@]}"
     ask "$ours" eth_newBlockFilter >/dev/null
     curl --silent --output "$output" "$ours/no-such-page"
