@@ -23,6 +23,8 @@ pub struct FileFault {
     pub text: String,
     /// Whether it is of the log index, which can be built again from the blocks.
     pub is_of_log_index: bool,
+    /// Whether it is published, and not in the folder.
+    pub is_far: bool,
 }
 
 impl Store {
@@ -116,13 +118,12 @@ impl Store {
                 faults.forget(&file_name);
                 continue;
             }
-            let is_own = view.lists_itself(&file_name);
-            if fault.kind == FaultKind::Disk || !is_own {
-                // Nothing tells whether a far object was mended: it is asked for again after a while.
-                if faults.pass(&file_name) && !is_own {
-                    view.files().forget(&file_name);
-                    is_news = true;
-                }
+            if !view.lists_itself(&file_name) {
+                // Whether it is there again is asked where it lies: [`Store::look_at_far_faults`].
+                continue;
+            }
+            if fault.kind == FaultKind::Disk {
+                faults.pass(&file_name);
                 continue;
             }
             let version = self.disk.version(&file_name).ok();
@@ -152,6 +153,34 @@ impl Store {
         }
     }
 
+    /// The same for published files, for whoever has just heard from where they lie: what could not be
+    /// reached is forgotten, what was not there is opened again, and of what was damaged the next read
+    /// tells after a while.
+    pub fn look_at_far_faults(&self) {
+        self.pass_over_faulty();
+        let view = self.view();
+        let faults = view.files().faults();
+        let mut is_news = false;
+        for (file_name, fault) in faults.all() {
+            if view.lists_itself(&file_name) {
+                continue;
+            }
+            let is_well = match fault.kind {
+                FaultKind::Disk => true,
+                FaultKind::Part => faults.pass(&file_name),
+                FaultKind::Whole => try_open(&view, &file_name).is_ok(),
+            };
+            if is_well {
+                faults.forget(&file_name);
+                view.files().forget(&file_name);
+                is_news = true;
+            }
+        }
+        if is_news {
+            self.show_relisted();
+        }
+    }
+
     /// Shows what is known now of files that cannot be read.
     fn show_relisted(&self) -> bool {
         self.show(|view| Ok(view.relisted())).is_ok()
@@ -166,7 +195,12 @@ impl Store {
         let mut found = Vec::new();
         for MissingFile { file_name, reason, .. } in &view.published().set_aside {
             let text = format!("what {file_name} lists is not served: {reason}");
-            found.push(FileFault { file_name: file_name.clone(), text, is_of_log_index: false });
+            found.push(FileFault {
+                file_name: file_name.clone(),
+                text,
+                is_of_log_index: false,
+                is_far: true,
+            });
         }
         for (file_name, fault) in view.files().faults().all() {
             let reason = &fault.reason;
@@ -187,7 +221,8 @@ impl Store {
                 }
             };
             let is_of_log_index = is_of_logs(&file_name);
-            found.push(FileFault { file_name, text, is_of_log_index });
+            let is_far = !view.lists_itself(&file_name);
+            found.push(FileFault { file_name, text, is_of_log_index, is_far });
         }
         found
     }

@@ -36,8 +36,9 @@ impl LogLevel {
 
 /// What `RUST_LOG` asks for, or else this level.
 fn env_filter(level: &str) -> EnvFilter {
-    // A client can have the HTTP/2 library warn of every frame: the disk would be its to fill.
-    let usual = || EnvFilter::new(format!("{level},h2=error"));
+    // A client can have the HTTP/2 library warn of every frame: the disk would be its to fill. The
+    // object store's library tells of every repeated request, and we tell of what comes of them.
+    let usual = || EnvFilter::new(format!("{level},h2=error,object_store=warn"));
     // A variable that is set to nothing is one that is not set.
     let is_set = env::var_os(EnvFilter::DEFAULT_ENV).is_some_and(|asked| !asked.is_empty());
     let asked = is_set.then(EnvFilter::try_from_default_env);

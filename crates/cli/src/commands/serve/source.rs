@@ -232,9 +232,15 @@ impl BucketSource {
             sleep(self.every).await;
             let known = self.lock().published.clone();
             let looked = read_published(&self.bucket, &known).await;
+            let is_heard = looked.is_ok();
             self.note(looked);
-            // Also what the folder sealed since may contradict what is published.
-            let is_new = tokio::task::block_in_place(|| self.show(&store));
+            let is_new = tokio::task::block_in_place(|| {
+                if is_heard {
+                    store.look_at_far_faults();
+                }
+                // Also what the folder sealed since may contradict what is published.
+                self.show(&store)
+            });
             if is_new {
                 let tip = store.view().tip().map(chain::BlockNumber::get);
                 info!(source = self.place(), tip, "what is published has changed");

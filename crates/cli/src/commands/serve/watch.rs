@@ -87,9 +87,16 @@ impl LoggedFaults {
             }
             is_left
         });
-        for FileFault { file_name, text, is_of_log_index } in faults {
+        for FileFault { file_name, text, is_of_log_index, is_far } in faults {
             if self.0.insert(file_name.clone()) {
-                if is_of_log_index {
+                if is_far {
+                    error!(
+                        file_name,
+                        fault = text,
+                        "a published object cannot be read: `quipu check --at URL` tells what is wrong \
+                        there, and `quipu publish` sends what is missing"
+                    );
+                } else if is_of_log_index {
                     error!(
                         file_name,
                         fault = text,
