@@ -42,5 +42,5 @@ pub use published::{BucketFault, Published, PublishedManifest, read_published};
 pub use range_cache::{DiskCacheSettings, RangeCache, RangeCacheSettings};
 pub use remote_counts::RemoteCounts;
 pub use remote_files::RemoteFiles;
-pub use retract::{retract, segments_above};
+pub use retract::{retract, segments_within};
 pub use sealed_file::{DigestCheck, FileKind, FileMismatch, SealedFile, listed_files};

@@ -86,6 +86,17 @@ impl Published {
         self.retractions.iter().find(|it| it.name == name).cloned()
     }
 
+    /// A bucket that listed manifests and lists none any more is not a bucket without history: its folder is
+    /// not mounted, or another answers in its place.
+    fn refuse_emptied(self, bucket: &Bucket, known: &Self) -> Result<Self, BucketError> {
+        if known.manifests.is_empty() || !self.manifests.is_empty() {
+            return Ok(self);
+        }
+        let place = bucket.place().to_owned();
+        let reason = format!("{} manifests were listed before, and none is", known.manifests.len());
+        Err(BucketError::Damaged { place, reason })
+    }
+
     /// What is listed, read as far as it is not `known`. Whether something was gone is told too: then the
     /// listing is older than the bucket.
     async fn of_listing(
@@ -118,20 +129,39 @@ impl Published {
                 Err(error) => note(&mut published, object(bucket, MANIFESTS, name), error)?,
             }
         }
+        // A listing may be stale: what was read stays until it is known to be gone.
+        for manifest in known.manifests.iter().filter(|it| !listing.manifests.contains(&it.name)) {
+            let path = bucket.names().named_by_digest(MANIFESTS, manifest.name);
+            if bucket.look_up(&path).await?.is_some() {
+                published.manifests.push(manifest.clone());
+            }
+        }
         let retractions = futures_util::stream::iter(listing.retractions.iter().copied());
         let retractions = retractions.map(|name| async move {
             match known.retraction(name) {
-                Some(known) => (name, Ok(known)),
-                None => (name, read_retraction(bucket, name).await),
+                Some(known) => Ok(known),
+                None => read_retraction(bucket, name).await,
             }
         });
         let mut retractions = retractions.buffered(bucket.concurrency());
-        while let Some((name, read)) = retractions.next().await {
+        while let Some(read) = retractions.next().await {
             match read {
                 Ok(retraction) => published.retractions.push(retraction),
-                Err(error) => note(&mut published, object(bucket, RETRACTIONS, name), error)?,
+                // What it withdraws must not be served because it cannot be read: nothing of this look
+                // is used.
+                Err(error) if error.is_missing() => is_gone = true,
+                Err(error) => return Err(error),
             }
         }
+        for retraction in &known.retractions {
+            let path = bucket.names().named_by_digest(RETRACTIONS, retraction.name);
+            let is_listed = listing.retractions.contains(&retraction.name);
+            if !is_listed && bucket.look_up(&path).await?.is_some() {
+                published.retractions.push(retraction.clone());
+            }
+        }
+        published.manifests.sort_by_key(|it| it.name);
+        published.retractions.sort_by_key(|it| it.name);
         let segments = published.retractions.iter().flat_map(|it| it.segments.iter().cloned());
         published.retracted = segments.collect();
         Ok((published, is_gone))
@@ -140,8 +170,8 @@ impl Published {
 
 /// What a bucket holds now. What is `known` from the last time is not read again.
 ///
-/// An object that is damaged is told by name, and the rest is used. A store that does not answer is an
-/// error: nothing follows from it.
+/// A manifest that is damaged is told by name, and the rest is used. A store that does not answer is an
+/// error, and so is a retraction that cannot be read: nothing follows from such a look.
 pub async fn read_published(bucket: &Bucket, known: &Published) -> Result<Published, BucketError> {
     let mut left = LISTINGS_MAX;
     loop {
@@ -151,7 +181,7 @@ pub async fn read_published(bucket: &Bucket, known: &Published) -> Result<Publis
         // A publisher replaced a manifest between the listing and the reading: the next listing has its
         // successor.
         if !is_gone || left == 0 {
-            return Ok(published);
+            return published.refuse_emptied(bucket, known);
         }
     }
 }

@@ -6,28 +6,23 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
-use chain::BlockNumber;
+use chain::BlockRange;
 use store::disk::is_file_name;
-use store::manifest::Manifest;
+use store::layout::overlap;
 
 use crate::bucket::{Bucket, BucketError};
 use crate::object_names::{RETRACTIONS, digest_of};
 use crate::published::{Published, RETRACTION_TITLE, write_index};
 use crate::signed_text::encode_lines;
 
-/// The segments that a rewind to `cut` leaves no place for: whatever any manifest lists of blocks above it,
-/// be it of an older publication, unless the rewound folder lists it too.
+/// The segments with some of these blocks that any manifest lists, be it of an older publication: what is
+/// wrong about them after a rewind that drops these blocks. What others hold above or below stays.
 #[must_use]
-pub fn segments_above(
-    published: &Published,
-    cut: BlockNumber,
-    rewound: &Manifest,
-) -> BTreeSet<String> {
+pub fn segments_within(published: &Published, dropped: BlockRange) -> BTreeSet<String> {
     let listed = published.manifests.iter().flat_map(|it| it.manifest.segments());
-    let above = listed.filter(|it| it.range.last() > cut.get());
+    let within = listed.filter(|it| overlap(it.range, dropped).is_some());
     let is_withdrawn = |name: &String| published.retracted.contains(name);
-    let names = above.map(|it| &it.file_name);
-    names.filter(|it| !is_withdrawn(it) && !rewound.lists_segment(it)).cloned().collect()
+    within.map(|it| &it.file_name).filter(|it| !is_withdrawn(it)).cloned().collect()
 }
 
 /// Withdraws segments by their file names. From the next look at the bucket on no reader serves them,

@@ -308,6 +308,12 @@ impl Manifest {
         self.segments.iter().any(|entry| entry.file_name == file_name)
     }
 
+    /// Whether a file is one of the live segments or runs.
+    pub(crate) fn lists_file(&self, file_name: &str) -> bool {
+        let is_run = || self.runs.iter().any(|entry| entry.file_name == file_name);
+        self.lists_segment(file_name) || is_run()
+    }
+
     /// The live runs, those of transactions first, each subject's lowest slot first.
     #[must_use]
     pub fn runs(&self) -> &[RunEntry] {

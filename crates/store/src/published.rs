@@ -44,13 +44,15 @@ impl PublishedHistory {
 
     /// The part that can be read beside what is held.
     pub(crate) fn admit(&self, own: &Manifest, head: &HeadView) -> AdmittedHistory {
-        let mut admission = ManifestAdmission::beside(own);
+        let mut admission = ManifestAdmission::beside(own, &self.withdrawn);
         let mut set_aside = self.unread.clone();
         let mut manifests = Vec::new();
         // Whoever holds most decides what a smaller one may not contradict.
         let mut ordered: Vec<(&String, &Arc<Manifest>)> = self.manifests.iter().collect();
         ordered.sort_by_key(|(name, manifest)| {
-            let counts = manifest.segments().iter().map(|entry| entry.range.count());
+            let live = manifest.segments().iter();
+            let live = live.filter(|entry| !self.withdrawn.contains(&entry.file_name));
+            let counts = live.map(|entry| entry.range.count());
             (std::cmp::Reverse(counts.fold(0, u64::saturating_add)), *name)
         });
         for (name, manifest) in ordered {
@@ -94,14 +96,16 @@ struct ManifestAdmission {
 }
 
 impl ManifestAdmission {
-    fn beside(own: &Manifest) -> Self {
-        let mut hashes: HashMap<u64, B256> =
-            own.anchors().map(|anchor| (anchor.number, anchor.hash)).collect();
-        hashes.extend(own.segments().iter().flat_map(known_hashes));
+    /// What was withdrawn says nothing, also of the folder's own.
+    fn beside(own: &Manifest, withdrawn: &BTreeSet<String>) -> Self {
+        let live: Vec<&SegmentEntry> = live_entries(own, withdrawn).collect();
+        let mut hashes: HashMap<u64, B256> = anchors_of(own, &live).collect();
+        hashes.extend(live.iter().copied().flat_map(known_hashes));
         let network = own.network().clone();
         hashes.extend(network.genesis_hash.map(|hash| (0, hash)));
         let named = |entry: &SegmentEntry| (entry.file_name.clone(), entry.clone());
-        Self { network, hashes, entries: own.segments().iter().map(named).collect() }
+        let entries = live.iter().copied().map(named).collect();
+        Self { network, hashes, entries }
     }
 
     /// Takes over what a manifest says, or tells what it contradicts.
@@ -112,8 +116,8 @@ impl ManifestAdmission {
         withdrawn: &BTreeSet<String>,
     ) -> Result<(), String> {
         self.check_network(manifest.network())?;
-        let is_live = |entry: &&SegmentEntry| !withdrawn.contains(&entry.file_name);
-        let live = || manifest.segments().iter().filter(is_live);
+        let entries: Vec<&SegmentEntry> = live_entries(manifest, withdrawn).collect();
+        let live = || entries.iter().copied();
         for entry in live() {
             if let Some(known) = self.entries.get(&entry.file_name).filter(|it| *it != entry) {
                 return Err(format!(
@@ -122,9 +126,9 @@ impl ManifestAdmission {
                 ));
             }
         }
-        let anchors = manifest.anchors().map(|anchor| (anchor.number, anchor.hash));
+        let anchors = || anchors_of(manifest, &entries);
         let genesis = manifest.network().genesis_hash.map(|hash| (0, hash));
-        let told = || live().flat_map(known_hashes).chain(anchors_of(manifest)).chain(genesis);
+        let told = || live().flat_map(known_hashes).chain(anchors()).chain(genesis);
         for (number, found) in told() {
             let of_head = head.blocks().first().and_then(|first| {
                 let index = number.checked_sub(first.number().get())?;
@@ -139,7 +143,7 @@ impl ManifestAdmission {
                 ));
             }
         }
-        self.hashes.extend(live().flat_map(known_hashes).chain(anchors).chain(genesis));
+        self.hashes.extend(live().flat_map(known_hashes).chain(anchors()).chain(genesis));
         self.entries.extend(live().map(|entry| (entry.file_name.clone(), entry.clone())));
         let Network { name, chain_id, genesis_hash } = manifest.network().clone();
         self.network.name = self.network.name.take().or(name);
@@ -164,8 +168,22 @@ impl ManifestAdmission {
     }
 }
 
-fn anchors_of(manifest: &Manifest) -> impl Iterator<Item = (u64, B256)> {
-    manifest.anchors().map(|anchor| (anchor.number, anchor.hash))
+/// What is not withdrawn of a manifest.
+fn live_entries<'a>(
+    manifest: &'a Manifest,
+    withdrawn: &'a BTreeSet<String>,
+) -> impl Iterator<Item = &'a SegmentEntry> {
+    manifest.segments().iter().filter(|entry| !withdrawn.contains(&entry.file_name))
+}
+
+/// The anchors that these of its segments hold.
+fn anchors_of<'a>(
+    manifest: &'a Manifest,
+    live: &'a [&SegmentEntry],
+) -> impl Iterator<Item = (u64, B256)> + 'a {
+    let is_held = |number: u64| live.iter().any(|entry| entry.range.contains(number));
+    let held = manifest.anchors().filter(move |anchor| is_held(anchor.number));
+    held.map(|anchor| (anchor.number, anchor.hash))
 }
 
 /// The hashes that an entry tells: of its last block, and of the block before its first.

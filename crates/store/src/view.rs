@@ -127,7 +127,7 @@ impl View {
 
     /// Whether the folder itself lists a file.
     pub(crate) fn lists_itself(&self, file_name: &str) -> bool {
-        sealed::lists(&self.manifest, file_name)
+        self.manifest.lists_file(file_name)
     }
 
     /// The listed files that cannot be read, and published manifests that are not believed, by name.
@@ -268,7 +268,10 @@ impl View {
                 return told.max(sealed.map(|entry| BlockNumber(entry.range.last())));
             }
             let (range, status) = self.statuses_with(None).into_iter().next_back()?;
-            (status != TrustStatus::Unanchored).then_some(BlockNumber(range.last()))
+            // Nobody says that a head's blocks are final because others have published blocks beside them.
+            let below = self.head.blocks().first().and_then(|block| block.number().parent());
+            let last = below.map_or(range.last(), |below| below.get().min(range.last()));
+            (status != TrustStatus::Unanchored).then_some(BlockNumber(last))
         })
     }
 
@@ -491,12 +494,12 @@ impl View {
         let Some(piece) = self.sealed.find(number) else { return Ok(None) };
         let Some(file) = self.sealed.file(piece) else { return Ok(None) };
         let open = self.files.segment(reader, file).await?;
-        if let Some((last, expected)) = Sealed::seam(piece) {
-            let found = open.segment.find_hash(last);
+        for (number, expected) in Sealed::seams(piece) {
+            let found = open.segment.find_hash(number);
             if found != Some(expected) {
                 return Err(file.unread(StoreError::Differs {
                     file: file.entry.file_name.clone(),
-                    what: format!("hash of block {last}, on which another segment stands"),
+                    what: format!("hash of block {number}, where another segment meets it"),
                     found: found.unwrap_or_default().to_string(),
                     expected: expected.to_string(),
                 }));
@@ -579,7 +582,7 @@ impl View {
         let BlockId { number, hash } = told?;
         match self.head.find_block(number) {
             Some(block) => (block.hash() == hash).then_some(number),
-            None => self.manifest.find_segment(number).map(|_| number),
+            None => self.sealed.find(number).map(|_| number),
         }
     }
 }

@@ -70,8 +70,8 @@ pub(crate) struct SourceArgs {
     /// address of a web server with a copy. Without --data-dir the server keeps nothing but a cache
     #[arg(long, value_name = "URL")]
     pub(crate) source: Option<String>,
-    /// Where ranges of published files are cached; may be removed at any time [default:
-    /// ~/.cache/quipu, or as XDG says, with a folder for each source]
+    /// Where ranges of published files are cached, and without --data-dir what is followed is kept
+    /// [default: ~/.cache/quipu, or as XDG says, with a folder for each source]
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Bytes of the cache on disk; 0 keeps none there

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::hex;
+use anyhow::anyhow;
 use chain::BlockRange;
 use replica::{Published, check, read_published};
 use serde_json::{Value, json};
@@ -25,6 +26,11 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
     let elapsed = progress.finish();
     let report = report.map_err(|error| bucket_failure(&error))?;
     let place = bucket.place();
+    if report.manifests == 0 && report.faults.is_empty() {
+        return Err(Failure::Work(anyhow!(
+            "{place}: nothing is published here\n  hint: see whether --at is right"
+        )));
+    }
     for fault in &report.faults {
         eprintln!("error: {place}: {}: {}", fault.object, fault.reason);
     }

@@ -1,6 +1,7 @@
 //! `quipu publish`: what is sealed, sent to a bucket.
 
 use alloy_primitives::hex;
+use anyhow::anyhow;
 use replica::{Publication, PublishError, PublishTask, Published, publish};
 
 use crate::Failure;
@@ -44,7 +45,15 @@ pub(crate) fn run(args: &PublishArgs) -> Result<(), Failure> {
     for name in &done.withdrawn {
         note(&format!("{name} was withdrawn from the bucket: no reader serves it"));
     }
-    Ok(print_lines(&[told(&done, bucket.place())])?)
+    print_lines(&[told(&done, bucket.place())])?;
+    match done.withdrawn.len() {
+        0 => Ok(()),
+        count => Err(Failure::Work(anyhow!(
+            "{}: {count} of the folder's segments are withdrawn there and not served\n  hint: if they are \
+             right after all, remove the object below retractions/ that names them and publish again",
+            bucket.place()
+        ))),
+    }
 }
 
 fn told(done: &Publication, place: &str) -> String {

@@ -2,11 +2,10 @@
 
 use alloy_primitives::hex;
 use anyhow::anyhow;
-use chain::BlockNumber;
 use chain::trust::{Anchor, Anchors};
-use replica::{Published, read_published, retract, segments_above};
+use chain::{BlockNumber, BlockRange};
+use replica::{Published, read_published, retract, segments_within};
 use store::head::{HeadError, HeadLimits};
-use store::manifest::{Manifest, Network};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
@@ -41,19 +40,21 @@ pub(crate) fn run(args: &RewindArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Withdraws from a bucket all segments with blocks above one, also those of older publications. Before
-/// the folder drops these blocks: whatever stops us, the same command does it again.
+/// Withdraws from a bucket all segments with blocks that the folder is about to drop, also those of older
+/// publications and of others. Before it drops them: whatever stops us, the same command does it again.
 fn retract_above(url: &str, view: &View, to: Anchor) -> Result<(), Failure> {
     let held = block_on(view.read_hash(&mut Reader::new()?, BlockNumber(to.number)))?;
     if held != Some(to.hash) {
         // The rewind says what is wrong with it.
         return Ok(());
     }
+    let own = view.manifest().segments().iter().map(|entry| entry.range.last()).max();
+    let dropped = own.and_then(|last| BlockRange::from_ends(to.number.checked_add(1)?, last));
+    let Some(dropped) = dropped else { return Ok(()) };
     let (bucket, runtime) = (open_bucket("--retract-at", url)?, bucket_runtime()?);
     let withdraw = async {
         let published = read_published(&bucket, &Published::default()).await?;
-        let (cut, nothing) = (BlockNumber(to.number), Manifest::new(Network::default()));
-        let names = segments_above(&published, cut, &nothing);
+        let names = segments_within(&published, dropped);
         retract(&bucket, &names).await.map(|done| (done, names))
     };
     let (done, names) = runtime.block_on(withdraw).map_err(|error| bucket_failure(&error))?;

@@ -141,6 +141,12 @@ fn source_folder(
     let follows = !args.follow.upstream.upstreams.is_empty();
     let is_empty = found.as_ref().is_none_or(|it| it.store.view().coverage().is_empty());
     if source.is_empty() && is_empty && !follows {
+        if let Some(fault) = source.first_fault() {
+            return Err(Failure::Work(anyhow!(
+                "{}: {fault}\n  hint: quipu check --at tells all that is wrong there",
+                source.place()
+            )));
+        }
         return Err(Failure::Work(anyhow!(
             "{}: nothing is published here, so there is nothing to serve\n  hint: see whether --source \
              is right; quipu publish --to URL brings the history of a data folder there",

@@ -32,6 +32,10 @@ impl Bucket {
         let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
         let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
             .map_err(|_| refused(format!("{} is not the scheme of a bucket", parsed.scheme())))?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            let reason = "names and passwords are not taken from a URL".to_owned();
+            return Err(refused(reason));
+        }
         install_cryptography();
         let store = store_of(&scheme, &parsed, &settings);
         let store = store.map_err(|error| refused(whole_cause(&error)))?;

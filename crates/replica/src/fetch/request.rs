@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
 use tokio::time::{sleep, timeout};
@@ -134,14 +135,31 @@ impl RangeRequests {
             AttemptFailure::Store(BucketError::from_store(place(), "get", &cause))
         };
         let asked = async {
-            let range = GetRange::Bounded(range.clone());
-            let options = GetOptions { range: Some(range), ..GetOptions::default() };
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                ..GetOptions::default()
+            };
             let answer = self.bucket.store().get_opts(&path, options).await.map_err(failed)?;
             let (found, came) = (answer.meta.size, answer.range.clone());
             if found != object.file_bytes {
                 return Err(AttemptFailure::Length { found, file_bytes: object.file_bytes });
             }
-            Ok((answer.bytes().await.map_err(failed)?, came))
+            // Whatever the answer says of its length: no more is taken than was asked for.
+            let bytes_max = range_bytes(range);
+            let mut bytes = Vec::new();
+            let mut parts = answer.into_stream();
+            while let Some(part) = parts.next().await {
+                bytes.extend_from_slice(&part.map_err(failed)?);
+                if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > bytes_max {
+                    let reason =
+                        format!("more than the {bytes_max} bytes that were asked for came");
+                    return Err(AttemptFailure::Store(BucketError::Torn {
+                        place: place(),
+                        reason,
+                    }));
+                }
+            }
+            Ok((Bytes::from(bytes), came))
         };
         let timeout_after = self.settings.attempt_timeout;
         let Ok(answer) = timeout(timeout_after, asked).await else {

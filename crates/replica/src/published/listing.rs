@@ -31,8 +31,9 @@ impl Listing {
         if !bucket.is_listable() {
             return read_index(bucket).await;
         }
-        let listings = (bucket.list(MANIFESTS), bucket.list(RETRACTIONS));
-        let (manifests, retractions) = futures_util::try_join!(listings.0, listings.1)?;
+        // In this order: whoever withdraws does so before the manifest that has other blocks.
+        let manifests = bucket.list(MANIFESTS).await?;
+        let retractions = bucket.list(RETRACTIONS).await?;
         let names = |objects: Vec<object_store::ObjectMeta>| {
             let names = objects.iter().filter_map(|it| it.location.filename());
             names.filter_map(digest_in_name).collect()

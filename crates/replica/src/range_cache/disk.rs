@@ -409,8 +409,13 @@ impl DiskCache {
         let (number, file, at) = self.active_file(writer, write.rank, record_bytes)?;
         let Ok(offset) = u32::try_from(at) else { return Ok(carried) };
         if let Err(cause) = file.write(&record, at) {
-            // What of it was written is no record; the next one begins another file.
+            // What of it was written is no record; the next one begins another file. One that has no
+            // record goes: on a full disk each attempt would leave one.
             *writer.active(write.rank) = None;
+            let removed = if at == 0 { self.lock_index().remove_file(number) } else { None };
+            if let Some(((removed, _), folder)) = removed.zip(writer.folder.as_ref()) {
+                folder.remove(&removed.file);
+            }
             return Err(format!("{}: {cause}", self.path.display()));
         }
         *self.lock_fault() = None;

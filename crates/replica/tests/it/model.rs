@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chain::{BlockNumber, BlockRange, SplitMix64};
+use chain::{BlockRange, SplitMix64};
 use replica::{
     Bucket, PublishError, Published, RunMergeError, check, merge_runs, prune, read_published,
-    retract, segments_above,
+    retract, segments_within,
 };
 use segment::SLOT_BLOCKS;
 use store::disk::Disk;
@@ -196,7 +196,8 @@ impl World {
         publisher.rewind(cut, letter);
         let folder = publisher.folder();
         let listed = read_published(&self.bucket, &self.reader).await.unwrap();
-        let dropped = segments_above(&listed, BlockNumber(cut), &folder.manifest);
+        let dropped = BlockRange::from_ends(cut + 1, top.last()).unwrap();
+        let dropped = segments_within(&listed, dropped);
         retract(&self.bucket, &dropped).await.unwrap();
         self.retracted.extend(dropped);
         // A publisher that would be killed here has withdrawn what it keeps of the last segment, too.

@@ -156,7 +156,7 @@ fn two_pieces_that_hide_two_chains_are_found_where_they_meet() {
     // No boundary that both tell shows it: the first read does.
     assert_eq!(view.coverage(), [range(0, 180)]);
     let error = block_on(view.read_hash(&mut reader, BlockNumber(20))).unwrap_err();
-    assert!(error.to_string().contains("on which another segment stands"), "{error}");
+    assert!(error.to_string().contains("where another segment meets it"), "{error}");
 }
 
 #[test]
@@ -179,10 +179,49 @@ fn a_damaged_local_file_is_read_from_the_bucket() {
     .unwrap();
     store.show_published(&published(&folders, &[]));
     copy.remove(&name).unwrap();
+    store.pass_over_missing().unwrap();
     compare_union(
         &store.view(),
         &folders[0].sealed,
         &Questions { numbers: range(0, 302), hashes: folders[0].truth.values().copied().collect() },
     )
     .unwrap();
+}
+
+#[test]
+fn what_was_withdrawn_says_nothing_also_where_the_folder_has_it_itself() {
+    let open =
+        |letter| Shelf::open(FaultyDisk::new(1), truth(range(0, 700), letter), Limits::default());
+    let (mut wrong, mut right) = (open(b'b').unwrap(), open(b'a').unwrap());
+    wrong.bring(&[whole(256, 511)]).unwrap();
+    right.bring(&[whole(0, 600)]).unwrap();
+    let name = wrong.view().manifest().segments()[0].file_name.clone();
+    let folders = [right];
+    let store = reader(Some(&wrong), &folders);
+    store.show_published(&published(&folders, &[]));
+    assert_eq!(store.view().coverage(), [range(256, 511)], "the folder's own stands firmest");
+    store.show_published(&published(&folders, &[name]));
+    compare_union(
+        &store.view(),
+        &folders[0].sealed,
+        &Questions { numbers: range(0, 602), hashes: folders[0].truth.values().copied().collect() },
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_piece_that_begins_inside_its_file_is_held_against_what_is_shown_below() {
+    let open =
+        |letter| Shelf::open(FaultyDisk::new(1), truth(range(0, 700), letter), Limits::default());
+    let (mut own, mut other) = (open(b'a').unwrap(), open(b'b').unwrap());
+    own.bring(&[whole(50, 99)]).unwrap();
+    other.bring(&[whole(0, 180)]).unwrap();
+    let folders = [other];
+    let store = reader(Some(&own), &folders);
+    store.show_published(&published(&folders, &[]));
+    let view = store.view();
+    let mut reader = Reader::new().unwrap();
+    assert_eq!(view.coverage(), [range(0, 180)]);
+    let error = block_on(view.read_hash(&mut reader, BlockNumber(150))).unwrap_err();
+    assert!(error.to_string().contains("where another segment meets it"), "{error}");
 }

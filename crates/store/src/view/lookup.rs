@@ -27,7 +27,12 @@ impl View {
         wanted: RowParts,
     ) -> Result<Option<StoredTransaction>, StoreError> {
         if let Some(place) = self.head.find_tx(&hash) {
-            return self.read_transaction(reader, place.number, place.index, wanted).await;
+            let found = self.read_transaction(reader, place.number, place.index, wanted).await?;
+            // Beside a head others may have published another branch.
+            let is_it = |found: &StoredTransaction| {
+                !self.sealed.is_union() || keccak256(found.row.view().encoded) == hash
+            };
+            return Ok(found.filter(is_it));
         }
         if self.sealed.is_union() {
             // A run that cannot be asked matters only if no other one tells of the hash.
@@ -39,8 +44,10 @@ impl View {
                     Err(error) => unread = Some(error),
                     Ok(positions) => {
                         let found = self.transaction_at(reader, layer, positions, hash, wanted);
-                        if let Some(found) = found.await? {
-                            return Ok(Some(found));
+                        match found.await {
+                            Err(error) => unread = Some(error),
+                            Ok(None) => {}
+                            Ok(found) => return Ok(found),
                         }
                     }
                 }
@@ -98,12 +105,11 @@ impl View {
                 reader.counts.count_lookup();
                 match positions {
                     Err(error) => unread = Some(error),
-                    Ok(positions) => {
-                        let found = self.block_at(reader, positions, hash).await?;
-                        if found.is_some() {
-                            return Ok(found);
-                        }
-                    }
+                    Ok(positions) => match self.block_at(reader, positions, hash).await {
+                        Err(error) => unread = Some(error),
+                        Ok(None) => {}
+                        Ok(found) => return Ok(found),
+                    },
                 }
             }
             return unread.map_or(Ok(None), Err);

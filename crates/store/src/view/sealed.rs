@@ -32,6 +32,8 @@ pub(super) struct Sealed {
     /// Lowest block first, none of them twice.
     pieces: Vec<SealedPiece>,
     missing: Vec<MissingFile>,
+    /// Whether more or less is shown than the folder lists.
+    is_union: bool,
     blocks: Vec<BlockRange>,
     receipts: Vec<BlockRange>,
     /// Total difficulty before each piece, as soon as it is asked.
@@ -51,6 +53,8 @@ struct Layer {
     runs: Arc<[Arc<RunFile>]>,
     /// Which of the runs tell of files that this layer shows.
     is_needed: Vec<bool>,
+    /// Which of the segments are shown by any layer; `None` if all that can be read are.
+    is_shown: Option<Vec<bool>>,
 }
 
 /// Blocks that one file shows.
@@ -59,6 +63,9 @@ pub(super) struct SealedPiece {
     pub(super) range: BlockRange,
     layer: usize,
     position: usize,
+    /// What the hash of the block before the first of these must be, where the file begins below it and
+    /// another file is shown up to there.
+    foot: Option<B256>,
     /// What the hash of the last of these blocks must be, where the file goes on beyond it and another
     /// file is shown from there: else the two would be of two chains.
     seam: Option<B256>,
@@ -74,7 +81,7 @@ impl Layer {
         let runs = files.listed_runs(manifest.runs());
         let is_needed = vec![true; runs.len()];
         let begins = begins_of(&manifest);
-        Self { manifest, segments, begins, runs, is_needed }
+        Self { manifest, segments, begins, runs, is_needed, is_shown: None }
     }
 
     /// How many slots the run of transactions has that tells of this slot.
@@ -102,19 +109,25 @@ impl Sealed {
         let mut layers = vec![Layer::of(files, own)];
         layers.extend(published.manifests.iter().map(|it| Layer::of(files, Arc::clone(it))));
         let mut missing = find_missing(files, &layers);
+        missing.retain(|it| !published.withdrawn.contains(&it.file_name));
         let pieces = if published.is_none() {
             own_pieces(&layers, &missing)
         } else {
             let pieces = Union::of(&layers, &missing, &published.withdrawn).into_pieces();
+            let shown = shown_names(&layers, &pieces);
+            let is_shown = |file: &Arc<SegmentFile>| shown.contains(&file.entry.file_name);
             for (index, layer) in layers.iter_mut().enumerate() {
                 layer.is_needed = needed_runs(layer, index, &pieces);
+                layer.is_shown = Some(layer.segments.iter().map(is_shown).collect());
             }
             pieces
         };
         missing.extend(published.set_aside.iter().cloned());
         let (difficulties, unindexed) = Default::default();
         let (blocks, receipts) = (Vec::new(), Vec::new());
-        let sealed = Self { layers, pieces, missing, blocks, receipts, difficulties, unindexed };
+        let is_union = !published.is_none();
+        let sealed =
+            Self { layers, pieces, missing, is_union, blocks, receipts, difficulties, unindexed };
         let blocks = join_ranges(sealed.pieces.iter().map(|piece| piece.range));
         let with_receipts = sealed.pieces.iter().filter(|it| sealed.has_receipts(it));
         let receipts = join_ranges(with_receipts.map(|piece| piece.range));
@@ -130,9 +143,9 @@ impl Sealed {
         self.missing.iter().any(|it| it.file_name == file_name)
     }
 
-    /// Whether more is shown than the folder has.
+    /// Whether something is shown, or withdrawn, beside what the folder has.
     pub(super) fn is_union(&self) -> bool {
-        self.layers.len() > 1
+        self.is_union
     }
 
     /// What is said of a listed segment, of whichever manifest.
@@ -149,7 +162,7 @@ impl Sealed {
 
     /// Whether a file is a segment or a run of any manifest.
     pub(super) fn lists(&self, file_name: &str) -> bool {
-        self.layers.iter().any(|layer| lists(&layer.manifest, file_name))
+        self.layers.iter().any(|layer| layer.manifest.lists_file(file_name))
     }
 
     /// The folder's own segments, in the manifest's order.
@@ -245,7 +258,10 @@ impl Sealed {
         let place = after.checked_sub(1)?;
         let (begin_slot, first) = *layer.begins.get(place)?;
         let file = layer.segments.get(place).filter(|_| begin_slot == slot)?;
-        if !self.missing.is_empty() && self.is_missing(&file.entry.file_name) {
+        let is_shown = |shown: &Vec<bool>| shown.get(place).copied().unwrap_or_default();
+        if !layer.is_shown.as_ref().is_none_or(is_shown)
+            || (!self.missing.is_empty() && self.is_missing(&file.entry.file_name))
+        {
             return None;
         }
         let ordinal = ordinal.checked_sub(first)?;
@@ -352,9 +368,11 @@ impl Sealed {
         self.layers.iter().fold(anchors, |anchors, layer| layer.manifest.add_trusted(anchors))
     }
 
-    /// Whether the open file of a piece has the block that the next piece stands on.
-    pub(super) fn seam(piece: &SealedPiece) -> Option<(BlockNumber, B256)> {
-        piece.seam.map(|hash| (BlockNumber(piece.range.last()), hash))
+    /// The blocks that the file of a piece must have where other files are shown beside it.
+    pub(super) fn seams(piece: &SealedPiece) -> impl Iterator<Item = (BlockNumber, B256)> {
+        let below = piece.range.first().checked_sub(1).zip(piece.foot);
+        let above = piece.seam.map(|hash| (piece.range.last(), hash));
+        below.into_iter().chain(above).map(|(number, hash)| (BlockNumber(number), hash))
     }
 }
 
@@ -363,18 +381,12 @@ fn needed(layer: &Layer) -> impl Iterator<Item = (usize, &Arc<RunFile>)> {
     runs.filter(|(_, (_, is_needed))| **is_needed).map(|(position, (run, _))| (position, run))
 }
 
-/// Whether a file is a segment or a run that a manifest lists.
-pub(super) fn lists(manifest: &Manifest, file_name: &str) -> bool {
-    let is_run = || manifest.runs().iter().any(|entry| entry.file_name == file_name);
-    manifest.lists_segment(file_name) || is_run()
-}
-
 /// The listed files that cannot be read.
 fn find_missing(files: &Files, layers: &[Layer]) -> Vec<MissingFile> {
     let listed = |(file_name, reason): (String, String)| {
         let mut entries = layers.iter().flat_map(|layer| layer.manifest.segments());
         let blocks = entries.find(|entry| entry.file_name == file_name).map(|entry| entry.range);
-        let is_listed = layers.iter().any(|layer| lists(&layer.manifest, &file_name));
+        let is_listed = layers.iter().any(|layer| layer.manifest.lists_file(&file_name));
         is_listed.then_some(MissingFile { file_name, blocks, reason })
     };
     files.faults().passed_over().into_iter().filter_map(listed).collect()
@@ -386,8 +398,20 @@ fn own_pieces(layers: &[Layer], missing: &[MissingFile]) -> Vec<SealedPiece> {
     let is_there = |entry: &SegmentEntry| !missing.iter().any(|it| it.file_name == entry.file_name);
     let there = own.iter().enumerate().filter(|(_, entry)| missing.is_empty() || is_there(entry));
     there
-        .map(|(position, entry)| SealedPiece { range: entry.range, layer: 0, position, seam: None })
+        .map(|(position, entry)| SealedPiece {
+            range: entry.range,
+            layer: 0,
+            position,
+            foot: None,
+            seam: None,
+        })
         .collect()
+}
+
+/// The files that are shown.
+fn shown_names(layers: &[Layer], pieces: &[SealedPiece]) -> BTreeSet<String> {
+    let file = |piece: &SealedPiece| layers.get(piece.layer)?.segments.get(piece.position);
+    pieces.iter().filter_map(file).map(|file| file.entry.file_name.clone()).collect()
 }
 
 /// Which runs of a layer tell of files that it shows.
@@ -513,11 +537,9 @@ impl<'a> Union<'a> {
         for (index, (layer, position)) in self.owners() {
             let Some(file) = self.files.get(index) else { continue };
             let shown = file.shown.iter().map(|range| (*range, file.entry));
-            pieces.extend(
-                shown.map(|(range, entry)| {
-                    (SealedPiece { range, layer, position, seam: None }, entry)
-                }),
-            );
+            pieces.extend(shown.map(|(range, entry)| {
+                (SealedPiece { range, layer, position, foot: None, seam: None }, entry)
+            }));
         }
         pieces.sort_by_key(|(piece, _)| piece.range.first());
         let begins: Vec<Option<(u64, B256)>> = pieces
@@ -528,12 +550,20 @@ impl<'a> Union<'a> {
             })
             .collect();
         let mut next = begins.into_iter().skip(1);
+        let mut before: Option<(u64, B256)> = None;
         let settle = |(mut piece, entry): (SealedPiece, &SegmentEntry)| {
             let next = next.next().flatten();
+            if piece.range.first() > entry.range.first() {
+                let known = before.filter(|(end, _)| *end == piece.range.first());
+                piece.foot = known.map(|(_, hash)| hash);
+            }
             if piece.range.last() < entry.range.last() {
                 let known = next.filter(|(first, _)| *first == piece.range.end());
                 piece.seam = known.map(|(_, hash)| hash);
             }
+            let is_whole = piece.range.last() == entry.range.last();
+            let last_hash = piece.seam.or(is_whole.then_some(entry.last_hash));
+            before = last_hash.map(|hash| (piece.range.end(), hash));
             piece
         };
         pieces.into_iter().map(settle).collect()

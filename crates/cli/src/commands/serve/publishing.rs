@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use replica::{Bucket, Publication, PublishError, PublishTask, Published, publish};
 use store::Store;
 use store::disk::Disk;
@@ -32,7 +33,14 @@ pub(super) struct Publisher {
 
 impl Publisher {
     pub(super) fn open(url: &str) -> Result<Self, Failure> {
-        Ok(Self { bucket: open_bucket("--publish", url)? })
+        let bucket = open_bucket("--publish", url)?;
+        if !bucket.is_listable() {
+            return Err(Failure::Usage(anyhow!(
+                "--publish: {} is a web server, which can only be read",
+                bucket.place()
+            )));
+        }
+        Ok(Self { bucket })
     }
 
     /// Publishes on a thread of its own: files are read there, and nothing else waits for them. The end

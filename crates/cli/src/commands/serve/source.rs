@@ -134,6 +134,13 @@ impl BucketSource {
         self.lock().published.manifests.is_empty()
     }
 
+    /// What is wrong with the first object that could not be read, if there is one.
+    pub(super) fn first_fault(&self) -> Option<String> {
+        let seen = self.lock();
+        let fault = seen.published.faults.first()?;
+        Some(format!("{}: {}", fault.object, fault.reason))
+    }
+
     /// How messages call it.
     pub(super) fn place(&self) -> &str {
         self.bucket.place()
