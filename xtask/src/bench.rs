@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve`, `compare`, `follow`, `fetch`, `hostile` and `soak` are programs that print tables;
-//! without a name, every crate's own benchmarks run.
+//! `store`, `serve`, `compare`, `follow`, `fetch`, `bucket`, `hostile` and `soak` are programs that print
+//! tables; without a name, every crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,6 +24,9 @@ const SERVE_PACKAGES: &[Packaged] = &[
 ];
 /// The third. Pinned, so that a new release cannot fail an old commit.
 const OHA_VERSION: &str = "1.16.0";
+
+/// What `bucket` starts.
+const BUCKET_PACKAGES: &[Packaged] = &[Packaged { program: "wrk", package: "wrk" }];
 
 /// Nodes that `serve` compares with and follows, and the questions that need them.
 const NODES: &[&str] = &["anvil", "geth"];
@@ -49,6 +52,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         // Needs nginx, which a script provides.
         Some((name, rest)) if name == "fetch" => {
             succeed(script(root, "bench/fetch/run").args(rest))
+        }
+        // Needs a web server, which a script provides, a load generator, and a program that draws.
+        Some((name, rest)) if name == "bucket" => {
+            tools::provide_packages(BUCKET_PACKAGES)?;
+            build_with_server(root, "bench-serve")?;
+            succeed(script(root, "bench/bucket/run").args(rest))
         }
         // Needs a real node too, and a program that draws.
         Some((name, rest)) if name == "soak" => {

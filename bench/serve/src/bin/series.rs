@@ -1,6 +1,6 @@
-//! `series TITLE CSV`: what was measured over time, drawn as SVG.
+//! `series [--logarithmic] TITLE CSV`: what was measured over time or by a size, drawn as SVG.
 //!
-//! Knows: a table whose first column is the time, and whose others are called `panel:line`.
+//! Knows: a table whose first column is the time or the size, and whose others are called `panel:line`.
 //! Never knows: who measured it.
 
 #![expect(clippy::print_stdout, reason = "the plot is its output")]
@@ -25,10 +25,16 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<String> {
-    let [title, path] = arguments else { anyhow::bail!("usage: series TITLE CSV") };
+    let (scaling, arguments) = match arguments.split_first() {
+        Some((flag, rest)) if flag == "--logarithmic" => (Scaling::Logarithmic, rest),
+        _ => (Scaling::Linear, arguments),
+    };
+    let [title, path] = arguments else {
+        anyhow::bail!("usage: series [--logarithmic] TITLE CSV")
+    };
     let text = std::fs::read_to_string(path).with_context(|| path.clone())?;
     let (across, read) = read(&text).with_context(|| path.clone())?;
-    Ok(panels(title, &across, Scaling::Linear, &read))
+    Ok(panels(title, &across, scaling, &read))
 }
 
 /// What goes across, and the panels in the order of their first columns.
