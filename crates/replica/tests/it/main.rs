@@ -12,6 +12,7 @@
 mod conformance;
 mod faulty_store;
 mod history;
+mod looks;
 mod model;
 mod publish;
 mod upkeep;
