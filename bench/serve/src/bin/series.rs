@@ -29,9 +29,7 @@ fn run(arguments: &[String]) -> Result<String> {
         Some((flag, rest)) if flag == "--logarithmic" => (Scaling::Logarithmic, rest),
         _ => (Scaling::Linear, arguments),
     };
-    let [title, path] = arguments else {
-        anyhow::bail!("usage: series [--logarithmic] TITLE CSV")
-    };
+    let [title, path] = arguments else { anyhow::bail!("usage: series [--logarithmic] TITLE CSV") };
     let text = std::fs::read_to_string(path).with_context(|| path.clone())?;
     let (across, read) = read(&text).with_context(|| path.clone())?;
     Ok(panels(title, &across, scaling, &read))

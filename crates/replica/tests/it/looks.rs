@@ -70,7 +70,8 @@ async fn no_more_of_an_answer_is_taken_than_was_asked_for() {
                       last-modified: Wed, 18 Nov 2026 00:00:00 GMT\r\n\r\n";
         client.write_all(answer.as_bytes()).unwrap();
         let mut sent = 0;
-        while sent < SENT_MAX && client.write_all(&[0; 65_536]).is_ok() {
+        let body = vec![0; 65_536];
+        while sent < SENT_MAX && client.write_all(&body).is_ok() {
             sent += 65_536;
         }
         sent
