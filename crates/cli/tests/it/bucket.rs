@@ -739,6 +739,29 @@ fn what_a_server_publishes_appears_at_a_reader() {
     bucket.at("check", &[]).ends_with(0);
 }
 
+/// What is published below, a node above: nobody has all of it, and what was followed outlives a restart
+/// and the moment when others publish it.
+#[test]
+fn a_reader_follows_a_node_above_what_is_published() {
+    let bucket = TestBucket::of(&[low()]);
+    let node = Served::start(&whole(), &[]);
+    let upstream = format!("http://{}", node.address);
+    let follow = ["--upstream", upstream.as_str()];
+    let reader = bucket.reader(&follow);
+    wait_for(
+        || (tip(&reader) == "0x257").then_some(()),
+        || String::from_utf8(reader.get("/readyz").body).unwrap(),
+    );
+    check_answers(&reader, 3);
+    reader.stop();
+    let reader = bucket.reader(&follow);
+    check_answers(&reader, 5);
+    bucket.publish(&whole()).ends_with(0);
+    wait_until(|| source_page(&reader)["segments_shown"].as_u64() >= Some(3));
+    check_answers(&reader, 5);
+    assert_eq!(reader.get("/readyz").status, 200);
+}
+
 #[test]
 fn a_web_server_with_a_copy_is_a_source() {
     let bucket = TestBucket::of(&[low(), high()]);
