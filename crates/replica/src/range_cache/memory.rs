@@ -9,13 +9,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use super::MEMORY_ENTRY_BYTES_MAX;
 use super::key::{CacheRank, EntryKey, FileKey, part_of};
 
 /// What an entry takes beside its bytes: its keys, and its node of the tree.
 const ENTRY_OVERHEAD: u64 = 128;
-/// Entries are spread by file over so many locks, if each part is worth it.
+/// Entries are spread over so many locks, if each part is worth it: those that begin in the same
+/// granule of a file are in one part, so that no file has more room than another.
 const SHARDS_MAX: u64 = 16;
 const SHARD_BYTES_MIN: u64 = 16 << 20;
+/// Beside a disk no entry is longer, so what begins in one granule ends in the next one at the latest.
+/// Of a longer one only what lies in its first two granules is found.
+const GRANULE_BYTES: u64 = 1 << 20;
+const _: () = assert!(MEMORY_ENTRY_BYTES_MAX == 1 << 20, "an entry is no longer than a granule");
 
 /// A second-chance queue for each rank, over one tree of entries, in several parts.
 #[derive(Debug)]
@@ -59,16 +65,26 @@ impl MemoryCache {
         Self { shards: (0..count).map(|_| Mutex::new(shard())).collect() }
     }
 
-    /// The part that has all entries of the file. There is at least one part.
-    fn shard(&self, file: FileKey) -> Option<MutexGuard<'_, MemoryShard>> {
-        let FileKey([first, ..]) = file;
-        let index = usize::from(first).checked_rem(self.shards.len())?;
+    /// The part with the entries that begin in a granule of the file. There is at least one part.
+    fn shard(&self, file: FileKey, granule: u64) -> Option<MutexGuard<'_, MemoryShard>> {
+        let file = u64::from_le_bytes(*file.0.first_chunk()?);
+        let count = u64::try_from(self.shards.len()).ok()?;
+        // Names are digests, and granules follow each other: their sum is spread well enough.
+        let index = usize::try_from(file.wrapping_add(granule).checked_rem(count)?).ok()?;
         Some(self.shards.get(index)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The bytes of `range`, if one entry has them all.
     pub(super) fn find(&self, file: FileKey, range: &Range<u64>) -> Option<Bytes> {
-        let mut shard = self.shard(file)?;
+        let granule = range.start / GRANULE_BYTES;
+        let found = self.find_in(file, granule, range);
+        // With one part it was looked through already.
+        let before = granule.checked_sub(1).filter(|_| self.shards.len() > 1);
+        found.or_else(|| self.find_in(file, before?, range))
+    }
+
+    fn find_in(&self, file: FileKey, granule: u64, range: &Range<u64>) -> Option<Bytes> {
+        let mut shard = self.shard(file, granule)?;
         let mut before = shard.entries.range_mut((file, 0)..=(file, range.start));
         let ((_, start), entry) = before.next_back()?;
         let part = part_of(*start, entry.bytes.len(), range)?;
@@ -78,7 +94,8 @@ impl MemoryCache {
 
     /// Adds an entry, unless a longer one begins at the same byte.
     pub(super) fn insert(&self, key: EntryKey, rank: CacheRank, bytes: Bytes) {
-        let Some(mut shard) = self.shard(key.0) else { return };
+        let (file, start) = key;
+        let Some(mut shard) = self.shard(file, start / GRANULE_BYTES) else { return };
         if shard.entries.get(&key).is_some_and(|entry| entry.bytes.len() >= bytes.len()) {
             return;
         }
@@ -96,14 +113,9 @@ impl MemoryCache {
 
     /// Drops every entry of a file.
     pub(super) fn discard(&self, file: FileKey) {
-        let Some(mut shard) = self.shard(file) else { return };
-        let keys = shard.entries.range((file, 0)..=(file, u64::MAX)).map(|(key, _)| *key);
-        for key in keys.collect::<Vec<_>>() {
-            shard.remove(&key);
+        for shard in &self.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).discard(file);
         }
-        // Keys without entries must not pile up where files are discarded again and again.
-        shard.lookups.keys.retain(|(queued, _)| *queued != file);
-        shard.pages.keys.retain(|(queued, _)| *queued != file);
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -128,6 +140,16 @@ impl MemoryShard {
         let Some(entry) = self.entries.remove(key) else { return };
         let queue = self.queue(entry.rank);
         queue.bytes = queue.bytes.saturating_sub(entry.cost());
+    }
+
+    fn discard(&mut self, file: FileKey) {
+        let keys = self.entries.range((file, 0)..=(file, u64::MAX)).map(|(key, _)| *key);
+        for key in keys.collect::<Vec<_>>() {
+            self.remove(&key);
+        }
+        // Keys without entries must not pile up where files are discarded again and again.
+        self.lookups.keys.retain(|(queued, _)| *queued != file);
+        self.pages.keys.retain(|(queued, _)| *queued != file);
     }
 
     fn evict(&mut self) {
@@ -201,6 +223,30 @@ mod tests {
         let held = [0, 1000, 2000, 3000].map(|start| holds(&cache, "a", start));
         assert_eq!(held, [true, false, true, true]);
         assert!(cache.bytes() <= 3 * (1000 + ENTRY_OVERHEAD));
+    }
+
+    /// Seen: a reader of three files used three sixteenths of its memory.
+    #[test]
+    fn one_file_may_have_all_the_room_and_ranges_may_end_in_the_next_granule() {
+        let cache = MemoryCache::new(256 << 20);
+        let large = Bytes::from(vec![7; 1 << 20]);
+        for granule in 0..48 {
+            // All of them share their bytes: the room is counted, not taken.
+            let start = granule * GRANULE_BYTES + 10;
+            cache.insert(key("a", start), CacheRank::Page, large.clone());
+        }
+        let find = |start: u64, end: u64| cache.find(FileKey::of("a"), &(start..end));
+        for granule in 0..48 {
+            let start = granule * GRANULE_BYTES;
+            assert!(find(start + 10, start + 20).is_some(), "{granule}");
+            assert!(
+                find(start + GRANULE_BYTES + 3, start + GRANULE_BYTES + 10).is_some(),
+                "{granule}"
+            );
+        }
+        assert!(find(3, 9).is_none());
+        cache.discard(FileKey::of("a"));
+        assert_eq!(cache.bytes(), 0);
     }
 
     #[test]
