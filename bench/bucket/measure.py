@@ -388,7 +388,7 @@ def by_cache_size(keys):
     """Waits for random transactions, with caches that hold some of them or all."""
     bodies = [transaction(key) for key in chance.sample(keys, PLOTTED_TRANSACTIONS)]
     measured = {}
-    for kind in ("memory alone", "disk, with 1 MiB of memory"):
+    for kind in ("memory alone", "disk and 1 MiB of memory"):
         for mib in CACHE_MIB:
             memory, disk = (mib, 0) if kind == "memory alone" else (1, mib)
             server = fresh("sized", "--cache-memory-bytes", f"{memory}MiB", "--cache-disk-bytes", f"{disk}MiB")
@@ -443,6 +443,10 @@ def main():
     for _, bodies in questions:
         warm(first, bodies)
     pinned = fresh("pinned", "--pin", "lookups")
+    warm(pinned, questions[0][1])
+    pinned.stop()
+    # Files that were open when their copies came are read from these after a start.
+    pinned = reader("pinned", "--pin", "lookups")
     for _, bodies in questions:
         warm(pinned, bodies)
     same_answers(local, first, questions)
