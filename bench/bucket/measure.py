@@ -430,7 +430,8 @@ def main():
           f"average {os.getloadavg()[0]:.1f} before", flush=True)
     picked = chance.sample(keys, TRANSACTIONS)
     questions = [
-        ("`eth_getTransactionByHash`", [transaction(key) for key in picked]),
+        (f"`eth_getTransactionByHash`, of {TRANSACTIONS:,}", [transaction(key) for key in picked]),
+        ("the same, of 3,000", [transaction(key) for key in picked[:3_000]]),
         ("`eth_getTransactionReceipt`", [call("eth_getTransactionReceipt", key) for key in picked]),
         ("`eth_getBlockByNumber`, full", [
             call("eth_getBlockByNumber", number, True) for number in chance.sample(numbers, BLOCKS)
@@ -466,6 +467,19 @@ def main():
     print(f"\nload average {os.getloadavg()[0]:.1f} after")
 
 
+def goes_first():
+    """Ours go before what else the machine does, as far as we may: what is left to each of two contestants by
+    others is not even."""
+    try:
+        os.setsid()
+        os.nice(-10)
+        with open("/proc/self/autogroup", "w") as file:
+            file.write("-10")
+    except OSError as error:
+        print(f"priority as it is: {error}")
+
+
+goes_first()
 source_process = subprocess.Popen(
     [sys.executable, f"{work}/source.py", f"{work}/bucket", str(DELAY_MS)], stdout=subprocess.PIPE, text=True
 )
