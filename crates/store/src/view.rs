@@ -582,7 +582,12 @@ impl View {
         let BlockId { number, hash } = told?;
         match self.head.find_block(number) {
             Some(block) => (block.hash() == hash).then_some(number),
-            None => self.sealed.find(number).map(|_| number),
+            // A segment that cannot be read is sealed all the same.
+            None => {
+                let is_sealed = self.sealed.find(number).is_some()
+                    || self.manifest.find_segment(number).is_some();
+                is_sealed.then_some(number)
+            }
         }
     }
 }
