@@ -5,9 +5,9 @@ use std::sync::Arc;
 use alloy_primitives::hex;
 use anyhow::anyhow;
 use chain::BlockRange;
-use replica::{Published, check, read_published};
+use replica::{BucketFault, Published, check, read_published};
 use serde_json::{Value, json};
-use store::{Limits, PublishedHistory, RunSubject, Store, View};
+use store::{Limits, MissingFile, PublishedHistory, RunSubject, Store, View};
 
 use crate::Failure;
 use crate::bucket::{
@@ -22,9 +22,19 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
     let bucket = open_bucket("--at", url)?;
     on_interrupt("not everything was checked; nothing was changed", || ())?;
     let progress = TransferProgress::new("checking");
-    let report = bucket_runtime()?.block_on(check(&bucket, &progress, &|| false));
+    let runtime = bucket_runtime()?;
+    let report = runtime.block_on(check(&bucket, &progress, &|| false));
     let elapsed = progress.finish();
-    let report = report.map_err(|error| bucket_failure(&error))?;
+    let mut report = report.map_err(|error| bucket_failure(&error))?;
+    let published = runtime.block_on(read_published(&bucket, &Published::default()));
+    let published = published.map_err(|error| bucket_failure(&error))?;
+    // What is well and contradicts the rest is shown by no reader.
+    let view = shown(&published_history(&published))?;
+    for MissingFile { file_name: object, reason, .. } in view.missing() {
+        if !report.faults.iter().any(|fault| fault.object.ends_with(object)) {
+            report.faults.push(BucketFault { object: object.clone(), reason: reason.clone() });
+        }
+    }
     let place = bucket.place();
     if report.manifests == 0 && report.faults.is_empty() {
         return Err(Failure::Work(anyhow!(

@@ -264,10 +264,17 @@ impl Bound {
         Ok(Self { runtime, listener, metrics_listener: None, stop, hangup })
     }
 
-    /// Opens the bucket that is served, if one is.
-    fn open_source(&self, args: &SourceArgs) -> Result<Option<Arc<BucketSource>>, Failure> {
+    /// Opens the bucket that is served, if one is. Told to stop meanwhile, the process ends: a store may
+    /// take its time.
+    fn open_source(&mut self, args: &SourceArgs) -> Result<Option<Arc<BucketSource>>, Failure> {
         let Some(url) = &args.source else { return Ok(None) };
-        self.runtime.block_on(BucketSource::open(args, url)).map(Arc::new).map(Some)
+        let stop = &mut self.stop;
+        self.runtime.block_on(async {
+            tokio::select! {
+                opened = BucketSource::open(args, url) => opened.map(Arc::new).map(Some),
+                code = stop.wait() => Err(Failure::Stopped(code)),
+            }
+        })
     }
 
     /// Listens for those who ask for metrics, on an address of their own.

@@ -739,6 +739,26 @@ fn what_a_server_publishes_appears_at_a_reader() {
     bucket.at("check", &[]).ends_with(0);
 }
 
+/// Each of its objects is well, and no reader shows it.
+#[test]
+fn a_manifest_of_another_chain_is_named_by_a_check() {
+    let bucket = TestBucket::of(&[whole()]);
+    let (archives, data) = (bucket.beside("archives"), bucket.beside("data"));
+    quipu(&["sample", "--to", text(&archives), "--block-count", "300", "--seed", "5"]).ends_with(0);
+    import(&data, &archives, "0..299");
+    let other = TestBucket::of(&[data]);
+    for folder in ["files", "manifests", "genesis"] {
+        for name in other.names(folder, "").into_iter().filter(|name| name != "index") {
+            let to = bucket.path().join(folder).join(&name);
+            fs::copy(other.path().join(folder).join(&name), to).unwrap();
+        }
+    }
+    let ran = bucket.at("check", &[]).ends_with(1);
+    let foreign = other.names("manifests", "").into_iter().find(|name| name != "index").unwrap();
+    assert!(ran.err.contains(&foreign) && ran.err.contains("it is of chain"), "{}", ran.err);
+    check_answers_of(&bucket.reader(&[]), 0..40);
+}
+
 /// What is published below, a node above: nobody has all of it, and what was followed outlives a restart
 /// and the moment when others publish it.
 #[test]
