@@ -580,14 +580,11 @@ impl View {
     /// The number of a block if it is canonical here: in the head with this hash, or sealed.
     fn canonical(&self, told: Option<BlockId>) -> Option<BlockNumber> {
         let BlockId { number, hash } = told?;
-        match self.head.find_block(number) {
-            Some(block) => (block.hash() == hash).then_some(number),
-            // A segment that cannot be read is sealed all the same.
-            None => {
-                let is_sealed = self.sealed.find(number).is_some()
-                    || self.manifest.find_segment(number).is_some();
-                is_sealed.then_some(number)
-            }
+        if let Some(block) = self.head.find_block(number) {
+            return (block.hash() == hash).then_some(number);
         }
+        // A segment that cannot be read is sealed all the same.
+        let is_sealed = self.sealed.find(number).is_some();
+        (is_sealed || self.manifest.find_segment(number).is_some()).then_some(number)
     }
 }
