@@ -269,7 +269,8 @@ impl View {
             }
             let (range, status) = self.statuses_with(None).into_iter().next_back()?;
             // Nobody says that a head's blocks are final because others have published blocks beside them.
-            let below = self.head.blocks().first().and_then(|block| block.number().parent());
+            let first = self.head.blocks().first().filter(|_| self.sealed.is_union());
+            let below = first.and_then(|block| block.number().parent());
             let last = below.map_or(range.last(), |below| below.get().min(range.last()));
             (status != TrustStatus::Unanchored).then_some(BlockNumber(last))
         })
@@ -330,7 +331,9 @@ impl View {
         number: BlockNumber,
     ) -> Result<Option<B256>, StoreError> {
         // Known without a read where a segment ends.
-        let entry = self.sealed.find_entry(number);
+        // Known also of one that cannot be read: it is sealed all the same.
+        let own = || self.manifest.find_segment(number).map(|(_, entry)| entry);
+        let entry = self.sealed.find_entry(number).or_else(own);
         if let Some(entry) = entry.filter(|entry| entry.range.last() == number.get()) {
             return Ok(Some(entry.last_hash));
         }

@@ -341,6 +341,10 @@ impl Sealed {
 
     /// All of it as runs of proven blocks, for [`chain::trust::assess`].
     pub(super) fn trust_runs(&self) -> Vec<ProvenRun> {
+        // Of a folder alone also those that cannot be read: they are sealed all the same.
+        if let Some(own) = self.layers.first().filter(|_| !self.is_union) {
+            return own.manifest.trust_runs();
+        }
         let mut before: Option<(u64, B256)> = None;
         let mut runs = Vec::new();
         for piece in &self.pieces {
