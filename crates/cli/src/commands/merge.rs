@@ -19,12 +19,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
         None => tempfile::tempdir()?,
     };
     let path = scratch.path().to_owned();
-    let scratch = Arc::new(scratch);
-    let kept = Arc::clone(&scratch);
     on_interrupt("nothing was merged; the bucket is as it was", move || {
-        let _ = std::fs::remove_dir_all(kept.path());
+        let _ = std::fs::remove_dir_all(path);
     })?;
-    let disk: Arc<dyn Disk> = Arc::new(Folder::create(&path)?);
+    let disk: Arc<dyn Disk> = Arc::new(Folder::create(scratch.path())?);
     let progress = TransferProgress::new("merging");
     let merged = bucket_runtime()?.block_on(merge_runs(&bucket, &disk, &progress, &|| false));
     progress.finish();
