@@ -41,11 +41,38 @@ const MAINNET_ROOT: B256 =
 /// With more records than an epoch has blocks, which no caller may have collected.
 #[must_use]
 pub fn epoch_root(records: &[(B256, U256)]) -> B256 {
-    let leaves: Vec<B256> = records
+    list_root(record_leaves(records), EPOCH_DEPTH)
+}
+
+/// The way of a block to the root of its epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpochBranch {
+    /// As [`epoch_root`] gives it.
+    pub root: B256,
+    /// The nodes beside the way, from the block's hash up.
+    pub siblings: Vec<B256>,
+}
+
+/// The way of one of an epoch's blocks. `None` if there is no such record.
+///
+/// # Panics
+///
+/// As [`epoch_root`].
+#[must_use]
+pub fn epoch_branch(records: &[(B256, U256)], record: usize) -> Option<EpochBranch> {
+    let (_, total_difficulty) = records.get(record)?;
+    let ListBranch { root, siblings: above } =
+        list_branch(record_leaves(records), EPOCH_DEPTH, record);
+    let mut siblings = vec![B256::new(total_difficulty.to_le_bytes())];
+    siblings.extend(above);
+    Some(EpochBranch { root, siblings })
+}
+
+fn record_leaves(records: &[(B256, U256)]) -> Vec<B256> {
+    records
         .iter()
         .map(|(hash, total_difficulty)| hash_pair(hash, &B256::new(total_difficulty.to_le_bytes())))
-        .collect();
-    list_root(leaves, EPOCH_DEPTH)
+        .collect()
 }
 
 /// How many pre-merge blocks an epoch of mainnet has: the merge cut the last one short, and there
@@ -133,6 +160,21 @@ impl EpochRoots {
         self.0.get(usize::try_from(epoch).ok()?).copied()
     }
 
+    /// The way of an epoch's root to [`EpochRoots::accumulator`]: the nodes beside it, from below.
+    #[must_use]
+    pub fn branch(&self, epoch: u64) -> Option<Vec<B256>> {
+        let leaf = usize::try_from(epoch).ok().filter(|it| *it < self.0.len())?;
+        let mut siblings = list_branch(self.0.to_vec(), LIST_DEPTH, leaf).siblings;
+        siblings.push(list_root(Vec::new(), EPOCH_DEPTH));
+        Some(siblings)
+    }
+
+    /// The one hash that commits to all of them.
+    #[must_use]
+    pub const fn accumulator() -> B256 {
+        MAINNET_ROOT
+    }
+
     /// How many epochs there are.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "the list always has every epoch")]
@@ -146,14 +188,29 @@ fn accumulator_root(roots: Vec<B256>) -> B256 {
     hash_pair(&list_root(roots, LIST_DEPTH), &list_root(Vec::new(), EPOCH_DEPTH))
 }
 
-/// The hash tree root of an SSZ list whose limit is `2^depth`. Only the leaves that exist are
-/// hashed: what is missing on a level is one known hash, the root of an all-zero subtree.
+/// The hash tree root of an SSZ list whose limit is `2^depth`.
 fn list_root(leaves: Vec<B256>, depth: usize) -> B256 {
+    list_branch(leaves, depth, 0).root
+}
+
+/// A leaf's way to the root of its list.
+#[derive(Debug)]
+struct ListBranch {
+    root: B256,
+    /// The nodes beside the way, from the leaf up, and the leaf that tells how many leaves there are.
+    siblings: Vec<B256>,
+}
+
+/// The root of an SSZ list whose limit is `2^depth`, and the way of one leaf to it. Only the leaves that
+/// exist are hashed: what is missing on a level is one known hash, the root of an all-zero subtree.
+fn list_branch(leaves: Vec<B256>, depth: usize, leaf: usize) -> ListBranch {
     let count = leaves.len();
     assert!(count <= 1 << depth, "{count} leaves in a list of at most {}", 1 << depth);
     let mut level = leaves;
     let mut zero_subtree = B256::ZERO;
-    for _ in 0..depth {
+    let mut siblings = Vec::with_capacity(depth.saturating_add(1));
+    for height in 0..depth {
+        siblings.push(*level.get((leaf >> height) ^ 1).unwrap_or(&zero_subtree));
         level = level
             .chunks(2)
             .map(|pair| {
@@ -164,7 +221,9 @@ fn list_root(leaves: Vec<B256>, depth: usize) -> B256 {
         zero_subtree = hash_pair(&zero_subtree, &zero_subtree);
     }
     let tree = level.first().unwrap_or(&zero_subtree);
-    hash_pair(tree, &B256::new(U256::from(count).to_le_bytes()))
+    let count = B256::new(U256::from(count).to_le_bytes());
+    siblings.push(count);
+    ListBranch { root: hash_pair(tree, &count), siblings }
 }
 
 fn hash_pair(left: &B256, right: &B256) -> B256 {
@@ -205,6 +264,42 @@ mod tests {
             let records = records(count);
             assert_eq!(epoch_root(&records), naive_epoch_root(&records), "{count} records");
         }
+    }
+
+    /// From a block's hash to the accumulator, by the definition of a branch.
+    #[test]
+    fn a_branch_leads_from_a_hash_to_a_root() {
+        let climb = |leaf: B256, index: usize, siblings: &[B256]| {
+            siblings.iter().enumerate().fold(leaf, |node, (height, sibling)| {
+                if (index >> height) & 1 == 0 {
+                    hash_pair(&node, sibling)
+                } else {
+                    hash_pair(sibling, &node)
+                }
+            })
+        };
+        for count in [1, 2, 3, 5000, 8192] {
+            let records = records(count);
+            for record in [0, 1, 2, 4999, 8191] {
+                let Some(branch) = epoch_branch(&records, record) else {
+                    assert!(record >= records.len());
+                    continue;
+                };
+                assert_eq!(branch.siblings.len(), 1 + 13 + 1);
+                // The total difficulty and the length are to the right of the way.
+                let found = climb(records[record].0, record << 1, &branch.siblings);
+                assert_eq!(found, branch.root, "{record} of {count}");
+                assert_eq!(found, epoch_root(&records), "{record} of {count}");
+            }
+        }
+        let roots = EpochRoots::mainnet();
+        for epoch in [0, 1, 1000, 1895, 1896] {
+            let branch = roots.branch(epoch).unwrap();
+            assert_eq!(branch.len(), 11 + 1 + 1);
+            let index = usize::try_from(epoch).unwrap();
+            assert_eq!(climb(roots.get(epoch).unwrap(), index, &branch), MAINNET_ROOT, "{epoch}");
+        }
+        assert_eq!(roots.branch(1897), None);
     }
 
     #[test]

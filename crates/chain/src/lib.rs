@@ -70,6 +70,7 @@ pub use rlp::whole_list;
 pub use rules::{RuleFault, StepFields, check_step};
 pub use spec::ChainSpec;
 pub use split_mix::SplitMix64;
+pub use trie::OrderedTrie;
 pub use verify::{
     Block, BlockPart, Candidate, Fault, Mismatch, Start, Transaction, Verified, Verifier,
 };

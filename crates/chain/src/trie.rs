@@ -19,21 +19,73 @@ const BRANCH_CHILDREN: usize = 16;
 /// The root over values in the order of their positions.
 #[must_use]
 pub(crate) fn ordered_root<V: AsRef<[u8]>>(values: &[V]) -> B256 {
-    if values.is_empty() {
-        return EMPTY_ROOT_HASH;
+    OrderedTrie::new(values).root()
+}
+
+/// The trie over values in the order of their positions: its root, and the nodes on the way to each
+/// value.
+#[derive(Debug)]
+pub struct OrderedTrie<'a> {
+    trie: Trie<'a>,
+    root: Option<usize>,
+    value_count: usize,
+}
+
+impl<'a> OrderedTrie<'a> {
+    /// Builds and hashes it, but for its root.
+    #[must_use]
+    pub fn new<V: AsRef<[u8]>>(values: &'a [V]) -> Self {
+        let mut items: Vec<TrieItem<'_>> = values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| TrieItem::new(index, value.as_ref()))
+            .collect();
+        items.sort_unstable_by_key(|item| item.key);
+        let mut trie = Trie::default();
+        let root = (!items.is_empty()).then(|| {
+            let (root, height) = trie.add(&items, 0);
+            trie.hash_below(height);
+            root
+        });
+        Self { trie, root, value_count: values.len() }
     }
-    let mut items: Vec<TrieItem<'_>> = values
-        .iter()
-        .enumerate()
-        .map(|(index, value)| TrieItem::new(index, value.as_ref()))
-        .collect();
-    items.sort_unstable_by_key(|item| item.key);
-    let mut trie = Trie::default();
-    let (root, height) = trie.add(&items, 0);
-    trie.hash_below(height);
-    let mut encoded = Vec::new();
-    trie.encode(root, &mut encoded);
-    alloy_primitives::keccak256(encoded)
+
+    /// What the header commits to.
+    #[must_use]
+    pub fn root(&self) -> B256 {
+        match self.root {
+            None => EMPTY_ROOT_HASH,
+            Some(root) => alloy_primitives::keccak256(self.trie.encoded(root)),
+        }
+    }
+
+    /// The encoded nodes from the root down to the value at a position, as EIP-1186 lists them: without
+    /// those that stand in their parents. `None` where there is no value.
+    #[must_use]
+    pub fn path(&self, index: usize) -> Option<Vec<Vec<u8>>> {
+        let mut node = self.root.filter(|_| index < self.value_count)?;
+        let key = TrieItem::new(index, &[]).key;
+        let mut depth = 0_usize;
+        let mut nodes = vec![self.trie.encoded(node)];
+        loop {
+            let child = match self.trie.nodes.get(node)? {
+                TrieNode::Leaf { .. } => return Some(nodes),
+                TrieNode::Extension { child, nibble_count, .. } => {
+                    depth = depth.saturating_add(*nibble_count);
+                    *child
+                }
+                TrieNode::Branch { children } => {
+                    let nibble = usize::from(key.nibble(depth)?);
+                    depth = depth.saturating_add(1);
+                    (*children.get(nibble)?)?
+                }
+            };
+            if matches!(self.trie.reference(Some(child)), Reference::Hash(_)) {
+                nodes.push(self.trie.encoded(child));
+            }
+            node = child;
+        }
+    }
 }
 
 /// A value and the RLP of its position.
@@ -95,7 +147,7 @@ struct Trie<'a> {
 #[derive(Debug)]
 enum TrieNode<'a> {
     Leaf { path: Vec<u8>, value: &'a [u8] },
-    Extension { path: Vec<u8>, child: usize },
+    Extension { path: Vec<u8>, nibble_count: usize, child: usize },
     Branch { children: Box<[Option<usize>; BRANCH_CHILDREN]> },
 }
 
@@ -123,7 +175,8 @@ impl<'a> Trie<'a> {
             let end = depth.saturating_add(common);
             let (child, height) = self.add(items, end);
             let path = path(first.key.between(depth, end), false);
-            return self.push(TrieNode::Extension { path, child }, height.saturating_add(1));
+            let node = TrieNode::Extension { path, nibble_count: common, child };
+            return self.push(node, height.saturating_add(1));
         }
         let mut children = Box::new([None; BRANCH_CHILDREN]);
         let mut height = 0;
@@ -154,14 +207,7 @@ impl<'a> Trie<'a> {
     /// Finds out how the nodes below a height stand in their parents.
     fn hash_below(&mut self, height: usize) {
         for same in std::mem::take(&mut self.heights).into_iter().take(height) {
-            let encoded: Vec<Vec<u8>> = same
-                .iter()
-                .map(|node| {
-                    let mut out = Vec::new();
-                    self.encode(*node, &mut out);
-                    out
-                })
-                .collect();
+            let encoded: Vec<Vec<u8>> = same.iter().map(|node| self.encoded(*node)).collect();
             let long: Vec<&[u8]> = encoded
                 .iter()
                 .map(Vec::as_slice)
@@ -181,6 +227,12 @@ impl<'a> Trie<'a> {
         }
     }
 
+    fn encoded(&self, node: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(node, &mut out);
+        out
+    }
+
     /// Appends a node whose children are known.
     fn encode(&self, node: usize, out: &mut Vec<u8>) {
         match self.nodes.get(node) {
@@ -191,7 +243,7 @@ impl<'a> Trie<'a> {
                 path.as_slice().encode(out);
                 value.encode(out);
             }
-            Some(TrieNode::Extension { path, child }) => {
+            Some(TrieNode::Extension { path, child, .. }) => {
                 let payload_length =
                     path.as_slice().length().saturating_add(self.reference_bytes(Some(*child)));
                 Header { list: true, payload_length }.encode(out);
@@ -267,6 +319,31 @@ mod tests {
         for count in (0..40).chain([126, 127, 128, 129, 200, 255, 256, 257, 300, 1000]) {
             let values = values(count, count);
             assert_eq!(ordered_root(&values), expected(&values), "{count} values");
+        }
+    }
+
+    /// alloy's verifier takes each path for its own value, and for no other. It knows no root that is
+    /// shorter than a hash: no transaction and no receipt is.
+    #[test]
+    fn paths_are_those_that_alloy_verifies() {
+        let key = |index: usize| alloy_trie::Nibbles::unpack(alloy_rlp::encode_fixed_size(&index));
+        for count in [1, 2, 3, 16, 17, 127, 128, 129, 257, 300] {
+            let mut values = values(count, count);
+            for value in &mut values {
+                value.resize(value.len().max(40), 1);
+            }
+            let trie = OrderedTrie::new(&values);
+            for (index, value) in values.iter().enumerate() {
+                let path: Vec<alloy_primitives::Bytes> =
+                    trie.path(index).unwrap().into_iter().map(Into::into).collect();
+                let verify = |key, value: &[u8]| {
+                    alloy_trie::proof::verify_proof(trie.root(), key, Some(value.to_vec()), &path)
+                };
+                verify(key(index), value).unwrap_or_else(|it| panic!("{index} of {count}: {it}"));
+                assert!(verify(key(index), b"another").is_err(), "{index} of {count}");
+                assert!(verify(key(index + 1), value).is_err(), "{index} of {count}");
+            }
+            assert_eq!(trie.path(count), None, "{count} values");
         }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! - *anchored*: at or below a trusted hash by parent links, or inside a trusted accumulator epoch;
 //! - *linked*: descends from genesis or an anchored block; canonical on the word of its source;
-//! - *unanchored*: proven inside, linked to nothing known.
+//! - *unanchored*: proven inside, linked to nothing known;
+//! - *digest only*: held as somebody published it, and not proven: no run has these blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -188,6 +189,9 @@ pub enum TrustStatus {
     Linked(LinkedTo),
     /// Proven inside, and that is all.
     Unanchored,
+    /// The bytes that somebody published, and nobody has proven them here. [`assess`] never says so:
+    /// whoever holds such blocks does.
+    DigestOnly,
 }
 
 /// The trusted hash that proves a block.
@@ -226,6 +230,7 @@ impl fmt::Display for TrustStatus {
                 write!(f, "linked to accumulator epoch {epoch}")
             }
             Self::Unanchored => f.write_str("not anchored"),
+            Self::DigestOnly => f.write_str("digest only"),
         }
     }
 }

@@ -126,7 +126,8 @@ pub fn assess(runs: &[ProvenRun], anchors: &Anchors) -> Vec<Assessment> {
 
 impl ProvenRun {
     /// The hash of one of the run's blocks or of its parent, if it is known.
-    fn hash_at(&self, number: u64) -> Option<B256> {
+    #[must_use]
+    pub fn hash_at(&self, number: u64) -> Option<B256> {
         if number == self.range.last() {
             Some(self.last_hash)
         } else if number.checked_add(1) == Some(self.range.first()) {
