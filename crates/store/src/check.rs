@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
 use segment::lookup::{Position, Run, Subject};
 use segment::postings::{PostingSum, PostingsBuilder};
@@ -79,8 +79,8 @@ pub struct SegmentCheck<'a> {
     encoder: Encoder,
     /// Ordinal, in its slot, of the segment's first transaction.
     first_ordinal: u64,
-    /// Whether the runs are there to be asked.
-    has_lookups: bool,
+    /// Whether a manifest lists it, which tells its difficulty, and its runs, which can be asked.
+    is_listed: bool,
 }
 
 /// The segment as its blocks give it, group by group in order.
@@ -88,6 +88,7 @@ pub struct SegmentCheck<'a> {
 pub struct Rebuild {
     range: BlockRange,
     logs: PostingSum,
+    difficulty: U256,
     writer: SegmentWriter,
     census: Census,
     found: CheckCounts,
@@ -163,6 +164,7 @@ impl<'a> SegmentCheck<'a> {
         let rebuild = Rebuild {
             range,
             logs: PostingSum::default(),
+            difficulty: U256::ZERO,
             writer: SegmentWriter::new(range, &encoder).map_err(refused)?,
             census: Census::default(),
             found: CheckCounts { bytes: entry.bytes, ..CheckCounts::default() },
@@ -173,15 +175,15 @@ impl<'a> SegmentCheck<'a> {
             file: Arc::clone(file),
             encoder,
             first_ordinal: in_slot.map(|it| it.transaction_count).sum(),
-            has_lookups: true,
+            is_listed: true,
             open,
         };
         Ok(Some((check, rebuild)))
     }
 
-    /// The same check where no lookup run is listed yet.
-    pub(crate) fn without_lookups(self) -> Self {
-        Self { has_lookups: false, ..self }
+    /// The same check where no manifest lists the segment and its lookups yet.
+    pub(crate) fn unlisted(self) -> Self {
+        Self { is_listed: false, ..self }
     }
 
     /// The segment's file.
@@ -253,7 +255,7 @@ impl<'a> SegmentCheck<'a> {
                 expect_equal(self.file_name(), &what(), &stored, &transaction.sender)?;
             }
         }
-        if self.has_lookups {
+        if self.is_listed {
             self.find_hashes(reader, &block)?;
         }
         Ok(block)
@@ -298,6 +300,7 @@ impl Rebuild {
             if is_counted(range, BlockNumber(block.header.number)) {
                 count_block(&mut self.census, block);
             }
+            self.difficulty = self.difficulty.saturating_add(block.header.difficulty);
             self.found.add(CheckCounts { block_count: 1, transaction_count, bytes: 0 });
         }
         self.logs = self.logs.joined(examined.logs);
@@ -326,6 +329,9 @@ impl Rebuild {
         let found = (facts.transaction_count, facts.log_count);
         let text = |(transactions, logs)| format!("{transactions} transactions and {logs} logs");
         expect_equal(name, "content", &text(listed), &text(found))?;
+        if check.is_listed {
+            expect_equal(name, "difficulty", &entry.difficulty, &self.difficulty)?;
+        }
         let footer_bytes = u64::try_from(segment::FOOTER_BYTES).unwrap_or(u64::MAX);
         let digested = 0..entry.bytes.saturating_sub(footer_bytes);
         let digest = block_on(digest_of(&*check.open.bytes, digested))?;
@@ -334,16 +340,27 @@ impl Rebuild {
     }
 }
 
+/// What was found of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedRun {
+    /// How much of it there is.
+    pub counts: CheckCounts,
+    /// Whether it was held against all segments that it tells of. Nobody knows what else it should have
+    /// where one of them is damaged or gone.
+    pub is_compared: bool,
+}
+
 /// Checks a run: digest and every bucket. A hash lookup has as many hashes as the segments; a run of the
 /// log index has what the segments say, whose checks gave `logs`, one for each.
 pub fn check_run(
     view: &View,
     position: usize,
     logs: &[CheckedLogs],
-) -> Result<Option<CheckCounts>, StoreError> {
+) -> Result<Option<CheckedRun>, StoreError> {
     let Some(file) = view.run_file(position) else { return Ok(None) };
     let segments = view.manifest().segments().iter();
     let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
+    let mut is_compared = true;
     match file.entry.subject {
         RunSubject::Transactions => {
             check_hash_run(view, file, covered.map(|it| it.transaction_count).sum())?;
@@ -351,9 +368,10 @@ pub fn check_run(
         RunSubject::Blocks => {
             check_hash_run(view, file, covered.map(|it| it.range.count()).sum())?;
         }
-        RunSubject::Logs => check_log_run(view, file, covered.count(), logs)?,
+        RunSubject::Logs => is_compared = check_log_run(view, file, covered.count(), logs)?,
     }
-    Ok(Some(CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() }))
+    let counts = CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() };
+    Ok(Some(CheckedRun { counts, is_compared }))
 }
 
 fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), StoreError> {
@@ -373,12 +391,13 @@ pub(crate) fn check_postings(disk: &dyn Disk, entry: &RunEntry) -> Result<(), St
     expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
+/// Tells whether the run was held against its segments.
 fn check_log_run(
     view: &View,
     file: &RunFile,
     segment_count: usize,
     logs: &[CheckedLogs],
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let name = file.entry.file_name.as_str();
     let open = block_on(file.opened_postings(view.files()))?;
     let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
@@ -399,8 +418,8 @@ fn check_log_run(
     }
     let own = logs.iter().filter(|it| file.entry.span.contains(it.slot));
     if own.clone().count() != segment_count {
-        // A segment is damaged, which is told: nobody knows what the run should have.
-        return Ok(());
+        // A segment is damaged, which is told.
+        return Ok(false);
     }
     let mut expected: BTreeMap<u64, PostingSum> = BTreeMap::new();
     for CheckedLogs { slot, sum } in own {
@@ -417,7 +436,7 @@ fn check_log_run(
             expect_equal(name, &what, &"another one", &"what its blocks give")?;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn count_entries(

@@ -12,6 +12,7 @@ mod conformance;
 pub mod faulty;
 mod file;
 mod folder;
+mod positional;
 
 use std::fmt;
 use std::fs::Metadata;
@@ -23,8 +24,9 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use thiserror::Error;
 
-pub use file::{CachedRead, DataFile};
+pub use file::DataFile;
 pub use folder::Folder;
+pub use positional::{CachedRead, PositionalFile};
 
 /// What the name of a file ends with while [`replace_file`] writes it; what a crash leaves there means
 /// nothing.

@@ -201,6 +201,15 @@ pub enum StoreError {
         /// The segment that is missing.
         range: BlockRange,
     },
+    /// Files that were given do not lie as this folder would have made them of their blocks.
+    #[error(
+        "blocks {range} are to be one segment here, and no file that was given is this segment: import \
+         these blocks instead"
+    )]
+    NotOneSegment {
+        /// The segment that is missing.
+        range: BlockRange,
+    },
     /// A manifest that was lost: a writer writes it before any other file.
     #[error(
         "{folder}: the manifest is missing, but {found} are there: the data folder is damaged; \

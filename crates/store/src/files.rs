@@ -164,7 +164,8 @@ impl SegmentFile {
         self.open.load().is_some()
     }
 
-    fn memory_bytes(&self) -> u64 {
+    /// About how much memory its tail takes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.open.load().as_ref().map_or(0, |open| open.segment.memory_bytes())
     }
 
@@ -189,6 +190,12 @@ impl RunFile {
     /// The file goes with the last view that lists it.
     pub(crate) fn supersede(&self) {
         self.claim.supersede();
+    }
+
+    /// About how much memory its tail takes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let run = self.open.get().map_or(0, |open| open.run.memory_bytes());
+        run.saturating_add(self.postings.get().map_or(0, |open| open.postings.memory_bytes()))
     }
 
     /// Notes that bytes of it are wrong.

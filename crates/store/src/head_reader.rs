@@ -208,8 +208,16 @@ impl HeadReader {
                 (HeadView::default(), Finality::default())
             }
         };
+        let is_passed = view.is_passed_by_published(&head);
+        let (head, finality) = if is_passed { Default::default() } else { (head, finality) };
         self.is_shown = true;
         Ok(view.with_head(Arc::new(head), finality))
+    }
+
+    /// Its blocks, and the highest of them that will not change.
+    pub(crate) fn final_blocks(&self) -> (HeadView, Option<BlockNumber>) {
+        let finalized = self.tail.finality().finalized.map(|it| it.number);
+        (self.tail.head().unwrap_or_default(), finalized)
     }
 
     /// What of the log was not taken, and why.

@@ -80,7 +80,7 @@ pub use reader::{ReadCounts, Reader};
 pub use run_subject::RunSubject;
 pub use store::{CurrentView, FileFault, Store, Watcher};
 pub use view::{
-    BlockFacts, HashedBlock, LogSearch, LoggedRows, StoredBlock, StoredHeader, StoredTransaction,
-    View,
+    BlockFacts, HashedBlock, LogSearch, LoggedRows, OpenTails, StoredBlock, StoredHeader,
+    StoredTransaction, View,
 };
-pub use writer::{CommitFacts, Drafting, PreparedSegments, Writer};
+pub use writer::{AdoptedSegments, CommitFacts, Drafting, PreparedSegments, Writer};

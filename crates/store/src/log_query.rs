@@ -24,6 +24,17 @@ impl LogQuery {
         Self { addresses: in_order(addresses), topics }
     }
 
+    /// The addresses of which a log has one; none if any will do.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The topics of which a log has one at each position; none where any will do.
+    pub fn topics(&self) -> impl Iterator<Item = &[B256]> {
+        self.topics.iter().map(|wanted| &**wanted)
+    }
+
     /// How much memory its lists take.
     #[must_use]
     pub fn bytes(&self) -> usize {

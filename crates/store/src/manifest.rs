@@ -13,11 +13,12 @@ mod error;
 mod head_record;
 mod log_index;
 mod text;
+mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{B256, U256};
-use chain::trust::{Anchor, Epoch, ProvenRun, TrustStatus, assess};
+use chain::trust::{Anchor, Epoch};
 use chain::{BlockNumber, BlockRange};
 use segment::lookup::RunSpan;
 
@@ -30,6 +31,7 @@ use crate::run_subject::RunSubject;
 
 pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
+pub(crate) use trust::statuses_of;
 
 /// The manifest's file.
 pub const MANIFEST_NAME: &str = "manifest";
@@ -130,6 +132,8 @@ pub struct Manifest {
     lost_hashes: BTreeMap<u64, B256>,
     /// By first block.
     segments: Vec<SegmentEntry>,
+    /// The files of segments that were taken as somebody published them, and that nobody has proven.
+    digest_only: BTreeSet<String>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
     /// Whether new blocks get no log index, because somebody wanted it so.
@@ -149,6 +153,10 @@ pub struct Edit {
     pub difficulties: Vec<(u64, U256)>,
     /// Segments that become live.
     pub segments: Vec<SegmentEntry>,
+    /// The files of those whose blocks nobody has proven.
+    pub digest_only: BTreeSet<String>,
+    /// The files of segments that were digest only, and whose blocks are proven now.
+    pub proven: BTreeSet<String>,
     /// Runs that become live.
     pub runs: Vec<RunEntry>,
     /// Files that leave.
@@ -171,6 +179,7 @@ impl Manifest {
             lost: Vec::new(),
             lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
+            digest_only: BTreeSet::new(),
             runs: Vec::new(),
             is_without_log_index: false,
         }
@@ -200,7 +209,8 @@ impl Manifest {
     }
 
     /// What of this manifest others may read: its sealed files and what is known of their chain, nothing
-    /// of the folder's head or of what the folder has lost. So equal history gives equal bytes.
+    /// of the folder's head or of what the folder has lost. So equal history gives equal bytes. One that
+    /// lists segments that are digest only is not to be published.
     #[must_use]
     pub fn to_published(&self) -> Self {
         let (lost, lost_hashes) = Default::default();
@@ -309,7 +319,8 @@ impl Manifest {
     }
 
     /// Whether a file is one of the live segments or runs.
-    pub(crate) fn lists_file(&self, file_name: &str) -> bool {
+    #[must_use]
+    pub fn lists_file(&self, file_name: &str) -> bool {
         let is_run = || self.runs.iter().any(|entry| entry.file_name == file_name);
         self.lists_segment(file_name) || is_run()
     }
@@ -338,10 +349,13 @@ impl Manifest {
         join_ranges(with_receipts.map(|entry| entry.range))
     }
 
-    /// The slots that are held whole and still in pieces, as the segments that are to be made of them.
+    /// The slots that are held whole and still in pieces, as the segments that are to be made of them. One
+    /// with a piece that is digest only waits until that is proven.
     #[must_use]
     pub fn pending_merges(&self) -> Vec<HeldRange> {
-        pending_merges(&self.held())
+        let mut pending = pending_merges(&self.held());
+        pending.retain(|slot| !self.has_digest_only(slot.range));
+        pending
     }
 
     /// What the segments hold, lowest block first.
@@ -356,48 +370,6 @@ impl Manifest {
         let position = after.checked_sub(1)?;
         let entry = self.segments.get(position)?;
         entry.range.contains(number).then_some((position, entry))
-    }
-
-    /// The segments as runs of proven blocks, for [`chain::trust::assess`].
-    #[must_use]
-    pub fn trust_runs(&self) -> Vec<ProvenRun> {
-        self.segments.iter().map(|entry| self.trust_run(entry)).collect()
-    }
-
-    /// One of them.
-    pub(crate) fn trust_run(&self, entry: &SegmentEntry) -> ProvenRun {
-        let range = entry.range;
-        let hashes = self.anchors.range(range.first()..range.end());
-        let epoch = self.epochs().find(|epoch| range.contains(epoch.last));
-        ProvenRun {
-            range,
-            parent_hash: entry.parent_hash,
-            last_hash: entry.last_hash,
-            hashes: hashes.map(|(number, hash)| (*number, *hash)).collect(),
-            epoch,
-            difficulty: None,
-        }
-    }
-
-    /// What the folder trusts: its genesis, and what held blocks were proven by.
-    #[must_use]
-    pub fn trusted(&self) -> chain::trust::Anchors {
-        self.add_trusted(chain::trust::Anchors::of_genesis(self.network.genesis_hash))
-    }
-
-    /// The same beside what somebody else trusts.
-    pub(crate) fn add_trusted(&self, others: chain::trust::Anchors) -> chain::trust::Anchors {
-        let anchors = self.anchors().fold(others, |anchors, anchor| {
-            // Two hashes for one block are refused when a manifest is made, or admitted beside another.
-            anchors.clone().with_operator(anchor).unwrap_or(anchors)
-        });
-        self.epochs().fold(anchors, |anchors, epoch| anchors.with_proven_epoch(epoch.number))
-    }
-
-    /// How far the held blocks can be trusted to be canonical, lowest first.
-    #[must_use]
-    pub fn statuses(&self) -> Vec<(BlockRange, TrustStatus)> {
-        statuses_of(&self.trust_runs(), &self.trusted())
     }
 
     /// This manifest with a change. What it holds it keeps holding, receipts included.
@@ -423,6 +395,8 @@ impl Manifest {
         next.epochs.extend(edit.epochs.into_iter().map(|epoch| (epoch.number, epoch.last)));
         next.segments.retain(|held| !edit.gone.contains(&held.file_name));
         next.runs.retain(|held| !edit.gone.contains(&held.file_name));
+        next.digest_only.retain(|name| !edit.gone.contains(name) && !edit.proven.contains(name));
+        next.digest_only.extend(edit.digest_only);
         // Files are named by their content: what is there already is the same.
         edit.segments.into_iter().for_each(|entry| {
             if !next.segments.contains(&entry) {
@@ -526,6 +500,7 @@ impl Manifest {
             }
         }
         self.check_names()?;
+        self.check_digest_only()?;
         self.settle_lost();
         Ok(self)
     }
@@ -549,22 +524,6 @@ impl Manifest {
             None => Ok(()),
         }
     }
-}
-
-/// How far the blocks of these runs can be trusted to be canonical, lowest first.
-pub(crate) fn statuses_of(
-    runs: &[ProvenRun],
-    trusted: &chain::trust::Anchors,
-) -> Vec<(BlockRange, TrustStatus)> {
-    let mut joined: Vec<(BlockRange, TrustStatus)> = Vec::new();
-    for (range, status) in assess(runs, trusted).into_iter().flatten().flatten() {
-        let touching =
-            joined.pop_if(|(before, same)| before.end() == range.first() && *same == status);
-        let first = touching.map_or(range.first(), |(before, _)| before.first());
-        let range = BlockRange::from_ends(first, range.last()).unwrap_or(range);
-        joined.push((range, status));
-    }
-    joined
 }
 
 /// A name as one word of the manifest's text.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use alloy_primitives::B256;
+use chain::BlockNumber;
 
 use crate::head::HeadView;
 use crate::manifest::{Manifest, Network, SegmentEntry};
@@ -42,8 +43,18 @@ impl PublishedHistory {
         Self { manifests: manifests.into_iter().collect(), withdrawn, unread }
     }
 
-    /// The part that can be read beside what is held.
-    pub(crate) fn admit(&self, own: &Manifest, head: &HeadView) -> AdmittedHistory {
+    /// The part that can be read beside what is held: the folder's own manifest, and its head up to a
+    /// block.
+    pub(crate) fn admit(
+        &self,
+        own: &Manifest,
+        head: &HeadView,
+        last: Option<BlockNumber>,
+    ) -> AdmittedHistory {
+        let hash_in_head = |number: BlockNumber| {
+            let is_held = last.is_some_and(|last| number <= last);
+            head.find_block(number).filter(|_| is_held).map(|block| block.hash())
+        };
         let mut admission = ManifestAdmission::beside(own, &self.withdrawn);
         let mut set_aside = self.unread.clone();
         let mut manifests = Vec::new();
@@ -56,7 +67,7 @@ impl PublishedHistory {
             (std::cmp::Reverse(counts.fold(0, u64::saturating_add)), *name)
         });
         for (name, manifest) in ordered {
-            match admission.admit(manifest, head, &self.withdrawn) {
+            match admission.admit(manifest, &hash_in_head, &self.withdrawn) {
                 Ok(()) => manifests.push(Arc::clone(manifest)),
                 Err(reason) => {
                     let file_name = name.clone();
@@ -112,7 +123,7 @@ impl ManifestAdmission {
     fn admit(
         &mut self,
         manifest: &Manifest,
-        head: &HeadView,
+        of_head: &dyn Fn(BlockNumber) -> Option<B256>,
         withdrawn: &BTreeSet<String>,
     ) -> Result<(), String> {
         self.check_network(manifest.network())?;
@@ -130,12 +141,8 @@ impl ManifestAdmission {
         let genesis = manifest.network().genesis_hash.map(|hash| (0, hash));
         let told = || live().flat_map(known_hashes).chain(anchors()).chain(genesis);
         for (number, found) in told() {
-            let of_head = head.blocks().first().and_then(|first| {
-                let index = number.checked_sub(first.number().get())?;
-                let block = head.blocks().get(usize::try_from(index).ok()?)?;
-                Some(block.hash())
-            });
-            let known = self.hashes.get(&number).copied().or(of_head);
+            let known = self.hashes.get(&number).copied();
+            let known = known.or_else(|| of_head(BlockNumber(number)));
             if let Some(known) = known.filter(|known| *known != found) {
                 return Err(format!(
                     "it has block {number} {found}, what is held has {known}: one of them is of \

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use chain::trust::{Anchor, Epoch, TrustStatus};
 use chain::{BlockNumber, BlockRange, ChainSpec};
-use segment::lookup::HashPrefix;
+use segment::lookup::Subject;
 
 use crate::check::{CheckedGroup, Rebuild, SegmentCheck};
 use crate::disk::{Disk, DiskError};
@@ -34,7 +34,7 @@ use crate::journal::unlisted_segments;
 use crate::layout::{overlap, slot_of};
 use crate::limits::Limits;
 use crate::lock::WriterLock;
-use crate::lookups::{RunSources, SegmentKeys, build_runs};
+use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
 use crate::manifest::{
     Edit, MANIFEST_NAME, Manifest, ManifestConflict, ManifestError, Network, RunEntry,
     SegmentEntry, TextFault,
@@ -447,8 +447,9 @@ impl Repair {
                 before: &manifest,
                 segments: &after,
                 keys: &keys,
+                read_hashes: &read_no_hashes,
                 read_logs: &|range| self.view.read_log_keys(range),
-                indexed_now: None,
+                indexed_now: &[],
             };
             let change = build_runs(&workshop, sources, &[])?;
             files.extend(change.files);
@@ -468,15 +469,11 @@ impl Repair {
 
     /// What lookups keep of these blocks, which one segment holds.
     fn read_keys(&self, range: BlockRange) -> Result<SegmentKeys, StoreError> {
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let mut keys = SegmentKeys::default();
-        for number in range.numbers() {
-            let block = block_on(self.view.read_hashes(&mut reader, number))?;
-            let block = block.ok_or(StoreError::NotHeld { number })?;
-            keys.blocks.push(HashPrefix::of(&block.header.hash));
-            keys.transactions.extend(block.hashes.iter().map(HashPrefix::of));
-        }
-        Ok(keys)
+        Ok(SegmentKeys {
+            transactions: self.view.read_hash_keys(Subject::Transactions, range)?,
+            blocks: self.view.read_hash_keys(Subject::Blocks, range)?,
+            logs: None,
+        })
     }
 
     /// Keeps a manifest that cannot be read for whoever wants to look.
@@ -540,7 +537,7 @@ impl SegmentProof {
     ) -> Result<Option<(SegmentCheck<'a>, Self)>, StoreError> {
         let begun = SegmentCheck::begin(view, spec, position)?;
         let proven = ProvenSegment::default();
-        Ok(begun.map(|(check, rebuild)| (check.without_lookups(), Self { rebuild, proven })))
+        Ok(begun.map(|(check, rebuild)| (check.unlisted(), Self { rebuild, proven })))
     }
 
     /// Takes the next group.

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use chain::ChainSpec;
+use chain::{BlockNumber, ChainSpec};
 use segment::Corrupt;
 
 use crate::disk::Disk;
@@ -143,8 +143,14 @@ impl Store {
     /// Shows published history beside what the folder holds; tells whether another view is shown. What
     /// contradicts the folder, or other published history, is set aside: [`View::missing`] names it.
     pub fn show_published(&self, published: &PublishedHistory) -> bool {
+        // Whoever follows has a chain of its own; of a head that nobody follows only what is final counts.
+        let read = self.lock_reader().as_ref().map(HeadReader::final_blocks);
         let is_shown = |view: &View| {
-            let admitted = published.admit(view.manifest(), view.head());
+            let own = view.manifest();
+            let admitted = match &read {
+                Some((head, last)) => published.admit(own, head, *last),
+                None => published.admit(own, view.head(), Some(BlockNumber::MAX)),
+            };
             (*view.published().as_ref() != admitted).then(|| Arc::new(admitted))
         };
         if is_shown(&self.view()).is_none() {
@@ -152,7 +158,7 @@ impl Store {
         }
         let change = |view: &View| {
             let admitted = is_shown(view).unwrap_or_else(|| Arc::clone(view.published()));
-            Ok(view.with_published(admitted))
+            Ok(self.with_head_read(view.with_published(admitted)))
         };
         self.show(change).is_ok()
     }

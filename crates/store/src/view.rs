@@ -7,20 +7,22 @@
 //! Reads await only bytes that are not in memory: a warm one is done when it is first polled.
 
 mod far_reads;
+mod hash_keys;
 mod log_rows;
 mod log_search;
 mod lookup;
 mod records;
 mod sealed;
+mod shown_files;
 mod trust;
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::B256;
 use chain::trust::TrustStatus;
-use chain::{BlockNumber, BlockRange, Candidate, decode_header};
+use chain::{BlockNumber, BlockRange, Candidate};
 use segment::{BlockExtras, BlockPlace, RowParts, TxIndex, TxOrdinal};
 
 use crate::block_id::BlockId;
@@ -30,7 +32,7 @@ use crate::files::{Files, OpenSegment, RunFile, SegmentFile};
 use crate::finality::Finality;
 use crate::head::{HeadBlock, HeadView};
 use crate::layout::{join_ranges, subtract};
-use crate::manifest::{Manifest, Network, RunEntry, SegmentEntry};
+use crate::manifest::{Manifest, Network};
 use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
 use crate::read::fetch;
@@ -42,6 +44,7 @@ use sealed::Sealed;
 pub use log_rows::LoggedRows;
 pub use log_search::LogSearch;
 pub use records::{BlockFacts, HashedBlock, StoredBlock, StoredHeader, StoredTransaction};
+pub use shown_files::OpenTails;
 
 /// What can be read, as it is at one moment.
 #[derive(Debug)]
@@ -109,6 +112,15 @@ impl View {
         Self { finality: self.finality, ..next }
     }
 
+    /// Whether others have published blocks in the place of a head's that are not on its chain, or above
+    /// all of it: what is final counts then, and a head that stopped there may be of another branch.
+    pub(crate) fn is_passed_by_published(&self, head: &HeadView) -> bool {
+        let last = self.sealed.last_beside(head).filter(|_| self.sealed.is_union());
+        last.is_some_and(|last| {
+            head.find_block(last.number).is_none_or(|own| own.hash() != last.hash)
+        })
+    }
+
     /// What others have published.
     pub(crate) fn published(&self) -> &Arc<AdmittedHistory> {
         &self.published
@@ -134,26 +146,6 @@ impl View {
     #[must_use]
     pub fn missing(&self) -> &[MissingFile] {
         self.sealed.missing()
-    }
-
-    /// All segments that are shown, lowest block first: those of the folder, and published ones.
-    pub fn segments(&self) -> impl Iterator<Item = &SegmentEntry> {
-        self.sealed.entries()
-    }
-
-    /// All lookup and log runs that are asked, those of the folder first.
-    pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
-        self.sealed.runs().map(|file| &file.entry)
-    }
-
-    /// What is said of a listed segment.
-    pub(crate) fn find_segment(&self, file_name: &str) -> Option<&SegmentEntry> {
-        self.sealed.find_listed_segment(file_name)
-    }
-
-    /// What is said of a listed run.
-    pub(crate) fn find_run(&self, file_name: &str) -> Option<&RunEntry> {
-        self.sealed.find_listed_run(file_name)
     }
 
     /// Which chain it is, as far as the folder or what is published tells.
@@ -272,7 +264,8 @@ impl View {
             let first = self.head.blocks().first().filter(|_| self.sealed.is_union());
             let below = first.and_then(|block| block.number().parent());
             let last = below.map_or(range.last(), |below| below.get().min(range.last()));
-            (status != TrustStatus::Unanchored).then_some(BlockNumber(last))
+            let is_of_chain = matches!(status, TrustStatus::Anchored(_) | TrustStatus::Linked(_));
+            is_of_chain.then_some(BlockNumber(last))
         })
     }
 
@@ -453,28 +446,6 @@ impl View {
         let ordinal = ordinals.start.at(index).filter(|it| ordinals.contains(it));
         let Some(ordinal) = ordinal else { return Ok(None) };
         self.row_in(reader, &file, &open, ordinal, wanted).await
-    }
-
-    /// Total difficulty before a block, where a source told it for its segment or the one before.
-    pub async fn difficulty_before(
-        &self,
-        reader: &mut Reader,
-        number: BlockNumber,
-    ) -> Result<Option<U256>, StoreError> {
-        if number == BlockNumber(0) {
-            return Ok(Some(U256::ZERO));
-        }
-        let Some((first, mut sum)) = self.sealed.difficulty_before(number) else {
-            return Ok(None);
-        };
-        for before in first.get()..number.get() {
-            let Some(header) = self.read_header(reader, BlockNumber(before)).await? else {
-                return Ok(None);
-            };
-            let Ok(header) = decode_header(&header.rlp) else { return Ok(None) };
-            sum = sum.saturating_add(header.difficulty);
-        }
-        Ok(Some(sum))
     }
 
     pub(crate) fn files(&self) -> &Files {

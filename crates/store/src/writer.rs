@@ -4,6 +4,8 @@
 //! removal of what it no longer lists.
 //! Never knows: where blocks come from.
 
+mod adopt;
+mod confirm;
 mod drafting;
 mod head;
 mod log_index;
@@ -27,7 +29,7 @@ use crate::head::Head;
 use crate::journal::Journal;
 use crate::layout::{HeldRange, overlap, plan_unmerged};
 use crate::lock::WriterLock;
-use crate::lookups::{RunSources, SegmentKeys, build_runs};
+use crate::lookups::{RunSources, SegmentKeys, build_runs, read_no_hashes};
 use crate::manifest::{Edit, Manifest, Network, RunEntry, SegmentEntry};
 use crate::names::{is_data_name, is_segment_name};
 use crate::part::StagedFile;
@@ -36,6 +38,7 @@ use crate::reader::Reader;
 use crate::store::Store;
 use crate::view::View;
 
+pub use adopt::AdoptedSegments;
 use drafting::PreparedRun;
 pub use drafting::{Drafting, PreparedSegments};
 use rewind::cut_above;
@@ -301,8 +304,9 @@ impl Writer {
             before,
             segments: &after,
             keys: &keys,
+            read_hashes: &read_no_hashes,
             read_logs: &read_logs,
-            indexed_now,
+            indexed_now: indexed_now.as_slice(),
         };
         let runs = build_runs(self.drafting.workshop(), sources, &given)?;
         let retired = gone.clone();
@@ -311,11 +315,17 @@ impl Writer {
         files.extend(prepared.into_iter().map(|run| run.file));
         // Steps on the way to a larger run, and what was prepared for nothing, go.
         files.retain(|file| runs.built.iter().any(|run| run.file_name == file.file_name()));
+        // Whoever builds a segment proves its blocks, but holds those that were here against no anchor: of
+        // blocks that nobody has proven they are not made proven ones.
+        let is_unproven = |entry: &&SegmentEntry| before.has_digest_only(entry.range);
+        let digest_only = segments.iter().filter(is_unproven).map(|it| it.file_name.clone());
         let edit = Edit {
             network,
             anchors: facts.anchors,
             epochs: facts.epochs,
             difficulties: facts.difficulty.into_iter().collect(),
+            digest_only: digest_only.collect(),
+            proven: BTreeSet::new(),
             segments,
             runs: runs.built,
             gone,

@@ -358,6 +358,20 @@ impl Segment {
         }
     }
 
+    /// The bytes with what is too long for a page of rows, of all rows of the page; an empty range for most
+    /// pages. Known before the page is read.
+    #[must_use]
+    pub fn find_page_payloads(&self, page: &PagePlace) -> Range<u64> {
+        let first = page.number.saturating_add(1);
+        let kinds = self.kinds.iter().skip(first);
+        let count = kinds.take_while(|kind| **kind == PageKind::Payload).count();
+        let ends = (self.offsets.get(first), self.offsets.get(first.saturating_add(count)));
+        match ends {
+            (Some(start), Some(end)) if start < end => *start..*end,
+            _ => 0..0,
+        }
+    }
+
     /// The pages with a row's payloads, as far as there are such.
     pub(super) fn payload_pages(&self, place: &RowPlace, rows: &Rows<'_>) -> Range<usize> {
         let own = rows.payloads_of(place.row);

@@ -53,6 +53,12 @@ impl Run {
         self.tail.geometry.bucket_count()
     }
 
+    /// About how much memory its tail takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        u64::try_from(self.tail.memory_bytes()).unwrap_or(u64::MAX)
+    }
+
     /// Where everything is in the file.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {

@@ -10,6 +10,7 @@ use super::bits::{Packer, WIDTH_MAX, read, width_of};
 use super::error::CorruptRun;
 use super::geometry::{FOOTER_BYTES, Geometry, KEY_COUNT_MAX, slot_table_bytes};
 use super::span::RunSpan;
+use crate::bytes::allocated;
 
 const MAGIC: [u8; 8] = *b"QuipuRun";
 const VERSION: u16 = 1;
@@ -130,6 +131,13 @@ pub(super) struct RunTail {
 }
 
 impl RunTail {
+    /// About how much memory it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        allocated(&self.head.ordinal_counts)
+            .saturating_add(allocated(&self.keys_before))
+            .saturating_add(allocated(&self.value_bases))
+    }
+
     /// Believes a tail whose checksum is right and whose counts add up to the file's length.
     pub(super) fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, CorruptRun> {
         let footer = RunFooter::parse(bytes, file_bytes)?;
@@ -176,7 +184,10 @@ fn read_directory(
         let found = u64::try_from(directory.len()).unwrap_or(u64::MAX);
         CorruptRun::Length { part: "directory", expected: geometry.directory_bytes(width), found }
     };
-    let mut keys_before = vec![0];
+    // Few megabytes at the most, and they stay: no room beyond.
+    let count = usize::try_from(geometry.bucket_count()).unwrap_or(0);
+    let mut keys_before = Vec::with_capacity(count.saturating_add(1));
+    keys_before.push(0);
     let mut sum = 0_u64;
     for bucket in 0..geometry.bucket_count() {
         let at = bucket.saturating_mul(width.into());

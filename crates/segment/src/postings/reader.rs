@@ -60,6 +60,12 @@ impl Postings {
         self.tail.frame.span
     }
 
+    /// About how much memory its tail takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        wide(self.tail.memory_bytes())
+    }
+
     /// How many keys it has.
     #[must_use]
     pub fn key_count(&self) -> u64 {

@@ -9,7 +9,7 @@ use super::bucket::BucketFrame;
 use super::error::CorruptPostings;
 use super::key::{KEY_BITS, PostingKey};
 use super::part::SLOT_PLACE_BITS;
-use crate::bytes::wide;
+use crate::bytes::{allocated, wide};
 use crate::lookup::RunSpan;
 use crate::lookup::bits::{Packer, WIDTH_MAX, read, width_of};
 use crate::lookup::geometry::{bucket_of, bucket_prefix_min};
@@ -207,8 +207,10 @@ impl PostingsTail {
         let long_bytes = read_long_entries(longs);
         let mut longs = long_bytes.iter().peekable();
         let mut at = 0_u64;
-        let mut bucket_ends = Vec::new();
-        for bucket in 0..bucket_count(footer.posting_count) {
+        let count = bucket_count(footer.posting_count);
+        // Few megabytes at the most, and they stay: no room beyond.
+        let mut bucket_ends = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+        for bucket in 0..count {
             let bit = bucket.saturating_mul(footer.width.into());
             let excess = read(bytes, bit, footer.width.into());
             let excess = excess.ok_or_else(|| content("its directory is cut short"))?;
@@ -229,6 +231,11 @@ impl PostingsTail {
         let bucket_count = wide(bucket_ends.len());
         let frame = FileFrame { span, bucket_count, place_bits: footer.place_bits.into() };
         Ok(Self { frame, posting_count, key_count, bucket_ends, long_bytes })
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        allocated(&self.bucket_ends).saturating_add(allocated(&self.long_bytes))
     }
 
     /// The bytes of whole buckets with their long lists; `None` where there are none.

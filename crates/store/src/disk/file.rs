@@ -7,20 +7,9 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::positional::{CachedRead, PositionalFile};
 use super::{DiskError, FileVersion, Operation, range_bytes};
-
-/// What [`DataFile::read_now`] could do without waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum CachedRead {
-    /// The buffer holds the whole range.
-    Ready,
-    /// The bytes are not in memory; the buffer is empty.
-    WouldBlock,
-}
 
 /// A file held open for reading. It stays readable when its name is removed or given to another
 /// file. Both ways to read fill the buffer with exactly the range, or leave it empty.
@@ -47,16 +36,13 @@ pub trait DataFile: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     place: String,
-    file: File,
+    file: PositionalFile,
     file_bytes: u64,
-    /// Whether the file system answers reads that may not wait. Asked until it says no.
-    can_read_now: AtomicBool,
 }
 
 impl OpenFile {
     pub(super) fn new(place: String, file: File, file_bytes: u64) -> Self {
-        let can_read_now = AtomicBool::new(cfg!(target_os = "linux"));
-        Self { place, file, file_bytes, can_read_now }
+        Self { place, file: PositionalFile::new(file), file_bytes }
     }
 
     /// Gives the buffer the range's length. Bytes that a buffer brings along are not zeroed again.
@@ -73,43 +59,11 @@ impl OpenFile {
 
     /// Waits until all of `buffer` is read from `offset` on; false if the file ends before.
     fn read_all(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
-        match self.file.read_exact_at(buffer, offset) {
+        match self.file.read_exact(buffer, offset) {
             Ok(()) => Ok(true),
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(cause) => Err(cause),
         }
-    }
-
-    /// Reads all of `buffer` from `offset` on, if it is in memory.
-    #[cfg(target_os = "linux")]
-    fn try_read_all(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<CachedRead> {
-        use rustix::io::{Errno, ReadWriteFlags, preadv2};
-
-        while !buffer.is_empty() {
-            let slices = &mut [io::IoSliceMut::new(buffer)];
-            match preadv2(&self.file, slices, offset, ReadWriteFlags::NOWAIT) {
-                // The file's end, and on Linux 5.9 and 5.10 also what is not in memory: only a read
-                // that waits tells them apart.
-                Ok(0) | Err(Errno::AGAIN) => return Ok(CachedRead::WouldBlock),
-                Ok(count) => {
-                    buffer = buffer.get_mut(count..).unwrap_or_default();
-                    offset = offset.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
-                }
-                Err(Errno::INTR) => {}
-                // The file system or the kernel knows no such read (before 4.14 the flag is invalid).
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                    self.can_read_now.store(false, Ordering::Relaxed);
-                    return Ok(CachedRead::WouldBlock);
-                }
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(CachedRead::Ready)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn try_read_all(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<CachedRead> {
-        Ok(CachedRead::WouldBlock)
     }
 
     fn failed(&self, cause: io::Error) -> DiskError {
@@ -127,14 +81,14 @@ impl DataFile for OpenFile {
     }
 
     fn version(&self) -> Option<FileVersion> {
-        self.file.metadata().ok().map(|found| FileVersion::of(&found))
+        self.file.file().metadata().ok().map(|found| FileVersion::of(&found))
     }
 
     fn read_at(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<(), DiskError> {
         self.size(&range, buffer)?;
         let outcome = match self.read_all(buffer, range.start) {
             Ok(true) => return Ok(()),
-            Ok(false) => self.file.metadata().map(|metadata| metadata.len()),
+            Ok(false) => self.file.file().metadata().map(|metadata| metadata.len()),
             Err(cause) => Err(cause),
         };
         buffer.clear();
@@ -146,11 +100,7 @@ impl DataFile for OpenFile {
 
     fn read_now(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<CachedRead, DiskError> {
         self.size(&range, buffer)?;
-        let outcome = if self.can_read_now.load(Ordering::Relaxed) || buffer.is_empty() {
-            self.try_read_all(buffer, range.start).map_err(|cause| self.failed(cause))
-        } else {
-            Ok(CachedRead::WouldBlock)
-        };
+        let outcome = self.file.read_now(buffer, range.start).map_err(|cause| self.failed(cause));
         if !matches!(outcome, Ok(CachedRead::Ready)) {
             buffer.clear();
         }
@@ -199,21 +149,5 @@ mod tests {
         let mut byte = [0];
         let slices = &mut [io::IoSliceMut::new(&mut byte)];
         rustix::io::preadv2(file, slices, 0, rustix::io::ReadWriteFlags::NOWAIT).is_ok()
-    }
-
-    #[test]
-    fn a_file_system_without_such_reads_is_asked_once() {
-        // The files of /proc know no read that may not wait, and say so.
-        let status = File::open("/proc/self/status").unwrap();
-        assert!(!preadv2_is_known(&status));
-        let file = OpenFile::new("status".into(), status, 5);
-        assert!(file.can_read_now.load(Ordering::Relaxed));
-        let mut buffer = Vec::new();
-        for _ in 0..2 {
-            assert_eq!(file.read_now(0..5, &mut buffer).unwrap(), CachedRead::WouldBlock);
-            assert!(!file.can_read_now.load(Ordering::Relaxed));
-        }
-        file.read_at(0..5, &mut buffer).unwrap();
-        assert_eq!(buffer, b"Name:");
     }
 }

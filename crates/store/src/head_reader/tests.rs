@@ -1,5 +1,6 @@
 //! A process that reads beside one that writes: it sees the same, or the same a moment ago.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -10,11 +11,13 @@ use chain::{Block, BlockNumber, BlockRange, Verified};
 use super::*;
 use crate::disk::Folder;
 use crate::disk::faulty::FaultyDisk;
+use crate::files::LocalFiles;
 use crate::head::fixture::{BASE, id, run, spec};
 use crate::head::{CutKind, HeadLimits};
 use crate::limits::Limits;
 use crate::manifest::{Manifest, Network};
 use crate::names::is_head_file;
+use crate::published::PublishedHistory;
 use crate::read::Inline;
 use crate::store::Store;
 use crate::writer::{CommitFacts, Writer};
@@ -387,4 +390,63 @@ fn check_whole(view: &View, main: &[Verified<Block>]) {
         let place = usize::try_from(block.number().get() - 101).unwrap();
         assert_eq!(block.hash(), main[place].hash);
     }
+}
+
+#[test]
+fn a_head_that_nobody_follows_gives_way_to_what_is_published_unless_it_is_of_the_same_chain() {
+    let other_folder = FaultyDisk::new(1);
+    let main = run(BASE, &"s".repeat(250));
+    let mut publishing = writer(&other_folder);
+    publishing.extend(main.clone()).unwrap();
+    publishing.set_finality(finality(&main[230], &main[220])).unwrap();
+    let sealed = publishing.seal(BlockNumber(300), CommitFacts::default()).unwrap().unwrap();
+    let manifest = Arc::new(publishing.view().manifest().to_published());
+    let published = PublishedHistory::new([("all".to_owned(), manifest)], BTreeSet::new(), []);
+    let branch = |count: usize| {
+        let fork = id(&main[119]);
+        [&main[..120], &run(fork, &"b".repeat(count))].concat()
+    };
+    let last = usize::try_from(sealed.count()).unwrap();
+    let final_at = |block: &Verified<Block>| finality(block, block);
+    for (what, own, is_final, expected) in [
+        ("it stopped below, on another branch", branch(3), None, &main[..last]),
+        ("it is of another branch and longer", branch(120), None, &main[..last]),
+        ("it stopped below, on the same branch", main[..140].to_vec(), None, &main[..last]),
+        ("it is of the same branch and longer", main.clone(), None, &main[..]),
+        ("what is final of it is the same", main.clone(), Some(&main[130]), &main[..]),
+    ] {
+        let disk = FaultyDisk::new(2);
+        let mut own_writer = writer(&disk);
+        own_writer.extend(own.clone()).unwrap();
+        if let Some(block) = is_final {
+            own_writer.set_finality(final_at(block)).unwrap();
+        }
+        drop(own_writer);
+        let expected: Vec<_> =
+            expected.iter().map(|block| (BlockNumber(block.header.number), block.hash)).collect();
+        let far = LocalFiles::new(Arc::new(other_folder.clone()), Arc::new(Inline));
+        let (own_disk, inline) = (Arc::new(disk.clone()), Arc::new(Inline));
+        let store = Store::open_beside(own_disk, inline, Arc::new(far), Limits::default()).unwrap();
+        store.read_head(spec()).unwrap();
+        assert!(store.show_published(&published), "{what}");
+        assert_eq!(picture(&store.view()).0, expected, "{what}");
+        assert!(!store.show_published(&published), "{what}: the second look shows the same");
+        store.refresh().unwrap();
+        assert_eq!(picture(&store.view()).0, expected, "{what}: after a look at the folder");
+        assert!(store.view().missing().is_empty(), "{what}: {:?}", store.view().missing());
+    }
+    // What is final of another chain is no mistake of the head's.
+    let disk = FaultyDisk::new(2);
+    let mut own_writer = writer(&disk);
+    let own = branch(120);
+    own_writer.extend(own.clone()).unwrap();
+    own_writer.set_finality(final_at(&own[200])).unwrap();
+    drop(own_writer);
+    let far = LocalFiles::new(Arc::new(other_folder.clone()), Arc::new(Inline));
+    let (own_disk, inline) = (Arc::new(disk.clone()), Arc::new(Inline));
+    let store = Store::open_beside(own_disk, inline, Arc::new(far), Limits::default()).unwrap();
+    store.read_head(spec()).unwrap();
+    store.show_published(&published);
+    assert_eq!(store.view().missing().len(), 1, "the manifest is set aside");
+    assert_eq!(store.view().tip().map(BlockNumber::get), Some(own[239].header.number));
 }

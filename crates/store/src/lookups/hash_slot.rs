@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use chain::BlockNumber;
-use segment::lookup::{Entry, Position, RunBuilder, RunSpan, Subject};
+use segment::lookup::{Entry, HashPrefix, Position, RunBuilder, RunSpan, Subject};
 use segment::{SLOT_BLOCKS, slice};
 
 use super::sources::{RunSources, SLOT_RUN_BYTES_MAX, in_slot};
@@ -19,8 +19,8 @@ use crate::manifest::SegmentEntry;
 /// somebody wants them.
 type Move = (String, Range<u64>, Option<u64>);
 
-/// Builds the run of one slot from the keys of its new segments and, for those that stay, from the run
-/// that it had.
+/// Builds the run of one slot from the keys of its new segments, which are read where nobody built them,
+/// and, for those that stay, from the run that it had.
 pub(super) fn build_hash_slot(
     sources: &RunSources<'_>,
     disk: &dyn Disk,
@@ -33,15 +33,16 @@ pub(super) fn build_hash_slot(
     let mut ordinal = 0_u64;
     for entry in sources.in_slot(slot) {
         let first = first_ordinal(subject, entry, ordinal);
-        if let Some(keys) = sources.keys.get(&entry.file_name) {
-            for (prefix, ordinal) in keys.of(subject).iter().zip(first..) {
-                builder.push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })?;
-            }
-        } else {
-            let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
-            let (.., to) =
-                own.ok_or(StoreError::NotHeld { number: BlockNumber(entry.range.first()) })?;
-            *to = Some(first);
+        let own = moves.iter_mut().find(|(name, ..)| *name == entry.file_name);
+        let mut push = |keys: &[HashPrefix]| {
+            keys.iter().zip(first..).try_for_each(|(prefix, ordinal)| {
+                builder.push_entry(Entry { prefix: *prefix, position: at(slot, ordinal) })
+            })
+        };
+        match (sources.keys.get(&entry.file_name), own) {
+            (Some(keys), _) => push(keys.of(subject))?,
+            (None, Some((.., to))) => *to = Some(first),
+            (None, None) => push(&(sources.read_hashes)(subject, entry.range)?)?,
         }
         ordinal = ordinal.saturating_add(entry.transaction_count);
     }

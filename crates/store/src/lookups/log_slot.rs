@@ -15,8 +15,8 @@ use crate::files::open_postings_on;
 use crate::manifest::RunEntry;
 use crate::run_subject::RunSubject;
 
-/// Builds the run of one slot from the keys of its new segments. Those that stay are taken from the run
-/// that the slot had, or read if it had none of its own.
+/// Builds the run of one slot from the keys of its new segments, which are read where nobody built them.
+/// Those that stay are taken from the run that the slot had, or read if it had none of its own.
 pub(super) fn build_log_slot(
     sources: &RunSources<'_>,
     disk: &dyn Disk,
@@ -26,7 +26,8 @@ pub(super) fn build_log_slot(
     let mut staying: Vec<BlockRange> = Vec::new();
     for entry in sources.in_slot(slot).filter(|entry| entry.has_receipts) {
         match sources.keys.get(&entry.file_name) {
-            None => staying.push(entry.range),
+            None if sources.before.lists_segment(&entry.file_name) => staying.push(entry.range),
+            None => read_entries(sources, &[entry.range], &mut builder)?,
             Some(keys) => {
                 let number = BlockNumber(entry.range.first());
                 let logs = keys.logs.as_ref().ok_or(StoreError::NotHeld { number })?;

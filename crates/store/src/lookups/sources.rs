@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chain::BlockRange;
+use chain::{BlockNumber, BlockRange};
 use segment::lookup::{HashPrefix, RunSpan, Subject};
 use segment::postings::PostingsBuilder;
 
@@ -57,12 +57,14 @@ pub(crate) struct RunSources<'a> {
     pub(crate) before: &'a Manifest,
     /// The segments that will be listed, lowest block first.
     pub(crate) segments: &'a [SegmentEntry],
-    /// Of every segment that was not there before, by file name.
+    /// Of segments that were built, by file name.
     pub(crate) keys: &'a BTreeMap<String, SegmentKeys>,
-    /// Reads what the log index keeps of blocks that one segment of before holds.
+    /// Reads what a hash lookup keeps of a segment that was not there before and was not built either.
+    pub(crate) read_hashes: &'a dyn Fn(Subject, BlockRange) -> Result<Vec<HashPrefix>, StoreError>,
+    /// Reads what the log index keeps of blocks that one segment holds which was not built.
     pub(crate) read_logs: &'a dyn Fn(BlockRange) -> Result<PostingsBuilder, StoreError>,
-    /// A slot that gets a log index though its blocks do not change.
-    pub(crate) indexed_now: Option<u64>,
+    /// Slots that get a log index though nothing is built of them.
+    pub(crate) indexed_now: &'a [u64],
 }
 
 impl<'a> RunSources<'a> {
@@ -98,7 +100,7 @@ impl<'a> RunSources<'a> {
         let listed = listed.flat_map(|run| run.span.first_slot()..run.span.end_slot());
         let is_new = |entry: &&SegmentEntry| self.keys.contains_key(&entry.file_name);
         let new = self.segments.iter().filter(is_new).map(|entry| slot_of(entry.range.first()));
-        listed.chain(new).chain(self.indexed_now).collect()
+        listed.chain(new).chain(self.indexed_now.iter().copied()).collect()
     }
 
     /// Whether a run of these slots that was true before is true after the change.
@@ -117,6 +119,11 @@ impl<'a> RunSources<'a> {
         };
         (span.first_slot()..span.end_slot()).all(is_whole)
     }
+}
+
+/// Where all segments that were not there before are built.
+pub(crate) fn read_no_hashes(_: Subject, range: BlockRange) -> Result<Vec<HashPrefix>, StoreError> {
+    Err(StoreError::NotHeld { number: BlockNumber(range.first()) })
 }
 
 /// The segments of a slot.

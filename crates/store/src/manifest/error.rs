@@ -13,8 +13,10 @@ use crate::run_subject::RunSubject;
 /// What the first line of a manifest's text says before the version.
 pub(super) const TITLE: &str = "quipu manifest ";
 /// The highest version that this build writes and reads.
-pub(super) const VERSION: u32 = 2;
-/// The version of a manifest that says nothing of a log index.
+pub(super) const VERSION: u32 = 3;
+/// The version of a manifest whose segments are all proven.
+pub(super) const VERSION_PROVEN: u32 = 2;
+/// The version of one that says nothing of a log index either.
 pub(super) const VERSION_WITHOUT_LOGS: u32 = 1;
 
 /// What is wrong with a manifest's bytes.
@@ -28,7 +30,8 @@ pub enum TextFault {
     },
     /// Not a manifest at all.
     #[error(
-        "line 1: {found:?} where a manifest says \"{TITLE}{VERSION_WITHOUT_LOGS}\" or \"{TITLE}{VERSION}\""
+        "line 1: {found:?} where a manifest says \"{TITLE}N\", with N from \
+         {VERSION_WITHOUT_LOGS} to {VERSION}"
     )]
     Title {
         /// How it begins, at most 40 characters.
@@ -36,7 +39,7 @@ pub enum TextFault {
     },
     /// Written by another build.
     #[error(
-        "line 1: manifest version {found}, this build reads {VERSION_WITHOUT_LOGS} and {VERSION}"
+        "line 1: manifest version {found}, this build reads {VERSION_WITHOUT_LOGS} to {VERSION}"
     )]
     Version {
         /// The version.
@@ -178,6 +181,12 @@ pub enum ManifestConflict {
     /// One file would be two things.
     #[error("{file_name} is listed twice")]
     Twice {
+        /// The file.
+        file_name: String,
+    },
+    /// Something is said of a segment that is not listed.
+    #[error("{file_name} is called digest only, but no segment of this name is listed")]
+    Unlisted {
         /// The file.
         file_name: String,
     },

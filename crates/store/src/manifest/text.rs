@@ -4,7 +4,7 @@
 //! Never knows: disks.
 //!
 //! ```text
-//! quipu manifest 1             2 if something of the log index is in it
+//! quipu manifest 1             2 if something of the log index is in it, 3 if a segment is digest only
 //! network mainnet              or -
 //! chain 1                      or -
 //! genesis 0xd4e5...8fa3        or -
@@ -16,6 +16,7 @@
 //! lost FIRST LAST              blocks that were held or that the head reached, and that no file has
 //! lost-hash NUMBER HASH        of a lost block, if it is known
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
+//! digest-only FILE             a segment that was taken as somebody published it, and is not proven
 //! log-index none               the line is only there if new blocks get no log index
 //! run transactions|blocks|logs FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
@@ -29,12 +30,13 @@ use std::str::{FromStr, Split};
 use chain::{BlockNumber, BlockRange};
 use segment::lookup::RunSpan;
 
-use super::error::{TITLE, TextFault, VERSION, VERSION_WITHOUT_LOGS};
+use super::error::{TITLE, TextFault, VERSION, VERSION_PROVEN, VERSION_WITHOUT_LOGS};
 use super::{HeadRecord, Manifest, Network, RunEntry, SegmentEntry};
 use crate::block_id::BlockId;
 use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
+const DIGEST_ONLY: &str = "digest-only";
 const LOG_INDEX: &str = "log-index";
 const NO_LOG_INDEX: &str = "none";
 
@@ -52,6 +54,7 @@ impl Manifest {
             lost,
             lost_hashes,
             segments,
+            digest_only,
             runs,
             is_without_log_index,
         } = self;
@@ -96,27 +99,32 @@ impl Manifest {
                 ),
             );
         }
+        let marked = segments.iter().filter(|entry| digest_only.contains(&entry.file_name));
+        for entry in marked {
+            put(&mut text, format_args!("{DIGEST_ONLY} {}", entry.file_name));
+        }
         if *is_without_log_index {
             put(&mut text, format_args!("{LOG_INDEX} {NO_LOG_INDEX}"));
         }
-        for RunEntry { subject, span, file_name, bytes, digest } in runs {
-            let (first_slot, slot_count) = (span.first_slot(), span.slot_count());
-            put(
-                &mut text,
-                format_args!(
-                    "run {subject} {first_slot} {slot_count} {file_name} {bytes} {digest}"
-                ),
-            );
+        for run in runs {
+            put_run(&mut text, run);
         }
         let checksum = crc32fast::hash(text.as_bytes());
         put(&mut text, format_args!("checksum {checksum:08x}"));
         text.into_bytes()
     }
 
-    /// The oldest version that has all that it says: builds that know no log index read the others.
+    /// The oldest version that has all that it says: older builds read the others.
     fn version(&self) -> u32 {
+        if !self.digest_only.is_empty() {
+            return VERSION;
+        }
         let has_log_runs = self.runs_of(RunSubject::Logs).next().is_some();
-        if has_log_runs || self.is_without_log_index { VERSION } else { VERSION_WITHOUT_LOGS }
+        if has_log_runs || self.is_without_log_index {
+            VERSION_PROVEN
+        } else {
+            VERSION_WITHOUT_LOGS
+        }
     }
 
     /// Reads the text of a file.
@@ -170,6 +178,7 @@ impl Manifest {
                 self.lost_hashes.insert(number, words.parse("lost block")?);
             }
             "segment" => self.segments.push(segment_of(words)?),
+            DIGEST_ONLY => drop(self.digest_only.insert(words.next().to_owned())),
             LOG_INDEX => {
                 self.is_without_log_index = true;
                 words.choose("log index", [NO_LOG_INDEX], |word| word)?;
@@ -235,6 +244,12 @@ fn run_of(words: &mut Words<'_>) -> Result<RunEntry, TextFault> {
     })
 }
 
+fn put_run(text: &mut String, run: &RunEntry) {
+    let RunEntry { subject, span, file_name, bytes, digest } = run;
+    let (first_slot, slot_count) = (span.first_slot(), span.slot_count());
+    put(text, format_args!("run {subject} {first_slot} {slot_count} {file_name} {bytes} {digest}"));
+}
+
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{line}");
@@ -256,7 +271,7 @@ fn check_title(text: &str) -> Result<(), TextFault> {
     let title = text.split('\n').next().unwrap_or_default();
     let version = title.strip_prefix(TITLE).and_then(|version| version.parse().ok());
     match version {
-        Some(VERSION | VERSION_WITHOUT_LOGS) => Ok(()),
+        Some(VERSION | VERSION_PROVEN | VERSION_WITHOUT_LOGS) => Ok(()),
         Some(found) => Err(TextFault::Version { found }),
         None => Err(TextFault::Title { found: excerpt(title) }),
     }

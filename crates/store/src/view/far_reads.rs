@@ -16,6 +16,7 @@ use alloy_primitives::B256;
 use chain::{BlockNumber, BlockRange};
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
+use segment::TxOrdinal;
 use segment::lookup::Positions;
 use segment::postings::PostingKey;
 
@@ -30,6 +31,21 @@ use crate::run_subject::RunSubject;
 
 /// Values that each run of the log index is asked for ahead of a search.
 const VALUES_MAX: usize = 32;
+
+/// Payloads that are fetched with their page. A transaction has 128 KiB at the most on its way to a block.
+const PAYLOADS_BYTES_MAX: u64 = 512 << 10;
+
+/// Has ranges of a file fetched at the same time, those that are not in memory.
+async fn fetch_together(open: &OpenSegment, ranges: impl IntoIterator<Item = Range<u64>>) {
+    let far = ranges.into_iter().filter(|range| !range.is_empty());
+    join_all(far.map(async |range| {
+        let mut buffer = Vec::new();
+        if let Ok(CachedRead::WouldBlock) = open.bytes.read_now(range.clone(), &mut buffer) {
+            let _ = open.bytes.read(range).await;
+        }
+    }))
+    .await;
+}
 
 impl View {
     /// Asks all runs of a subject for a hash at the same time; answers come as they arrive.
@@ -55,14 +71,22 @@ impl View {
         let header = segment.find_header(number).map(|place| place.range);
         let extras = segment.find_extras(number).map(|place| place.range);
         let rows = segment.find_block(number).map(|place| place.range);
-        let far: Vec<Range<u64>> = [header, extras, rows].into_iter().flatten().collect();
-        let reads = far.into_iter().filter(|range| !range.is_empty()).map(async |range| {
-            let mut buffer = Vec::new();
-            if let Ok(CachedRead::WouldBlock) = open.bytes.read_now(range.clone(), &mut buffer) {
-                let _ = open.bytes.read(range).await;
-            }
-        });
-        join_all(reads).await;
+        fetch_together(open, [header, extras, rows].into_iter().flatten()).await;
+    }
+
+    /// Has the page of a row fetched together with the payloads that may belong to the row, of a segment
+    /// that was opened for it: next to the tail they are few bytes, and they save a round trip. Once the
+    /// tail is there, only what is needed is fetched.
+    pub(super) async fn fetch_row_ahead(&self, open: &OpenSegment, ordinal: TxOrdinal) {
+        if !self.sealed.is_union() {
+            return;
+        }
+        let Some(place) = open.segment.find_row(ordinal) else { return };
+        let payloads = open.segment.find_page_payloads(&place.page);
+        let bytes = payloads.end.saturating_sub(payloads.start);
+        if (1..=PAYLOADS_BYTES_MAX).contains(&bytes) {
+            fetch_together(open, [place.page.range, payloads]).await;
+        }
     }
 
     /// Has the segments with these blocks opened together, where that takes waiting.

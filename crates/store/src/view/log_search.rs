@@ -179,6 +179,10 @@ impl LogSearch<'_> {
             }
             self.look_further(reader).await?;
         }
+        if self.fetched.is_empty() && self.may_gather() {
+            self.look_further(reader).await?;
+            return Ok(Some(Vec::new()));
+        }
         if self.fetched.is_empty() {
             if let Some(candidate) = self.candidates.front()
                 && let Some(head) = self.view.unsealed_block(candidate.number)
@@ -194,6 +198,16 @@ impl LogSearch<'_> {
             rows.push(next.read(reader)?);
         }
         Ok(Some(rows))
+    }
+
+    /// Whether more candidates are looked for before rows of these are fetched: where files are far away,
+    /// a round trip for the hits of each run would add up.
+    fn may_gather(&self) -> bool {
+        let first = self.candidates.front().map(|candidate| candidate.number);
+        self.view.sealed.is_union()
+            && self.candidates.len() < BATCH_BLOCKS
+            && self.next < self.end
+            && first.is_some_and(|number| self.view.unsealed_block(number).is_none())
     }
 
     /// Fetches the rows of some candidates, which are sealed.

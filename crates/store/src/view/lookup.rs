@@ -77,7 +77,11 @@ impl View {
             let Some((file, ordinal)) = self.sealed.locate(layer, slot, ordinal.into()) else {
                 continue;
             };
+            let was_open = file.is_open();
             let open = self.files.segment(reader, file).await?;
+            if !was_open {
+                self.fetch_row_ahead(&open, TxOrdinal(ordinal)).await;
+            }
             let found = self.row_in(reader, file, &open, TxOrdinal(ordinal), wanted).await?;
             if let Some(found) = found.filter(|found| {
                 self.sealed.shows(found.block.number, file)

@@ -8,17 +8,19 @@
 //! differently in each of them. So every block is shown by one file, and every file belongs to one
 //! layer, whose runs count its transactions.
 
+mod trust;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{B256, U256};
-use chain::trust::{Anchors, ProvenRun};
 use chain::{BlockNumber, BlockRange};
 
+use crate::block_id::BlockId;
 use crate::files::{Files, RunFile, SegmentFile};
 use crate::head::HeadView;
-use crate::layout::{join_ranges, slot_of, subtract};
+use crate::layout::{join_ranges, overlap, slot_of, subtract};
 use crate::manifest::{Manifest, RunEntry, SegmentEntry};
 use crate::missing_file::MissingFile;
 use crate::published::AdmittedHistory;
@@ -175,9 +177,9 @@ impl Sealed {
         self.layers.first().map(|layer| &*layer.runs).unwrap_or_default()
     }
 
-    /// All segments that are shown, lowest block first.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &SegmentEntry> {
-        self.pieces.iter().filter_map(|piece| self.entry(piece))
+    /// All segments that are shown, lowest block first; one that is cut may come more than once.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Arc<SegmentFile>> {
+        self.pieces.iter().filter_map(|piece| self.file(piece))
     }
 
     /// All runs that are asked, those of the folder first.
@@ -226,10 +228,7 @@ impl Sealed {
     pub(super) fn run_at(&self, subject: RunSubject, piece: &SealedPiece) -> Option<&Arc<RunFile>> {
         let slot = slot_of(piece.range.first());
         let mut runs = self.runs_of(subject);
-        let own = |(layer, run): &(LayerIndex, &Arc<RunFile>)| {
-            layer.0 == piece.layer && run.entry.span.contains(slot)
-        };
-        runs.find(own).map(|(_, run)| run)
+        runs.find(|it| it.0.0 == piece.layer && it.1.entry.span.contains(slot)).map(|(_, run)| run)
     }
 
     /// The block before which another layer's files are shown than from here on.
@@ -288,6 +287,17 @@ impl Sealed {
         join_ranges(self.blocks.iter().copied().chain(head))
     }
 
+    /// The last block of the highest range that shares blocks with a head.
+    pub(super) fn last_beside(&self, head: &HeadView) -> Option<BlockId> {
+        let ends = head.blocks().first().zip(head.blocks().last());
+        let head =
+            ends.and_then(|(first, last)| BlockRange::from_ends(first.number(), last.number()))?;
+        let beside = self.blocks.iter().rev().find(|range| overlap(**range, head).is_some())?;
+        let number = BlockNumber(beside.last());
+        let entry = self.find(number).and_then(|piece| self.entry(piece))?;
+        (entry.range.last() == number.get()).then_some(BlockId { number, hash: entry.last_hash })
+    }
+
     /// Those of them whose receipts are held too.
     pub(super) fn receipts_with_head(&self, head: &HeadView) -> Vec<BlockRange> {
         let head = head.blocks().iter().filter(|block| block.block().receipts.is_some());
@@ -337,39 +347,6 @@ impl Sealed {
                 .map(|(sum, entry)| (piece.range.end(), sum.saturating_add(entry.difficulty)));
         }
         sums
-    }
-
-    /// All of it as runs of proven blocks, for [`chain::trust::assess`].
-    pub(super) fn trust_runs(&self) -> Vec<ProvenRun> {
-        // Of a folder alone also those that cannot be read: they are sealed all the same.
-        if let Some(own) = self.layers.first().filter(|_| !self.is_union) {
-            return own.manifest.trust_runs();
-        }
-        let mut before: Option<(u64, B256)> = None;
-        let mut runs = Vec::new();
-        for piece in &self.pieces {
-            let Some((layer, entry)) = self.layers.get(piece.layer).zip(self.entry(piece)) else {
-                continue;
-            };
-            let mut run = layer.manifest.trust_run(entry);
-            run.range = piece.range;
-            if piece.range.first() > entry.range.first() {
-                let parent = before.filter(|(end, _)| *end == piece.range.first());
-                run.parent_hash = parent.map(|(_, hash)| hash).unwrap_or_default();
-            }
-            run.last_hash = piece.seam.unwrap_or(entry.last_hash);
-            run.hashes.retain(|number, _| piece.range.contains(*number));
-            run.epoch = run.epoch.filter(|epoch| piece.range.contains(epoch.last));
-            before = Some((piece.range.end(), run.last_hash));
-            runs.push(run);
-        }
-        runs
-    }
-
-    /// What all manifests trust.
-    pub(super) fn trusted(&self, genesis_hash: Option<B256>) -> Anchors {
-        let anchors = Anchors::of_genesis(genesis_hash);
-        self.layers.iter().fold(anchors, |anchors, layer| layer.manifest.add_trusted(anchors))
     }
 
     /// The blocks that the file of a piece must have where other files are shown beside it.

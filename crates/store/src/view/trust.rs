@@ -1,15 +1,19 @@
 //! How far the blocks of a view can be trusted.
 //!
-//! Knows: which runs of proven blocks a view has, of its folder, of what others published, of its head.
+//! Knows: which runs of proven blocks a view has, of its folder, of what others published, of its head,
+//! and which total difficulty lies below a block.
 //! Never knows: how runs are judged.
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::U256;
 use chain::trust::{ProvenRun, TrustStatus};
-use chain::{BlockNumber, BlockRange};
+use chain::{BlockNumber, BlockRange, decode_header};
 
 use super::View;
+use crate::error::StoreError;
 use crate::manifest::statuses_of;
+use crate::reader::Reader;
 
 impl View {
     /// How far all blocks can be trusted to be canonical, those of the head included, lowest first.
@@ -22,7 +26,8 @@ impl View {
     pub(crate) fn statuses_with(&self, above: Option<ProvenRun>) -> Vec<(BlockRange, TrustStatus)> {
         let mut runs = self.sealed.trust_runs();
         runs.extend(above);
-        statuses_of(&runs, &self.sealed.trusted(self.network().genesis_hash))
+        let digest_only = self.sealed.digest_only();
+        statuses_of(&runs, &digest_only, &self.sealed.trusted(self.network().genesis_hash))
     }
 
     /// The head's blocks up to a number as a run of proven blocks, for [`chain::trust::assess`].
@@ -40,5 +45,37 @@ impl View {
             epoch: None,
             difficulty: None,
         })
+    }
+
+    /// The nearest block from a number on whose hash was trusted beforehand.
+    #[must_use]
+    pub fn trusted_from(&self, number: BlockNumber) -> Option<BlockNumber> {
+        let trusted = self.sealed.trusted(self.network().genesis_hash);
+        let is_first = number == BlockNumber(0) && trusted.expected_hash(0).is_some();
+        let operator = trusted.operator().map(|anchor| BlockNumber(anchor.number));
+        let own = is_first.then_some(number);
+        own.or_else(|| operator.filter(|anchor| *anchor >= number).min())
+    }
+
+    /// Total difficulty before a block, where a source told it for its segment or the one before.
+    pub async fn difficulty_before(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+    ) -> Result<Option<U256>, StoreError> {
+        if number == BlockNumber(0) {
+            return Ok(Some(U256::ZERO));
+        }
+        let Some((first, mut sum)) = self.sealed.difficulty_before(number) else {
+            return Ok(None);
+        };
+        for before in first.get()..number.get() {
+            let Some(header) = self.read_header(reader, BlockNumber(before)).await? else {
+                return Ok(None);
+            };
+            let Ok(header) = decode_header(&header.rlp) else { return Ok(None) };
+            sum = sum.saturating_add(header.difficulty);
+        }
+        Ok(Some(sum))
     }
 }

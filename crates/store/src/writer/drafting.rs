@@ -13,8 +13,8 @@ use super::held;
 use crate::draft::{Draft, NewSegment};
 use crate::error::StoreError;
 use crate::files::Claim;
-use crate::layout::{HeldRange, overlap, plan_segments, plan_unmerged};
-use crate::lookups::{RunSources, prepare_runs};
+use crate::layout::{HeldRange, overlap, pending_merges, plan_segments, plan_unmerged};
+use crate::lookups::{RunSources, prepare_runs, read_no_hashes};
 use crate::manifest::{RunEntry, SegmentEntry};
 use crate::part::StagingArea;
 use crate::store::Store;
@@ -61,7 +61,7 @@ impl Drafting {
     pub fn plan(&self, arriving: &[HeldRange]) -> Vec<HeldRange> {
         let held = held(&self.view());
         let all: Vec<HeldRange> = held.iter().chain(arriving).copied().collect();
-        let pending = self.view().manifest().pending_merges();
+        let pending = pending_merges(&held);
         let is_touched = |wanted: &HeldRange| {
             arriving.iter().any(|it| overlap(it.range, wanted.range).is_some())
         };
@@ -127,8 +127,9 @@ impl Drafting {
             before,
             segments: &after,
             keys: &keys,
+            read_hashes: &read_no_hashes,
             read_logs: &read_logs,
-            indexed_now: None,
+            indexed_now: &[],
         };
         let change = prepare_runs(self.workshop(), sources, is_stopped)?;
         let built = |file: Claim| {

@@ -1,0 +1,60 @@
+//! How far sealed blocks of several manifests can be trusted.
+//!
+//! Knows: which pieces are runs of proven blocks, and which are digest only.
+//! Never knows: how runs are judged.
+
+use alloy_primitives::B256;
+use chain::BlockRange;
+use chain::trust::{Anchors, ProvenRun};
+
+use super::{Sealed, SealedPiece};
+use crate::layout::join_ranges;
+
+impl Sealed {
+    /// All of it as runs of proven blocks, for [`chain::trust::assess`].
+    pub(in crate::view) fn trust_runs(&self) -> Vec<ProvenRun> {
+        // Of a folder alone also those that cannot be read: they are sealed all the same.
+        if let Some(own) = self.layers.first().filter(|_| !self.is_union) {
+            return own.manifest.trust_runs();
+        }
+        let mut before: Option<(u64, B256)> = None;
+        let mut runs = Vec::new();
+        for piece in &self.pieces {
+            let Some((layer, entry)) = self.layers.get(piece.layer).zip(self.entry(piece)) else {
+                continue;
+            };
+            let mut run = layer.manifest.trust_run(entry);
+            run.range = piece.range;
+            if piece.range.first() > entry.range.first() {
+                let parent = before.filter(|(end, _)| *end == piece.range.first());
+                run.parent_hash = parent.map(|(_, hash)| hash).unwrap_or_default();
+            }
+            run.last_hash = piece.seam.unwrap_or(entry.last_hash);
+            run.hashes.retain(|number, _| piece.range.contains(*number));
+            run.epoch = run.epoch.filter(|epoch| piece.range.contains(epoch.last));
+            before = Some((piece.range.end(), run.last_hash));
+            if !layer.manifest.is_digest_only(&entry.file_name) {
+                runs.push(run);
+            }
+        }
+        runs
+    }
+
+    /// The blocks whose manifest says that they are digest only.
+    pub(in crate::view) fn digest_only(&self) -> Vec<BlockRange> {
+        if let Some(own) = self.layers.first().filter(|_| !self.is_union) {
+            return own.manifest.digest_only();
+        }
+        let is_digest_only = |piece: &&SealedPiece| {
+            let layer = self.layers.get(piece.layer).zip(self.entry(piece));
+            layer.is_some_and(|(layer, entry)| layer.manifest.is_digest_only(&entry.file_name))
+        };
+        join_ranges(self.pieces.iter().filter(is_digest_only).map(|piece| piece.range))
+    }
+
+    /// What all manifests trust.
+    pub(in crate::view) fn trusted(&self, genesis_hash: Option<B256>) -> Anchors {
+        let anchors = Anchors::of_genesis(genesis_hash);
+        self.layers.iter().fold(anchors, |anchors, layer| layer.manifest.add_trusted(anchors))
+    }
+}

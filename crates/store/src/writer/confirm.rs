@@ -1,0 +1,52 @@
+//! What was digest only and is proven now.
+//!
+//! Knows: that this is one commit, and that what contradicts proven blocks stays what it was.
+//! Never knows: how blocks are proven.
+
+use std::collections::BTreeSet;
+
+use chain::BlockRange;
+
+use super::{CommitFacts, Writer};
+use crate::error::StoreError;
+use crate::layout::join_ranges;
+use crate::manifest::Edit;
+
+impl Writer {
+    /// Records that the blocks of these segments were proven, and what became known of the chain with
+    /// them. Segments that are not listed any more, or were not digest only, are passed over, and so are
+    /// those that contradict what is proven or trusted. Returns the blocks that are not digest only any
+    /// more.
+    pub fn confirm(
+        &mut self,
+        proven: &BTreeSet<String>,
+        facts: CommitFacts,
+    ) -> Result<Vec<BlockRange>, StoreError> {
+        self.look()?;
+        let view = self.view();
+        let before = view.manifest();
+        let marked = before.digest_only_segments().filter(|it| proven.contains(&it.file_name));
+        let mut proven: BTreeSet<String> = marked.map(|it| it.file_name.clone()).collect();
+        let CommitFacts { network, anchors, epochs, difficulty } = facts;
+        let difficulties = difficulty.into_iter().collect();
+        let facts = Edit { network, anchors, epochs, difficulties, ..Edit::default() };
+        let next = loop {
+            if proven.is_empty() {
+                // What failed before may be shown and not be durable.
+                self.replace_as_it_is(before)?;
+                return Ok(Vec::new());
+            }
+            let next = before.edited(Edit { proven: proven.clone(), ..facts.clone() })?;
+            let refused = next.contradictory_segments();
+            let count = proven.len();
+            proven.retain(|name| !refused.contains(name));
+            if proven.len() == count {
+                break next;
+            }
+        };
+        self.settle_head()?;
+        self.replace(next)?;
+        let segments = before.segments().iter().filter(|it| proven.contains(&it.file_name));
+        Ok(join_ranges(segments.map(|entry| entry.range)))
+    }
+}
