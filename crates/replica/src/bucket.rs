@@ -5,6 +5,7 @@
 //! Never knows: what the objects mean.
 
 mod error;
+mod folder_store;
 mod open;
 
 use std::fmt;
@@ -17,15 +18,22 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload};
+use tokio::time::Instant;
 
 use crate::object_names::ObjectNames;
 
 pub use error::BucketError;
+use folder_store::FolderStore;
+pub(crate) use folder_store::UploadRemnant;
 
 /// The pause before the first repetition; each further one is twice as long.
 const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest pause between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// How many times as much is read by whoever makes it less. Finding what is superseded compares all with
+/// all.
+const UPKEEP_FACTOR: u32 = 4;
 
 /// The slowest line that an upload is expected to have for itself.
 const SLOWEST_BYTES_A_SECOND: u64 = 64 << 10;
@@ -40,8 +48,17 @@ pub struct BucketSettings {
     pub request_timeout: Duration,
     /// How often a request is repeated that failed for a reason which may pass.
     pub retries: u32,
+    /// How often a request is repeated for an object that is listed and not there: some stores list what
+    /// they do not show everywhere yet.
+    pub missing_retries: u32,
+    /// After so long a request is not repeated any more, however often it may be.
+    pub retry_timeout: Duration,
     /// How many requests are under way at once where many objects are read or written.
     pub concurrent_requests: usize,
+    /// How many manifests may be listed, and how many retractions, for any of them to be read.
+    pub listed_max: usize,
+    /// Bytes of manifests and retractions that are read of one bucket.
+    pub listed_bytes_max: u64,
     /// Whether what a folder's objects are made of is synced before it counts as written; for `file://`.
     pub is_synced: bool,
 }
@@ -52,8 +69,27 @@ impl Default for BucketSettings {
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(20),
             retries: 3,
+            missing_retries: 2,
+            retry_timeout: Duration::from_mins(1),
             concurrent_requests: 8,
+            listed_max: 1000,
+            listed_bytes_max: 256 << 20,
             is_synced: true,
+        }
+    }
+}
+
+impl BucketSettings {
+    /// For merging and pruning, which have to read what readers refuse for being too much.
+    #[must_use]
+    pub fn for_upkeep() -> Self {
+        let usual = Self::default();
+        Self {
+            listed_max: usual
+                .listed_max
+                .saturating_mul(usize::try_from(UPKEEP_FACTOR).unwrap_or(1)),
+            listed_bytes_max: usual.listed_bytes_max.saturating_mul(u64::from(UPKEEP_FACTOR)),
+            ..usual
         }
     }
 }
@@ -66,6 +102,8 @@ pub struct Bucket {
     place: Arc<str>,
     settings: BucketSettings,
     is_web_server: bool,
+    /// Its folder, if it is one.
+    folder: Option<FolderStore>,
 }
 
 impl fmt::Debug for Bucket {
@@ -85,7 +123,7 @@ impl Bucket {
         settings: BucketSettings,
     ) -> Self {
         let (names, place) = (ObjectNames::below(prefix), Arc::from(place));
-        Self { store, names, place, settings, is_web_server: false }
+        Self { store, names, place, settings, is_web_server: false, folder: None }
     }
 
     /// The same bucket as a web server shows it: its objects can be read by name, not listed or written.
@@ -138,7 +176,8 @@ impl Bucket {
     /// The genesis.json with this digest, as a manifest records it.
     pub async fn read_genesis(&self, digest: B256) -> Result<Vec<u8>, BucketError> {
         let path = self.names.genesis(digest);
-        let bytes = self.read(&path, store::genesis_file::GENESIS_BYTES_MAX).await?;
+        let read = || self.read(&path, store::genesis_file::GENESIS_BYTES_MAX);
+        let bytes = self.retried_listed(read).await?;
         let found = crate::object_names::digest_of(&bytes);
         if found == digest {
             return Ok(bytes.into());
@@ -190,11 +229,25 @@ impl Bucket {
 
     /// All objects directly in a folder, by name.
     pub(crate) async fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>, BucketError> {
+        self.list_at_most(folder, usize::MAX).await
+    }
+
+    /// The same, refused as soon as there are more objects than these below the folder.
+    pub(crate) async fn list_at_most(
+        &self,
+        folder: &str,
+        count_max: usize,
+    ) -> Result<Vec<ObjectMeta>, BucketError> {
         let path = self.names.folder(folder);
         let list = || async {
             let mut objects = Vec::new();
             let mut listing = self.store.list(Some(&path));
             while let Some(found) = self.in_time(&path, "list", listing.try_next()).await? {
+                if objects.len() >= count_max {
+                    let (place, what) = (self.place_of(&path), "objects");
+                    let max = u64::try_from(count_max).unwrap_or(u64::MAX);
+                    return Err(BucketError::TooMany { place, what, max });
+                }
                 objects.push(found);
             }
             Ok(objects)
@@ -204,6 +257,36 @@ impl Bucket {
         objects.retain(|it| it.location.parts_count() == path.parts_count().saturating_add(1));
         objects.sort_by(|one, other| one.location.cmp(&other.location));
         Ok(objects)
+    }
+
+    /// The names directly in a folder of what is there and no object can be: a FIFO, a folder. Only a bucket
+    /// in a folder may have such, and its listings pass them over.
+    pub(crate) async fn irregular(&self, folder: &str) -> Result<Vec<String>, BucketError> {
+        let Some(store) = &self.folder else { return Ok(Vec::new()) };
+        let path = self.names.folder(folder);
+        let list = || async { self.in_time(&path, "list", store.irregular(&path)).await };
+        self.retried(list).await
+    }
+
+    /// What writers have staged in a folder, or left there when they were killed. Only a bucket in a folder
+    /// shows it to anybody.
+    pub(crate) async fn staged(&self, folder: &str) -> Result<Vec<UploadRemnant>, BucketError> {
+        let Some(store) = &self.folder else { return Ok(Vec::new()) };
+        let path = self.names.folder(folder);
+        let list = || async { self.in_time(&path, "list", store.staged(&path)).await };
+        self.retried(list).await
+    }
+
+    /// Removes what is staged.
+    pub(crate) async fn remove_staged(
+        &self,
+        folder: &str,
+        staged: &UploadRemnant,
+    ) -> Result<(), BucketError> {
+        let Some(store) = &self.folder else { return Ok(()) };
+        let path = self.names.folder(folder);
+        let remove = || async { self.in_time(&path, "delete", store.remove_staged(staged)).await };
+        self.retried(remove).await
     }
 
     /// Removes objects. One that is not there is no failure.
@@ -266,10 +349,36 @@ impl Bucket {
     where
         F: Future<Output = Result<T, BucketError>>,
     {
+        self.retried_if(BucketError::may_pass, self.settings.retries, attempt).await
+    }
+
+    /// Repeats what asks for a listed object if that is not there. Other failures are for the caller to
+    /// repeat.
+    pub(crate) async fn retried_listed<T, F>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, BucketError>
+    where
+        F: Future<Output = Result<T, BucketError>>,
+    {
+        self.retried_if(BucketError::is_missing, self.settings.missing_retries, attempt).await
+    }
+
+    async fn retried_if<T, F>(
+        &self,
+        is_repeated: impl Fn(&BucketError) -> bool,
+        retries: u32,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, BucketError>
+    where
+        F: Future<Output = Result<T, BucketError>>,
+    {
+        let begun = Instant::now();
         let mut pause = BACKOFF;
-        for _ in 0..self.settings.retries {
+        for _ in 0..retries {
+            let left = || self.settings.retry_timeout.saturating_sub(begun.elapsed());
             match attempt().await {
-                Err(error) if error.may_pass() => {
+                Err(error) if is_repeated(&error) && left() > pause => {
                     tracing::debug!(%error, "a request is repeated");
                     tokio::time::sleep(pause).await;
                     pause = pause.saturating_mul(2).min(BACKOFF_MAX);

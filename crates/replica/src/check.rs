@@ -57,7 +57,7 @@ pub async fn check(
                 progress.finish_file(&file.name);
             }
             Some(Err(error)) if error.is_of_object() => {
-                let (object, reason) = (bucket.file_path(&file.name), error.to_string());
+                let (object, reason) = (bucket.file_path(&file.name), error.reason());
                 report.faults.push(BucketFault { object: object.to_string(), reason });
             }
             Some(Err(error)) => return Err(error),

@@ -88,7 +88,7 @@ pub async fn copy_files(
                 progress.finish_file(&file.name);
             }
             Err(CopyError::Bucket(error)) if error.is_of_object() => {
-                let (object, reason) = (bucket.file_path(&file.name), error.to_string());
+                let (object, reason) = (bucket.file_path(&file.name), error.reason());
                 copied.faults.push(BucketFault { object: object.to_string(), reason });
             }
             Err(error) => return Err(error),

@@ -19,13 +19,15 @@ pub(crate) struct Download<'a> {
 }
 
 impl<'a> Download<'a> {
-    /// Asks for all of a file. Nothing is repeated: whoever keeps the pieces has to begin anew.
+    /// Asks for all of a file. Nothing is repeated but the question for one that is not there: whoever keeps
+    /// the pieces has to begin anew.
     pub(crate) async fn begin(
         bucket: &'a Bucket,
         file: &'a SealedFile,
     ) -> Result<Self, BucketError> {
         let path = bucket.file_path(&file.name);
-        let found = bucket.in_time(&path, "get", bucket.store().get(&path)).await?;
+        let get = || bucket.in_time(&path, "get", bucket.store().get(&path));
+        let found = bucket.retried_listed(get).await?;
         let (bytes, expected) = (found.meta.size, file.bytes);
         if bytes != expected {
             let reason = format!("it has {bytes} bytes, {expected} are listed");

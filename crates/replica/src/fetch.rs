@@ -39,6 +39,11 @@ pub struct RangeReadSettings {
     pub hedge_bytes_per_second: u64,
     /// How often a request is repeated that failed.
     pub retries: u32,
+    /// How often one is repeated for an object that is not there: some stores list what they do not show
+    /// everywhere yet.
+    pub missing_retries: u32,
+    /// How long all attempts of a request may take together, pauses and hedges and all.
+    pub total_timeout: Duration,
     /// The pause before the first repetition; each further one is twice as long.
     pub retry_pause: Duration,
     /// Ranges of a file with no more than this between them come by one request.
@@ -55,6 +60,8 @@ impl Default for RangeReadSettings {
             hedge_after: Duration::from_millis(300),
             hedge_bytes_per_second: 8 << 20,
             retries: 3,
+            missing_retries: 2,
+            total_timeout: Duration::from_secs(30),
             retry_pause: Duration::from_millis(100),
             join_gap_bytes: 16 << 10,
             join_bytes_max: 4 << 20,

@@ -8,6 +8,7 @@
 
 mod bucket;
 mod check;
+mod copy_ahead;
 mod copy_files;
 mod download;
 mod fetch;
@@ -20,6 +21,7 @@ mod publish;
 mod published;
 mod range_cache;
 mod read_ahead;
+mod reencode;
 mod remote_counts;
 mod remote_files;
 mod retract;
@@ -31,6 +33,7 @@ mod supersede;
 
 pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use check::{BucketReport, check};
+pub use copy_ahead::{CopyOutcome, copy_ahead};
 pub use copy_files::{CopiedFiles, CopyError, copy_files};
 pub use fetch::RangeReadSettings;
 pub use merge_runs::{MergedRuns, RunMergeError, merge_runs};
@@ -38,8 +41,12 @@ pub use pin::{pin_files, pin_held, unpin_others};
 pub use progress::PublishProgress;
 pub use prune::{Pruning, prune};
 pub use publish::{Publication, PublishError, PublishTask, publish};
+#[doc(hidden)]
+pub use published::decode_published_manifest;
 pub use published::{BucketFault, Published, PublishedManifest, read_published};
 pub use range_cache::{DiskCacheSettings, RangeCache, RangeCacheSettings};
+#[doc(hidden)]
+pub use reencode::{reencode_bucket_text, reencode_cache_file};
 pub use remote_counts::RemoteCounts;
 pub use remote_files::RemoteFiles;
 pub use retract::{retract, segments_within};

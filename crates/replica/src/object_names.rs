@@ -16,7 +16,7 @@ pub(crate) const RETRACTIONS: &str = "retractions";
 /// Which files nothing listed when somebody looked.
 pub(crate) const ORPHANS: &str = "orphans";
 /// The genesis.json of chains that are not built in.
-const GENESIS: &str = "genesis";
+pub(crate) const GENESIS: &str = "genesis";
 /// Among the manifests, for stores that cannot be listed.
 const INDEX: &str = "index";
 const GENESIS_END: &str = ".json";

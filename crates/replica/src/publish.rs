@@ -88,6 +88,11 @@ pub async fn publish(
     if manifest.segments().is_empty() {
         return Err(PublishError::Empty { folder: task.disk.place() });
     }
+    let unproven = manifest.digest_only();
+    if !unproven.is_empty() {
+        let blocks = unproven.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(PublishError::Unproven { folder: task.disk.place(), blocks });
+    }
     let genesis = check_genesis(&manifest, task)?;
     let before = read_published(bucket, known).await?;
     refuse_others(&manifest, &before)?;
@@ -163,7 +168,7 @@ fn check_genesis<'a>(
 
 /// Refuses a chain, or a branch of it, that is not the one that the bucket holds.
 fn refuse_others(manifest: &Manifest, before: &Published) -> Result<(), PublishError> {
-    for PublishedManifest { name, manifest: other } in &before.manifests {
+    for PublishedManifest { name, manifest: other, .. } in &before.manifests {
         let held_by = || hex::encode(name);
         if let Some((what, found, held)) = find_other_chain(manifest, other) {
             return Err(PublishError::OtherChain { what, found, held, held_by: held_by() });

@@ -7,9 +7,11 @@ mod listing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use futures_util::StreamExt as _;
+use futures_util::future::try_join;
 use store::manifest::{MANIFEST_BYTES_MAX, Manifest};
 
 use crate::bucket::{Bucket, BucketError};
@@ -17,12 +19,15 @@ use crate::object_names::{MANIFESTS, RETRACTIONS, digest_of};
 use crate::sealed_file::{SealedFile, find_misnamed, listed_files};
 use crate::signed_text::{TEXT_BYTES_MAX, decode_lines};
 
+use listing::{ListedManifests, retractions_after};
 pub(crate) use listing::{Listing, write_index};
 
 /// The first line of a retraction.
 pub(crate) const RETRACTION_TITLE: &str = "quipu retraction 1";
 /// How often the bucket is listed anew if what was listed is gone when it is read.
 const LISTINGS_MAX: usize = 3;
+/// Before it is listed anew.
+const LISTING_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a bucket held at one moment.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +49,8 @@ pub struct PublishedManifest {
     pub name: B256,
     /// What it says.
     pub manifest: Arc<Manifest>,
+    /// How long its text is.
+    pub bytes: u64,
 }
 
 /// Segments that one retraction withdraws.
@@ -51,6 +58,7 @@ pub struct PublishedManifest {
 pub(crate) struct Retraction {
     pub(crate) name: B256,
     pub(crate) segments: Arc<BTreeSet<String>>,
+    bytes: u64,
 }
 
 /// An object that is not what it should be.
@@ -97,25 +105,37 @@ impl Published {
         Err(BucketError::Damaged { place, reason })
     }
 
-    /// What is listed, read as far as it is not `known`. Whether something was gone is told too: then the
-    /// listing is older than the bucket.
-    async fn of_listing(
+    /// Refuses to go on once this is more than is read of one bucket.
+    fn check_bytes(&self, bucket: &Bucket) -> Result<(), BucketError> {
+        let manifests = self.manifests.iter().map(|it| it.bytes);
+        let bytes = manifests.chain(self.retractions.iter().map(|it| it.bytes));
+        let max = bucket.settings().listed_bytes_max;
+        if bytes.fold(0, u64::saturating_add) <= max {
+            return Ok(());
+        }
+        let (place, what) = (bucket.place().to_owned(), "bytes of manifests and retractions");
+        Err(BucketError::TooMany { place, what, max })
+    }
+
+    /// One object says nothing of the others; a store that fails says nothing of the object.
+    fn note_fault(&mut self, object: String, error: BucketError) -> Result<(), BucketError> {
+        if !error.is_of_object() {
+            return Err(error);
+        }
+        self.faults.push(BucketFault { object, reason: error.reason() });
+        Ok(())
+    }
+
+    /// Adds the manifests that are listed, read as far as they are not `known`. Tells whether one was gone:
+    /// then the listing is older than the bucket.
+    async fn add_manifests(
+        &mut self,
         bucket: &Bucket,
         known: &Self,
-        listing: &Listing,
-    ) -> Result<(Self, bool), BucketError> {
-        let mut published = Self::default();
+        listed: &BTreeSet<B256>,
+    ) -> Result<bool, BucketError> {
         let mut is_gone = false;
-        let mut note = |published: &mut Self, object: String, error: BucketError| {
-            is_gone |= error.is_missing();
-            // One object says nothing of the others; a store that fails says nothing of the object.
-            if !error.is_of_object() {
-                return Err(error);
-            }
-            published.faults.push(BucketFault { object, reason: error.to_string() });
-            Ok(())
-        };
-        let manifests = futures_util::stream::iter(listing.manifests.iter().copied());
+        let manifests = futures_util::stream::iter(listed.iter().copied());
         let manifests = manifests.map(|name| async move {
             match known.manifest(name) {
                 Some(known) => (name, Ok(known)),
@@ -125,18 +145,36 @@ impl Published {
         let mut manifests = manifests.buffered(bucket.concurrency());
         while let Some((name, read)) = manifests.next().await {
             match read {
-                Ok(manifest) => published.manifests.push(manifest),
-                Err(error) => note(&mut published, object(bucket, MANIFESTS, name), error)?,
+                Ok(manifest) => self.manifests.push(manifest),
+                Err(error) => {
+                    is_gone |= error.is_missing();
+                    self.note_fault(object(bucket, MANIFESTS, name), error)?;
+                }
             }
+            self.check_bytes(bucket)?;
         }
         // A listing may be stale: what was read stays until it is known to be gone.
-        for manifest in known.manifests.iter().filter(|it| !listing.manifests.contains(&it.name)) {
+        for manifest in known.manifests.iter().filter(|it| !listed.contains(&it.name)) {
             let path = bucket.names().named_by_digest(MANIFESTS, manifest.name);
-            if bucket.look_up(&path).await?.is_some() {
-                published.manifests.push(manifest.clone());
+            match bucket.look_up(&path).await {
+                Ok(Some(_)) => self.manifests.push(manifest.clone()),
+                Ok(None) => {}
+                Err(error) => self.note_fault(path.to_string(), error)?,
             }
         }
-        let retractions = futures_util::stream::iter(listing.retractions.iter().copied());
+        self.manifests.sort_by_key(|it| it.name);
+        Ok(is_gone)
+    }
+
+    /// The same of retractions, which all must be there.
+    async fn add_retractions(
+        &mut self,
+        bucket: &Bucket,
+        known: &Self,
+        listed: &BTreeSet<B256>,
+    ) -> Result<bool, BucketError> {
+        let mut is_gone = false;
+        let retractions = futures_util::stream::iter(listed.iter().copied());
         let retractions = retractions.map(|name| async move {
             match known.retraction(name) {
                 Some(known) => Ok(known),
@@ -146,25 +184,46 @@ impl Published {
         let mut retractions = retractions.buffered(bucket.concurrency());
         while let Some(read) = retractions.next().await {
             match read {
-                Ok(retraction) => published.retractions.push(retraction),
+                Ok(retraction) => self.retractions.push(retraction),
                 // What it withdraws must not be served because it cannot be read: nothing of this look
                 // is used.
                 Err(error) if error.is_missing() => is_gone = true,
                 Err(error) => return Err(error),
             }
+            self.check_bytes(bucket)?;
         }
         for retraction in &known.retractions {
             let path = bucket.names().named_by_digest(RETRACTIONS, retraction.name);
-            let is_listed = listing.retractions.contains(&retraction.name);
+            let is_listed = listed.contains(&retraction.name);
             if !is_listed && bucket.look_up(&path).await?.is_some() {
-                published.retractions.push(retraction.clone());
+                self.retractions.push(retraction.clone());
             }
         }
-        published.manifests.sort_by_key(|it| it.name);
-        published.retractions.sort_by_key(|it| it.name);
-        let segments = published.retractions.iter().flat_map(|it| it.segments.iter().cloned());
-        published.retracted = segments.collect();
-        Ok((published, is_gone))
+        self.retractions.sort_by_key(|it| it.name);
+        let segments = self.retractions.iter().flat_map(|it| it.segments.iter().cloned());
+        self.retracted = segments.collect();
+        Ok(is_gone)
+    }
+
+    /// What is listed now, read as far as it is not `known`. Whether something was gone is told too: then
+    /// the listing is older than the bucket.
+    ///
+    /// Retractions are listed after manifests, and while those are read: a reader that starts waits for two
+    /// round trips and not for three.
+    async fn read(bucket: &Bucket, known: &Self) -> Result<(Self, bool), BucketError> {
+        let ListedManifests { manifests: listed, retractions } =
+            ListedManifests::read(bucket).await?;
+        let (mut published, mut withdrawn) = (Self::default(), Self::default());
+        let manifests = published.add_manifests(bucket, known, &listed);
+        let retractions = async {
+            let listed = retractions_after(bucket, retractions).await?;
+            withdrawn.add_retractions(bucket, known, &listed).await
+        };
+        let (is_manifest_gone, is_retraction_gone) = try_join(manifests, retractions).await?;
+        let Self { retractions, retracted, .. } = withdrawn;
+        let read = Self { retracted, retractions, ..published };
+        read.check_bytes(bucket)?;
+        Ok((read, is_manifest_gone || is_retraction_gone))
     }
 }
 
@@ -175,14 +234,15 @@ impl Published {
 pub async fn read_published(bucket: &Bucket, known: &Published) -> Result<Published, BucketError> {
     let mut left = LISTINGS_MAX;
     loop {
-        let listing = Listing::read(bucket).await?;
-        let (published, is_gone) = Published::of_listing(bucket, known, &listing).await?;
+        let (published, is_gone) = Published::read(bucket, known).await?;
         left = left.saturating_sub(1);
         // A publisher replaced a manifest between the listing and the reading: the next listing has its
         // successor.
         if !is_gone || left == 0 {
             return published.refuse_emptied(bucket, known);
         }
+        // Or the store lists it and does not show it everywhere yet.
+        tokio::time::sleep(LISTING_PAUSE).await;
     }
 }
 
@@ -197,14 +257,24 @@ async fn read_manifest(bucket: &Bucket, name: B256) -> Result<PublishedManifest,
     let bytes = bucket.read(&path, MANIFEST_BYTES_MAX).await?;
     let damaged = |reason| BucketError::Damaged { place: bucket.place_of(&path), reason };
     check_digest(&bytes, name).map_err(damaged)?;
-    let manifest = Manifest::decode(&bytes).map_err(|fault| damaged(fault.to_string()))?;
+    let manifest = decode_published_manifest(&bytes).map_err(damaged)?;
+    Ok(PublishedManifest { name, manifest: Arc::new(manifest), bytes: count_bytes(&bytes) })
+}
+
+/// A manifest that lists files as they are published; public for fuzzers.
+#[doc(hidden)]
+pub fn decode_published_manifest(bytes: &[u8]) -> Result<Manifest, String> {
+    let manifest = Manifest::decode(bytes).map_err(|fault| fault.to_string())?;
     if let Some((name, expected)) = find_misnamed(&manifest) {
-        return Err(damaged(format!("it lists a file as {name}, whose name would be {expected}")));
+        return Err(format!("it lists a file as {name}, whose name would be {expected}"));
+    }
+    if !manifest.digest_only().is_empty() {
+        return Err("it lists segments that nobody has proven".to_owned());
     }
     if manifest != manifest.to_published() {
-        return Err(damaged("it tells of a folder's head or of lost blocks".to_owned()));
+        return Err("it tells of a folder's head or of lost blocks".to_owned());
     }
-    Ok(PublishedManifest { name, manifest: Arc::new(manifest) })
+    Ok(manifest)
 }
 
 async fn read_retraction(bucket: &Bucket, name: B256) -> Result<Retraction, BucketError> {
@@ -213,7 +283,11 @@ async fn read_retraction(bucket: &Bucket, name: B256) -> Result<Retraction, Buck
     let damaged = |reason| BucketError::Damaged { place: bucket.place_of(&path), reason };
     check_digest(&bytes, name).map_err(damaged)?;
     let segments = decode_lines(RETRACTION_TITLE, &bytes).map_err(damaged)?;
-    Ok(Retraction { name, segments: Arc::new(segments) })
+    Ok(Retraction { name, segments: Arc::new(segments), bytes: count_bytes(&bytes) })
+}
+
+fn count_bytes(text: &[u8]) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
 fn check_digest(bytes: &[u8], name: B256) -> Result<(), String> {

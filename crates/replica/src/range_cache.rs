@@ -21,6 +21,7 @@ mod record;
 use disk::{CacheWrite, DiskCache, DiskLookup};
 pub(crate) use key::{CacheRank, FileKey, range_bytes};
 use memory::MemoryCache;
+pub(crate) use record::reencode_records;
 
 /// Longer ranges go to the disk alone, if there is one: they are files that somebody keeps in memory.
 const MEMORY_ENTRY_BYTES_MAX: usize = 1 << 20;

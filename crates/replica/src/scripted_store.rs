@@ -37,6 +37,8 @@ pub(crate) enum Step {
     Hang,
     /// The server fails.
     Fail,
+    /// The store does not show the object.
+    Miss,
     /// The caller may not.
     Refuse,
     /// The last byte is missing.
@@ -126,6 +128,9 @@ impl ScriptedStore {
             }
             Step::Hang => std::future::pending().await,
             Step::Fail => Err(Error::Generic { store: "scripted", source: "status 503".into() }),
+            Step::Miss => {
+                Err(Error::NotFound { path: path.to_string(), source: "status 404".into() })
+            }
             Step::Refuse => {
                 Err(Error::PermissionDenied { path: path.to_string(), source: "status 403".into() })
             }

@@ -7,7 +7,10 @@ use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use store::disk::DiskError;
 use thiserror::Error;
+
+use super::UPKEEP_FACTOR;
 
 /// Why a bucket did not do what it was asked.
 #[derive(Debug, Error)]
@@ -50,6 +53,16 @@ pub enum BucketError {
         /// What was to be done.
         operation: &'static str,
     },
+    /// In a folder, something that is no regular file: to open a FIFO would wait for its other end.
+    #[error("{place}: {operation}: this is {kind}, not a file; remove it")]
+    NotAFile {
+        /// The bucket and the object.
+        place: String,
+        /// What was to be done.
+        operation: &'static str,
+        /// What is there, with its article.
+        kind: &'static str,
+    },
     /// An answer ended too early, or went on too long.
     #[error("{place}: {reason}")]
     Torn {
@@ -76,6 +89,20 @@ pub enum BucketError {
         /// How long it may be.
         bytes_max: u64,
     },
+    /// More manifests and retractions than are read of one bucket.
+    #[error(
+        "{place}: more than {max} {what} are listed, and no more are read; quipu merge and quipu prune with \
+         --at URL take up to {UPKEEP_FACTOR} times as many and leave those that are needed; if there are more, \
+         remove them by hand and see who may write there"
+    )]
+    TooMany {
+        /// The bucket and the folder.
+        place: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are read.
+        max: u64,
+    },
     /// A web server, which is only read.
     #[error("{place} is a web server, which can be read and not written")]
     ReadOnly {
@@ -95,8 +122,31 @@ impl BucketError {
         if matches!(cause, Cause::NotFound { .. }) {
             return Self::Missing { place, operation };
         }
+        if let Some(kind) = irregular_kind(cause) {
+            return Self::NotAFile { place, operation, kind };
+        }
         let is_passing = matches!(cause, Cause::Generic { .. } | Cause::JoinError { .. });
         Self::Failed { place, operation, reason: whole_cause(cause), is_passing }
+    }
+
+    /// What is wrong, for whoever names the object.
+    #[must_use]
+    pub(crate) fn reason(&self) -> String {
+        let said = self.to_string();
+        let place = match self {
+            Self::Url { url, .. } => url,
+            Self::Failed { place, .. }
+            | Self::TimedOut { place, .. }
+            | Self::Missing { place, .. }
+            | Self::NotAFile { place, .. }
+            | Self::Torn { place, .. }
+            | Self::Damaged { place, .. }
+            | Self::TooLarge { place, .. }
+            | Self::TooMany { place, .. }
+            | Self::ReadOnly { place } => place,
+        };
+        let reason = said.strip_prefix(place.as_str()).and_then(|rest| rest.strip_prefix(": "));
+        reason.unwrap_or(&said).to_owned()
     }
 
     /// Whether there is no such object.
@@ -119,9 +169,20 @@ impl BucketError {
     pub fn is_of_object(&self) -> bool {
         matches!(
             self,
-            Self::Missing { .. } | Self::Damaged { .. } | Self::TooLarge { .. } | Self::Torn { .. }
+            Self::Missing { .. }
+                | Self::NotAFile { .. }
+                | Self::Damaged { .. }
+                | Self::TooLarge { .. }
+                | Self::Torn { .. }
         )
     }
+}
+
+/// What a bucket in a folder refused to open.
+fn irregular_kind(cause: &object_store::Error) -> Option<&'static str> {
+    let object_store::Error::NotSupported { source } = cause else { return None };
+    let DiskError::NotAFile { kind, .. } = source.downcast_ref()? else { return None };
+    Some(kind)
 }
 
 /// An error with the causes that its own text does not repeat.

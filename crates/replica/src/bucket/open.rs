@@ -11,12 +11,12 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
-use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
 
 use super::error::whole_cause;
+use super::folder_store::FolderStore;
 use super::{Bucket, BucketError, BucketSettings};
 
 /// To a client a request has no limit of time: whoever asks waits as long as the size of the answer or of
@@ -30,18 +30,24 @@ impl Bucket {
         let shown = || shown_url(url);
         let refused = |reason: String| BucketError::Url { url: shown(), reason };
         let parsed = Url::parse(url).map_err(|error| refused(error.to_string()))?;
-        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed)
-            .map_err(|_| refused(format!("{} is not the scheme of a bucket", parsed.scheme())))?;
+        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(|_| {
+            refused(format!(
+                "{} is not the scheme of a bucket; write s3, gs, az, file or, of a web server, https",
+                parsed.scheme()
+            ))
+        })?;
         // Libraries put the whole address into their errors. In those of Azure a container is before the @.
         let has_name = !parsed.username().is_empty() && scheme == ObjectStoreScheme::Http;
         if has_name || parsed.password().is_some() {
             let reason = "names and passwords are not taken from a URL".to_owned();
             return Err(refused(reason));
         }
+        let is_folder = scheme == ObjectStoreScheme::Local;
+        let folder = is_folder.then(|| FolderStore::new(settings.is_synced));
         install_cryptography();
         let store = store_of(&scheme, &parsed, &settings);
         let store = store.map_err(|error| refused(whole_cause(&error)))?;
-        let bucket = Self::of_store(store, prefix, &shown(), settings);
+        let bucket = Self { folder, ..Self::of_store(store, prefix, &shown(), settings) };
         let is_web_server = scheme == ObjectStoreScheme::Http;
         Ok(if is_web_server { bucket.as_web_server() } else { bucket })
     }
@@ -60,7 +66,7 @@ fn store_of(
     let retry_timeout = settings.request_timeout;
     let retry = RetryConfig { backoff, max_retries: 2, retry_timeout };
     Ok(match scheme {
-        ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new().with_fsync(settings.is_synced)),
+        ObjectStoreScheme::Local => Arc::new(FolderStore::new(settings.is_synced)),
         ObjectStoreScheme::Memory => Arc::new(InMemory::new()),
         ObjectStoreScheme::AmazonS3 => {
             let builder = AmazonS3Builder::from_env().with_url(text).with_retry(retry);

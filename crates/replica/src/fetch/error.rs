@@ -26,6 +26,9 @@ pub(crate) enum RangeFetchError {
     /// No such object.
     #[error("{place}: there is no such object")]
     Missing { place: String },
+    /// In a bucket that is a folder, something that is no regular file.
+    #[error("{place}: this is {kind}, not a file")]
+    NotAFile { place: String, kind: &'static str },
     /// The runtime that fetches has ended.
     #[error("{place}: the runtime that fetches has ended")]
     Ended { place: String },
@@ -37,6 +40,9 @@ impl RangeFetchError {
         match self {
             Self::Missing { place } => {
                 DiskError::Missing { place: place.clone(), operation: Operation::Read }
+            }
+            Self::NotAFile { place, kind } => {
+                DiskError::NotAFile { place: place.clone(), operation: Operation::Read, kind }
             }
             Self::Length { place, found, file_bytes } => {
                 DiskError::Shrunk { place: place.clone(), file_bytes: *file_bytes, found: *found }

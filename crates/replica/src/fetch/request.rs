@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{RangeFetchError, RangeReadSettings, RemoteObject};
 use crate::bucket::{Bucket, BucketError};
@@ -50,16 +50,19 @@ impl RangeRequests {
         object: &RemoteObject,
         range: Range<u64>,
     ) -> Result<Bytes, RangeFetchError> {
-        let mut pause = self.settings.retry_pause;
+        let RangeReadSettings { total_timeout, retry_pause, .. } = self.settings;
+        let (deadline, mut pause) = (Instant::now() + total_timeout, retry_pause);
         let mut attempts = 1;
         loop {
-            let failure = match self.hedged(object, &range).await {
-                Ok(bytes) => return Ok(bytes),
-                Err(failure) => failure,
+            let failure = match timeout_at(deadline, self.hedged(object, &range)).await {
+                Ok(Ok(bytes)) => return Ok(bytes),
+                Ok(Err(failure)) => failure,
+                Err(_) => self.timed_out(object, total_timeout),
             };
-            if attempts > self.settings.retries || !failure.may_pass() {
+            let is_late = deadline.saturating_duration_since(Instant::now()) <= pause;
+            if attempts > self.retries_after(&failure) || is_late {
                 self.counters.failures.add(1);
-                let failure = self.held_against_length(object, failure).await;
+                let failure = self.held_against_length(object, failure, deadline).await;
                 return Err(failure.after(self.place_of(&object.name), range, attempts));
             }
             tracing::debug!(file = %object.name, attempts, %failure, "a range is asked for again");
@@ -70,19 +73,35 @@ impl RangeRequests {
         }
     }
 
+    /// How often it is repeated what failed like this.
+    fn retries_after(&self, failure: &AttemptFailure) -> u32 {
+        match failure {
+            AttemptFailure::Store(BucketError::Missing { .. }) => self.settings.missing_retries,
+            failure if failure.may_pass() => self.settings.retries,
+            AttemptFailure::Store(_) | AttemptFailure::Length { .. } => 0,
+        }
+    }
+
+    fn timed_out(&self, object: &RemoteObject, timeout: Duration) -> AttemptFailure {
+        let (place, operation) = (self.place_of(&object.name), "get");
+        AttemptFailure::Store(BucketError::TimedOut { place, operation, timeout })
+    }
+
     /// A store refuses a range beyond the end of an object in words of its own: the length tells whether
     /// the object is at fault.
     async fn held_against_length(
         &self,
         object: &RemoteObject,
         failure: AttemptFailure,
+        deadline: Instant,
     ) -> AttemptFailure {
         if !matches!(failure, AttemptFailure::Store(BucketError::Failed { .. })) {
             return failure;
         }
         let path = self.bucket.file_path(&object.name);
         self.counters.requests.add(1);
-        let head = timeout(self.settings.attempt_timeout, self.bucket.store().head(&path)).await;
+        let deadline = deadline.min(Instant::now() + self.settings.attempt_timeout);
+        let head = timeout_at(deadline, self.bucket.store().head(&path)).await;
         match head {
             Ok(Ok(meta)) if meta.size != object.file_bytes => {
                 AttemptFailure::Length { found: meta.size, file_bytes: object.file_bytes }
@@ -161,11 +180,9 @@ impl RangeRequests {
             }
             Ok((Bytes::from(bytes), came))
         };
-        let timeout_after = self.settings.attempt_timeout;
-        let Ok(answer) = timeout(timeout_after, asked).await else {
-            let (place, operation) = (place(), "get");
-            let timeout = timeout_after;
-            return Err(AttemptFailure::Store(BucketError::TimedOut { place, operation, timeout }));
+        let attempt_timeout = self.settings.attempt_timeout;
+        let Ok(answer) = timeout(attempt_timeout, asked).await else {
+            return Err(self.timed_out(object, attempt_timeout));
         };
         let (bytes, came) = answer?;
         let byte_count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -198,6 +215,9 @@ impl AttemptFailure {
     fn after(self, place: String, range: Range<u64>, attempts: u32) -> RangeFetchError {
         match self {
             Self::Store(BucketError::Missing { .. }) => RangeFetchError::Missing { place },
+            Self::Store(BucketError::NotAFile { kind, .. }) => {
+                RangeFetchError::NotAFile { place, kind }
+            }
             Self::Store(cause) => RangeFetchError::Failed { place, range, attempts, cause },
             Self::Length { found, file_bytes } => {
                 RangeFetchError::Length { place, found, file_bytes }

@@ -50,9 +50,13 @@ impl Fixture {
 
     /// What failed, as readers of files are told, after so many requests.
     async fn refusal(&self, script: &[Step]) -> (DiskError, usize) {
+        self.refusal_of(1000..2000, script).await
+    }
+
+    async fn refusal_of(&self, range: Range<u64>, script: &[Step]) -> (DiskError, usize) {
         self.store.script(script);
-        let error = self.fetch(1000..2000).await.unwrap_err().to_disk_error();
-        assert!(self.cached(1000..2000).is_none(), "nothing is kept of what failed");
+        let error = self.fetch(range.clone()).await.unwrap_err().to_disk_error();
+        assert!(self.cached(range).is_none(), "nothing is kept of what failed");
         (error, self.store.take_ranges().len())
     }
 
@@ -204,13 +208,49 @@ async fn what_goes_on_failing_is_an_error_that_names_object_range_and_cause() {
     assert!(error.to_string().contains("999"), "{error}");
     let (error, _) = fixture.refusal(&[Step::Elsewhere; 4]).await;
     assert!(error.to_string().contains("1001..2001"), "{error}");
-    let (error, requests) = fixture.refusal(&[Step::Hang; 8]).await;
-    assert_eq!(requests, 8, "four attempts, each with a second request");
-    assert!(error.to_string().contains("no answer within 10 s"), "{error}");
+    let (error, requests) = fixture.refusal(&[Step::Hang; 6]).await;
+    assert_eq!(requests, 6, "three attempts, each with a second request");
+    assert!(error.to_string().contains("no answer within 30 s"), "{error}");
     // Whoever may not is not asked again.
     let (error, requests) = fixture.refusal(&[Step::Refuse]).await;
     assert_eq!(requests, 1);
     assert!(error.to_string().contains("status 403"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_attempts_together_take_no_longer_than_they_may() {
+    let settings = RangeReadSettings {
+        retries: 100,
+        total_timeout: Duration::from_secs(25),
+        ..Default::default()
+    };
+    for (script, said) in [
+        (vec![Step::Hang; 100], "no answer within 25 s (3 attempts)"),
+        (vec![Step::Fail; 200], "status 503"),
+        // The last attempt has what is left, not ten seconds.
+        ([&[Step::Fail; 5][..], &[Step::Hang; 100]].concat(), "no answer within 25 s"),
+    ] {
+        let fixture = Fixture::with(settings).await;
+        let begun = tokio::time::Instant::now();
+        let (error, _) = fixture.refusal(&script).await;
+        let text = error.to_string();
+        assert!(text.contains(FILE) && text.contains(said), "{text}");
+        assert!(begun.elapsed() <= settings.total_timeout, "{:?}: {text}", begun.elapsed());
+        assert!(begun.elapsed() > settings.total_timeout / 2, "{:?}: {text}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listed_object_that_is_not_shown_yet_is_asked_for_twice_more() {
+    let fixture = Fixture::new().await;
+    fixture.store.script(&[Step::Miss, Step::Miss]);
+    fixture.check(&fixture.fetch(1000..2000).await, 1000..2000);
+    assert_eq!((fixture.counts().requests, fixture.counts().failures), (3, 0));
+    fixture.store.take_ranges();
+    let (error, requests) = fixture.refusal_of(3000..4000, &[Step::Miss; 3]).await;
+    assert_eq!(requests, 3);
+    assert!(error.is_missing() && error.to_string().contains(FILE), "{error}");
+    assert_eq!(fixture.counts().failures, 1);
 }
 
 #[tokio::test(start_paused = true)]

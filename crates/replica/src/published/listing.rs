@@ -28,27 +28,19 @@ pub(crate) struct Listing {
 impl Listing {
     /// What is there.
     pub(crate) async fn read(bucket: &Bucket) -> Result<Self, BucketError> {
-        if !bucket.is_listable() {
-            return read_index(bucket).await;
-        }
-        // In this order: whoever withdraws does so before the manifest that has other blocks.
-        let manifests = bucket.list(MANIFESTS).await?;
-        let retractions = bucket.list(RETRACTIONS).await?;
-        let names = |objects: Vec<object_store::ObjectMeta>| {
-            let names = objects.iter().filter_map(|it| it.location.filename());
-            names.filter_map(digest_in_name).collect()
-        };
-        Ok(Self { manifests: names(manifests), retractions: names(retractions) })
+        let ListedManifests { manifests, retractions } = ListedManifests::read(bucket).await?;
+        let retractions = retractions_after(bucket, retractions).await?;
+        Ok(Self { manifests, retractions })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let manifests = self.manifests.iter().map(|it| format!("{MANIFEST}{}", hex::encode(it)));
         let retractions =
             self.retractions.iter().map(|it| format!("{RETRACTION}{}", hex::encode(it)));
         encode_lines(INDEX_TITLE, &manifests.chain(retractions).collect())
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut listing = Self::default();
         for line in decode_lines(INDEX_TITLE, bytes)? {
             let named = |begin: &str| line.strip_prefix(begin).and_then(digest_in_name);
@@ -64,12 +56,77 @@ impl Listing {
     }
 }
 
+/// What is listed first: whoever withdraws does so before the manifest that has other blocks, so
+/// retractions are listed when the manifests have been.
+#[derive(Clone, Debug)]
+pub(super) struct ListedManifests {
+    pub(super) manifests: BTreeSet<B256>,
+    /// Where the index tells both.
+    pub(super) retractions: Option<BTreeSet<B256>>,
+}
+
+impl ListedManifests {
+    pub(super) async fn read(bucket: &Bucket) -> Result<Self, BucketError> {
+        if bucket.is_listable() {
+            let manifests = list_digests(bucket, MANIFESTS).await?;
+            return Ok(Self { manifests, retractions: None });
+        }
+        let Listing { manifests, retractions } = read_index(bucket).await?;
+        Ok(Self { manifests, retractions: Some(retractions) })
+    }
+}
+
+/// The retractions that are there after manifests were listed.
+pub(super) async fn retractions_after(
+    bucket: &Bucket,
+    indexed: Option<BTreeSet<B256>>,
+) -> Result<BTreeSet<B256>, BucketError> {
+    match indexed {
+        Some(retractions) => Ok(retractions),
+        None => list_digests(bucket, RETRACTIONS).await,
+    }
+}
+
+/// The digests that name the objects of a folder.
+async fn list_digests(
+    bucket: &Bucket,
+    folder: &'static str,
+) -> Result<BTreeSet<B256>, BucketError> {
+    // The index and strangers lie there too.
+    let count_max = bucket.settings().listed_max.saturating_mul(2);
+    let objects = bucket.list_at_most(folder, count_max).await?;
+    // What took the place of an object is refused by name, not passed over: it may stand for a
+    // retraction.
+    let irregular = bucket.irregular(folder).await?;
+    let names = objects.iter().filter_map(|it| it.location.filename());
+    let names = names.chain(irregular.iter().map(String::as_str));
+    let digests = names.filter_map(digest_in_name).collect();
+    check_count(bucket, folder, &digests)?;
+    Ok(digests)
+}
+
+fn check_count(
+    bucket: &Bucket,
+    what: &'static str,
+    digests: &BTreeSet<B256>,
+) -> Result<(), BucketError> {
+    let count_max = bucket.settings().listed_max;
+    if digests.len() <= count_max {
+        return Ok(());
+    }
+    let max = u64::try_from(count_max).unwrap_or(u64::MAX);
+    Err(BucketError::TooMany { place: bucket.place().to_owned(), what, max })
+}
+
 /// What the index names.
 pub(crate) async fn read_index(bucket: &Bucket) -> Result<Listing, BucketError> {
     let path = bucket.names().index();
     let bytes = bucket.read(&path, TEXT_BYTES_MAX).await?;
     let damaged = |reason| BucketError::Damaged { place: bucket.place_of(&path), reason };
-    Listing::decode(&bytes).map_err(damaged)
+    let listing = Listing::decode(&bytes).map_err(damaged)?;
+    check_count(bucket, MANIFESTS, &listing.manifests)?;
+    check_count(bucket, RETRACTIONS, &listing.retractions)?;
+    Ok(listing)
 }
 
 /// Writes an index of all that is there, but for manifests that are about to go. Another publisher may

@@ -11,6 +11,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use super::key::{EntryKey, FileKey};
@@ -109,19 +110,58 @@ pub(super) fn encode_table(places: &[RecordPlace]) -> Vec<u8> {
     out
 }
 
+/// What records are found in: a file, and for fuzzers bytes in memory.
+pub(super) trait CacheBytes {
+    /// Fills the buffer from the offset on.
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+}
+
+impl CacheBytes for File {
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+}
+
+impl CacheBytes for &[u8] {
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
+        let part = rest.and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// The records of a file that a read would believe: where each lies, and the same record as it would be
+/// written.
+pub(crate) fn reencode_records(bytes: &[u8]) -> Vec<(Range<usize>, Vec<u8>)> {
+    let file_bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let places = find_records(&bytes, file_bytes).unwrap_or_default();
+    let believed = places.iter().filter_map(|place| {
+        let begin = usize::try_from(place.offset).ok()?;
+        let range = begin..begin.checked_add(place.record_bytes())?;
+        let record = bytes.get(range.clone()).filter(|record| is_record(record, place))?;
+        let payload = record.get(HEAD_BYTES..)?;
+        Some((range, encode_record(place.key, payload, place.payload_bytes)))
+    });
+    believed.collect()
+}
+
 /// Where the records of a file are: from its table, or by walking from head to head as far as that
 /// makes sense. Only the heads are looked at: a record is checked when it is read.
-pub(super) fn find_records(file: &File, file_bytes: u64) -> io::Result<Vec<RecordPlace>> {
+pub(super) fn find_records(
+    file: &impl CacheBytes,
+    file_bytes: u64,
+) -> io::Result<Vec<RecordPlace>> {
     match read_table(file, file_bytes)? {
         Some(places) => Ok(places),
         None => walk_records(file, file_bytes),
     }
 }
 
-fn read_table(file: &File, file_bytes: u64) -> io::Result<Option<Vec<RecordPlace>>> {
+fn read_table(file: &impl CacheBytes, file_bytes: u64) -> io::Result<Option<Vec<RecordPlace>>> {
     let Some(end_at) = file_bytes.checked_sub(TABLE_END_BYTES) else { return Ok(None) };
     let mut end = [0; 16];
-    file.read_exact_at(&mut end, end_at)?;
+    file.fill(&mut end, end_at)?;
     let Some((count, rest)) = end.split_first_chunk() else { return Ok(None) };
     let Some((checksum, magic)) = rest.split_first_chunk() else { return Ok(None) };
     let entry_bytes = u64::try_from(TABLE_ENTRY_BYTES).unwrap_or(u64::MAX);
@@ -130,7 +170,7 @@ fn read_table(file: &File, file_bytes: u64) -> io::Result<Option<Vec<RecordPlace
         return Ok(None);
     };
     let mut table = vec![0; usize::try_from(table_bytes).unwrap_or(0)];
-    file.read_exact_at(&mut table, begin)?;
+    file.fill(&mut table, begin)?;
     if crc32fast::hash(&table) != u32::from_le_bytes(*checksum) {
         return Ok(None);
     }
@@ -149,12 +189,12 @@ fn read_table(file: &File, file_bytes: u64) -> io::Result<Option<Vec<RecordPlace
     Ok(Some(places.filter(|place| place.end() <= begin).collect()))
 }
 
-fn walk_records(file: &File, file_bytes: u64) -> io::Result<Vec<RecordPlace>> {
+fn walk_records(file: &impl CacheBytes, file_bytes: u64) -> io::Result<Vec<RecordPlace>> {
     let mut places = Vec::new();
     let mut at = 0_u64;
     let mut head = [0; HEAD_BYTES];
     while at.saturating_add(HEAD_LENGTH) <= file_bytes {
-        file.read_exact_at(&mut head, at)?;
+        file.fill(&mut head, at)?;
         let (Some(found), Ok(offset)) = (decode_head(&head), u32::try_from(at)) else { break };
         let place = RecordPlace { key: found.key, offset, payload_bytes: found.payload_bytes };
         if place.end() > file_bytes {
@@ -234,6 +274,17 @@ mod tests {
         }
         let (file, bytes) = file_of(&[b"no cache file at all, but long enough for a head"]);
         assert_eq!(find_records(&file, bytes).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_believed_of_a_file_is_what_was_written() {
+        let (first, second, places) = records();
+        let mut file = [&first[..], &second, &encode_table(&places)].concat();
+        let found = [(0..39, first.clone()), (39..75, second.clone())];
+        assert_eq!(reencode_records(&file), found);
+        assert_eq!(reencode_records(&file[..75]), found);
+        file[38] ^= 1;
+        assert_eq!(reencode_records(&file), found[1..]);
     }
 
     #[test]

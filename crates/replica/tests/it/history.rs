@@ -29,6 +29,15 @@ pub(crate) struct Branch {
     pub(crate) fork: u64,
 }
 
+/// The chain of which all of it is.
+pub(crate) fn network() -> Network {
+    Network {
+        name: Some("made-up".to_owned()),
+        chain_id: Some(77),
+        genesis_hash: Some(MAIN.hash(0)),
+    }
+}
+
 /// The branch that all others fork from.
 pub(crate) const MAIN: Branch = Branch { letter: b'a', fork: 0 };
 
@@ -181,14 +190,7 @@ impl MadeFolder {
     pub(crate) fn of(branch: Branch, held: &[HeldRange]) -> Self {
         let disk: Arc<dyn Disk> = Arc::new(FaultyDisk::new(1));
         let planned = plan_segments(held);
-        let mut edit = Edit {
-            network: Network {
-                name: Some("made-up".to_owned()),
-                chain_id: Some(77),
-                genesis_hash: Some(MAIN.hash(0)),
-            },
-            ..Edit::default()
-        };
+        let mut edit = Edit { network: network(), ..Edit::default() };
         for held in &planned {
             let (entry, bytes) = segment(branch, *held, BODY_BYTES);
             disk.write(&entry.file_name, &bytes).unwrap();

@@ -14,7 +14,7 @@ use store::FileSource as _;
 use tokio::runtime::Handle;
 
 use crate::faulty_store::FaultyStore;
-use crate::history::{MAIN, MadeFolder, whole};
+use crate::history::{MAIN, MadeFolder, sha, whole};
 use crate::publish::{bucket, paths, put};
 
 /// What it withdraws would be served by whoever went on without it.
@@ -52,6 +52,61 @@ async fn a_bucket_that_lists_nothing_any_more_is_a_failure() {
     // To whoever sees it for the first time it is empty.
     let seen = read_published(&bucket, &Published::default()).await.unwrap();
     assert!(seen.manifests.is_empty());
+}
+
+/// Puts a manifest alone, as if nobody had removed those that it supersedes.
+async fn add_manifest(store: &FaultyStore, folder: &MadeFolder) {
+    let text = folder.manifest.to_published().encode();
+    let name = alloy_primitives::hex::encode(sha(&text));
+    store.overwrite(&format!("net/manifests/{name}"), text).await;
+}
+
+/// Whoever can write there, or a publisher that went wrong, does not fill the memory of readers.
+#[tokio::test]
+async fn more_than_is_read_of_one_bucket_is_refused_by_its_bound() {
+    let store = FaultyStore::new(1);
+    let usual = BucketSettings { listed_max: 3, ..BucketSettings::default() };
+    let of =
+        |settings| Bucket::of_store(Arc::new(store.clone()), "net".into(), "s3://it", settings);
+    let (bucket, upkeep) = (of(usual), of(BucketSettings::for_upkeep()));
+    let folder = |last| MadeFolder::of(MAIN, &[whole(0, last)]);
+    let segments = |last| BTreeSet::from([folder(last).segment_of(last)]);
+    for last in [100, 200, 300] {
+        add_manifest(&store, &folder(last)).await;
+        retract(&upkeep, &segments(last)).await.unwrap();
+    }
+    let known = read_published(&bucket, &Published::default()).await.unwrap();
+    assert_eq!((known.manifests.len(), known.retracted.len()), (3, 3));
+
+    // By the listing and by the index, for whoever knows most of it and for whoever knows nothing.
+    let check = async |said: &str| {
+        for known in [&Published::default(), &known] {
+            for bucket in [bucket.clone(), bucket.clone().as_web_server()] {
+                let refused = read_published(&bucket, known).await.unwrap_err();
+                assert!(!refused.is_of_object() && !refused.may_pass());
+                let refused = refused.to_string();
+                assert!(refused.contains(said) && refused.contains("quipu prune"), "{refused}");
+            }
+        }
+    };
+    retract(&upkeep, &segments(400)).await.unwrap();
+    check("s3://it: more than 3 retractions").await;
+    add_manifest(&store, &folder(400)).await;
+    retract(&upkeep, &segments(500)).await.unwrap();
+    check("s3://it: more than 3 manifests").await;
+    // A listing is not even read to its end.
+    for number in 0..9 {
+        store.overwrite(&format!("net/manifests/stranger-{number}"), Vec::new()).await;
+    }
+    let refused = read_published(&bucket, &known).await.unwrap_err().to_string();
+    assert!(refused.contains("net/manifests: more than 6 objects"), "{refused}");
+
+    let all = read_published(&upkeep, &Published::default()).await.unwrap();
+    assert_eq!((all.manifests.len(), all.retracted.len()), (4, 5));
+    let bytes = all.manifests.iter().map(|it| it.bytes).sum::<u64>();
+    let tight = of(BucketSettings { listed_bytes_max: bytes, ..BucketSettings::default() });
+    let refused = read_published(&tight, &Published::default()).await.unwrap_err().to_string();
+    assert!(refused.contains(&format!("more than {bytes} bytes of manifests")), "{refused}");
 }
 
 /// Seen: an answer of 10^15 bytes was taken into memory until the process was killed.
