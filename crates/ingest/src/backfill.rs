@@ -9,31 +9,29 @@
 //! be final: what is sealed is never reorganised.
 
 mod source;
-mod units;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::B256;
-use chain::trust::{Anchors, ProvenRun, TrustStatus};
-use chain::{BlockNumber, BlockRange, ChainSpec, Fault, Mismatch, check_step, decode_header};
+use chain::trust::{Anchors, TrustStatus};
+use chain::{BlockRange, ChainSpec, Fault, Mismatch};
 use store::layout::HeldRange;
-use store::read::block_on;
-use store::{Drafting, Reader, StoreError};
+use store::{Drafting, StoreError};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::import::{Arrival, Commit, ImportError, ImportReport, Intake, Judge, Trust};
-use crate::prove::{Facts, Progress, Prover};
+use crate::import::{
+    Arrival, Commit, Gathered, ImportError, ImportReport, Intake, Judge, Trust, Unit, hash_below,
+    parent_above, reading_order,
+};
+use crate::prove::{Progress, Prover};
 use crate::stop::until_stopped;
 use crate::upstream::{FetchError, SourceFault, Upstreams, UpstreamsError, WantedBlock};
 
-use source::{Link, UpstreamBlocks, with_source};
-pub use units::{Unit, plan_units};
+use source::with_source;
 
 /// What may be taken, and how.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +119,7 @@ impl Backfiller<'_> {
                 ImportError::Archive(_)
                 | ImportError::Store(_)
                 | ImportError::Unanchored { .. }
+                | ImportError::Published { .. }
                 | ImportError::NoReceipts { .. }
                 | ImportError::Contradiction { .. } => return Err(error.into()),
             }
@@ -165,13 +164,14 @@ impl Backfiller<'_> {
             progress: self.progress,
             points: &trust.points,
         };
-        let order = units::reading_order(part, &targets);
+        let order = reading_order(part, &targets);
         let (segments, run, transaction_count) = with_source(self, order, anchored, |source| {
             let mut gathered = Gathered::new(self.spec, source, part, &trust);
             let intake = Intake { drafting: &self.drafting, prover, source, part };
             let segments = intake.build_all(&targets, &mut |facts| gathered.add(facts))?;
             let transaction_count = gathered.transaction_count;
-            Ok::<_, ImportError>((segments, gathered.finish(above)?, transaction_count))
+            let run = gathered.finish(above, self.anchors)?;
+            Ok::<_, ImportError>((segments, run, transaction_count))
         })?;
         let judge = Judge {
             source: &name,
@@ -185,96 +185,5 @@ impl Backfiller<'_> {
         let imported = judge.commit(arrival, commit)?;
         info!(blocks = %part, transactions = transaction_count, "blocks were taken from an upstream");
         Ok(imported)
-    }
-}
-
-/// The hash of the block before a range, if it is held.
-fn hash_below(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
-    let Some(number) = part.first().checked_sub(1) else { return Ok(None) };
-    let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    block_on(view.read_hash(&mut reader, BlockNumber(number)))
-}
-
-/// The hash that the block after a range says its parent has, if that block is held.
-fn parent_above(view: &store::View, part: BlockRange) -> Result<Option<B256>, StoreError> {
-    let mut reader = Reader::new().map_err(StoreError::Reader)?;
-    let header = block_on(view.read_header(&mut reader, BlockNumber(part.end())))?;
-    let header = header.and_then(|header| decode_header(&header.rlp).ok());
-    Ok(header.map(|header| header.parent_hash))
-}
-
-/// What only the whole unit shows: that its blocks, read one by one, are one chain.
-struct Gathered<'a> {
-    spec: &'a ChainSpec,
-    source: &'a UpstreamBlocks<'a>,
-    part: BlockRange,
-    trust: &'a Trust,
-    before: Option<Facts>,
-    parent_hash: Option<B256>,
-    last_hash: B256,
-    hashes: BTreeMap<u64, B256>,
-    transaction_count: u64,
-}
-
-impl<'a> Gathered<'a> {
-    fn new(
-        spec: &'a ChainSpec,
-        source: &'a UpstreamBlocks<'a>,
-        part: BlockRange,
-        trust: &'a Trust,
-    ) -> Self {
-        Self {
-            spec,
-            source,
-            part,
-            trust,
-            before: None,
-            parent_hash: None,
-            last_hash: B256::ZERO,
-            hashes: BTreeMap::new(),
-            transaction_count: 0,
-        }
-    }
-
-    fn add(&mut self, facts: Facts) -> Result<(), ImportError> {
-        let before = self.before.filter(|it| it.number.saturating_add(1) == facts.number);
-        if let Some(before) = before {
-            if before.hash != facts.parent_hash {
-                let (found, expected) = (facts.parent_hash, before.hash);
-                let link = Link { number: facts.number, found, expected };
-                return Err(self.source.refuse_link(link).into());
-            }
-            check_step(self.spec, &before.step, &facts.step)
-                .map_err(|fault| self.source.refuse_step(facts.number, fault))?;
-        }
-        self.before = Some(facts);
-        if let Some(lost) = self.trust.lost_instead_of(facts.number, facts.hash) {
-            return Err(self.source.refuse_lost(facts.number, facts.hash, lost).into());
-        }
-        if self.part.contains(facts.number) {
-            self.parent_hash.get_or_insert(facts.parent_hash);
-            self.last_hash = facts.hash;
-            self.transaction_count = self.transaction_count.saturating_add(facts.transaction_count);
-            if self.trust.points.contains(&facts.number) {
-                self.hashes.insert(facts.number, facts.hash);
-            }
-        }
-        Ok(())
-    }
-
-    /// The unit as a run, if the block above it descends from it.
-    fn finish(self, above: Option<B256>) -> Result<ProvenRun, ImportError> {
-        if let Some(found) = above.filter(|hash| *hash != self.last_hash) {
-            let link = Link { number: self.part.end(), found, expected: self.last_hash };
-            return Err(self.source.refuse_link(link).into());
-        }
-        Ok(ProvenRun {
-            range: self.part,
-            parent_hash: self.parent_hash.unwrap_or_default(),
-            last_hash: self.last_hash,
-            hashes: self.hashes,
-            epoch: None,
-            difficulty: None,
-        })
     }
 }

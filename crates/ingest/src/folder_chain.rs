@@ -200,16 +200,18 @@ impl FolderChain {
         }
     }
 
-    /// Decides where no archive says it: by the user or by the folder; `None` if neither does.
+    /// Decides where no archive says it: by the user or by the folder; `None` if neither does. `name` is
+    /// what a chain is called whose genesis.json does not say it.
     pub fn find(
         named: Option<NamedChain>,
         store: Option<&Store>,
+        name: Option<&str>,
     ) -> Result<Option<Self>, FolderChainError> {
         let held = FolderFacts::read(store, None, named.as_ref())?;
         match named {
             Some(named) => {
-                let name = held.network.name.clone();
-                Self::named(named, held, name.as_deref()).map(Some)
+                let held_name = held.network.name.clone();
+                Self::named(named, held, held_name.as_deref().or(name)).map(Some)
             }
             None => Ok(held.spec.map(Self::of)),
         }

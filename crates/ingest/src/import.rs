@@ -10,12 +10,16 @@
 mod blocks;
 mod build;
 mod error;
+mod gathered;
 mod intake;
 mod judge;
 mod merge;
 mod order;
+mod published;
 mod stoppable;
 mod trust;
+mod units;
+mod view_blocks;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -23,8 +27,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use chain::trust::{Anchors, ProvenRun};
-use chain::{BlockNumber, BlockRange, ChainSpec, decode_header};
+use chain::trust::Anchors;
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use store::layout::{HeldRange, overlap, subtract};
 use store::read::block_on;
 use store::{CommitFacts, NewSegment, Reader, StoreError, View, Writer};
@@ -36,6 +40,7 @@ use crate::prove::{
 };
 use crate::survey::{check_checksum, check_network};
 
+pub(crate) use gathered::{AccountableBlocks, Gathered, Link, hash_below, parent_above};
 pub(crate) use intake::Intake;
 pub use intake::network_of;
 pub(crate) use judge::{Arrival, Judge};
@@ -45,6 +50,11 @@ pub use error::ImportError;
 pub use judge::{Commit, ImportReport};
 pub use merge::{Merger, merge_pending};
 pub use order::order_files;
+pub use published::PublishedImporter;
+pub(crate) use units::reading_order;
+pub use units::{Unit, plan_units};
+
+use gathered::difficulty_told;
 use stoppable::StoppableArchive;
 
 /// Blocks in one piece of work at the most.
@@ -144,7 +154,7 @@ impl Importer<'_> {
             check_name(&archive, &report)?;
         }
         let arrival = Arrival {
-            difficulty: self.difficulty_told(&report.run, &segments)?,
+            difficulty: difficulty_told(&self.writer.view(), &report.run, &segments)?,
             run: report.run,
             transaction_count: report.transaction_count,
             segments,
@@ -212,30 +222,7 @@ impl Importer<'_> {
             return Ok(None);
         }
         let (report, _) = self.build_all(stoppable, part, &[], points)?;
-        self.difficulty_told(&report.run, &[])
-    }
-
-    /// Total difficulty before the first segment that begins inside the file, as the file has it.
-    fn difficulty_told(
-        &self,
-        run: &ProvenRun,
-        segments: &[NewSegment],
-    ) -> Result<Option<(u64, U256)>, ImportError> {
-        let Some((before, _)) = run.difficulty else { return Ok(None) };
-        let view = self.writer.view();
-        let first = run.range.first();
-        let new = segments.iter().map(NewSegment::entry).find(|it| it.range.contains(first));
-        let held = view.manifest().find_segment(BlockNumber(first)).map(|(_, entry)| entry);
-        // The segment may begin before the file: what lies between is held.
-        let begins = new.or(held).map_or(first, |entry| entry.range.first());
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let mut total = Some(before);
-        for number in begins..first {
-            let header = block_on(view.read_header(&mut reader, BlockNumber(number)))?;
-            let header = header.and_then(|header| decode_header(&header.rlp).ok());
-            total = total.zip(header).and_then(|(sum, it)| sum.checked_sub(it.difficulty));
-        }
-        Ok(total.map(|total| (begins, total)))
+        Ok(difficulty_told(&view, &report.run, &[])?)
     }
 
     /// Proves the part of the archive and builds the targets, which may reach beyond it on both

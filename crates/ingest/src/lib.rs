@@ -26,6 +26,7 @@ pub mod archive;
 pub mod backfill;
 mod backoff;
 pub mod check;
+pub mod epochs;
 pub mod export;
 pub mod fetch;
 pub mod file_kind;

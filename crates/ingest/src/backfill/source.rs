@@ -17,6 +17,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Notify;
 
 use super::Backfiller;
+use crate::import::{AccountableBlocks, Link};
 use crate::prove::Blocks;
 use crate::stop::{is_stopped, until_stopped};
 use crate::upstream::{NodeBlock, SourceFault, ToldSenders, UpstreamsError, WantedBlock};
@@ -32,17 +33,6 @@ const WAITING_BYTES_MAX: u64 = 96 << 20;
 /// What a block is taken to have before it is read. Groups of blocks are pieces of work: heavy blocks
 /// must not be gathered into larger ones.
 const BLOCK_BYTES_GUESSED: u64 = 1 << 16;
-
-/// Two blocks that follow each other and are not parent and child.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    /// The upper one.
-    pub(super) number: u64,
-    /// The parent that it names.
-    pub(super) found: B256,
-    /// The hash of the lower one.
-    pub(super) expected: B256,
-}
 
 /// The blocks of one unit.
 pub(super) struct UpstreamBlocks<'a> {
@@ -187,11 +177,29 @@ impl UpstreamBlocks<'_> {
         }
     }
 
+    /// Who told a block or, if it is held, the one before it; of two the less preferred.
+    fn member_of(&self, number: u64) -> Option<usize> {
+        let state = self.lock();
+        let own = state.members.get(&number).copied();
+        own.max(number.checked_sub(1).and_then(|below| state.members.get(&below)).copied())
+    }
+
+    fn refuse_at(&self, member_index: usize, mismatch: Mismatch) -> SourceFault {
+        let name = self.backfiller.upstreams.name(member_index).to_owned();
+        SourceFault::False { name, member_index, mismatch }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SourceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AccountableBlocks for UpstreamBlocks<'_> {
     /// Says who told what does not fit. It is a lie only where something proves it: a node's own block
     /// beside it, or an anchor above the block that is held. Else one of two is of another branch, and
     /// nobody knows which. Of two nodes the less preferred one is passed over: if the other is wrong,
     /// what it tells will not fit either.
-    pub(super) fn refuse_link(&self, link: Link) -> SourceFault {
+    fn refuse_link(&self, link: Link) -> SourceFault {
         let Link { number, found, expected } = link;
         let below = number.saturating_sub(1);
         let members = |state: &SourceState| {
@@ -226,7 +234,7 @@ impl UpstreamBlocks<'_> {
     }
 
     /// Says who told another block than the one that the folder held under this number and lost.
-    pub(super) fn refuse_lost(&self, number: u64, found: B256, lost: B256) -> SourceFault {
+    fn refuse_lost(&self, number: u64, found: B256, lost: B256) -> SourceFault {
         let member_index = self.member_of(number).unwrap_or_default();
         let said = format!(
             "block {number} is {found} by it, and the data folder held {lost} before it lost it: one \
@@ -236,26 +244,9 @@ impl UpstreamBlocks<'_> {
         SourceFault::Differs { name, member_index, against: None, said }
     }
 
-    /// Who told a block or, if it is held, the one before it; of two the less preferred.
-    fn member_of(&self, number: u64) -> Option<usize> {
-        let state = self.lock();
-        let own = state.members.get(&number).copied();
-        own.max(number.checked_sub(1).and_then(|below| state.members.get(&below)).copied())
-    }
-
-    /// The same of a header that does not follow from its parent's by the rules.
-    pub(super) fn refuse_step(&self, number: u64, fault: RuleFault) -> SourceFault {
+    fn refuse_step(&self, number: u64, fault: RuleFault) -> SourceFault {
         let member_index = self.member_of(number).unwrap_or_default();
         self.refuse_at(member_index, Mismatch { number, fault: Box::new(Fault::Rule(fault)) })
-    }
-
-    fn refuse_at(&self, member_index: usize, mismatch: Mismatch) -> SourceFault {
-        let name = self.backfiller.upstreams.name(member_index).to_owned();
-        SourceFault::False { name, member_index, mismatch }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SourceState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -90,6 +90,12 @@ impl MirrorUrl {
         text.starts_with("http://") || text.starts_with("https://")
     }
 
+    /// Whether one file is meant, a list or an archive, and not a folder.
+    #[must_use]
+    pub fn names_file(&self) -> bool {
+        self.named.is_some()
+    }
+
     /// Whether it is asked over TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.folder.scheme_str() == Some("https")

@@ -49,17 +49,17 @@ fn names_of_archives_decide_where_there_is_no_folder_yet() {
     let error = decided(&["other", "sepolia"]).unwrap_err().to_string();
     assert_eq!(error, "archives of several networks: other, sepolia");
     assert!(matches!(decided(&[]), Err(FolderChainError::NoNetworkName)));
-    assert!(FolderChain::find(None, None).unwrap().is_none());
+    assert!(FolderChain::find(None, None, None).unwrap().is_none());
 }
 
 #[test]
 fn a_genesis_that_was_named_once_is_the_folders_from_then_on() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let chain = FolderChain::find(Some(named_genesis()), Some(&store)).unwrap().unwrap();
+    let chain = FolderChain::find(Some(named_genesis()), Some(&store), None).unwrap().unwrap();
     remember(&store, &chain);
     let again = open(folder.path());
-    let found = FolderChain::find(None, Some(&again)).unwrap().unwrap();
+    let found = FolderChain::find(None, Some(&again), None).unwrap().unwrap();
     assert_eq!(found.spec().genesis_hash(), chain.spec().genesis_hash());
     assert_eq!(held_spec(&again).unwrap().chain_id(), chain.spec().chain_id());
     let other = FolderChain::of_archives(None, Some(&again), &files(&["sepolia"]));
@@ -70,9 +70,12 @@ fn a_genesis_that_was_named_once_is_the_folders_from_then_on() {
 fn an_empty_folder_may_become_another_chains_and_forgets_the_genesis() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    remember(&store, &FolderChain::find(Some(named_genesis()), Some(&store)).unwrap().unwrap());
+    remember(
+        &store,
+        &FolderChain::find(Some(named_genesis()), Some(&store), None).unwrap().unwrap(),
+    );
     let named = NamedChain::Id { chain_id: 7, genesis_hash: None };
-    let chain = FolderChain::find(Some(named), Some(&store)).unwrap().unwrap();
+    let chain = FolderChain::find(Some(named), Some(&store), None).unwrap().unwrap();
     assert_eq!(chain.spec().chain_id(), Some(7));
     let mut writer = Writer::open(Arc::clone(&store), chain.spec().clone()).unwrap();
     chain.settle(&mut writer).unwrap();
@@ -83,7 +86,7 @@ fn an_empty_folder_may_become_another_chains_and_forgets_the_genesis() {
 fn a_kept_genesis_that_is_damaged_is_refused_with_its_place_and_blocks_are_still_proven() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let chain = FolderChain::find(Some(named_genesis()), Some(&store)).unwrap().unwrap();
+    let chain = FolderChain::find(Some(named_genesis()), Some(&store), None).unwrap().unwrap();
     remember(&store, &chain);
     std::fs::write(folder.path().join(GENESIS_NAME), "{}").unwrap();
     let again = open(folder.path());
@@ -92,7 +95,7 @@ fn a_kept_genesis_that_is_damaged_is_refused_with_its_place_and_blocks_are_still
     assert!(error.to_string().contains(GENESIS_NAME), "{error}");
     assert_eq!(proving_spec(&again).genesis_hash(), chain.spec().genesis_hash());
     // One that is named takes its place, whatever the kept one says.
-    assert!(FolderChain::find(Some(named_genesis()), Some(&again)).is_ok());
+    assert!(FolderChain::find(Some(named_genesis()), Some(&again), None).is_ok());
 }
 
 #[test]

@@ -21,9 +21,10 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::{CommitRequest, StatusBoard};
-use crate::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
+use crate::backfill::{BackfillError, BackfillSettings, Backfiller};
 use crate::backoff::PauseRange;
 use crate::import::Merger;
+use crate::import::{Unit, plan_units};
 use crate::prove::NoProgress;
 use crate::stop::is_stopped;
 use crate::upstream::Upstreams;

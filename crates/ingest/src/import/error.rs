@@ -19,6 +19,14 @@ pub enum ImportError {
     /// The upstream does not answer, or is false.
     #[error(transparent)]
     Upstream(#[from] SourceFault),
+    /// What others published cannot be read, or is false.
+    #[error("{publisher}: {cause}")]
+    Published {
+        /// The bucket.
+        publisher: String,
+        /// Which file, and what is wrong with it.
+        cause: Box<StoreError>,
+    },
     /// Proven inside, and linked to nothing known.
     #[error(
         "{file}: blocks {range} are proven inside, but link to nothing known: no trusted genesis, anchor or accumulator below or above them"

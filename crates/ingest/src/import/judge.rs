@@ -67,6 +67,7 @@ impl Judge<'_> {
             |(_, status): &&(BlockRange, TrustStatus)| *status == TrustStatus::Unanchored;
         if let Some((range, _)) = statuses.iter().find(is_unanchored)
             && !self.is_unanchored_allowed
+            && !self.trust.is_beside_unproven(*range)
         {
             let (file, range) = (self.source.to_owned(), *range);
             return Err(ImportError::Unanchored { file, range });

@@ -7,19 +7,17 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use alloy_primitives::Bytes;
 use chain::trust::Anchors;
-use chain::{BlockNumber, BlockRange, Candidate, ChainSpec, Mismatch};
+use chain::{BlockRange, ChainSpec};
 use store::layout::HeldRange;
-use store::read::block_on;
-use store::{CommitFacts, Drafting, NewSegment, Reader, StoreError, View, Writer};
+use store::{CommitFacts, Drafting, NewSegment, Writer};
 use tokio::sync::watch;
 
 use super::blocks::Joined;
 use super::build::Builder;
+use super::view_blocks::ViewBlocks;
 use super::{ImportError, Progress, Prover};
-use crate::prove::{Blocks, NO_POINTS};
-use crate::stop::is_stopped;
+use crate::prove::NO_POINTS;
 
 /// Makes one segment of a slot's pieces.
 pub struct Merger<'a> {
@@ -45,7 +43,8 @@ impl Merger<'_> {
     /// Builds the segment of a slot.
     pub fn build(&self, target: HeldRange) -> Result<NewSegment, ImportError> {
         let view = self.drafting.view();
-        let pieces = Pieces { view: Arc::clone(&view), stop: self.stop.clone() };
+        let stop = self.stop.clone();
+        let pieces = ViewBlocks::new(Arc::clone(&view), target.range, None, stop);
         let anchors = Anchors::none();
         let prover = Prover {
             spec: self.spec,
@@ -77,38 +76,4 @@ pub fn merge_pending(
         writer.commit(vec![segment], CommitFacts::default())?;
     }
     Ok(())
-}
-
-/// What a folder holds, as a source of blocks.
-struct Pieces {
-    view: Arc<View>,
-    stop: Option<watch::Receiver<bool>>,
-}
-
-impl Blocks for Pieces {
-    type Error = ImportError;
-
-    fn read_block(&self, number: u64) -> Result<Candidate, ImportError> {
-        if is_stopped(self.stop.as_ref()) {
-            return Err(StoreError::Stopped.into());
-        }
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_candidate(&mut reader, BlockNumber(number)))?;
-        Ok(held.ok_or(StoreError::NotHeld { number: BlockNumber(number) })?)
-    }
-
-    fn find_header(&self, number: u64) -> Result<Option<Bytes>, ImportError> {
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(self.view.read_header(&mut reader, BlockNumber(number)))?;
-        Ok(held.map(|header| header.rlp))
-    }
-
-    fn block_bytes(&self, number: u64) -> u64 {
-        let entry = self.view.manifest().find_segment(BlockNumber(number));
-        entry.map_or(0, |(_, entry)| entry.bytes / entry.range.count().max(1))
-    }
-
-    fn refuse(&self, mismatch: Mismatch) -> ImportError {
-        StoreError::Block { file: self.view.file_of(BlockNumber(mismatch.number)), mismatch }.into()
-    }
 }

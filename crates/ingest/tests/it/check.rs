@@ -1,15 +1,18 @@
 //! A data folder that is whole passes its check; one that is not is told from it, with the place.
 
+use std::collections::BTreeSet;
+
+use chain::trust::{Anchors, TrustStatus};
 use chain::{BlockNumber, BlockRange};
 use ingest::archive::{Archive, Format};
-use ingest::check::check_all;
+use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
 use ingest::sample::{Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
-use store::{Reader, StoreError};
+use store::{AdoptedSegments, Reader, StoreError, Writer};
 
 use crate::harness::folder::{DataFolder, settings};
 use crate::harness::made::{blocks, spec, threads, write};
@@ -38,7 +41,7 @@ pub(crate) fn check(data: &DataFolder) -> (CheckCounts, Vec<StoreError>) {
     let mut refused = Vec::new();
     let view = data.store().view();
     let found = check_all(&view, &data.spec, threads(2), &NoProgress, |error| refused.push(error));
-    (found, refused)
+    (found.counts, refused)
 }
 
 #[test]
@@ -128,4 +131,152 @@ fn an_export_goes_on_when_a_writer_retires_the_files_of_its_view() {
     let written = exporter.export(&plan(&held_by(&view, None), None)).unwrap();
     let archive = Archive::open(&written.files[0].path).unwrap();
     assert_eq!(Some(archive.range()), BlockRange::from_ends(0, 29));
+}
+
+/// A folder that takes some of another one's segments as they are, and proves none of them.
+fn adopting(from: &DataFolder, is_wanted: impl Fn(BlockRange) -> bool) -> DataFolder {
+    let to = DataFolder::new(&from.spec);
+    let view = from.store().view();
+    let manifest = view.manifest();
+    let segments = manifest.segments().iter().filter(|it| is_wanted(it.range)).cloned();
+    let network = manifest.network().clone();
+    let (segments, runs) = (segments.collect::<Vec<_>>(), manifest.runs().to_vec());
+    let mut writer = Writer::open(to.store(), to.spec.clone()).unwrap();
+    let names = segments.iter().map(|it| &it.file_name);
+    for name in names.chain(runs.iter().map(|it| &it.file_name)) {
+        std::fs::copy(from.folder.path().join(name), to.folder.path().join(name)).unwrap();
+    }
+    writer.adopt_segments(AdoptedSegments { network, segments, runs }).unwrap();
+    to
+}
+
+/// What `quipu check` does: what was refused, and which blocks are not digest only any more.
+fn check_and_confirm(data: &DataFolder) -> (Vec<String>, Vec<BlockRange>) {
+    let mut refused = Vec::new();
+    let store = data.store();
+    let view = store.view();
+    let CheckedFolder { proven, .. } =
+        check_all(&view, &data.spec, threads(2), &NoProgress, |it| refused.push(it.to_string()));
+    let facts = find_facts(&view, &data.anchors, &proven).unwrap();
+    let mut writer = Writer::open(store, data.spec.clone()).unwrap();
+    let confirmed = writer.confirm(&proven, facts).unwrap();
+    (refused, confirmed)
+}
+
+fn blocks_from(first: u64, last: u64) -> BlockRange {
+    BlockRange::from_ends(first, last).unwrap()
+}
+
+fn statuses(data: &DataFolder) -> Vec<(BlockRange, TrustStatus)> {
+    data.store().view().statuses()
+}
+
+#[test]
+fn adopted_segments_that_are_checked_are_those_of_an_import() {
+    let imported = imported(300);
+    let adopted = adopting(&imported, |_| true);
+    assert_eq!(statuses(&adopted), [(blocks_from(0, 299), TrustStatus::DigestOnly)]);
+    let files = imported.files();
+    let own = adopted.files();
+    let differ = files.keys().filter(|name| files.get(*name) != own.get(*name));
+    assert_eq!(differ.collect::<Vec<_>>(), ["manifest"]);
+    assert_eq!(check_and_confirm(&adopted), (Vec::new(), vec![blocks_from(0, 299)]));
+    assert!(adopted.files() == files, "{:?}", adopted.files().keys());
+    assert_eq!(statuses(&adopted), statuses(&imported));
+    // There is nothing left to confirm.
+    assert_eq!(check_and_confirm(&adopted), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn what_is_false_stays_digest_only_and_the_rest_does_not() {
+    let imported = imported(600);
+    for (damaged, confirmed) in [
+        ("blocks-0000000000", vec![blocks_from(256, 599)]),
+        ("blocks-0000000256", vec![blocks_from(0, 255), blocks_from(512, 599)]),
+        ("blocks-0000000512", vec![blocks_from(0, 511)]),
+        ("lookup-logs", Vec::new()),
+        ("lookup-transactions", Vec::new()),
+    ] {
+        let adopted = adopting(&imported, |_| true);
+        let files = adopted.files();
+        let (name, bytes) = files.iter().find(|(name, _)| name.starts_with(damaged)).unwrap();
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() / 2] ^= 1;
+        std::fs::write(adopted.folder.path().join(name), flipped).unwrap();
+        let (refused, found) = check_and_confirm(&adopted);
+        assert!(refused.iter().any(|it| it.contains(name)), "{name}: {refused:?}");
+        let allowed: BTreeSet<u64> = confirmed.iter().flat_map(|it| it.first()..it.end()).collect();
+        let found: BTreeSet<u64> = found.iter().flat_map(|it| it.first()..it.end()).collect();
+        // Damage at a seam is damage to the one above it too.
+        assert!(found.is_subset(&allowed), "{name}: {:?}", found.first().zip(found.last()));
+        let marked = adopted.store().view().manifest().digest_only();
+        let marked: u64 = marked.iter().map(BlockRange::count).sum();
+        assert_eq!(marked, 600 - found.len() as u64, "{name}");
+        std::fs::write(adopted.folder.path().join(name), bytes).unwrap();
+        check_and_confirm(&adopted);
+        assert!(adopted.files() == imported.files(), "{name}");
+    }
+}
+
+/// Whole and true to every digest, and of another chain: block 0 tells.
+#[test]
+fn another_chain_with_right_digests_is_not_confirmed() {
+    let other = SampleSettings { seed: 10, ..chain(100) };
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&other));
+    let mut false_one = DataFolder::new(&spec(&other));
+    false_one.import_all(&files, settings());
+    assert_ne!(spec(&other).genesis_hash(), spec(&chain(100)).genesis_hash());
+    let view = false_one.store().view();
+    false_one.spec = spec(&chain(100));
+    let to = DataFolder::new(&false_one.spec);
+    let mut writer = Writer::open(to.store(), to.spec.clone()).unwrap();
+    let mut network = view.manifest().network().clone();
+    network.genesis_hash = to.spec.genesis_hash();
+    let segments = view.manifest().segments().to_vec();
+    for entry in &segments {
+        let name = &entry.file_name;
+        std::fs::copy(false_one.folder.path().join(name), to.folder.path().join(name)).unwrap();
+    }
+    writer.adopt_segments(AdoptedSegments { network, segments, runs: Vec::new() }).unwrap();
+    drop(writer);
+    let (refused, confirmed) = check_and_confirm(&to);
+    assert!(refused.iter().any(|it| it.contains("block 0")), "{refused:?}");
+    assert_eq!(confirmed, []);
+}
+
+#[test]
+fn what_arrives_beside_unproven_blocks_must_fit_and_does_not_rest_on_them() {
+    let all = imported(600);
+    let chain = chain(600);
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), Format::Ere, &blocks(&chain));
+    let above = ImportSettings { blocks: BlockRange::from_ends(256, 599), ..settings() };
+    let adopted = adopting(&all, |it| it.first() == 0);
+    adopted.import(&files[0], above).unwrap_or_else(|error| panic!("{error}"));
+    let expected = [
+        (blocks_from(0, 255), TrustStatus::DigestOnly),
+        (blocks_from(256, 599), TrustStatus::Unanchored),
+    ];
+    assert_eq!(statuses(&adopted), expected);
+    assert_eq!(adopted.store().view().finalized(), None);
+    assert_eq!(check_and_confirm(&adopted), (Vec::new(), vec![blocks_from(0, 255)]));
+    assert_eq!(statuses(&adopted), statuses(&all));
+    assert!(adopted.files() == all.files());
+    // Another chain does not fit, at whichever end it comes.
+    let other = SampleSettings { seed: 10, ..chain };
+    let other_folder = tempfile::tempdir().unwrap();
+    let other_files = write(other_folder.path(), Format::Ere, &blocks(&other));
+    let expect_refused = |held: u64, brought: BlockRange, said: &str| {
+        let mut adopted = adopting(&all, |it| it.first() == held);
+        adopted.anchors = Anchors::none();
+        let brought = ImportSettings { blocks: Some(brought), ..settings() };
+        let refused = adopted.import(&other_files[0], brought).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+        assert_eq!(adopted.store().view().coverage().len(), 1, "{said}");
+    };
+    let last = all.store().view().manifest().segments()[0].last_hash;
+    expect_refused(0, blocks_from(256, 599), &format!("the block before has hash {last}"));
+    let said = format!("{last} by the data folder, which holds it as it was published");
+    expect_refused(256, blocks_from(100, 255), &said);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chain::{Block, BlockRange, Verified};
-use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, plan_units};
+use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
+use ingest::import::plan_units;
 use ingest::prove::NoProgress;
 use ingest::upstream::{AskLimits, RestLimits, UpstreamUrl, Upstreams};
 use store::Writer;

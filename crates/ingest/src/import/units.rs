@@ -42,7 +42,7 @@ pub fn plan_units(wanted: BlockRange, held: &[BlockRange], anchors: &Anchors) ->
 
 /// The order in which the blocks of a part are read when these segments are built of them: of each
 /// the counted ones come first.
-pub(super) fn reading_order(part: BlockRange, targets: &[HeldRange]) -> Vec<u64> {
+pub(crate) fn reading_order(part: BlockRange, targets: &[HeldRange]) -> Vec<u64> {
     let mut order = Vec::new();
     for target in targets {
         let Some(own) = overlap(target.range, part) else { continue };
