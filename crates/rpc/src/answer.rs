@@ -9,6 +9,7 @@ mod fees;
 mod filters;
 mod logs;
 mod otterscan;
+mod proofs;
 mod server;
 mod subscriptions;
 mod transactions;
@@ -129,6 +130,9 @@ macro_rules! read_param {
     };
     ($context:expr, $params:expr, BlockNumberTagOrHash) => {
         $params.block_or_hash()?
+    };
+    ($context:expr, $params:expr, OptionalBlock) => {
+        $params.optional_block()?
     };
     ($context:expr, $params:expr, Hash) => {
         $params.hash()?

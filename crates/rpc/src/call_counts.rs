@@ -121,6 +121,7 @@ impl From<&Refusal> for CallOutcome {
             | Refusal::BadParam { .. }
             | Refusal::InvalidBlockRange
             | Refusal::BlockRangeBeyondHead
+            | Refusal::NoWayToAnchor { .. }
             | Refusal::PendingLogs => Self::InvalidParams,
             Refusal::BatchTooLarge
             | Refusal::ResponseTooLarge

@@ -6,6 +6,7 @@
 pub(crate) mod block;
 pub(crate) mod log;
 pub(crate) mod otterscan;
+pub(crate) mod proof;
 pub(crate) mod receipt;
 pub(crate) mod transaction;
 

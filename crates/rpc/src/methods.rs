@@ -85,6 +85,20 @@ macro_rules! method_table {
             UninstallFilter = "eth_uninstallFilter" uninstall_filter(filter: FilterId) -> Flag,
                 "Ends a filter; answers whether there was one";
 
+            // Proofs.
+            ProveTransaction = "quipu_proveTransaction" prove_transaction(tx_hash: Hash, anchor: OptionalBlock) -> Proof,
+                "A bundle that proves a transaction: its bytes, its place in its block, and the way to an anchor";
+            ProveReceipt = "quipu_proveReceipt" prove_receipt(tx_hash: Hash, anchor: OptionalBlock) -> Proof,
+                "A bundle that proves a transaction and its receipt";
+            ProveLog = "quipu_proveLog"
+                prove_log(block: BlockNumberTagOrHash, log_index: Index, anchor: OptionalBlock) -> Proof,
+                "A bundle that proves a log by its index in its block, with its receipt and its transaction";
+            ProveBlock = "quipu_proveBlock" prove_block(block: BlockNumberTagOrHash, anchor: OptionalBlock) -> Proof,
+                "A bundle that proves all of a block: header, transactions, receipts, uncles and withdrawals";
+            ProveLogs = "quipu_proveLogs" prove_logs(filter: LogFilter, anchor: OptionalBlock) -> Proof,
+                "A bundle that proves which logs of up to 1,000 blocks a filter asks for, and that there are no \
+                 others";
+
             // What explorers ask for beside.
             ErigonHeaderByNumber = "erigon_getHeaderByNumber"
                 erigon_header(block: BlockNumberOrTag) -> ErigonHeader,
@@ -174,6 +188,7 @@ pub(crate) enum JsonShape {
     BlockNumberOrTag,
     BlockHash,
     BlockNumberTagOrHash,
+    OptionalBlock,
     Hash,
     Index,
     Count,
@@ -199,6 +214,7 @@ pub(crate) enum JsonShape {
     Transaction,
     Receipt,
     Receipts,
+    Proof,
     Logs,
     Syncing,
     Capabilities,
@@ -276,6 +292,6 @@ mod tests {
     #[test]
     fn namespaces_are_told_once_and_in_order() {
         let found: Vec<&str> = namespaces().into_iter().collect();
-        assert_eq!(found, ["debug", "erigon", "eth", "net", "ots", "rpc", "web3"]);
+        assert_eq!(found, ["debug", "erigon", "eth", "net", "ots", "quipu", "rpc", "web3"]);
     }
 }

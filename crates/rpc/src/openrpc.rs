@@ -29,8 +29,9 @@ fn method(row: &MethodRow) -> Value {
         .params
         .iter()
         .map(|param| {
-            // Only subscriptions to logs have one.
-            let is_required = param.shape != JsonShape::SubscriptionFilter;
+            // Only subscriptions to logs have a filter.
+            let is_required =
+                !matches!(param.shape, JsonShape::SubscriptionFilter | JsonShape::OptionalBlock);
             json!({ "name": param.name, "required": is_required, "schema": schema(param.shape) })
         })
         .collect();
@@ -59,6 +60,7 @@ fn list(items: &Value) -> Value {
 fn schema(shape: JsonShape) -> Value {
     match shape {
         JsonShape::BlockNumberOrTag => reference("BlockNumberOrTag"),
+        JsonShape::OptionalBlock => or_null(&reference("BlockNumberOrTag")),
         JsonShape::BlockNumberTagOrHash => {
             json!({ "oneOf": [reference("BlockNumberOrTag"), reference("Hash")] })
         }
@@ -89,6 +91,7 @@ fn schema(shape: JsonShape) -> Value {
         JsonShape::FilterChanges => {
             json!({ "anyOf": [list(&reference("Log")), list(&reference("Hash"))] })
         }
+        JsonShape::Proof => or_null(&reference("Proof")),
         JsonShape::Logs => list(&reference("Log")),
         JsonShape::Syncing => json!({ "oneOf": [{ "const": false }, reference("Syncing")] }),
         JsonShape::Config => reference("Config"),
@@ -127,10 +130,17 @@ fn schemas() -> Value {
         "OtsBlockTransactions": object(OTS_BLOCK_TRANSACTIONS, &[]),
         "Issuance": object(ISSUANCE, &[]),
         "Null": { "type": "null" },
+        "Text": { "type": "string" },
         "Transaction": object(TRANSACTION, TRANSACTION_OPTIONAL),
         "Receipt": object(RECEIPT, RECEIPT_OPTIONAL),
         "Log": object(LOG, &[]),
         "LogFilter": log_filter(),
+        "Proof": object(PROOF, PROOF_OPTIONAL),
+        "IndexedProof": object(INDEXED_PROOF, &[]),
+        "ProofAnchor": object(PROOF_ANCHOR, PROOF_ANCHOR_OPTIONAL),
+        "ProofFilter": { "type": "object" },
+        "LogPlace": object(LOG_PLACE, &[]),
+        "SearchedBlock": object(SEARCHED_BLOCK, SEARCHED_BLOCK_OPTIONAL),
         "Syncing": object(SYNCING, &[]),
         "Config": object(CONFIG, &[]),
         "ForkConfig": object(FORK_CONFIG, &[]),
@@ -314,6 +324,29 @@ const LOG: SchemaMembers<'_> = &[
     ("logIndex", "Quantity"),
     ("removed", "bool"),
 ];
+
+const PROOF: SchemaMembers<'_> =
+    &[("version", "Number"), ("status", "Text"), ("anchor", "ProofAnchor")];
+const PROOF_OPTIONAL: SchemaMembers<'_> = &[
+    ("header", "Data"),
+    ("transaction", "IndexedProof"),
+    ("receipt", "IndexedProof"),
+    ("log", "LogPlace"),
+    ("transactions", "[Data]"),
+    ("receipts", "[Data]"),
+    ("ommers", "Data"),
+    ("withdrawals", "[Data]"),
+    ("filter", "ProofFilter"),
+    ("filterHash", "Hash"),
+    ("blocks", "[SearchedBlock]"),
+];
+const INDEXED_PROOF: SchemaMembers<'_> =
+    &[("index", "Number"), ("rlp", "Data"), ("proof", "[Data]")];
+const PROOF_ANCHOR: SchemaMembers<'_> = &[("hash", "Hash"), ("by", "Text"), ("path", "[Data]")];
+const PROOF_ANCHOR_OPTIONAL: SchemaMembers<'_> = &[("number", "Number")];
+const LOG_PLACE: SchemaMembers<'_> = &[("position", "Number"), ("after", "Number")];
+const SEARCHED_BLOCK: SchemaMembers<'_> = &[("header", "Data")];
+const SEARCHED_BLOCK_OPTIONAL: SchemaMembers<'_> = &[("receipts", "[Data]")];
 
 /// A block as Otterscan has it, with these members more.
 fn ots_block(more: SchemaMembers<'_>) -> Value {

@@ -78,6 +78,18 @@ impl<'a> Params<'a> {
         self.take(block_number_or_tag)
     }
 
+    /// A block number or a tag, if one is given; null counts as none.
+    pub(crate) fn optional_block(&mut self) -> Result<Option<BlockRef>, Refusal> {
+        let given = |token: Token<'a>| {
+            let is_null = token.kind() == TokenKind::Null;
+            if is_null { Ok(None) } else { block_number_or_tag(token).map(Some) }
+        };
+        match self.take(given) {
+            Err(Refusal::MissingParam { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
     /// A block by its hash.
     pub(crate) fn block_hash(&mut self) -> Result<BlockRef, Refusal> {
         self.hash().map(BlockRef::Hash)

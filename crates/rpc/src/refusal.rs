@@ -100,6 +100,11 @@ pub enum Refusal {
         /// Blocks from the first that was asked for that one answer can be of.
         fits: BlockRange,
     },
+    /// A proof that is to end at an anchor to which no way leads.
+    NoWayToAnchor {
+        /// Why.
+        reason: String,
+    },
     /// Logs of a block that is not mined.
     PendingLogs,
     /// Logs of a block that does not exist.
@@ -209,6 +214,7 @@ impl Refusal {
             | Self::BadParam { .. }
             | Self::InvalidBlockRange
             | Self::BlockRangeBeyondHead
+            | Self::NoWayToAnchor { .. }
             | Self::PendingLogs => -32602,
             Self::ResponseTooLarge => -32003,
             // EIP-1474: a limit is exceeded; providers answer it for logs and for rates.
@@ -279,6 +285,7 @@ impl Refusal {
             Self::InvalidBlockRange => "invalid block range params".to_owned(),
             Self::BlockRangeBeyondHead => BLOCK_RANGE_BEYOND_HEAD.to_owned(),
             Self::LogLimit { exceeded, fits } => split_range(&exceeded.to_string(), *fits),
+            Self::NoWayToAnchor { reason } => format!("no way to the anchor: {reason}"),
             Self::PendingLogs => "pending logs are not supported".to_owned(),
             Self::UnknownBlock => "unknown block".to_owned(),
             Self::Transport { reason } => reason.clone(),
@@ -342,6 +349,7 @@ impl Refusal {
             | Self::InvalidBlockRange
             | Self::BlockRangeBeyondHead
             | Self::LogLimit { .. }
+            | Self::NoWayToAnchor { .. }
             | Self::PendingLogs
             | Self::UnknownBlock
             | Self::Transport { .. }

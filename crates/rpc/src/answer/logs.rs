@@ -19,7 +19,22 @@ use crate::work_slice::WorkSlice;
 
 impl Context<'_> {
     pub(super) async fn logs(&self, on: &mut Answering<'_>, filter: LogFilter) -> CallResult {
-        let blocks = match filter.blocks() {
+        let blocks = self.filtered_blocks(on, &filter).await?;
+        self.put_logs(on, &filter, blocks).await?;
+        let last = BlockNumber(blocks.last());
+        if let Some(last_hash) = self.view.read_hash(on.reader, last).await? {
+            let _ = self.answered_range.set(AnsweredRange { blocks, last_hash });
+        }
+        Ok(None)
+    }
+
+    /// The blocks that a filter names, if the logs of all of them are held.
+    pub(super) async fn filtered_blocks(
+        &self,
+        on: &mut Answering<'_>,
+        filter: &LogFilter,
+    ) -> Result<BlockRange, CallFailure> {
+        match filter.blocks() {
             FilterBlocks::Range { from, to } => {
                 let resolved = self.filter_horizon().resolve(from, to);
                 resolved.map_err(|refusal| {
@@ -29,7 +44,7 @@ impl Context<'_> {
                         Refusal::BlockNotHeld { .. } | Refusal::ReceiptsNotHeld { .. }
                     );
                     if is_not_held { self.unknown(refusal) } else { refusal.into() }
-                })?
+                })
             }
             FilterBlocks::Hash(hash) => {
                 let requested = self.requested(on.reader, BlockRef::Hash(hash)).await?;
@@ -40,15 +55,9 @@ impl Context<'_> {
                     let refusal = Refusal::ReceiptsNotHeld { number: number.get(), held };
                     return Err(self.unknown(refusal));
                 }
-                asked
+                Ok(asked)
             }
-        };
-        self.put_logs(on, &filter, blocks).await?;
-        let last = BlockNumber(blocks.last());
-        if let Some(last_hash) = self.view.read_hash(on.reader, last).await? {
-            let _ = self.answered_range.set(AnsweredRange { blocks, last_hash });
         }
-        Ok(None)
     }
 
     /// What ranges of filters are held against.

@@ -141,7 +141,7 @@ impl Context<'_> {
         Ok(self.view.read_transaction(on.reader, number, TxIndex(index), wanted).await?)
     }
 
-    async fn find_transaction(
+    pub(super) async fn find_transaction(
         &self,
         hash: B256,
         reader: &mut Reader,

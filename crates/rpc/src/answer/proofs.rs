@@ -1,0 +1,337 @@
+//! Proofs: bundles by which whoever asks can check an answer without trusting this server.
+//!
+//! Knows: what of a block proves which of its parts, and which way leads from a block to an anchor.
+//! Never knows: how a bundle is checked. Nothing is shared with the verifier but the format
+//! (`docs/proofs.md`).
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes, U256};
+use chain::accumulator::{
+    EPOCH_BLOCKS, EpochBranch, EpochRoots, epoch_branch, mainnet_epoch_blocks,
+};
+use chain::trust::Anchors;
+use chain::{BlockNumber, BlockRange, OrderedTrie, decode_header};
+use store::{Reader, RowParts, StoredBlock};
+
+use super::{Answering, CallFailure, CallResult, Context, null};
+use crate::budget::ByteLease;
+use crate::json::block::list_items;
+use crate::json::proof::{
+    IndexedPath, LogInReceipt, WayToAnchor, begin_bundle, put_all_data, put_filter, put_indexed,
+    put_log_place, put_way,
+};
+use crate::json::{NotABlock, Object};
+use crate::log_filter::LogFilter;
+use crate::params::BlockRef;
+use crate::raw;
+use crate::refusal::Refusal;
+use crate::work_slice::WorkSlice;
+
+/// Headers from a block to an anchor, and blocks that are searched for logs, at the most.
+const PROOF_BLOCKS_MAX: u64 = 1000;
+
+/// Which receipt goes with a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WithReceipt {
+    No,
+    Yes,
+    /// And one of its logs.
+    WithLog(LogInReceipt),
+}
+
+impl Context<'_> {
+    pub(super) async fn prove_transaction(
+        &self,
+        on: &mut Answering<'_>,
+        hash: B256,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        self.prove_by_hash(on, hash, anchor, WithReceipt::No).await
+    }
+
+    pub(super) async fn prove_receipt(
+        &self,
+        on: &mut Answering<'_>,
+        hash: B256,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        self.prove_by_hash(on, hash, anchor, WithReceipt::Yes).await
+    }
+
+    async fn prove_by_hash(
+        &self,
+        on: &mut Answering<'_>,
+        hash: B256,
+        anchor: Option<BlockRef>,
+        receipt: WithReceipt,
+    ) -> CallResult {
+        let found = self.find_transaction(hash, on.reader, RowParts::Transaction).await?;
+        let Some(found) = found else { return null(on.out) };
+        let index = found.index.to_usize().ok_or(CallFailure::NotABlock)?;
+        let number = found.block.number;
+        let block = match receipt {
+            WithReceipt::No => {
+                self.view.read_block(on.reader, number, RowParts::Transaction).await?
+            }
+            WithReceipt::Yes | WithReceipt::WithLog(_) => {
+                self.block_with_receipts(on, BlockRef::Number(number.get())).await?
+            }
+        };
+        let Some(block) = block else { return null(on.out) };
+        self.put_inclusion(on, &block, index, receipt, anchor).await
+    }
+
+    pub(super) async fn prove_log(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        log_index: u64,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        let Some(block) = self.block_with_receipts(on, block).await? else { return null(on.out) };
+        let mut position = log_index;
+        for (row, index) in block.rows.iter().zip(0..) {
+            let own = row.receipt.map_or(0, |it| u64::try_from(it.log_count()).unwrap_or(u64::MAX));
+            if let Some(after) = own.checked_sub(position.saturating_add(1)) {
+                let receipt = WithReceipt::WithLog(LogInReceipt { position, after });
+                return self.put_inclusion(on, &block, index, receipt, anchor).await;
+            }
+            position = position.saturating_sub(own);
+        }
+        null(on.out)
+    }
+
+    pub(super) async fn prove_block(
+        &self,
+        on: &mut Answering<'_>,
+        block: BlockRef,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        let Some(block) = self.block_with_receipts(on, block).await? else { return null(on.out) };
+        let way = self.way_to_anchor(on.reader, block.header.number, anchor).await?;
+        let mut bundle = begin_bundle(on.out);
+        bundle.data("header", &block.header.rlp);
+        put_all_data(bundle.member("transactions"), &encoded_transactions(&block));
+        put_all_data(bundle.member("receipts"), &raw::receipts(&block));
+        bundle.data("ommers", &block.extras.ommers);
+        if let Some(withdrawals) = &block.extras.withdrawals {
+            put_all_data(bundle.member("withdrawals"), &list_items(withdrawals)?);
+        }
+        put_way(&mut bundle, &way);
+        bundle.end();
+        Ok(None)
+    }
+
+    /// Proves the logs of the blocks that a filter names, or of as many from the first as one answer is
+    /// of. The filter of the bundle says how many: whoever wants the others asks from the next one on.
+    pub(super) async fn prove_logs(
+        &self,
+        on: &mut Answering<'_>,
+        filter: LogFilter,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        let asked = self.filtered_blocks(on, &filter).await?;
+        let query = filter.query();
+        let mut slice = WorkSlice::default();
+        let mut lease = ByteLease::default();
+        let mut blocks = vec![b'['];
+        let mut last = asked.first();
+        for number in asked.first()..asked.end().min(asked.first().saturating_add(PROOF_BLOCKS_MAX))
+        {
+            let begin = blocks.len();
+            if begin > 1 {
+                blocks.push(b',');
+            }
+            let number = BlockNumber(number);
+            let header = self.view.read_header(on.reader, number).await?;
+            let header = header.ok_or(CallFailure::NotABlock)?;
+            let mut searched = Object::begin(&mut blocks);
+            searched.data("header", &header.rlp);
+            if query.may_be_in(&decoded(&header.rlp)?.logs_bloom) {
+                let block = self.view.read_block(on.reader, number, RowParts::Receipt).await?;
+                let block = block.ok_or(CallFailure::NotABlock)?;
+                put_all_data(searched.member("receipts"), &raw::receipts(&block));
+            }
+            searched.end();
+            // One block is always answered.
+            if begin > 1 && blocks.len() > self.log_limits.bytes_max {
+                blocks.truncate(begin);
+                break;
+            }
+            last = number.get();
+            self.count_held(&mut lease, blocks.capacity())?;
+            slice.count_request(blocks.len().saturating_sub(begin));
+            slice.go_on(self.budget).await;
+        }
+        blocks.push(b']');
+        let searched = BlockRange::from_ends(asked.first(), last).ok_or(CallFailure::NotABlock)?;
+        let way = self.way_to_anchor(on.reader, BlockNumber(last), anchor).await?;
+        let mut bundle = begin_bundle(on.out);
+        put_filter(&mut bundle, query, searched);
+        bundle.member("blocks").extend_from_slice(&blocks);
+        put_way(&mut bundle, &way);
+        bundle.end();
+        Ok(None)
+    }
+
+    /// A transaction of a block, with its receipt and perhaps one of its logs.
+    async fn put_inclusion(
+        &self,
+        on: &mut Answering<'_>,
+        block: &StoredBlock,
+        index: usize,
+        receipt: WithReceipt,
+        anchor: Option<BlockRef>,
+    ) -> CallResult {
+        let header = decoded(&block.header.rlp)?;
+        let way = self.way_to_anchor(on.reader, block.header.number, anchor).await?;
+        let transactions = encoded_transactions(block);
+        let transaction = indexed_path(&transactions, index, header.transactions_root)?;
+        let mut bundle = begin_bundle(on.out);
+        bundle.data("header", &block.header.rlp);
+        put_indexed(&mut bundle, "transaction", &transaction);
+        if receipt != WithReceipt::No {
+            let receipts = raw::receipts(block);
+            let path = indexed_path(&receipts, index, header.receipts_root)?;
+            put_indexed(&mut bundle, "receipt", &path);
+        }
+        if let WithReceipt::WithLog(place) = receipt {
+            put_log_place(&mut bundle, place);
+        }
+        put_way(&mut bundle, &way);
+        bundle.end();
+        Ok(None)
+    }
+
+    /// The way from a block to the anchor that is wanted; to the nearest one, if none is.
+    async fn way_to_anchor(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+        wanted: Option<BlockRef>,
+    ) -> Result<WayToAnchor, CallFailure> {
+        let end = match wanted {
+            Some(block) => self.wanted_anchor(reader, number, block).await?,
+            None => match self.way_to_accumulator(reader, number).await? {
+                Some(way) => return Ok(way),
+                None => self.nearest_anchor(number),
+            },
+        };
+        let mut headers = Vec::new();
+        let mut hash = self.view.read_hash(reader, number).await?;
+        let mut slice = WorkSlice::default();
+        for above in number.get()..end.get() {
+            let above = self.view.read_header(reader, BlockNumber(above.saturating_add(1))).await?;
+            let above = above.ok_or(CallFailure::NotABlock)?;
+            hash = Some(above.hash);
+            slice.count_request(above.rlp.len());
+            headers.push(above.rlp);
+            slice.go_on(self.budget).await;
+        }
+        let hash = hash.ok_or(CallFailure::NotABlock)?;
+        Ok(WayToAnchor::Headers { number: end.get(), hash, headers })
+    }
+
+    async fn wanted_anchor(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+        wanted: BlockRef,
+    ) -> Result<BlockNumber, CallFailure> {
+        let anchor = self.requested(reader, wanted).await?.found()?;
+        let refused = |reason| Err(CallFailure::Refused(Refusal::NoWayToAnchor { reason }));
+        match anchor {
+            None => refused("the anchor is no block that exists".to_owned()),
+            Some(anchor) if anchor < number => refused(format!(
+                "the anchor is block {anchor}, which does not prove block {number} above it"
+            )),
+            Some(anchor) if !self.is_near(number, anchor) => refused(format!(
+                "the anchor is block {anchor}: from block {number} it takes more than \
+                 {PROOF_BLOCKS_MAX} headers, or some that are not held"
+            )),
+            Some(anchor) => Ok(anchor),
+        }
+    }
+
+    /// The nearest block from this one on that is trusted here, or final; the block itself, if there is
+    /// none near enough.
+    fn nearest_anchor(&self, number: BlockNumber) -> BlockNumber {
+        let operator = self.view.trusted_from(number);
+        let known = operator.into_iter().chain(self.view.finalized().filter(|it| *it >= number));
+        known.min().filter(|it| self.is_near(number, *it)).unwrap_or(number)
+    }
+
+    /// Whether all headers up to an anchor are held, and few enough.
+    fn is_near(&self, number: BlockNumber, anchor: BlockNumber) -> bool {
+        let ranges = self.view.coverage();
+        let is_held = ranges.iter().any(|it| it.contains(number) && it.contains(anchor));
+        is_held && anchor.get().saturating_sub(number.get()) <= PROOF_BLOCKS_MAX
+    }
+
+    /// The way up the tree of mainnet's blocks before the merge, where the whole epoch is held.
+    async fn way_to_accumulator(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+    ) -> Result<Option<WayToAnchor>, CallFailure> {
+        let epoch = number.get() / EPOCH_BLOCKS;
+        let roots = EpochRoots::mainnet();
+        let trusted = Anchors::of(self.spec).with_epoch_roots(roots.clone());
+        let Some(expected) = trusted.expected_epoch_root(epoch) else { return Ok(None) };
+        let first = BlockNumber(epoch.saturating_mul(EPOCH_BLOCKS));
+        let blocks = BlockRange::from_count(first, mainnet_epoch_blocks(epoch));
+        let Some(blocks) = blocks.filter(|it| it.contains(number)) else { return Ok(None) };
+        if !self.view.coverage().iter().any(|it| it.contains(first) && it.last() >= blocks.last()) {
+            return Ok(None);
+        }
+        let Some(records) = self.epoch_records(reader, blocks).await? else { return Ok(None) };
+        let position = number.get().saturating_sub(blocks.first());
+        let position = usize::try_from(position).map_err(|_| CallFailure::NotABlock)?;
+        let branch = epoch_branch(&records, position).filter(|branch| branch.root == expected);
+        Ok(branch.zip(roots.branch(epoch)).map(|(branch, above)| {
+            let EpochBranch { mut siblings, .. } = branch;
+            siblings.extend(above);
+            WayToAnchor::Accumulator { root: EpochRoots::accumulator(), siblings }
+        }))
+    }
+
+    /// The hashes of an epoch's blocks, each with the total difficulty up to it.
+    async fn epoch_records(
+        &self,
+        reader: &mut Reader,
+        blocks: BlockRange,
+    ) -> Result<Option<Vec<(B256, U256)>>, CallFailure> {
+        let below = self.view.difficulty_before(reader, BlockNumber(blocks.first())).await?;
+        let Some(mut total) = below else { return Ok(None) };
+        let mut slice = WorkSlice::default();
+        let mut records = Vec::new();
+        for number in blocks.first()..blocks.end() {
+            let header = self.view.read_header(reader, BlockNumber(number)).await?;
+            let Some(header) = header else { return Ok(None) };
+            total = total.saturating_add(decoded(&header.rlp)?.difficulty);
+            records.push((header.hash, total));
+            slice.count_request(header.rlp.len());
+            slice.go_on(self.budget).await;
+        }
+        Ok(Some(records))
+    }
+}
+
+fn decoded(header: &Bytes) -> Result<Header, NotABlock> {
+    decode_header(header).map_err(|_| NotABlock)
+}
+
+fn encoded_transactions(block: &StoredBlock) -> Vec<&[u8]> {
+    block.rows.iter().map(|row| row.encoded).collect()
+}
+
+/// A value with its path; the trie must be the one that the header commits to.
+fn indexed_path<V: AsRef<[u8]>>(
+    values: &[V],
+    index: usize,
+    root: B256,
+) -> Result<IndexedPath<'_>, NotABlock> {
+    let trie = OrderedTrie::new(values);
+    let value = values.get(index).filter(|_| trie.root() == root).ok_or(NotABlock)?;
+    Ok(IndexedPath { index, rlp: value.as_ref(), nodes: trie.path(index).ok_or(NotABlock)? })
+}
