@@ -22,6 +22,7 @@ pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod listen;
 pub(crate) mod man;
+pub(crate) mod prove;
 pub(crate) mod repair;
 pub(crate) mod rewind;
 pub(crate) mod sample;
@@ -220,6 +221,15 @@ pub(crate) enum Command {
     /// Write what the data folder holds as archives or as lines of JSON
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
+    /// Print a bundle that proves a transaction, a receipt, a log, a block or a search for logs
+    ///
+    /// Whoever has the bundle can check it with quipu verify-proof, or without anything of ours, and need
+    /// not trust whoever made it.
+    #[command(after_help = prove::PROVE_EXAMPLES)]
+    Prove(prove::ProveArgs),
+    /// Check a bundle of quipu prove, step by step
+    #[command(after_help = prove::VERIFY_EXAMPLES)]
+    VerifyProof(prove::VerifyProofArgs),
     /// Ask a running server whether it is well
     ///
     /// Asks /healthz, or /readyz with --ready, of the server that listens where the settings say. For

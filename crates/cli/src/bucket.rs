@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::hex;
 use anyhow::anyhow;
 use indicatif::HumanBytes;
-use replica::{Bucket, BucketError, BucketSettings, PublishProgress, Published};
+use replica::{Bucket, BucketError, BucketSettings, PublishProgress, Published, read_published};
 use store::PublishedHistory;
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,6 +23,19 @@ use crate::progress::ProgressLine;
 pub(crate) fn open_bucket(flag: &str, url: &str) -> Result<Bucket, Failure> {
     Bucket::open(url, BucketSettings::default())
         .map_err(|error| Failure::Usage(anyhow!("{flag}: {error}")))
+}
+
+/// The same for a command that makes less of what a bucket has: it reads what readers refuse for being too
+/// much.
+pub(crate) fn open_bucket_for_upkeep(url: &str) -> Result<Bucket, Failure> {
+    Bucket::open(url, BucketSettings::for_upkeep())
+        .map_err(|error| Failure::Usage(anyhow!("--at: {error}")))
+}
+
+/// What is published in a bucket, all of it read anew.
+pub(crate) async fn read_bucket(bucket: &Bucket) -> Result<Published, Failure> {
+    let published = read_published(bucket, &Published::default()).await;
+    published.map_err(|error| bucket_failure(&error))
 }
 
 /// Where a command asks a bucket.

@@ -59,20 +59,22 @@ pub(crate) fn folder_chain(
     args: &ChainArgs,
     store: Option<&Store>,
 ) -> Result<Option<FolderChain>, Failure> {
-    FolderChain::find(named_chain(args)?, store).map_err(chain_failure)
+    FolderChain::find(named_chain(args)?, store, None).map_err(chain_failure)
 }
 
-/// The same beside published history, which names the chain if nothing else does.
+/// The same beside published history, which names the chain if nothing else does; `name` is what it calls
+/// it.
 pub(crate) fn folder_chain_beside(
     args: &ChainArgs,
     store: Option<&Store>,
     published: Option<NamedChain>,
+    name: Option<&str>,
 ) -> Result<Option<FolderChain>, Failure> {
-    let own = folder_chain(args, store)?;
+    let own = FolderChain::find(named_chain(args)?, store, name).map_err(chain_failure)?;
     if own.is_some() {
         return Ok(own);
     }
-    FolderChain::find(published, store).map_err(chain_failure)
+    FolderChain::find(published, store, name).map_err(chain_failure)
 }
 
 /// Why a chain was refused, with the flags that mend it.

@@ -83,6 +83,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Key(key) => commands::key::run(&key),
         Command::Man(man) => commands::man::run(&man),
         Command::Merge(merge) => commands::merge::run(&merge),
+        Command::Prove(prove) => commands::prove::run(&prove),
         Command::Prune(prune) => commands::prune::run(&prune),
         Command::Publish(publish) => commands::publish::run(&publish),
         Command::Rewind(rewind) => commands::rewind::run(&rewind),
@@ -90,5 +91,6 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Serve(serve) => commands::serve::run(&serve),
         Command::Stat(stat) => commands::stat::run(&stat),
         Command::Verify(verify) => commands::verify::run(&verify),
+        Command::VerifyProof(args) => commands::verify_proof::run(&args),
     }
 }

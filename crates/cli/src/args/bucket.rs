@@ -84,13 +84,29 @@ pub(crate) struct SourceArgs {
     /// may be repeated [default: none]
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) pin: Vec<PinArg>,
-    /// Between two looks at what is published
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_some_time)]
+    /// Between two looks at what is published, at most 2m; what was withdrawn is served until the next
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_source_every)]
     pub(crate) source_every: Duration,
     /// Publish to this bucket what the data folder seals, as it is sealed: s3://, gs://, az:// or
     /// file:// [default: none]
     #[arg(long, value_name = "URL")]
     pub(crate) publish: Option<String>,
+}
+
+/// The longest pause between two looks. Readiness says when a bucket could not be listed for a minute, and
+/// a server that looks less often would learn of that, and of what is withdrawn, too late to say it.
+const SOURCE_EVERY_MAX: Duration = Duration::from_mins(2);
+
+fn parse_source_every(text: &str) -> Result<Duration, String> {
+    let every = parse_some_time(text)?;
+    if every > SOURCE_EVERY_MAX {
+        let most = SOURCE_EVERY_MAX.as_secs() / 60;
+        return Err(format!(
+            "at most {most}m: what was withdrawn is served until the next look, and /readyz tells of a \
+             bucket that does not answer only after one"
+        ));
+    }
+    Ok(every)
 }
 
 /// What is copied ahead.
@@ -123,6 +139,18 @@ impl FromStr for PinArg {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_looked_at_every_two_minutes_at_least() {
+        assert_eq!(parse_source_every("50ms"), Ok(Duration::from_millis(50)));
+        assert_eq!(parse_source_every("2m"), Ok(SOURCE_EVERY_MAX));
+        for (text, said) in
+            [("121s", "at most 2m"), ("24h", "/readyz"), ("0s", "longer than 0"), ("", "")]
+        {
+            let refused = parse_source_every(text).unwrap_err();
+            assert!(refused.contains(said), "{text}: {refused}");
+        }
+    }
 
     #[test]
     fn what_is_pinned_has_a_name_or_is_a_range() {

@@ -17,6 +17,8 @@ Examples:
   quipu fetch --network mainnet --from https://mirror.example/era1/mainnet
   quipu fetch --data-dir data --from https://a.example/era1,https://b.example/era1 --blocks 0..99999
   quipu fetch --data-dir data --from https://mirror.example/ere --keep /archives/mainnet
+  quipu fetch --data-dir data --from s3://bucket/mainnet
+  quipu fetch --data-dir data --from https://mirror.example/published --digest-only
   quipu fetch --data-dir data --from https://mirror.example/ere --then-follow --upstream ws://localhost:8546
 
 A kill at any moment is harmless: the same command again goes on where the download ended.";
@@ -25,7 +27,8 @@ A kill at any moment is harmless: the same command again goes on where the downl
 pub(crate) struct FetchArgs {
     // Texts, because what cannot be parsed would be shown whole, and addresses may hold a password.
     /// A mirror: the address of a web folder with archives and `checksums_sha256.txt` or `urls.txt`,
-    /// of such a list, or of one archive; may be repeated, and the first is preferred
+    /// of such a list, or of one archive; or a published bucket: s3://, gs://, az://, file:// or a web
+    /// folder with a copy; may be repeated, and the first is preferred
     #[arg(long, required = true, value_name = "URL", value_delimiter = ',')]
     pub(crate) from: Vec<String>,
     /// Keep the archives here, where files that are there already are not downloaded again [default:
@@ -34,7 +37,12 @@ pub(crate) struct FetchArgs {
     pub(crate) keep: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Bytes of one archive at the most; two of them are on disk at a time
+    /// Keep the files of a published bucket as they are, each held against its listed digest; their
+    /// blocks are digest only until `quipu check` has proven them
+    #[arg(long)]
+    pub(crate) digest_only: bool,
+    /// Bytes of one archive or segment at the most; two of them are on disk at a time, or those of four
+    /// slots of a bucket
     #[arg(long, value_name = "BYTES", default_value = "8GiB", value_parser = parse_some_bytes)]
     pub(crate) file_bytes_max: usize,
     /// Without a byte from any mirror for so long, it is given up

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use alloy_primitives::hex;
 use anyhow::anyhow;
 use chain::BlockRange;
-use replica::{BucketFault, Published, check, read_published};
+use replica::{BucketFault, Published, check};
 use serde_json::{Value, json};
 use store::{Limits, MissingFile, PublishedHistory, RunSubject, Store, View};
 
 use crate::Failure;
 use crate::bucket::{
-    TransferProgress, bucket_failure, bucket_runtime, open_bucket, published_history,
+    TransferProgress, bucket_failure, bucket_runtime, open_bucket, published_history, read_bucket,
 };
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, grouped, note, print_lines};
@@ -26,8 +26,7 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
     let report = runtime.block_on(check(&bucket, &progress, &|| false));
     let elapsed = progress.finish();
     let mut report = report.map_err(|error| bucket_failure(&error))?;
-    let published = runtime.block_on(read_published(&bucket, &Published::default()));
-    let published = published.map_err(|error| bucket_failure(&error))?;
+    let published = runtime.block_on(read_bucket(&bucket))?;
     // What is well and contradicts the rest is shown by no reader.
     let view = shown(&published_history(&published))?;
     for MissingFile { file_name: object, reason, .. } in view.missing() {
@@ -69,8 +68,7 @@ pub(crate) fn check_bucket(url: &str) -> Result<(), Failure> {
 /// Tells what is published in a bucket, as a reader shows it.
 pub(crate) fn stat_bucket(url: &str, is_json: bool) -> Result<(), Failure> {
     let bucket = open_bucket("--at", url)?;
-    let published = bucket_runtime()?.block_on(read_published(&bucket, &Published::default()));
-    let published = published.map_err(|error| bucket_failure(&error))?;
+    let published = bucket_runtime()?.block_on(read_bucket(&bucket))?;
     let view = shown(&published_history(&published))?;
     let facts = BucketFacts::of(&view, &published);
     if is_json {

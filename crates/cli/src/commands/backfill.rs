@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chain::BlockRange;
 use chain::trust::{Anchor, Anchors};
-use ingest::backfill::{BackfillError, BackfillSettings, Backfiller, Unit, plan_units};
+use ingest::backfill::{BackfillError, BackfillSettings, Backfiller};
 use ingest::folder_chain::FolderChain;
-use ingest::import::{ImportError, ImportReport};
+use ingest::import::{ImportError, Unit, plan_units};
 use ingest::pool::threads_default;
 use ingest::upstream::{HeaderClaim, Upstreams, UpstreamsError};
 use store::{View, Writer};
@@ -18,6 +18,7 @@ use tracing::info;
 use crate::Failure;
 use crate::args::backfill::BackfillArgs;
 use crate::chain_choice;
+use crate::commands::import::report::imported_line;
 use crate::commands::import::{open_writer, refuse_false_anchors, resume_merges, to_failure};
 use crate::commands::serve::begin_logs;
 use crate::data_folder::{DataFolder, locate};
@@ -25,7 +26,6 @@ use crate::interrupt::on_interrupt;
 use crate::output::{counted, print_lines, rate};
 use crate::priority::lower_priority;
 use crate::progress::{ByBlock, Watch};
-use crate::trust_text::verdict;
 use crate::upstream_args::PATIENCE;
 
 pub(crate) fn run(args: &BackfillArgs) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch:
                 filled.block_count += imported.range.count();
                 filled.transaction_count += imported.transaction_count;
                 // A line that cannot be printed does not undo what is held.
-                let _ = watch.print(line(&imported));
+                let _ = watch.print(imported_line(&imported));
             }
             Err(error) => {
                 filled.failure = Some(error);
@@ -184,17 +184,6 @@ fn fill(backfiller: &Backfiller<'_>, writer: &mut Writer, units: &[Unit], watch:
         }
     }
     filled
-}
-
-fn line(imported: &ImportReport) -> String {
-    format!(
-        "blocks {}  {}  {}, {} bytes  {}",
-        imported.range,
-        counted(imported.transaction_count, "transaction"),
-        counted(u64::try_from(imported.segment_count).unwrap_or(u64::MAX), "segment"),
-        imported.bytes,
-        verdict(&imported.statuses)
-    )
 }
 
 /// Why it ended early, and what to do about it.

@@ -1,5 +1,7 @@
 //! `quipu fetch`: archives from mirrors into the data folder, proven.
 
+mod adopt;
+mod from_bucket;
 pub(crate) mod of_import;
 mod progress;
 mod stop;
@@ -19,21 +21,24 @@ use ingest::fetch::{
     DownloadError, DownloadFolder, Downloader, FetchFailure, FetchLimits, MirrorFile, MirrorUrl,
     Mirrors, WORK_FOLDER_NAME, fetch_files, is_file_held,
 };
+use replica::Bucket;
 use store::View;
 use store::layout::{join_ranges, overlap, subtract};
 use tokio::runtime::Runtime;
 
 use crate::Failure;
 use crate::args::fetch::FetchArgs;
+use crate::bucket::open_bucket;
 use crate::commands::backfill::runtime;
 use crate::commands::import::report::Tally;
 use crate::commands::import::{OpenedImport, open_import, resume_merges, settings, to_failure};
 use crate::commands::serve;
 use crate::commands::verify::remedy_hint;
-use crate::data_folder::locate;
+use crate::data_folder::{DataFolder, locate};
 use crate::output::{counted, grouped, print_lines};
 use crate::priority::use_idle_scheduling;
 
+use from_bucket::find_bucket;
 use progress::FetchProgress;
 use stop::FetchStopSignal;
 use taker::StoreTaker;
@@ -42,13 +47,14 @@ use then_follow::serve_args;
 pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure> {
     let serve = serve_args(args, config)?;
     let path = locate(&args.data)?;
-    let fetch = FetchWork { args, path: &path, urls: urls(&args.from)?, progress: Arc::default() };
+    let sources = sources(&args.from)?;
+    let fetch = FetchWork { args, path: &path, progress: Arc::default() };
     // These threads answer for connections: they keep their priority, and so does a server afterwards.
     let runtime = runtime()?;
     let stop = FetchStopSignal::listen(&runtime)?;
     let work = || {
         use_idle_scheduling();
-        fetch.run(&runtime, &stop)
+        fetch.run(sources, &runtime, &stop)
     };
     let done = thread::scope(|scope| {
         let working = thread::Builder::new().name("fetch".to_owned()).spawn_scoped(scope, work);
@@ -67,11 +73,23 @@ pub(crate) fn run(args: &FetchArgs, config: Option<&Path>) -> Result<(), Failure
     }
 }
 
-/// The addresses of mirrors.
-fn urls(texts: &[String]) -> Result<Vec<MirrorUrl>, Failure> {
+/// One address to fetch from.
+enum FetchSource {
+    /// An object store.
+    Bucket(Bucket),
+    /// A web server: of archives, or of what is published.
+    Web(MirrorUrl, String),
+}
+
+fn sources(texts: &[String]) -> Result<Vec<FetchSource>, Failure> {
     let parse = |(position, text): (usize, &String)| {
         let which = || format!("mirror {}", position.saturating_add(1));
-        text.trim().parse::<MirrorUrl>().with_context(which).map_err(Failure::Usage)
+        let text = text.trim();
+        if text.contains("://") && !MirrorUrl::is_meant(text) {
+            return open_bucket("--from", text).map(FetchSource::Bucket);
+        }
+        let mirror = text.parse::<MirrorUrl>().with_context(which).map_err(Failure::Usage)?;
+        Ok(FetchSource::Web(mirror, text.to_owned()))
     };
     texts.iter().enumerate().map(parse).collect()
 }
@@ -80,19 +98,87 @@ fn urls(texts: &[String]) -> Result<Vec<MirrorUrl>, Failure> {
 struct FetchWork<'a> {
     args: &'a FetchArgs,
     path: &'a Path,
-    urls: Vec<MirrorUrl>,
     progress: Arc<FetchProgress>,
 }
 
 impl FetchWork<'_> {
-    fn run(&self, runtime: &Runtime, stop: &FetchStopSignal) -> Result<(), Failure> {
+    /// Takes from buckets first, one after the other, and what they have not from mirrors of archives.
+    fn run(
+        &self,
+        sources: Vec<FetchSource>,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<(), Failure> {
+        let (mut buckets, mut mirrors) = (Vec::new(), Vec::new());
+        for source in sources {
+            match source {
+                FetchSource::Bucket(bucket) => buckets.push(bucket),
+                FetchSource::Web(mirror, _) if mirror.names_file() => mirrors.push(mirror),
+                // Only a bucket has digests of what is proven: what is wrong with it is told by itself.
+                FetchSource::Web(_, text) if self.args.digest_only => {
+                    buckets.push(open_bucket("--from", &text)?);
+                }
+                FetchSource::Web(mirror, text) => {
+                    match stop.or_stopped(runtime, find_bucket(&text)) {
+                        None => return Err(stop.failure()),
+                        Some(Some(bucket)) => buckets.push(bucket),
+                        Some(None) => mirrors.push(mirror),
+                    }
+                }
+            }
+        }
+        if self.args.digest_only && !mirrors.is_empty() {
+            return Err(Failure::Usage(anyhow!(
+                "--digest-only: archives have no digests of what is proven; give the addresses of \
+                 published buckets alone"
+            )));
+        }
+        if self.args.digest_only && !self.args.chain.anchors.is_empty() {
+            return Err(Failure::Usage(anyhow!(
+                "--digest-only: nothing is held against --anchor, because no block is read; leave one of \
+                 the two out"
+            )));
+        }
+        if self.args.keep.is_some() && !buckets.is_empty() {
+            return Err(Failure::Usage(anyhow!(
+                "--keep: archives are kept there; of a published bucket there are none"
+            )));
+        }
+        let last = buckets.len().saturating_add(usize::from(!mirrors.is_empty()));
+        let mut refused = Vec::new();
+        for (bucket, number) in buckets.iter().zip(1..) {
+            match self.take_bucket(bucket, runtime, stop) {
+                Ok(own) => refused.extend(own),
+                Err(Failure::Work(error) | Failure::Usage(error)) if number < last => {
+                    self.progress
+                        .say(&format!("error: {error:#}\n  going on with the next --from"));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if !mirrors.is_empty() {
+            self.take_archives(mirrors, runtime, stop)?;
+        }
+        // What one had not, or had false, another may have had.
+        let held = DataFolder::find(self.path)?.map(|folder| folder.store.view());
+        let held = held.as_ref().map_or(&[][..], |view| view.coverage());
+        let left = subtract(&join_ranges(refused), held);
+        if left.is_empty() { Ok(()) } else { Err(Failure::Told) }
+    }
+
+    fn take_archives(
+        &self,
+        urls: Vec<MirrorUrl>,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<(), Failure> {
         let limits = FetchLimits {
             file_bytes_max: u64::try_from(self.args.file_bytes_max).unwrap_or(u64::MAX),
             patience: self.args.patience,
             ..FetchLimits::default()
         };
         let watch = Arc::<FetchProgress>::clone(&self.progress);
-        let mirrors = Arc::new(Mirrors::new(self.urls.clone(), limits, watch)?);
+        let mirrors = Arc::new(Mirrors::new(urls, limits, watch)?);
         let Some(files) = runtime.block_on(self.list(&mirrors, stop))? else {
             return Err(stop.failure());
         };
@@ -168,7 +254,7 @@ impl FetchWork<'_> {
             let said = said.join("\n  ");
             Failure::Work(anyhow!(
                 "no mirror says which archives it has\n  {said}\n  hint: give the address of a folder \
-                 that has checksums_sha256.txt or urls.txt beside its archives"
+                 that has checksums_sha256.txt or urls.txt beside its archives, or of a published bucket"
             ))
         })
     }

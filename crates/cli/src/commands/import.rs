@@ -17,7 +17,7 @@ use ingest::pool::threads_default;
 use ingest::prove::NoProgress;
 use ingest::survey::{find_archives, refuse_unreadable};
 use store::read::block_on;
-use store::{Reader, StoreError, View, Writer};
+use store::{Reader, Store, StoreError, View, Writer};
 
 use crate::Failure;
 use crate::args::import::{ImportArgs, SelectionArgs};
@@ -88,9 +88,20 @@ pub(crate) fn open_import(
     files: &[PathBuf],
     settings: &ImportSettings,
 ) -> Result<OpenedImport, Failure> {
+    let choose =
+        |held: Option<&Store>| chain_choice::folder_chain_of_files(chain_args, held, files);
+    open_import_as(path, chain_args, settings, choose)
+}
+
+/// Opens the data folder at `path` for blocks of the chain that `choose` names beside what is held.
+pub(crate) fn open_import_as(
+    path: &Path,
+    chain_args: &ChainArgs,
+    settings: &ImportSettings,
+    choose: impl FnOnce(Option<&Store>) -> Result<FolderChain, Failure>,
+) -> Result<OpenedImport, Failure> {
     let found = DataFolder::find(path)?;
-    let held = found.as_ref().map(DataFolder::store);
-    let chain = chain_choice::folder_chain_of_files(chain_args, held, files)?;
+    let chain = choose(found.as_ref().map(DataFolder::store))?;
     let roots = chain_choice::find_roots(chain_args)?;
     let anchors = chain_choice::anchors(chain.spec(), &chain_args.anchors, Some(roots))?;
     if anchors.expected_epoch_root(0).is_none() {

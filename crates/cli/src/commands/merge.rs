@@ -7,12 +7,12 @@ use store::disk::{Disk, Folder};
 
 use crate::Failure;
 use crate::args::bucket::MergeArgs;
-use crate::bucket::{TransferProgress, bucket_failure, bucket_runtime, open_bucket};
+use crate::bucket::{TransferProgress, bucket_failure, bucket_runtime, open_bucket_for_upkeep};
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, print_lines};
 
 pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
-    let bucket = open_bucket("--at", &args.at)?;
+    let bucket = open_bucket_for_upkeep(&args.at)?;
     // Goes with what is in it, whatever happens.
     let scratch = match &args.work_dir {
         Some(folder) => tempfile::tempdir_in(folder)?,

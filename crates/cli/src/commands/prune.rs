@@ -7,12 +7,12 @@ use replica::prune;
 
 use crate::Failure;
 use crate::args::bucket::PruneArgs;
-use crate::bucket::{bucket_failure, bucket_runtime, open_bucket};
+use crate::bucket::{bucket_failure, bucket_runtime, open_bucket_for_upkeep};
 use crate::output::{counted, grouped, print_lines};
 use crate::unix_time::since_1970;
 
 pub(crate) fn run(args: &PruneArgs) -> Result<(), Failure> {
-    let bucket = open_bucket("--at", &args.at)?;
+    let bucket = open_bucket_for_upkeep(&args.at)?;
     let now = UNIX_EPOCH + since_1970();
     let pruned = bucket_runtime()?.block_on(prune(&bucket, args.older_than, now));
     let pruned = pruned.map_err(|error| bucket_failure(&error))?;
@@ -31,6 +31,10 @@ pub(crate) fn run(args: &PruneArgs) -> Result<(), Failure> {
             "; {noted} not listed any more, to be removed when that was so for {} s",
             args.older_than.as_secs()
         );
+    }
+    if pruned.staged > 0 {
+        let staged = counted(pruned.staged, "unfinished upload");
+        let _ = write!(line, "; {staged} with {} bytes removed", grouped(pruned.staged_bytes));
     }
     Ok(print_lines(&[line])?)
 }

@@ -4,14 +4,14 @@ use alloy_primitives::hex;
 use anyhow::anyhow;
 use chain::trust::{Anchor, Anchors};
 use chain::{BlockNumber, BlockRange};
-use replica::{Published, read_published, retract, segments_within};
+use replica::{retract, segments_within};
 use store::head::{HeadError, HeadLimits};
 use store::read::block_on;
 use store::{Reader, StoreError, View};
 
 use crate::Failure;
 use crate::args::rewind::RewindArgs;
-use crate::bucket::{bucket_failure, bucket_runtime, open_bucket};
+use crate::bucket::{bucket_failure, bucket_runtime, open_bucket, read_bucket};
 use crate::commands::import::{open_writer, to_failure};
 use crate::data_folder::DataFolder;
 use crate::output::{counted, print_lines};
@@ -52,12 +52,9 @@ fn retract_above(url: &str, view: &View, to: Anchor) -> Result<(), Failure> {
     let dropped = own.and_then(|last| BlockRange::from_ends(to.number.checked_add(1)?, last));
     let Some(dropped) = dropped else { return Ok(()) };
     let (bucket, runtime) = (open_bucket("--retract-at", url)?, bucket_runtime()?);
-    let withdraw = async {
-        let published = read_published(&bucket, &Published::default()).await?;
-        let names = segments_within(&published, dropped);
-        retract(&bucket, &names).await.map(|done| (done, names))
-    };
-    let (done, names) = runtime.block_on(withdraw).map_err(|error| bucket_failure(&error))?;
+    let names = segments_within(&runtime.block_on(read_bucket(&bucket))?, dropped);
+    let done = runtime.block_on(retract(&bucket, &names));
+    let done = done.map_err(|error| bucket_failure(&error))?;
     let count = counted(u64::try_from(names.len()).unwrap_or(u64::MAX), "segment");
     let place = bucket.place();
     let line = match done {

@@ -37,7 +37,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::Failure;
-use crate::args::bucket::SourceArgs;
 use crate::args::serve::{LogFormatArg, ServeArgs, UnknownHashArg};
 use crate::chain_choice;
 use crate::data_folder::{DataFolder, locate};
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     let follow = &args.follow;
     let is_following = !follow.upstream.upstreams.is_empty();
-    let source = bound.open_source(&args.source)?;
+    let source = bound.open_source(args)?;
     let (folder, chain) = if let Some(source) = &source {
         source_folder(args, source)?
     } else if is_following {
@@ -137,7 +136,7 @@ fn source_folder(
     };
     let found = DataFolder::find(&path)?;
     let store = found.as_ref().map(DataFolder::store);
-    let chain = chain_choice::folder_chain_beside(&args.follow.chain, store, source.chain())?;
+    let chain = chain_choice::folder_chain_beside(&args.follow.chain, store, source.chain(), None)?;
     let follows = !args.follow.upstream.upstreams.is_empty();
     let is_empty = found.as_ref().is_none_or(|it| it.store.view().coverage().is_empty());
     if source.is_empty() && is_empty && !follows {
@@ -266,12 +265,14 @@ impl Bound {
 
     /// Opens the bucket that is served, if one is. Told to stop meanwhile, the process ends: a store may
     /// take its time.
-    fn open_source(&mut self, args: &SourceArgs) -> Result<Option<Arc<BucketSource>>, Failure> {
-        let Some(url) = &args.source else { return Ok(None) };
+    fn open_source(&mut self, args: &ServeArgs) -> Result<Option<Arc<BucketSource>>, Failure> {
+        let Some(url) = &args.source.source else { return Ok(None) };
+        let is_following = !args.follow.upstream.upstreams.is_empty();
+        let keeps_data = is_following && args.data.data_dir.is_none();
         let stop = &mut self.stop;
         self.runtime.block_on(async {
             tokio::select! {
-                opened = BucketSource::open(args, url) => opened.map(Arc::new).map(Some),
+                opened = BucketSource::open(&args.source, url, keeps_data) => opened.map(Arc::new).map(Some),
                 code = stop.wait() => Err(Failure::Stopped(code)),
             }
         })

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::data::{files, names};
 use crate::harness::long::refused_code;
-use crate::harness::run::{Ran, quipu, text};
+use crate::harness::run::{Ran, archive, quipu, text};
 use crate::harness::served::Served;
 use crate::harness::wait::{wait_for, wait_until};
 use crate::harness::web_server::WebServer;
@@ -139,6 +139,16 @@ impl TestBucket {
         let names = self.names("files", "");
         let name = names.iter().find(|name| name.contains(part)).unwrap();
         self.path().join("files").join(name)
+    }
+
+    /// Flips a bit in the middle of a file.
+    fn damage(&self, part: &str) -> PathBuf {
+        let damaged = self.file(part);
+        let mut bytes = fs::read(&damaged).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&damaged, bytes).unwrap();
+        damaged
     }
 
     /// Every object by its path.
@@ -690,6 +700,31 @@ fn pinned_lookups_are_read_from_their_copies() {
     check_answers(&reader, 5);
 }
 
+/// Seen: two servers wrote into one half of a copy, which then got the name of a whole one.
+#[test]
+fn one_server_at_a_time_copies_ahead_into_a_cache_folder() {
+    let bucket = TestBucket::of(&[whole()]);
+    let (cache, url) = (bucket.beside("cache"), bucket.url());
+    let first = bucket.reader(&["--pin", "lookups"]);
+    let serve = |args: &[&str]| {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--source", &url, "--cache-dir"];
+        quipu(&[&serve[..], &[text(&cache)], args].concat())
+    };
+    // Neither the same, nor one that would follow there.
+    for args in [["--pin", "all"], ["--upstream", "http://127.0.0.1:1"]] {
+        let ran = serve(&args).ends_with(1);
+        let lock = format!("holds {}", text(&cache.join("lock")));
+        for said in [&lock, "pid ", "hint: give each server", "--cache-dir"] {
+            assert!(ran.err.contains(said), "{said} in {}", ran.err);
+        }
+    }
+    // Who only reads there is let in, and does without a cache on disk.
+    check_answers(&bucket.reader(&[]), 5);
+    check_answers(&first, 5);
+    assert_eq!(first.stop(), Some(0));
+    check_answers(&bucket.reader(&["--pin", "lookups"]), 5);
+}
+
 #[test]
 fn a_local_folder_and_a_source_are_one_union() {
     for (local, published) in [(low(), high()), (high(), low()), (high(), whole())] {
@@ -858,4 +893,220 @@ fn a_reader_is_ready_again_when_its_source_is_back() {
         || (reader.get("/readyz").status == 200).then_some(()),
         || String::from_utf8(reader.get("/readyz").body).unwrap(),
     );
+}
+
+/// Fetches into `data` from addresses, with the genesis of the sample.
+fn fetch(data: &Path, from: &[&str], args: &[&str]) -> Ran {
+    let genesis = FOLDER.join("archives").join("genesis.json");
+    let from = from.join(",");
+    let to = ["fetch", "--data-dir", text(data), "--genesis", text(&genesis), "--from", &from];
+    quipu(&[&to[..], args].concat())
+}
+
+/// The files of a data folder that hold history, by name.
+fn history_of(data: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(data);
+    files.retain(|name, _| !["lock", "journal"].contains(&name.as_str()));
+    files
+}
+
+#[test]
+fn a_fetch_from_a_bucket_gives_the_folder_of_an_import() {
+    let bucket = TestBucket::of(&[low(), high()]);
+    let data = bucket.beside("data");
+    let ran = fetch(&data, &[&bucket.url()], &[]).ends_with(0);
+    assert!(ran.out.contains("600 blocks taken, 2570 transactions"), "{}", ran.out);
+    // An import commits all segments of its one file together, which takes the same form.
+    assert_eq!(history_of(&data), history_of(&whole()));
+    assert!(!data.join("fetch").exists());
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    let again = fetch(&data, &[&bucket.url()], &[]).ends_with(0);
+    assert!(again.out.contains("nothing is published that is not held"), "{}", again.out);
+    // A folder knows its chain.
+    let to = ["fetch", "--data-dir", text(&data), "--from", &bucket.url()];
+    quipu(&to).ends_with(0);
+}
+
+#[test]
+fn a_fetch_takes_the_wanted_blocks_and_what_is_missing_between_held_ones() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = copied(&low(), bucket.beside("data"));
+    let ran = fetch(&data, &[&bucket.url()], &["--blocks", "200..299"]).ends_with(0);
+    assert!(ran.out.contains("44 blocks taken"), "{}", ran.out);
+    fetch(&data, &[&bucket.url()], &[]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+    let ran = fetch(&data, &[&bucket.url()], &["--blocks", "500..700"]).ends_with(0);
+    assert!(ran.out.contains("left: blocks 600..700, which are not held"), "{}", ran.out);
+}
+
+#[test]
+fn a_damaged_object_is_named_and_another_bucket_makes_it_good() {
+    let bucket = TestBucket::of(&[whole()]);
+    let damaged = bucket.damage("0256-0000000511");
+    let data = bucket.beside("data");
+    let ran = fetch(&data, &[&bucket.url()], &["--unanchored"]).ends_with(1);
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    assert!(ran.err.contains(name) && ran.err.contains("SHA-256"), "{}", ran.err);
+    let stat = quipu(&["stat", "--json", "--data-dir", text(&data)]).ends_with(0);
+    let stat: Value = serde_json::from_str(&stat.out).unwrap();
+    let held: Vec<_> = stat["coverage"].as_array().unwrap().iter().map(|it| &it["last"]).collect();
+    assert_eq!(held, [0, 255, 599], "{stat}");
+    let other = TestBucket::of(&[high()]);
+    fetch(&data, &[&bucket.url(), &other.url()], &[]).ends_with(0);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    let served = Served::start(&data, &[]);
+    check_answers(&served, 4);
+}
+
+#[test]
+fn published_blocks_that_break_the_rules_are_refused() {
+    let bucket = TestBucket::of(&[whole()]);
+    // The hash of a genesis does not cover the forks: its publisher proved by others than we do. By ours
+    // withdrawals are due before the first block that has some.
+    let genesis = fs::read_to_string(FOLDER.join("archives").join("genesis.json")).unwrap();
+    let mut genesis: Value = serde_json::from_str(&genesis).unwrap();
+    let shanghai = &mut genesis["config"]["shanghaiTime"];
+    *shanghai = (shanghai.as_u64().unwrap() - 24).into();
+    let other = bucket.beside("genesis.json");
+    fs::write(&other, genesis.to_string()).unwrap();
+    let data = bucket.beside("data");
+    let ran = quipu(&[
+        "fetch",
+        "--data-dir",
+        text(&data),
+        "--genesis",
+        text(&other),
+        "--from",
+        &bucket.url(),
+    ]);
+    let ran = ran.ends_with(1);
+    assert!(
+        ran.err.contains("error: blocks 0..599: ") && ran.err.contains("block "),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("what is published is false or damaged"), "{}", ran.err);
+    assert!(
+        !history_of(&data).keys().any(|name| name.contains("seg")),
+        "{:?}",
+        files(&data).keys()
+    );
+}
+
+#[test]
+fn a_fetch_finds_a_bucket_on_a_web_server() {
+    let bucket = TestBucket::of(&[whole()]);
+    let server = WebServer::of(bucket.folder.path());
+    let data = bucket.beside("data");
+    let url = format!("{}/bucket", server.url);
+    fetch(&data, &[&url], &[]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+    let ran = fetch(&data, &[&url], &["--keep", text(&bucket.beside("kept"))]).ends_with(2);
+    assert!(ran.err.contains("--keep: archives are kept there"), "{}", ran.err);
+}
+
+#[test]
+fn a_bucket_of_another_chain_or_of_none_is_refused() {
+    let bucket = TestBucket::of(&[low()]);
+    let data = bucket.beside("data");
+    let to = ["fetch", "--data-dir", text(&data), "--from", &bucket.url()];
+    let ran = quipu(&to).ends_with(2);
+    assert!(ran.err.contains("name yours: --genesis FILE"), "{}", ran.err);
+    let ran = quipu(&[&to[..], &["--network", "mainnet"]].concat()).ends_with(2);
+    assert!(ran.err.contains("is published, 1 wanted"), "{}", ran.err);
+    let empty = TestBucket::new();
+    fs::create_dir(empty.path()).unwrap();
+    let ran = fetch(&data, &[&empty.url()], &[]).ends_with(1);
+    assert!(ran.err.contains("nothing is published here"), "{}", ran.err);
+}
+
+/// The statuses of a data folder, lowest first.
+fn statuses(data: &Path) -> Vec<(u64, u64, String)> {
+    let stat = quipu(&["stat", "--json", "--data-dir", text(data)]).ends_with(0);
+    let stat: Value = serde_json::from_str(&stat.out).unwrap();
+    let number = |it: &Value| it.as_u64().unwrap();
+    let statuses = stat["coverage"].as_array().unwrap().iter();
+    statuses
+        .map(|it| {
+            (number(&it["first"]), number(&it["last"]), it["status"].as_str().unwrap().into())
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_fetched_by_digests_alone_says_so_until_a_check_has_proven_it() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    assert!(ran.out.contains("blocks 0..599  2570 transactions  3 segments"), "{}", ran.out);
+    assert!(ran.out.contains("nobody has proven these blocks here"), "{}", ran.out);
+    assert_eq!(statuses(&data), [(0, 599, "digest only".to_owned())]);
+    let served = Served::start(&data, &[]);
+    check_answers(&served, 5);
+    let page: Value = served.get("/stat.json").json();
+    assert_eq!(page["coverage"][0]["status"], "digest only", "{page}");
+    drop(served);
+    // Nobody else is told that it was proven.
+    let ran = TestBucket::new().publish(&data).ends_with(1);
+    assert!(ran.err.contains("quipu check"), "{}", ran.err);
+    let again = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    assert!(again.out.contains("nothing is published that is not held"), "{}", again.out);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+    assert!(statuses(&data).iter().all(|(_, _, status)| status != "digest only"));
+}
+
+#[test]
+fn a_damaged_object_keeps_the_others_in_when_digests_are_all_that_is_asked() {
+    let bucket = TestBucket::of(&[whole()]);
+    let damaged = bucket.damage("0256-0000000511");
+    let data = bucket.beside("data");
+    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(1);
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    assert!(ran.err.contains(name) && ran.err.contains("SHA-256"), "{}", ran.err);
+    let expected = [(0, 255, "digest only".to_owned()), (512, 599, "digest only".to_owned())];
+    assert_eq!(statuses(&data), expected);
+    let served = Served::start(&data, &[]);
+    check_answers_of(&served, 0..256);
+    check_answers_of(&served, 512..600);
+    drop(served);
+    // What is between is taken from another, proven.
+    let other = TestBucket::of(&[high()]);
+    fetch(&data, &[&other.url()], &["--unanchored"]).ends_with(0);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(statuses(&data).last().map(|it| it.1), Some(599));
+    assert!(statuses(&data).iter().all(|(_, _, status)| status != "digest only"));
+}
+
+/// What a publisher says of its chain is no more than what it says of its blocks.
+#[test]
+fn copied_files_are_of_the_chain_that_is_wanted() {
+    let publish_unnamed = |archives: &Path| {
+        let bucket = TestBucket::new();
+        let data = bucket.beside("published");
+        let to = ["import", "--data-dir", text(&data), "--unanchored", "--chain-id", "20260101"];
+        quipu(&[&to[..], &["--blocks", "0..255", text(archives)]].concat()).ends_with(0);
+        bucket.publish(&data).ends_with(0);
+        bucket
+    };
+    // Of the same chain, by somebody who does not know its genesis.
+    let whole = archive(&FOLDER.join("archives"));
+    let unnamed = publish_unnamed(&whole);
+    let data = unnamed.beside("data");
+    fetch(&data, &[&unnamed.url()], &["--digest-only"]).ends_with(0);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    let expected = [(0, 0, "anchored".to_owned()), (1, 255, "linked".to_owned())];
+    assert_eq!(statuses(&data), expected);
+    // Of another one.
+    let other = unnamed.beside("other");
+    let size = ["--block-count", "300", "--txs-per-block", "3"];
+    quipu(&[&["sample", "--to", text(&other)], &size[..]].concat()).ends_with(0);
+    let false_bucket = publish_unnamed(&archive(&other));
+    let data = false_bucket.beside("data");
+    let ran = fetch(&data, &[&false_bucket.url()], &["--digest-only"]).ends_with(1);
+    assert!(ran.err.contains("hash of block 0 is "), "{}", ran.err);
+    assert_eq!(statuses(&data), []);
+    // The next address has the chain.
+    let from = [&false_bucket.url()[..], &unnamed.url()];
+    fetch(&data, &from, &["--digest-only"]).ends_with(0);
 }

@@ -301,8 +301,12 @@ fn a_genesis_that_is_wrong_or_missing_is_not_the_mirrors_fault() {
 #[test]
 fn wrong_command_lines_say_what_is_wrong_and_show_no_password() {
     let ran = quipu(&["fetch", "--from", "ftp://user:secret@a.example/"]).ends_with(2);
-    assert!(ran.err.contains("mirror 1: not the address of a mirror"), "{}", ran.err);
+    let said =
+        "--from: ftp://a.example: ftp is not the scheme of a bucket; write s3, gs, az, file or";
+    assert!(ran.err.contains(said), "{}", ran.err);
     assert!(!ran.err.contains("secret"), "{}", ran.err);
+    let ran = quipu(&["fetch", "--from", "a.example/era1"]).ends_with(2);
+    assert!(ran.err.contains("mirror 1: not the address of a mirror"), "{}", ran.err);
     let ran = quipu(&["fetch", "--from", "http://a.example", "--then-follow"]).ends_with(2);
     assert!(ran.err.contains("--then-follow needs a node: give --upstream URL"), "{}", ran.err);
     let follow = ["fetch", "--from", "http://a.example", "--then-follow", "--upstream"];

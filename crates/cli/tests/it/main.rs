@@ -48,6 +48,7 @@ mod node_subscriptions;
 mod openrpc;
 mod packed;
 mod pass_through;
+mod proofs;
 mod raw_requests;
 mod recompute;
 mod reloading;

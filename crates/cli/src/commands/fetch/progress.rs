@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ingest::fetch::{FetchEvent, FetchWatch};
 use ingest::prove::{BlockDone, Progress};
+use replica::PublishProgress;
 
 use crate::output::{clock, grouped, ratio};
 use crate::progress::ProgressLine;
@@ -80,6 +81,12 @@ impl Progress for FetchProgress {
     fn advance(&self, _block: BlockDone) {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.show_if_due();
+    }
+}
+
+impl PublishProgress for FetchProgress {
+    fn advance(&self, bytes: u64) {
+        self.received(bytes);
     }
 }
 

@@ -51,6 +51,21 @@ impl FetchStopSignal {
         Ok(Self { flag, code })
     }
 
+    /// What comes of some work, unless a signal comes before its end.
+    pub(super) fn or_stopped<T>(
+        &self,
+        runtime: &Runtime,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut flag = self.flag.clone();
+        runtime.block_on(async {
+            tokio::select! {
+                done = work => Some(done),
+                _ = flag.wait_for(|is_stopped| *is_stopped) => None,
+            }
+        })
+    }
+
     /// The end by the signal that came.
     pub(super) fn failure(&self) -> Failure {
         // Whoever read what is said may be gone.

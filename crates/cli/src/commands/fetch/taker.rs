@@ -56,7 +56,7 @@ impl StoreTaker<'_> {
                 Remedy::Retry | Remedy::FixPath | Remedy::FixRequest | Remedy::MendList => false,
             },
             ImportError::Store(_) | ImportError::Contradiction { .. } => true,
-            ImportError::Upstream(_) => false,
+            ImportError::Upstream(_) | ImportError::Published { .. } => false,
             ImportError::Unanchored { range, .. } => self.begins_late(file, *range),
             // A name that does not say so promises receipts.
             ImportError::NoReceipts { .. } => !file.archive.is_without_receipts,

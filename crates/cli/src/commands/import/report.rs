@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chain::BlockRange;
 use ingest::archive::shown;
-use ingest::import::{ImportError, Outcome};
+use ingest::import::{ImportError, ImportReport, Outcome};
 use store::disk::DiskError;
 use store::lock::LockError;
 use store::manifest::{ManifestConflict, ManifestError};
@@ -16,18 +16,23 @@ use crate::commands::verify::hint as archive_hint;
 use crate::output::{counted, grouped, rate};
 use crate::trust_text::verdict;
 
+/// What was taken.
+pub(crate) fn imported_line(imported: &ImportReport) -> String {
+    format!(
+        "blocks {}  {}  {}, {} bytes  {}",
+        imported.range,
+        counted(imported.transaction_count, "transaction"),
+        counted(u64::try_from(imported.segment_count).unwrap_or(u64::MAX), "segment"),
+        imported.bytes,
+        verdict(&imported.statuses)
+    )
+}
+
 /// What became of a file.
 pub(crate) fn line(path: &Path, outcome: &Outcome, wanted: Option<BlockRange>) -> String {
     let file = shown(path);
     match outcome {
-        Outcome::Imported(imported) => format!(
-            "{file}  blocks {}  {}  {}, {} bytes  {}",
-            imported.range,
-            counted(imported.transaction_count, "transaction"),
-            counted(u64::try_from(imported.segment_count).unwrap_or(u64::MAX), "segment"),
-            imported.bytes,
-            verdict(&imported.statuses)
-        ),
+        Outcome::Imported(imported) => format!("{file}  {}", imported_line(imported)),
         Outcome::Held { range } => format!("{file}  blocks {range}  held already"),
         Outcome::Outside => match wanted {
             Some(wanted) => format!("{file}  none of blocks {wanted}"),
@@ -66,7 +71,9 @@ pub(crate) fn refusal(path: &Path, error: &ImportError, is_genesis_known: bool) 
         ImportError::Contradiction { .. } => {
             "one of the two is not of this chain: get the file again, or give another --data-dir"
         }
-        ImportError::Store(_) | ImportError::Upstream(_) => "nothing of this file was taken",
+        ImportError::Store(_) | ImportError::Upstream(_) | ImportError::Published { .. } => {
+            "nothing of this file was taken"
+        }
     };
     // An error of the store names a file of the folder, if any: the archive is to be named too.
     let file =
@@ -79,6 +86,7 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
     match error {
         StoreError::Write { .. }
         | StoreError::Outdated { .. }
+        | StoreError::NotOneSegment { .. }
         | StoreError::Conflict(
             ManifestConflict::Network { .. }
             | ManifestConflict::Difficulty { .. }
@@ -120,6 +128,7 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
             | ManifestConflict::Lost { .. }
             | ManifestConflict::Slots { .. }
             | ManifestConflict::Twice { .. }
+            | ManifestConflict::Unlisted { .. }
             | ManifestConflict::Name { .. },
         ) => true,
     }
@@ -147,6 +156,7 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
         | StoreError::HasLogIndex { .. }
+        | StoreError::NotOneSegment { .. }
         | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",
         StoreError::Manifest(ManifestError::TooLarge { .. })

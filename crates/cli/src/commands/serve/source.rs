@@ -20,7 +20,7 @@ use replica::{
     pin_files, pin_held, read_published, unpin_others,
 };
 use serde_json::{Value, json};
-use store::disk::{Disk, DiskError, Folder};
+use store::disk::{Disk, DiskError, Folder, LockGuard};
 use store::layout::overlap;
 use store::manifest::Network;
 use store::{FileSource, RunSubject, Store};
@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 use crate::Failure;
 use crate::args::bucket::{PinArg, SourceArgs};
-use crate::bucket::{bucket_failure, open_bucket, published_history};
+use crate::bucket::{bucket_failure, open_bucket, published_history, read_bucket};
 
 /// After so long without a look at the bucket a server is not ready: it may lack what is new.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
@@ -42,6 +42,8 @@ const PINNED_FOLDER: &str = "pinned";
 const PIN_PAUSE: Duration = Duration::from_secs(30);
 /// Below the cache: ranges that were read.
 const RANGES_FOLDER: &str = "ranges";
+/// In the cache: locked by the server that copies ahead or follows there.
+const LOCK_NAME: &str = "lock";
 
 /// A bucket that is read.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(crate) struct BucketSource {
     folder: PathBuf,
     /// Where files are copied ahead.
     pinned: Option<Arc<dyn Disk>>,
+    /// Keeps others from what this server alone may write below the cache.
+    _lock: Option<LockGuard>,
     pin: Vec<PinArg>,
     every: Duration,
     /// The genesis.json of a chain that is not built in.
@@ -70,15 +74,21 @@ struct Seen {
 }
 
 impl BucketSource {
-    /// Opens the bucket and reads what it lists.
-    pub(super) async fn open(args: &SourceArgs, url: &str) -> Result<Self, Failure> {
+    /// Opens the bucket and reads what it lists. A server that `keeps_data` has it below the cache.
+    pub(super) async fn open(
+        args: &SourceArgs,
+        url: &str,
+        keeps_data: bool,
+    ) -> Result<Self, Failure> {
         let bucket = open_bucket("--source", url)?;
         let folder = match &args.cache_dir {
             Some(folder) => folder.clone(),
             None => default_cache(url)?,
         };
-        let published = read_published(&bucket, &Published::default()).await;
-        let published = published.map_err(|error| bucket_failure(&error))?;
+        // Ranges have a lock of their own, and do without a folder that another has.
+        let is_written = keeps_data || !args.pin.is_empty();
+        let lock = is_written.then(|| lock_cache(&folder)).transpose()?;
+        let published = read_bucket(&bucket).await?;
         let genesis =
             read_genesis(&bucket, &published).await.map_err(|error| bucket_failure(&error))?;
         let bytes_max = u64::try_from(args.cache_disk_bytes).unwrap_or(u64::MAX);
@@ -99,7 +109,7 @@ impl BucketSource {
             _ => Some(pinned_folder(&folder)?),
         };
         let (pin, every) = (args.pin.clone(), args.source_every);
-        Ok(Self { bucket, cache, files, folder, pinned, pin, every, genesis, seen })
+        Ok(Self { bucket, cache, files, folder, pinned, _lock: lock, pin, every, genesis, seen })
     }
 
     /// Where a server keeps what it follows if it was given no data folder.
@@ -334,6 +344,21 @@ impl BucketSource {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Two servers would write over each other's copies, and remove those that the other wants.
+fn lock_cache(folder: &Path) -> Result<LockGuard, Failure> {
+    let locked = Folder::create(folder).and_then(|folder| folder.lock(LOCK_NAME));
+    locked.map_err(|error| {
+        let DiskError::Locked { holder, .. } = &error else { return error.into() };
+        let holder = holder.as_ref().map_or(String::new(), |holder| format!(": {holder}"));
+        Failure::Work(anyhow!(
+            "{0}: another server copies ahead or follows in this cache folder{holder}; it holds \
+             {0}/{LOCK_NAME}\n  hint: give each server with --pin, or with --upstream and no --data-dir, a \
+             --cache-dir of its own",
+            folder.display()
+        ))
+    })
 }
 
 fn pinned_folder(cache: &Path) -> Result<Arc<dyn Disk>, DiskError> {

@@ -1,0 +1,486 @@
+//! Published history from a bucket into the data folder.
+//!
+//! Knows: which of what is published is missing here, what is copied ahead, and that a publisher is
+//! believed no more than a mirror unless `--digest-only` says so.
+//! Never knows: how objects are read, or how blocks are proven.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use anyhow::anyhow;
+use chain::{BlockRange, ChainSpec};
+use ingest::fetch::WORK_FOLDER_NAME;
+use ingest::folder_chain::{FolderChain, NamedChain};
+use ingest::import::{ImportError, ImportSettings, PublishedImporter, Unit};
+use replica::{
+    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, Published,
+    SealedFile, copy_ahead, listed_files,
+};
+use store::disk::faulty::FaultyDisk;
+use store::disk::{Disk, Folder};
+use store::layout::{join_ranges, overlap, subtract};
+use store::read::Inline;
+use store::{Limits, LocalFiles, Store, View, Writer};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::Receiver;
+
+use super::FetchWork;
+use super::progress::FetchProgress;
+use super::stop::FetchStopSignal;
+use crate::Failure;
+use crate::bucket::{bucket_failure, published_history, read_bucket};
+use crate::chain_choice;
+use crate::commands::import::report::{Tally, imported_line, is_of_folder};
+use crate::commands::import::{OpenedImport, open_import_as, resume_merges, settings, to_failure};
+use crate::output::{counted, grouped, note, print_lines};
+
+/// Below the data folder: copies of segments until their blocks are held.
+const COPIES_FOLDER: &str = "segments";
+/// How copies are called, and those that are not whole: nothing else there is touched.
+const COPY_ENDINGS: [&str; 3] = [".segment", ".run", ".partial"];
+
+/// The bucket at an address of the web, if one is published there. Anything else may be a mirror of
+/// archives, which says why it cannot be read.
+pub(super) async fn find_bucket(url: &str) -> Option<Bucket> {
+    let settings = BucketSettings { retries: 1, ..BucketSettings::default() };
+    let bucket = Bucket::open(url, settings).ok()?;
+    let published = read_bucket(&bucket).await.ok()?;
+    let is_something = !published.manifests.is_empty() || !published.faults.is_empty();
+    is_something.then(|| Bucket::open(url, BucketSettings::default()).ok()).flatten()
+}
+
+/// What is published, and where its files come.
+pub(super) struct BucketHistory<'a> {
+    pub(super) bucket: &'a Bucket,
+    pub(super) publisher: Arc<str>,
+    pub(super) view: Arc<View>,
+    /// The files that manifests list, by name.
+    pub(super) listed: BTreeMap<String, SealedFile>,
+    pub(super) copies: Arc<dyn Disk>,
+    pub(super) copies_path: PathBuf,
+}
+
+/// The data folder that published files become a part of.
+pub(super) struct AdoptingFolder<'a> {
+    pub(super) writer: &'a mut Writer,
+    pub(super) path: &'a Path,
+    /// The chain that is wanted.
+    pub(super) spec: &'a ChainSpec,
+}
+
+/// What came of a bucket.
+#[derive(Debug, Default)]
+pub(super) struct TakenUnits {
+    tally: Tally,
+    pub(super) refused: Vec<BlockRange>,
+}
+
+impl TakenUnits {
+    pub(super) fn add(&mut self, blocks: u64, transactions: u64) {
+        self.tally.block_count = self.tally.block_count.saturating_add(blocks);
+        self.tally.transaction_count = self.tally.transaction_count.saturating_add(transactions);
+    }
+}
+
+impl FetchWork<'_> {
+    /// Takes what is published in a bucket and missing here; gives the blocks that could not be taken, which
+    /// is told.
+    pub(super) fn take_bucket(
+        &self,
+        bucket: &Bucket,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<Vec<BlockRange>, Failure> {
+        let Some(published) = stop.or_stopped(runtime, read_bucket(bucket)) else {
+            return Err(stop.failure());
+        };
+        let published = published?;
+        if published.manifests.is_empty() {
+            return Err(nothing_published(bucket, &published));
+        }
+        let settings = settings(&self.args.selection, &self.args.work);
+        let choose = |held: Option<&Store>| self.choose_chain(bucket, &published, held);
+        let opened = open_import_as(self.path, &self.args.chain, &settings, choose)?;
+        let OpenedImport { folder, mut writer, chain, anchors, genesis_before } = opened;
+        resume_merges(&mut writer, chain.spec(), settings.threads);
+        let copies_path = folder.path.join(WORK_FOLDER_NAME).join(COPIES_FOLDER);
+        let history = BucketHistory::open(bucket, &published, copies_path)?;
+        let fits = history.check_chain(chain.spec());
+        let fits = fits.and_then(|()| history.check_sizes(self.args.file_bytes_max));
+        let taken = if let Err(failure) = fits {
+            Err(failure)
+        } else if self.args.digest_only {
+            let into =
+                AdoptingFolder { writer: &mut writer, path: &folder.path, spec: chain.spec() };
+            history.adopt_all(into, &settings, &self.progress, (runtime, stop))
+        } else {
+            let units = PublishedImporter::plan(&writer.view(), &history.view, &anchors, &settings);
+            self.progress.expect(units.iter().map(|unit| unit.range.count()).sum());
+            let importer = PublishedImporter {
+                writer: &mut writer,
+                published: &history.view,
+                publisher: &history.publisher,
+                spec: chain.spec(),
+                anchors: &anchors,
+                settings,
+                progress: &*self.progress,
+                stop: Some(stop.flag.clone()),
+            };
+            history.take_all(importer, &units, &self.progress, runtime, stop)
+        };
+        history.clean_up(taken.is_ok())?;
+        let withdrawn = chain.withdraw(&folder.store, &mut writer, genesis_before.as_deref());
+        let taken =
+            taken.and_then(|taken| withdrawn.map(|()| taken).map_err(|e| to_failure(&e)))?;
+        self.tell_bucket(&history, &taken, &settings, &writer.view())?;
+        Ok(taken.refused)
+    }
+
+    /// The chain by the flags or the folder; else the one that is published, if it is built in. A genesis
+    /// is not taken from a bucket: it is what everything rests on.
+    fn choose_chain(
+        &self,
+        bucket: &Bucket,
+        published: &Published,
+        held: Option<&Store>,
+    ) -> Result<FolderChain, Failure> {
+        let networks = || published.manifests.iter().map(|it| it.manifest.network());
+        let chain_id = networks().find_map(|it| it.chain_id);
+        // The name of a public network is not a publisher's to give to another chain.
+        let name = networks().find_map(|it| it.name.as_deref());
+        let name = name.filter(|name| ChainSpec::known(name).is_none());
+        let known = chain_id.and_then(ChainSpec::known_by_chain_id);
+        let known = known.map(|spec| NamedChain::Known(Box::new(spec)));
+        let chain = chain_choice::folder_chain_beside(&self.args.chain, held, known, name)?;
+        chain.ok_or_else(|| {
+            let id = chain_id.map_or("unknown".to_owned(), |id| id.to_string());
+            Failure::Usage(anyhow!(
+                "{}: its chain id is {id}, which is not built in\n  hint: buckets are not asked for the \
+                 genesis; name yours: --genesis FILE",
+                bucket.place()
+            ))
+        })
+    }
+
+    fn tell_bucket(
+        &self,
+        history: &BucketHistory<'_>,
+        taken: &TakenUnits,
+        settings: &ImportSettings,
+        view: &View,
+    ) -> Result<(), Failure> {
+        let (elapsed, bytes) = self.progress.finish();
+        let tally = &taken.tally;
+        let rate = crate::output::rate(tally.transaction_count, "transaction", elapsed);
+        let mut lines = vec![format!(
+            "{}: {} taken, {} in {:.1} s{rate}; downloaded: {} bytes",
+            history.publisher,
+            counted(tally.block_count, "block"),
+            counted(tally.transaction_count, "transaction"),
+            elapsed.as_secs_f64(),
+            grouped(bytes)
+        )];
+        let is_wanted = |range: &BlockRange| match settings.blocks {
+            Some(wanted) => overlap(*range, wanted),
+            None => Some(*range),
+        };
+        let published: Vec<_> = history.view.coverage().iter().filter_map(is_wanted).collect();
+        if subtract(&published, view.coverage()).is_empty() && tally.block_count == 0 {
+            lines = vec![format!("{}: nothing is published that is not held", history.publisher)];
+        }
+        let without = subtract(&published, history.view.coverage_receipts());
+        let without = subtract(&without, view.coverage());
+        if let Some(first) = without.first().filter(|_| !settings.is_without_receipts_allowed) {
+            lines.push(format!(
+                "left: blocks {first}{}, which are published without receipts\n  hint: \
+                 --without-receipts takes them as they are",
+                if without.len() > 1 { " and others" } else { "" }
+            ));
+        }
+        let wanted: Vec<BlockRange> = settings.blocks.into_iter().collect();
+        let mut left = subtract(&subtract(&wanted, view.coverage()), &without);
+        if self.args.digest_only {
+            let held = view.coverage().iter().chain(&taken.refused).chain(&without).copied();
+            let parts = subtract(&published, &join_ranges(held));
+            left = subtract(&left, &parts);
+            let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+            if !parts.is_empty() {
+                lines.push(format!(
+                    "left: blocks {}, which are parts of segments\n  hint: fetch them without \
+                     --digest-only",
+                    parts.join(", ")
+                ));
+            }
+            if !view.manifest().digest_only().is_empty() {
+                lines.push(
+                    "digest only: nobody has proven these blocks here; quipu check does".to_owned(),
+                );
+            }
+        }
+        let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+        if !left.is_empty() {
+            lines.push(format!("left: blocks {}, which are not held", left.join(", ")));
+        }
+        Ok(print_lines(&lines)?)
+    }
+}
+
+impl<'a> BucketHistory<'a> {
+    fn open(bucket: &'a Bucket, published: &Published, path: PathBuf) -> Result<Self, Failure> {
+        let copies: Arc<dyn Disk> = Arc::new(Folder::create(&path)?);
+        let near = LocalFiles::new(Arc::clone(&copies), Arc::new(Inline));
+        let store = Store::open_beside(
+            Arc::new(FaultyDisk::new(0)),
+            Arc::new(Inline),
+            Arc::new(near),
+            Limits::default(),
+        )?;
+        store.show_published(&published_history(published));
+        let view = store.view();
+        for it in view.missing() {
+            note(&format!("{}: {} is set aside: {}", bucket.place(), it.file_name, it.reason));
+        }
+        // As the manifests say which are shown: one that was set aside may say something else.
+        let shown: BTreeSet<(&str, u64, B256)> = view
+            .segments()
+            .map(|it| (it.file_name.as_str(), it.bytes, it.digest))
+            .chain(view.runs().map(|it| (it.file_name.as_str(), it.bytes, it.digest)))
+            .collect();
+        let manifests = published.manifests.iter();
+        let sealed_files: BTreeMap<String, SealedFile> = manifests
+            .flat_map(|it| listed_files(&it.manifest))
+            .filter(|file| shown.contains(&(file.name.as_str(), file.bytes, file.digest)))
+            .map(|file| (file.name.clone(), file))
+            .collect();
+        // What an earlier run left, and nobody asks for any more. The folder's lock is held.
+        let is_ours = |name: &&String| COPY_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let left = copies.list()?;
+        for name in left.iter().filter(is_ours).filter(|name| !sealed_files.contains_key(*name)) {
+            copies.remove(name)?;
+        }
+        Ok(Self {
+            bucket,
+            publisher: Arc::from(bucket.place()),
+            view,
+            listed: sealed_files,
+            copies,
+            copies_path: path,
+        })
+    }
+
+    /// Whether this is the chain that is wanted.
+    fn check_chain(&self, spec: &ChainSpec) -> Result<(), Failure> {
+        let told = self.view.network();
+        let ids = told.chain_id.zip(spec.chain_id()).filter(|(found, wanted)| found != wanted);
+        let said =
+            ids.map(|(found, wanted)| format!("chain {found} is published, {wanted} wanted"));
+        let hashes = told.genesis_hash.zip(spec.genesis_hash());
+        let hashes = hashes.filter(|(found, wanted)| found != wanted).map(|(found, wanted)| {
+            format!(
+                "the genesis of what is published is {found}, that of the wanted chain {wanted}"
+            )
+        });
+        match said.or(hashes) {
+            None => Ok(()),
+            Some(said) => Err(Failure::Usage(anyhow!(
+                "{}: {said}\n  hint: give the address of another bucket, or another --data-dir",
+                self.publisher
+            ))),
+        }
+    }
+
+    /// A publisher decides what is listed, not how much of a disk it takes.
+    fn check_sizes(&self, bytes_max: usize) -> Result<(), Failure> {
+        let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        match self.view.segments().find(|it| it.bytes > bytes_max) {
+            None => Ok(()),
+            Some(it) => Err(Failure::Work(anyhow!(
+                "{}: {} is listed with {} bytes, at most {} are taken\n  hint: --file-bytes-max says \
+                 how many",
+                self.publisher,
+                it.file_name,
+                grouped(it.bytes),
+                grouped(bytes_max)
+            ))),
+        }
+    }
+
+    /// The files that hold some of these blocks.
+    fn files_of(&self, blocks: BlockRange) -> Vec<SealedFile> {
+        let concerned = self.view.segments().filter(|it| overlap(it.range, blocks).is_some());
+        concerned.filter_map(|it| self.listed.get(&it.file_name).cloned()).collect()
+    }
+
+    /// Takes one unit after the other while the files of the next ones come. A unit that is refused does
+    /// not keep the others out.
+    fn take_all(
+        &self,
+        mut importer: PublishedImporter<'_>,
+        units: &[Unit],
+        progress: &Arc<FetchProgress>,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<TakenUnits, Failure> {
+        let mut taken = TakenUnits::default();
+        let batches: Vec<Vec<SealedFile>> =
+            units.iter().map(|unit| self.files_of(unit.range)).collect();
+        let mut last_uses = BTreeMap::new();
+        for (position, batch) in batches.iter().enumerate() {
+            last_uses.extend(batch.iter().map(|file| (file.name.as_str(), position)));
+        }
+        let watch = Arc::<FetchProgress>::clone(progress);
+        let wanted = each_once(&batches);
+        let mut copied = copy_ahead(self.bucket, wanted, &self.copies, watch, runtime.handle())?;
+        let mut faulty = BTreeSet::new();
+        let mut reached = 0_u64;
+        for (position, unit) in units.iter().enumerate() {
+            let copied = self.next_copied(&mut copied, runtime, stop)?;
+            faulty.extend(self.tell_faults(&copied.faults, progress));
+            let lost = self.lost_blocks(&faulty, unit.range);
+            // What lies beside a file that could not be had does not need it.
+            for range in subtract(&[unit.range], &lost) {
+                match importer.take(&Unit { range }).map_err(|error| refusal(range, error)) {
+                    Ok(report) => {
+                        progress.print(imported_line(&report))?;
+                        taken.add(report.range.count(), report.transaction_count);
+                    }
+                    Err(UnitRefusal::Folder(failure)) => return Err(failure),
+                    Err(UnitRefusal::Stopped) => return Err(stop.failure()),
+                    Err(UnitRefusal::Unit(said)) => {
+                        progress.say(&said);
+                        taken.refused.push(range);
+                    }
+                }
+            }
+            taken.refused.extend(lost);
+            reached = reached.saturating_add(unit.range.count());
+            progress.reach(reached);
+            for file in batches.get(position).into_iter().flatten() {
+                if last_uses.get(&*file.name) == Some(&position) {
+                    self.forget_copy(&file.name)?;
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Tells of files that could not be had; gives their names.
+    pub(super) fn tell_faults(
+        &self,
+        faults: &[BucketFault],
+        progress: &FetchProgress,
+    ) -> Vec<String> {
+        for BucketFault { object, reason } in faults {
+            progress.say(&format!(
+                "error: {}: {object}: {reason}\n  hint: the others are taken; give another --from for \
+                 these blocks",
+                self.publisher
+            ));
+        }
+        faults.iter().map(|it| file_name_of(it).to_owned()).collect()
+    }
+
+    /// The blocks of a range that files hold which could not be had.
+    fn lost_blocks(&self, faulty: &BTreeSet<String>, of: BlockRange) -> Vec<BlockRange> {
+        let faulty = self.view.segments().filter(|it| faulty.contains(&it.file_name));
+        join_ranges(faulty.filter_map(|it| overlap(it.range, of)))
+    }
+
+    /// Waits for the next files; an error is of the bucket as a whole.
+    pub(super) fn next_copied(
+        &self,
+        copied: &mut Receiver<CopyOutcome>,
+        runtime: &Runtime,
+        stop: &FetchStopSignal,
+    ) -> Result<CopiedFiles, Failure> {
+        let Some(next) = stop.or_stopped(runtime, copied.recv()) else {
+            return Err(stop.failure());
+        };
+        match next {
+            Some(Ok(copied)) => Ok(copied),
+            Some(Err(CopyError::Bucket(error))) => Err(bucket_failure(&error)),
+            Some(Err(error)) => Err(error.into()),
+            None => Err(Failure::Work(anyhow!("{}: the copying has ended", self.publisher))),
+        }
+    }
+
+    /// Removes a copy that nobody needs any more.
+    fn forget_copy(&self, name: &str) -> Result<(), Failure> {
+        match self.copies.remove(name) {
+            Err(error) if !error.is_missing() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the folder of copies. What a stop left is used the next time.
+    fn clean_up(&self, is_done: bool) -> Result<(), Failure> {
+        let left = if is_done { self.copies.list()? } else { Vec::new() };
+        let is_listed = |name: &&String| self.listed.contains_key(*name);
+        left.iter().filter(is_listed).try_for_each(|name| self.forget_copy(name))?;
+        let _ = std::fs::remove_dir(&self.copies_path);
+        let _ = self.copies_path.parent().map(std::fs::remove_dir);
+        Ok(())
+    }
+}
+
+fn refusal(blocks: BlockRange, error: ImportError) -> UnitRefusal {
+    let hint = match error {
+        ImportError::Store(store::StoreError::Stopped) => return UnitRefusal::Stopped,
+        ImportError::Store(error) if is_of_folder(&error) => {
+            return UnitRefusal::Folder(to_failure(&error));
+        }
+        ImportError::Published { .. } => {
+            "what is published is false or damaged: give another --from for these blocks"
+        }
+        ImportError::Unanchored { .. } => {
+            "take what lies between it and what is known, give --anchor NUMBER:HASH, or take it \
+             as it is with --unanchored"
+        }
+        ImportError::Archive(_)
+        | ImportError::Store(_)
+        | ImportError::Upstream(_)
+        | ImportError::NoReceipts { .. }
+        | ImportError::Contradiction { .. } => {
+            "one of the two is not of this chain: give another --from, or another --data-dir"
+        }
+    };
+    UnitRefusal::Unit(format!("error: blocks {blocks}: {error}\n  hint: {hint}"))
+}
+
+/// The file that is at fault.
+fn file_name_of(fault: &BucketFault) -> &str {
+    fault.object.rsplit('/').next().unwrap_or_default()
+}
+
+/// Every file in the first batch that needs it: no two copies of one are made at a time.
+fn each_once(batches: &[Vec<SealedFile>]) -> Vec<Vec<SealedFile>> {
+    let mut named = BTreeSet::new();
+    let mut once = |batch: &Vec<SealedFile>| {
+        batch.iter().filter(|file| named.insert(file.name.clone())).cloned().collect()
+    };
+    batches.iter().map(&mut once).collect()
+}
+
+/// Why a unit was not taken.
+enum UnitRefusal {
+    /// It is refused, and told why.
+    Unit(String),
+    /// The data folder fails.
+    Folder(Failure),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+fn nothing_published(bucket: &Bucket, published: &Published) -> Failure {
+    let place = bucket.place();
+    match published.faults.first() {
+        Some(BucketFault { object, reason }) => {
+            Failure::Work(anyhow!("{place}: no manifest can be used; {object}: {reason}"))
+        }
+        None => Failure::Work(anyhow!(
+            "{place}: nothing is published here\n  hint: see whether --from is right"
+        )),
+    }
+}

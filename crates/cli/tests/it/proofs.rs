@@ -1,0 +1,359 @@
+//! Proof bundles of whole chains, each verified by the crate that shares no code with the server.
+//!
+//! Knows: that a bundle proves what the ordinary answers say, and which logs a chain has.
+//! Never knows: how a bundle is made or checked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::hex;
+use chain::SplitMix64;
+use ingest::folder_chain::held_spec;
+use proof::{
+    AnchorTrust, MAINNET_ACCUMULATOR, ProofAnchor, ProofBundle, ProofVerdict, ProvenClaim, verify,
+};
+use rpc::Service;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use store::disk::Folder;
+use store::read::Inline;
+use store::{Limits, Store};
+use tempfile::TempDir;
+
+use crate::harness::hosted::service_of;
+use crate::harness::run::{command, quipu, ran, text};
+use crate::harness::shared_data::shared_data;
+use crate::harness::stores::data_folder;
+
+/// A chain that is asked.
+struct Chain {
+    service: Service,
+    last: u64,
+    _folder: Option<TempDir>,
+}
+
+impl Chain {
+    fn of(data: &Path) -> Self {
+        let disk = Arc::new(Folder::open(data).unwrap());
+        let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
+        let service = service_of(data, held_spec(&store).unwrap());
+        Self { service, last: store.view().tip().unwrap().get(), _folder: None }
+    }
+
+    fn imported(archive: &Path, args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let import = ["import", "--data-dir", text(&data), "--unanchored"];
+        quipu(&[&import[..], args, &[text(archive)]].concat()).ends_with(0);
+        Self { _folder: Some(folder), ..Self::of(&data) }
+    }
+
+    /// An answer as it was written: the text of a bundle is part of it.
+    fn answer(&self, method: &str, params: &Value) -> BTreeMap<String, Box<RawValue>> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (request, time) = (request.to_string(), Duration::from_mins(1));
+        let answer = runtime.block_on(self.service.respond(request.as_bytes(), time));
+        serde_json::from_slice(&answer.unwrap()).unwrap()
+    }
+
+    fn raw(&self, method: &str, params: &Value) -> String {
+        let answer = self.answer(method, params);
+        let result =
+            answer.get("result").unwrap_or_else(|| panic!("{method} {params}: {answer:?}"));
+        result.get().to_owned()
+    }
+
+    fn ask(&self, method: &str, params: &Value) -> Value {
+        serde_json::from_str(&self.raw(method, params)).unwrap()
+    }
+
+    /// A bundle that the verifier takes, and what it proves.
+    fn prove(&self, method: &str, params: &Value) -> (String, ProofVerdict) {
+        let bundle = self.raw(method, params);
+        let verdict = verdict(&bundle, &[]);
+        (bundle, verdict)
+    }
+
+    /// The first blocks: a longer chain has no others.
+    fn searched(&self) -> RangeInclusive<u64> {
+        let first = self.ask("eth_getBlockByNumber", &json!(["earliest", false]));
+        let first = number(&first["number"]);
+        first..=self.last.min(first + 149)
+    }
+}
+
+fn verdict(bundle: &str, trusted: &[ProofAnchor]) -> ProofVerdict {
+    let read = ProofBundle::parse(bundle.as_bytes()).and_then(|it| verify(&it, trusted));
+    read.unwrap_or_else(|refusal| panic!("{refusal}: {}", &bundle[..bundle.len().min(2000)]))
+}
+
+fn number(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+}
+
+fn data(bytes: impl AsRef<[u8]>) -> String {
+    hex::encode_prefixed(bytes)
+}
+
+/// Proves the first blocks, and of transactions, receipts and logs one of so many; gives all logs.
+fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
+    let mut logs = Vec::new();
+    for block in chain.searched() {
+        let header = chain.ask("debug_getRawHeader", &json!([block]));
+        if header.is_null() {
+            continue;
+        }
+        let hash = &chain.ask("eth_getBlockByNumber", &json!([block, false]))["hash"];
+        let receipts = chain.ask("eth_getBlockReceipts", &json!([block]));
+        let raw_receipts = chain.ask("debug_getRawReceipts", &json!([block]));
+        let own = receipts.as_array().unwrap().iter();
+        for receipt in receipts.as_array().unwrap() {
+            logs.extend(receipt["logs"].as_array().unwrap().iter().cloned());
+        }
+        let own = own.zip(raw_receipts.as_array().unwrap());
+        // A block of the conformance chain has 21 MB.
+        let step = each.max(own.len() / 20);
+        for (receipt, raw_receipt) in own.step_by(step) {
+            let wanted = &receipt["transactionHash"];
+            let raw = chain.ask("eth_getRawTransactionByHash", &json!([wanted]));
+            for (method, has_receipt) in
+                [("quipu_proveTransaction", false), ("quipu_proveReceipt", true)]
+            {
+                let (_, found) = chain.prove(method, &json!([wanted, block]));
+                let ProvenClaim::Transaction { block, hash: own, transaction, receipt, .. } =
+                    found.claim
+                else {
+                    panic!("{method} of {wanted} proves something else");
+                };
+                assert_eq!(json!(block.hash.to_string()), *hash);
+                assert_eq!(json!(own.to_string()), *wanted);
+                assert_eq!(json!(data(transaction)), raw);
+                let expected = has_receipt.then(|| raw_receipt.clone());
+                assert_eq!(receipt.map(|it| json!(data(it))), expected, "{method} of {wanted}");
+            }
+        }
+        let (_, found) = chain.prove("quipu_proveBlock", &json!([block]));
+        let ProvenClaim::Block { block: proven, transactions, receipts } = found.claim else {
+            panic!("block {block}: something else is proven");
+        };
+        assert_eq!(json!(proven.hash.to_string()), *hash);
+        assert_eq!(transactions.len(), receipts.len());
+        assert_eq!(json!(receipts.iter().map(data).collect::<Vec<_>>()), raw_receipts);
+    }
+    for log in logs.iter().step_by(each.max(logs.len() / 50)) {
+        let params = json!([log["blockNumber"], log["logIndex"], log["blockNumber"]]);
+        let (_, found) = chain.prove("quipu_proveLog", &params);
+        let ProvenClaim::Transaction { log: Some(proven), hash, .. } = found.claim else {
+            panic!("{params}: no log is proven");
+        };
+        assert_eq!(json!(hash.to_string()), log["transactionHash"]);
+        assert_eq!(json!(data(proven.address)), log["address"]);
+        assert_eq!(json!(data(&proven.data)), log["data"]);
+        let topics: Vec<String> = proven.topics.iter().map(ToString::to_string).collect();
+        assert_eq!(json!(topics), log["topics"]);
+    }
+    logs
+}
+
+/// Random filters: what is proven to be all is what a scan of all logs finds.
+fn prove_filters(chain: &Chain, logs: &[Value], count: usize) {
+    let mut random = SplitMix64::new(7);
+    let (first, last) = chain.searched().into_inner();
+    let mut below = |limit: u64| random.below(limit.max(1));
+    for round in 0..count {
+        let place = usize::try_from(below(u64::try_from(logs.len()).unwrap())).unwrap();
+        let some = logs.get(place);
+        let address = some.filter(|_| below(3) > 0).map(|log| log["address"].clone());
+        let topic = some.filter(|_| below(2) > 0).map(|log| log["topics"][0].clone());
+        let topic = topic.filter(|it| !it.is_null());
+        let from = first + below(last - first + 1);
+        let to = from + below(last - from + 1);
+        let mut filter = json!({ "toBlock": format!("{to:#x}") });
+        if let Some(address) = &address {
+            filter["address"] = address.clone();
+        }
+        if let Some(topic) = &topic {
+            filter["topics"] = json!([topic]);
+        }
+        let expected: Vec<&Value> = logs
+            .iter()
+            .filter(|log| (from..=to).contains(&number(&log["blockNumber"])))
+            .filter(|log| address.as_ref().is_none_or(|it| log["address"] == *it))
+            .filter(|log| topic.as_ref().is_none_or(|it| log["topics"][0] == *it))
+            .collect();
+        let (mut found, mut next) = (Vec::new(), from);
+        while next <= to {
+            filter["fromBlock"] = json!(format!("{next:#x}"));
+            let (_, verdict) = chain.prove("quipu_proveLogs", &json!([filter]));
+            let ProvenClaim::Logs { filter: asked, logs, .. } = verdict.claim else {
+                panic!("{filter}: something else is proven");
+            };
+            assert_eq!(asked.from_block, next);
+            assert!((next..=to).contains(&asked.to_block), "{asked:?}");
+            next = asked.to_block + 1;
+            found.extend(logs);
+        }
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.block_number, it.log_index.unwrap(), data(&it.data)))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|it| {
+                let data = it["data"].as_str().unwrap().to_owned();
+                (number(&it["blockNumber"]), number(&it["logIndex"]), data)
+            })
+            .collect();
+        assert_eq!(found, expected, "round {round}: {filter} from {from}");
+    }
+}
+
+#[test]
+fn everything_of_the_sample_chain_is_proven_and_nothing_is_left_out() {
+    let chain = Chain::of(&data_folder("sample"));
+    let logs = prove_all(&chain, 20);
+    assert!(logs.len() > 100, "{}", logs.len());
+    prove_filters(&chain, &logs, 40);
+}
+
+#[test]
+fn everything_of_real_chains_is_proven() {
+    let Some(folder) = shared_data() else { return };
+    let genesis = |path: &str| folder.join(path).to_str().unwrap().to_owned();
+    let conformance = genesis("execution-apis/genesis.json");
+    let amsterdam = genesis("amsterdam/genesis.json");
+    for (archive, genesis, each) in [
+        ("ere/hivechain-00000-d226371d-noproofs.ere", Some(conformance), 1),
+        ("amsterdam/amsterdam-00000-41511eb0-noproofs.ere", Some(amsterdam), 1),
+        ("ere/mainnet-01896", None, 1),
+        ("ere/mainnet-02079", None, 1),
+        ("ere/relinked-02560", None, 40),
+    ] {
+        let archive = find(&folder, archive);
+        let args: Vec<&str> = genesis.iter().flat_map(|it| ["--genesis", it.as_str()]).collect();
+        let chain = Chain::imported(&archive, &args);
+        let logs = prove_all(&chain, each);
+        prove_filters(&chain, &logs, 10);
+    }
+}
+
+/// The file whose path begins so.
+fn find(folder: &Path, begin: &str) -> PathBuf {
+    let whole = folder.join(begin);
+    let name = whole.file_name().unwrap().to_str().unwrap().to_owned();
+    let files = fs::read_dir(whole.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
+    let named = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&name);
+    files.filter(|path| named(path)).min().unwrap()
+}
+
+#[test]
+fn blocks_before_the_merge_lead_to_the_accumulator() {
+    let Some(folder) = shared_data() else { return };
+    let chain = Chain::imported(&find(&folder, "era1/mainnet-00001"), &[]);
+    for block in [8192, 8193, 9001, 12_345, 16_383] {
+        let (bundle, found) = chain.prove("quipu_proveBlock", &json!([block]));
+        assert_eq!(found.trust, AnchorTrust::MainnetAccumulator, "{block}");
+        assert_eq!(verdict(&bundle, &[MAINNET_ACCUMULATOR]).trust, AnchorTrust::Named);
+    }
+    // By headers, if that is wanted.
+    let (_, found) = chain.prove("quipu_proveBlock", &json!([9001, 9050]));
+    assert!(matches!(found.anchor, ProofAnchor::Block { number: 9050, .. }), "{found}");
+}
+
+#[test]
+fn a_way_leads_to_the_block_that_is_wanted_or_is_refused() {
+    let chain = Chain::of(&data_folder("sample"));
+    let hash = |block: u64| {
+        let block = chain.ask("eth_getBlockByNumber", &json!([block, false]));
+        (block["hash"].as_str().unwrap().to_owned(), block["transactions"][0].clone())
+    };
+    let (_, transaction) = hash(20);
+    for to in [20, 21, 60, 1020] {
+        let (bundle, _) = chain.prove("quipu_proveReceipt", &json!([transaction, to]));
+        let anchor: ProofAnchor = format!("{to}:{}", hash(to).0).parse().unwrap();
+        assert_eq!(verdict(&bundle, &[anchor]).trust, AnchorTrust::Named, "{to}");
+        // Of another block, the bundle proves nothing.
+        let other: ProofAnchor = format!("{to}:{}", hash(19).0).parse().unwrap();
+        let bundle = ProofBundle::parse(bundle.as_bytes()).unwrap();
+        verify(&bundle, &[other]).unwrap_err();
+    }
+    for (to, said) in [
+        (json!(19), "does not prove block 20"),
+        (json!(chain.last), "more than 1000 headers"),
+        (json!(chain.last + 1), "no block that exists"),
+    ] {
+        let answer = chain.answer("quipu_proveReceipt", &json!([transaction, to]));
+        let error = answer["error"].get();
+        assert!(error.contains(said) && error.contains("-32602"), "{error}");
+    }
+    let unknown = data([9; 32]);
+    for (method, params) in [
+        ("quipu_proveTransaction", json!([unknown])),
+        ("quipu_proveLog", json!([20, 1_000_000])),
+        ("quipu_proveBlock", json!([chain.last + 1])),
+    ] {
+        assert_eq!(chain.raw(method, &params), "null", "{method}");
+    }
+    let late = Chain::of(&data_folder("no-receipts"));
+    let answer = late.answer("quipu_proveReceipt", &json!([transaction]));
+    assert!(answer["error"].get().contains("4444"), "{answer:?}");
+    late.prove("quipu_proveTransaction", &json!([transaction]));
+}
+
+#[test]
+fn commands_prove_and_verify() {
+    let data = data_folder("sample");
+    let chain = Chain::of(&data);
+    let block = chain.ask("eth_getBlockByNumber", &json!([20, false]));
+    let (hash, anchor) =
+        (block["transactions"][3].as_str().unwrap(), block["hash"].as_str().unwrap());
+    let prove = ["prove", "--data-dir", text(&data)];
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("bundle.json");
+    let filter = json!({ "fromBlock": "0x10", "toBlock": "0x20" }).to_string();
+    for subject in [
+        &[hash, "--to", "20"][..],
+        &[hash, "--without-receipt", "--to", "20"],
+        &["--block", "20", "--to", "20"],
+        &["--log", "20:0", "--to", "20"],
+        &["--logs", &filter, "--to", "32"],
+    ] {
+        let bundle = quipu(&[&prove[..], subject].concat()).ends_with(0).out;
+        fs::write(&file, &bundle).unwrap();
+        let verified = quipu(&["verify-proof", text(&file)]).ends_with(0);
+        assert!(
+            verified.out.contains("proven: ") && verified.out.contains("untrusted"),
+            "{}",
+            verified.out
+        );
+        let named = format!("20:{anchor}");
+        if subject.last() == Some(&"20") {
+            let trusted = quipu(&["verify-proof", text(&file), "--anchor", &named]).ends_with(0);
+            assert!(trusted.out.contains("trusted by you"), "{}", trusted.out);
+        }
+        let other = format!("20:{}", "0x".to_owned() + &"7".repeat(64));
+        quipu(&["verify-proof", text(&file), "--anchor", &other]).ends_with(1);
+        // From a pipe, and damaged.
+        let mut piped = command(&["verify-proof", "-"]);
+        let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bundle.as_bytes()).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        fs::write(&file, bundle.replacen("0xf9", "0xf8", 1)).unwrap();
+        let refused = ran(&mut command(&["verify-proof", text(&file)])).ends_with(1);
+        assert!(refused.err.contains("bundle.json: "), "{}", refused.err);
+    }
+    let unknown = "0x".to_owned() + &"9".repeat(64);
+    let ran = quipu(&[&prove[..], &[&unknown]].concat()).ends_with(1);
+    assert!(ran.err.contains("nothing to prove"), "{}", ran.err);
+    quipu(&prove).ends_with(2);
+    quipu(&[&prove[..], &["--block", "20", "--without-receipt"]].concat()).ends_with(2);
+    let ran = quipu(&[&prove[..], &["--log", "20"]].concat()).ends_with(2);
+    assert!(ran.err.contains("such as 17000000:12"), "{}", ran.err);
+}
