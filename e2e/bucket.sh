@@ -181,3 +181,36 @@ else
     not_ok "the bucket differs from one publication:"
     cat "$output" >&2
 fi
+
+# --- a data folder is filled from the bucket
+
+# As an import of the same blocks, whatever was published by whom: manifest, segments and runs.
+equals_import() {
+    if diff -r --exclude lock --exclude journal --exclude genesis.json blocks-0..16999 "$1" >"$output"; then
+        ok "$2 gives the folder of an import, to the byte"
+    else
+        not_ok "$2 gives another folder than an import:"
+        cat "$output" >&2
+    fi
+}
+fetch=(fetch --genesis "$genesis" --from "$mirror/large")
+"$quipu" "${fetch[@]}" --data-dir fetched >fetch.log 2>&1 &
+fetching=$!
+# Killed when its first slot is held, or the first file is on its way.
+for _ in {1..3000}; do
+    [ ! -e fetched/fetch/segments ] && [ ! -e fetched/manifest ] || break
+    kill -0 "$fetching" 2>/dev/null || break
+    sleep 0.01
+done
+kill -KILL "$fetching" 2>/dev/null || true
+wait "$fetching" 2>/dev/null || true
+exits 0 "a fetch that was killed goes on" "${run[@]}" "${fetch[@]}" --data-dir fetched
+equals_import fetched "a proven fetch"
+exits 0 "files are fetched by their digests alone" \
+    "${run[@]}" "${fetch[@]}" --data-dir copied --digest-only
+exits 0 "their status is told" "${run[@]}" stat --data-dir copied
+says 'digest only' "as digest only"
+exits 1 "nobody publishes them as proven" \
+    "${run[@]}" publish --data-dir copied --to "file://$work/buckets/unproven"
+exits 0 "a check proves them" "${run[@]}" check --data-dir copied
+equals_import copied "a checked copy"

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the benchmarks of the workspace.
 //!
-//! `store`, `serve`, `compare`, `follow`, `fetch`, `bucket`, `hostile` and `soak` are programs that print
-//! tables; without a name, every crate's own benchmarks run.
+//! `store`, `serve`, `compare`, `follow`, `fetch`, `bucket`, `proofs`, `hostile` and `soak` are programs
+//! that print tables; without a name, every crate's own benchmarks run.
 
 use std::path::Path;
 use std::process::Command;
@@ -52,6 +52,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         // Needs nginx, which a script provides.
         Some((name, rest)) if name == "fetch" => {
             succeed(script(root, "bench/fetch/run").args(rest))
+        }
+        Some((name, rest)) if name == "proofs" => {
+            succeed(script(root, "bench/proofs/run").args(rest))
         }
         // Needs a web server, which a script provides, a load generator, and a program that draws.
         Some((name, rest)) if name == "bucket" => {

@@ -72,6 +72,11 @@ const PARTS: &[NightlyPart] = &[
         work: PartWork::Fuzz(&["head_log", "lookup", "manifest", "postings", "segment"]),
     },
     NightlyPart {
+        name: "fuzz-bucket",
+        summary: "texts of a bucket, records of its cache, proof bundles",
+        work: PartWork::Fuzz(&["bucket_manifest", "bucket_text", "cache_records", "proof"]),
+    },
+    NightlyPart {
         name: "fuzz-blocks",
         summary: "parts of blocks in consensus form, and anchors",
         work: PartWork::Fuzz(&["anchor", "body", "header", "receipts", "verify"]),

@@ -1,6 +1,7 @@
-// go-ethereum's ethclient, unmodified: FilterLogs in every form that it has.
+// go-ethereum's libraries, unmodified: FilterLogs of ethclient in every form that it has, and the paths
+// of proof bundles by package trie.
 //
-// usage: client-go URL queries.json, or client-go SOCKET filters.json watch
+// usage: client-go URL queries.json, client-go SOCKET filters.json watch, or client-go proofs BUNDLES
 package main
 
 import (
@@ -97,6 +98,9 @@ func get(ctx context.Context, client *ethclient.Client, queries []query) error {
 }
 
 func run(args []string) error {
+	if args[0] == "proofs" {
+		return verifyBundles(args[1])
+	}
 	queries, err := read(args[1])
 	if err != nil {
 		return err
@@ -116,7 +120,7 @@ func run(args []string) error {
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: client-go URL queries.json, or client-go SOCKET filters.json watch")
+		fmt.Fprintln(os.Stderr, "usage: client-go URL queries.json, client-go SOCKET filters.json watch, or client-go proofs BUNDLES")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1:]); err != nil {

@@ -8,6 +8,7 @@ use crate::graph::Graph;
 /// here does not exist; one that is here may not have been written yet.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("quipu-chain", &[]),
+    ("quipu-proof", &[]),
     ("quipu-segment", &["quipu-chain"]),
     ("quipu-store", &["quipu-segment", "quipu-chain"]),
     ("quipu-ingest", &["quipu-store", "quipu-segment", "quipu-chain"]),
@@ -19,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "quipu-rpc",
             "quipu-ingest",
             "quipu-replica",
+            "quipu-proof",
             "quipu-store",
             "quipu-segment",
             "quipu-chain",

@@ -1,8 +1,9 @@
-//! `chain` and `segment` are pure: nothing that waits, listens or fetches is linked into them.
+//! `chain`, `segment` and `proof` are pure: nothing that waits, listens or fetches is linked into them.
+//! `proof` shares no code with what it verifies.
 
 use crate::graph::Graph;
 
-const PURE: &[&str] = &["quipu-chain", "quipu-segment"];
+const PURE: &[&str] = &["quipu-chain", "quipu-segment", "quipu-proof"];
 
 /// Async runtimes, the network and object stores. Bare vocabulary such as `futures-core` is not
 /// here: it cannot wait for anything by itself.
@@ -35,6 +36,20 @@ fn the_pure_crates_link_no_runtime_and_no_network() {
         let found = find_forbidden(&graph, name);
         assert!(found.is_empty(), "{name} must stay pure, but: {}", found.join("; "));
     }
+}
+
+/// A mistake of the server's libraries must not be repeated by whoever checks the server.
+#[test]
+fn the_verifier_of_proofs_shares_no_code_with_the_server() {
+    let graph = Graph::of_this_workspace();
+    let linked = graph.linked_into("quipu-proof");
+    let is_shared = |name: &&&str| {
+        let is_ours = name.starts_with("quipu-") && **name != "quipu-proof";
+        is_ours || name.starts_with("alloy") || name.starts_with("serde")
+    };
+    assert!(linked.contains_key("sha3"), "it hashes");
+    let found: Vec<&&str> = linked.keys().filter(is_shared).collect();
+    assert!(found.is_empty(), "quipu-proof links {found:?}");
 }
 
 #[test]
