@@ -14,6 +14,7 @@ mod compare_logs;
 mod dice;
 mod directed;
 mod log_index;
+mod read_at_once;
 mod remade;
 mod rewinds;
 mod runs;

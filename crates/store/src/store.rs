@@ -58,6 +58,8 @@ pub struct Store {
     presence: Presence,
     /// The segments that were not as the manifest says when the folder was opened, and why.
     unlike: Mutex<Vec<(String, StoreError)>>,
+    /// Held by who acts on files that could not be read.
+    fault_turn: Mutex<()>,
 }
 
 impl Store {
@@ -102,7 +104,8 @@ impl Store {
         let view = View::new(files, manifest, Arc::default(), head);
         let (view, head_reader) = (ArcSwap::from_pointee(view), Mutex::default());
         let (watchers, unlike) = (Mutex::default(), Mutex::new(unlike));
-        Ok(Self { disk, view, workshop, head_reader, watchers, presence, unlike })
+        let fault_turn = Mutex::default();
+        Ok(Self { disk, view, workshop, head_reader, watchers, presence, unlike, fault_turn })
     }
 
     /// Shows the head too, as its log has it: now and at every [`Store::refresh`], until a writer takes

@@ -76,7 +76,11 @@ impl Store {
     /// Acts on what readers could not read since the last time: a file that cannot be opened is passed
     /// over, if files are, and one of which some bytes are wrong is opened anew by the next who reads it,
     /// since it may have been replaced. Tells whether another view is shown: to ask it may help.
+    ///
+    /// One caller at a time: whoever comes while another acts on the same file waits, and finds the other
+    /// view shown when this returns.
     pub fn pass_over_faulty(&self) -> bool {
+        let _turn = self.fault_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view();
         let faults = view.files().faults();
         let new = faults.take_new();
