@@ -5,10 +5,8 @@
 //! (`docs/proofs.md`).
 
 use alloy_consensus::Header;
-use alloy_primitives::{B256, Bytes, U256};
-use chain::accumulator::{
-    EPOCH_BLOCKS, EpochBranch, EpochRoots, epoch_branch, mainnet_epoch_blocks,
-};
+use alloy_primitives::{B256, Bytes};
+use chain::accumulator::{EPOCH_BLOCKS, EpochRoots, EpochTree, mainnet_epoch_blocks};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, OrderedTrie, decode_header};
 use store::{Reader, RowParts, StoredBlock};
@@ -29,6 +27,9 @@ use crate::work_slice::WorkSlice;
 
 /// Headers from a block to an anchor, and blocks that are searched for logs, at the most.
 const PROOF_BLOCKS_MAX: u64 = 1000;
+
+/// What an epoch's tree takes while it is made: a hash and a difficulty of each block, and the tree.
+const EPOCH_BYTES: usize = 8192 * 5 * 32;
 
 /// Which receipt goes with a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,25 +285,28 @@ impl Context<'_> {
         if !self.view.coverage().iter().any(|it| it.contains(first) && it.last() >= blocks.last()) {
             return Ok(None);
         }
-        let Some(records) = self.epoch_records(reader, blocks).await? else { return Ok(None) };
-        let position = number.get().saturating_sub(blocks.first());
-        let position = usize::try_from(position).map_err(|_| CallFailure::NotABlock)?;
-        let branch = epoch_branch(&records, position).filter(|branch| branch.root == expected);
-        Ok(branch.zip(roots.branch(epoch)).map(|(branch, above)| {
-            let EpochBranch { mut siblings, .. } = branch;
+        let slot = self.epoch_trees.slot(expected);
+        let Some(tree) = slot.tree(self.epoch_tree(reader, blocks)).await? else { return Ok(None) };
+        let hash = self.view.read_hash(reader, number).await?.ok_or(CallFailure::NotABlock)?;
+        let record = number.get().saturating_sub(blocks.first());
+        let record = usize::try_from(record).map_err(|_| CallFailure::NotABlock)?;
+        let branch = tree.branch(record, &hash).zip(roots.branch(epoch));
+        Ok(branch.map(|(mut siblings, above)| {
             siblings.extend(above);
             WayToAnchor::Accumulator { root: EpochRoots::accumulator(), siblings }
         }))
     }
 
-    /// The hashes of an epoch's blocks, each with the total difficulty up to it.
-    async fn epoch_records(
+    /// The tree over an epoch's blocks: their hashes, each with the total difficulty up to it.
+    async fn epoch_tree(
         &self,
         reader: &mut Reader,
         blocks: BlockRange,
-    ) -> Result<Option<Vec<(B256, U256)>>, CallFailure> {
+    ) -> Result<Option<EpochTree>, CallFailure> {
         let below = self.view.difficulty_before(reader, BlockNumber(blocks.first())).await?;
         let Some(mut total) = below else { return Ok(None) };
+        let mut lease = ByteLease::default();
+        self.count_held(&mut lease, EPOCH_BYTES)?;
         let mut slice = WorkSlice::default();
         let mut records = Vec::new();
         for number in blocks.first()..blocks.end() {
@@ -313,7 +317,7 @@ impl Context<'_> {
             slice.count_request(header.rlp.len());
             slice.go_on(self.budget).await;
         }
-        Ok(Some(records))
+        Ok(Some(EpochTree::new(&records)))
     }
 }
 
