@@ -87,7 +87,7 @@ fn parse_block(text: &str) -> Result<Value, String> {
     match number {
         Some(number) if is_number => Ok(json!(number)),
         _ if TAGS.contains(&text) => Ok(json!(text)),
-        _ if is_number && hex != Some("") && !text.is_empty() => {
+        _ if is_number && (1..HASH_DIGITS).contains(&hex.unwrap_or(text).len()) => {
             Err("no block has this number: it has more than 64 bits".to_owned())
         }
         _ => Err(format!("write a number or one of {}", TAGS.join(", "))),

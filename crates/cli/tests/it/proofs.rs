@@ -415,7 +415,7 @@ fn commands_prove_and_verify() {
         (&["--block", "0x"], "latest, finalized, safe, earliest"),
         (&["--block", ""], "latest, finalized, safe, earliest"),
         (&["--block", "20", "--to", large], "more than 64 bits"),
-        (&["--block", "20", "--to", hash], "more than 64 bits"),
+        (&["--block", "20", "--to", hash], "latest, finalized, safe, earliest"),
         (&["--block", "20", "--to", "19"], "does not prove block 20"),
         (&["--log", "20"], "such as 17000000:12"),
         (&["--log", "20:+1"], "such as 17000000:12"),
