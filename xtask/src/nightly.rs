@@ -26,6 +26,9 @@ const MODEL_SEEDS: (&str, &str) = ("QUIPU_MODEL_SEEDS", "3200");
 /// Read by the tests that ask for logs at random: how many filters of each chain.
 const LOG_FILTERS: (&str, &str) = ("QUIPU_LOG_FILTERS", "100000");
 
+/// Read by the test that proves real chains: every item of them, not a few of each block.
+const PROVE_EVERYTHING: (&str, &str) = ("QUIPU_PROVE_EVERYTHING", "1");
+
 /// Read by the test that kills imports: how often.
 const IMPORT_KILLS: (&str, &str) = ("QUIPU_KILLS", "100");
 
@@ -93,6 +96,11 @@ const PARTS: &[NightlyPart] = &[
         ]),
     },
     NightlyPart {
+        name: "proofs",
+        summary: "a proof of every transaction, receipt and log of the real chains",
+        work: PartWork::Steps(plan_proofs),
+    },
+    NightlyPart {
         name: "garage",
         summary: "a publisher and three readers of a distributed store, of which each is killed",
         work: PartWork::Steps(plan_garage),
@@ -133,6 +141,14 @@ fn plan_model(_root: &Path) -> Vec<CiStep> {
     let filters =
         ["test", "--workspace", "--locked", "--release", "--test", "it", "--", "random_filters"];
     vec![model, CiStep::cargo("log filters against every receipt", &filters).with_env(name, value)]
+}
+
+fn plan_proofs(_: &Path) -> Vec<CiStep> {
+    let (name, value) = PROVE_EVERYTHING;
+    let test = "everything_of_real_chains_is_proven";
+    let every = ["test", "--workspace", "--locked", "--release", "--test", "it"];
+    let every = [&every[..], &["--", test, "--nocapture"]].concat();
+    vec![CiStep::cargo("proofs of real chains", &every).with_env(name, value)]
 }
 
 fn plan_kills(root: &Path) -> Vec<CiStep> {

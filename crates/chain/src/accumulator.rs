@@ -4,6 +4,7 @@
 //! mainnet's list of roots is believed (EIP-7643).
 //! Never knows: where records or the list come from, or what a status means.
 
+use std::mem;
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{B256, U256, b256};
@@ -44,28 +45,43 @@ pub fn epoch_root(records: &[(B256, U256)]) -> B256 {
     list_root(record_leaves(records), EPOCH_DEPTH)
 }
 
-/// The way of a block to the root of its epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EpochBranch {
-    /// As [`epoch_root`] gives it.
-    pub root: B256,
-    /// The nodes beside the way, from the block's hash up.
-    pub siblings: Vec<B256>,
+/// The tree over an epoch's records: its root, and the way of each block up to it.
+#[derive(Debug)]
+pub struct EpochTree {
+    totals: Vec<U256>,
+    tree: ListTree,
 }
 
-/// The way of one of an epoch's blocks. `None` if there is no such record.
-///
-/// # Panics
-///
-/// As [`epoch_root`].
-#[must_use]
-pub fn epoch_branch(records: &[(B256, U256)], record: usize) -> Option<EpochBranch> {
-    let (_, total_difficulty) = records.get(record)?;
-    let ListBranch { root, siblings: above } =
-        list_branch(record_leaves(records), EPOCH_DEPTH, record);
-    let mut siblings = vec![B256::new(total_difficulty.to_le_bytes())];
-    siblings.extend(above);
-    Some(EpochBranch { root, siblings })
+impl EpochTree {
+    /// Hashes all of it.
+    ///
+    /// # Panics
+    ///
+    /// As [`epoch_root`].
+    #[must_use]
+    pub fn new(records: &[(B256, U256)]) -> Self {
+        let totals = records.iter().map(|(_, total_difficulty)| *total_difficulty).collect();
+        Self { totals, tree: ListTree::new(record_leaves(records), EPOCH_DEPTH) }
+    }
+
+    /// As [`epoch_root`] gives it.
+    #[must_use]
+    pub fn root(&self) -> B256 {
+        self.tree.root
+    }
+
+    /// The nodes beside the way of a block, from its hash up. `None` if the record at this place is not
+    /// that of a block with this hash.
+    #[must_use]
+    pub fn branch(&self, record: usize, hash: &B256) -> Option<Vec<B256>> {
+        let total_difficulty = B256::new(self.totals.get(record)?.to_le_bytes());
+        if *self.tree.leaf(record)? != hash_pair(hash, &total_difficulty) {
+            return None;
+        }
+        let mut siblings = vec![total_difficulty];
+        siblings.extend(self.tree.branch(record)?);
+        Some(siblings)
+    }
 }
 
 fn record_leaves(records: &[(B256, U256)]) -> Vec<B256> {
@@ -163,8 +179,10 @@ impl EpochRoots {
     /// The way of an epoch's root to [`EpochRoots::accumulator`]: the nodes beside it, from below.
     #[must_use]
     pub fn branch(&self, epoch: u64) -> Option<Vec<B256>> {
-        let leaf = usize::try_from(epoch).ok().filter(|it| *it < self.0.len())?;
-        let mut siblings = list_branch(self.0.to_vec(), LIST_DEPTH, leaf).siblings;
+        /// There is one such list, whoever holds it.
+        static TREE: LazyLock<ListTree> =
+            LazyLock::new(|| ListTree::new(MAINNET.0.to_vec(), LIST_DEPTH));
+        let mut siblings = TREE.branch(usize::try_from(epoch).ok()?)?;
         siblings.push(list_root(Vec::new(), EPOCH_DEPTH));
         Some(siblings)
     }
@@ -190,40 +208,63 @@ fn accumulator_root(roots: Vec<B256>) -> B256 {
 
 /// The hash tree root of an SSZ list whose limit is `2^depth`.
 fn list_root(leaves: Vec<B256>, depth: usize) -> B256 {
-    list_branch(leaves, depth, 0).root
+    ListTree::new(leaves, depth).root
 }
 
-/// A leaf's way to the root of its list.
+/// The nodes of an SSZ list.
 #[derive(Debug)]
-struct ListBranch {
+struct ListTree {
+    /// From the leaves up, below the top. Only what lies above leaves that exist is here: what is missing
+    /// on a level is one known hash, the root of an all-zero subtree.
+    levels: Vec<Vec<B256>>,
+    /// Of the tree with the count of its leaves.
     root: B256,
-    /// The nodes beside the way, from the leaf up, and the leaf that tells how many leaves there are.
-    siblings: Vec<B256>,
 }
 
-/// The root of an SSZ list whose limit is `2^depth`, and the way of one leaf to it. Only the leaves that
-/// exist are hashed: what is missing on a level is one known hash, the root of an all-zero subtree.
-fn list_branch(leaves: Vec<B256>, depth: usize, leaf: usize) -> ListBranch {
-    let count = leaves.len();
-    assert!(count <= 1 << depth, "{count} leaves in a list of at most {}", 1 << depth);
-    let mut level = leaves;
-    let mut zero_subtree = B256::ZERO;
-    let mut siblings = Vec::with_capacity(depth.saturating_add(1));
-    for height in 0..depth {
-        siblings.push(*level.get((leaf >> height) ^ 1).unwrap_or(&zero_subtree));
-        level = level
-            .chunks(2)
-            .map(|pair| {
-                let [left, right] = [0, 1].map(|side| pair.get(side).unwrap_or(&zero_subtree));
-                hash_pair(left, right)
-            })
-            .collect();
-        zero_subtree = hash_pair(&zero_subtree, &zero_subtree);
+impl ListTree {
+    /// Hashes a list whose limit is `2^depth`.
+    fn new(leaves: Vec<B256>, depth: usize) -> Self {
+        let count = leaves.len();
+        assert!(count <= 1 << depth, "{count} leaves in a list of at most {}", 1 << depth);
+        let mut level = leaves;
+        let mut levels = Vec::with_capacity(depth);
+        let mut zero_subtree = B256::ZERO;
+        for _ in 0..depth {
+            let above = level
+                .chunks(2)
+                .map(|pair| {
+                    let [left, right] = [0, 1].map(|side| pair.get(side).unwrap_or(&zero_subtree));
+                    hash_pair(left, right)
+                })
+                .collect();
+            levels.push(mem::replace(&mut level, above));
+            zero_subtree = hash_pair(&zero_subtree, &zero_subtree);
+        }
+        let top = level.first().unwrap_or(&zero_subtree);
+        Self { root: hash_pair(top, &count_leaf(count)), levels }
     }
-    let tree = level.first().unwrap_or(&zero_subtree);
-    let count = B256::new(U256::from(count).to_le_bytes());
-    siblings.push(count);
-    ListBranch { root: hash_pair(tree, &count), siblings }
+
+    fn leaf(&self, index: usize) -> Option<&B256> {
+        self.levels.first()?.get(index)
+    }
+
+    /// The nodes beside a leaf's way to the root, from the leaf up, and the leaf that tells how many
+    /// leaves there are. `None` if there is no such leaf.
+    fn branch(&self, leaf: usize) -> Option<Vec<B256>> {
+        self.leaf(leaf)?;
+        let mut zero_subtree = B256::ZERO;
+        let mut siblings = Vec::with_capacity(self.levels.len().saturating_add(1));
+        for (height, level) in self.levels.iter().enumerate() {
+            siblings.push(*level.get((leaf >> height) ^ 1).unwrap_or(&zero_subtree));
+            zero_subtree = hash_pair(&zero_subtree, &zero_subtree);
+        }
+        siblings.push(count_leaf(self.levels.first()?.len()));
+        Some(siblings)
+    }
+}
+
+fn count_leaf(count: usize) -> B256 {
+    B256::new(U256::from(count).to_le_bytes())
 }
 
 fn hash_pair(left: &B256, right: &B256) -> B256 {
@@ -280,16 +321,20 @@ mod tests {
         };
         for count in [1, 2, 3, 5000, 8192] {
             let records = records(count);
+            let tree = EpochTree::new(&records);
+            assert_eq!(tree.root(), epoch_root(&records), "{count} records");
             for record in [0, 1, 2, 4999, 8191] {
-                let Some(branch) = epoch_branch(&records, record) else {
-                    assert!(record >= records.len());
+                let Some((hash, _)) = records.get(record) else {
+                    assert_eq!(tree.branch(record, &B256::ZERO), None, "{record} of {count}");
                     continue;
                 };
-                assert_eq!(branch.siblings.len(), 1 + 13 + 1);
+                let branch = tree.branch(record, hash).unwrap();
+                assert_eq!(branch.len(), 1 + 13 + 1);
                 // The total difficulty and the length are to the right of the way.
-                let found = climb(records[record].0, record << 1, &branch.siblings);
-                assert_eq!(found, branch.root, "{record} of {count}");
-                assert_eq!(found, epoch_root(&records), "{record} of {count}");
+                let found = climb(*hash, record << 1, &branch);
+                assert_eq!(found, tree.root(), "{record} of {count}");
+                // No other block has this place.
+                assert_eq!(tree.branch(record, &B256::repeat_byte(9)), None, "{record} of {count}");
             }
         }
         let roots = EpochRoots::mainnet();

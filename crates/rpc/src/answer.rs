@@ -25,6 +25,7 @@ use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, ByteLease, LeasedFor, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::envelope::Call;
+use crate::epoch_trees::EpochTrees;
 use crate::filters::{FilterPolls, Filters};
 use crate::health::Health;
 use crate::json::NotABlock;
@@ -66,6 +67,7 @@ pub(crate) struct Context<'a> {
     /// How much an answer with logs may be.
     pub(crate) log_limits: LogLimits,
     pub(crate) filters: &'a Filters,
+    pub(crate) epoch_trees: &'a EpochTrees,
     /// The filters that were polled for the answer.
     pub(crate) filter_polls: &'a FilterPolls<'a>,
     /// When the call is to be answered.

@@ -35,6 +35,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
 use crate::call_counts::{CallOutcome, CallRecord, CallSubject};
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
+use crate::epoch_trees::EpochTrees;
 use crate::filters::{FilterLimits, FilterPolls, Filters};
 use crate::health::Health;
 use crate::in_time::in_time;
@@ -126,6 +127,7 @@ pub struct Service {
     changes: Arc<Changes>,
     subscription_ids: SubscriptionIds,
     filters: Filters,
+    epoch_trees: EpochTrees,
     encoded_heads: EncodedHeads,
     traffic: Traffic,
     request_log: RequestLog,
@@ -262,6 +264,7 @@ impl Service {
             changes,
             subscription_ids: SubscriptionIds::default(),
             filters: Filters::new(settings.filter_limits),
+            epoch_trees: EpochTrees::default(),
             encoded_heads: EncodedHeads::default(),
             traffic: Traffic::default(),
             request_log: RequestLog::new(settings.slow_request),
@@ -747,6 +750,7 @@ impl Service {
             cache,
             log_limits: settings.log_limits,
             filters: &self.filters,
+            epoch_trees: &self.epoch_trees,
             filter_polls: &asked.filter_polls,
             until: asked.limits.until,
             budget: asked.limits.budget,

@@ -1,6 +1,10 @@
 //! `chain`, `segment` and `proof` are pure: nothing that waits, listens or fetches is linked into them.
 //! `proof` shares no code with what it verifies.
 
+use std::path::Path;
+
+use xtask::step;
+
 use crate::graph::Graph;
 
 const PURE: &[&str] = &["quipu-chain", "quipu-segment", "quipu-proof"];
@@ -50,6 +54,22 @@ fn the_verifier_of_proofs_shares_no_code_with_the_server() {
     assert!(linked.contains_key("sha3"), "it hashes");
     let found: Vec<&&str> = linked.keys().filter(is_shared).collect();
     assert!(found.is_empty(), "quipu-proof links {found:?}");
+}
+
+/// It is `no_std` itself, and asks for no crate that is not. By itself: what other crates of the workspace
+/// ask for is in force for a build of all.
+#[test]
+fn the_verifier_of_proofs_needs_no_standard_library() {
+    let mut tree = step::cargo();
+    tree.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap());
+    tree.args(["tree", "--offline", "--locked", "--package", "quipu-proof", "--prefix", "none"]);
+    let output = tree.args(["--edges", "normal,features"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let features = String::from_utf8(output.stdout).unwrap();
+    assert!(features.contains("sha3 v"), "{features}");
+    let with_std: Vec<&str> =
+        features.lines().filter(|it| it.contains("feature \"std\"")).collect();
+    assert!(with_std.is_empty(), "quipu-proof asks for std by {with_std:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::harness::stores::data_folder;
 struct Chain {
     service: Service,
     last: u64,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Chain {
@@ -43,15 +43,14 @@ impl Chain {
         let disk = Arc::new(Folder::open(data).unwrap());
         let store = Store::open(disk, Arc::new(Inline), Limits::default()).unwrap();
         let service = service_of(data, held_spec(&store).unwrap());
-        Self { service, last: store.view().tip().unwrap().get(), _folder: None }
+        Self { service, last: store.view().tip().unwrap().get(), folder: None }
     }
 
     fn imported(archive: &Path, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let import = ["import", "--data-dir", text(&data), "--unanchored"];
-        quipu(&[&import[..], args, &[text(archive)]].concat()).ends_with(0);
-        Self { _folder: Some(folder), ..Self::of(&data) }
+        import(&data, archive, args);
+        Self { folder: Some(folder), ..Self::of(&data) }
     }
 
     /// An answer as it was written: the text of a bundle is part of it.
@@ -81,12 +80,22 @@ impl Chain {
         (bundle, verdict)
     }
 
-    /// The first blocks: a longer chain has no others.
+    /// The first blocks, or all of them.
     fn searched(&self) -> RangeInclusive<u64> {
         let first = self.ask("eth_getBlockByNumber", &json!(["earliest", false]));
         let first = number(&first["number"]);
-        first..=self.last.min(first + 149)
+        if is_everything_proven() { first..=self.last } else { first..=self.last.min(first + 149) }
     }
+}
+
+fn import(data: &Path, archive: &Path, args: &[&str]) {
+    let import = ["import", "--data-dir", text(data), "--unanchored"];
+    quipu(&[&import[..], args, &[text(archive)]].concat()).ends_with(0);
+}
+
+/// Every block of the real chains, and every transaction, receipt and log: a matter of minutes.
+fn is_everything_proven() -> bool {
+    std::env::var_os("QUIPU_PROVE_EVERYTHING").is_some()
 }
 
 fn verdict(bundle: &str, trusted: &[ProofAnchor]) -> ProofVerdict {
@@ -102,9 +111,20 @@ fn data(bytes: impl AsRef<[u8]>) -> String {
     hex::encode_prefixed(bytes)
 }
 
-/// Proves the first blocks, and of transactions, receipts and logs one of so many; gives all logs.
-fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
-    let mut logs = Vec::new();
+/// What was proven of a chain.
+#[derive(Debug, Default)]
+struct ProvenCounts {
+    blocks: usize,
+    transactions: usize,
+    receipts: usize,
+    logs: usize,
+}
+
+/// Proves the first blocks, and of transactions, receipts and logs one of so many; gives all logs. If
+/// everything is to be proven, none is left out.
+fn prove_all(chain: &Chain, each: usize) -> (Vec<Value>, ProvenCounts) {
+    let step = |each: usize| if is_everything_proven() { 1 } else { each };
+    let (mut logs, mut counts) = (Vec::new(), ProvenCounts::default());
     for block in chain.searched() {
         let header = chain.ask("debug_getRawHeader", &json!([block]));
         if header.is_null() {
@@ -119,7 +139,7 @@ fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
         }
         let own = own.zip(raw_receipts.as_array().unwrap());
         // A block of the conformance chain has 21 MB.
-        let step = each.max(own.len() / 20);
+        let step = step(each.max(own.len() / 20));
         for (receipt, raw_receipt) in own.step_by(step) {
             let wanted = &receipt["transactionHash"];
             let raw = chain.ask("eth_getRawTransactionByHash", &json!([wanted]));
@@ -135,6 +155,9 @@ fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
                 assert_eq!(json!(block.hash.to_string()), *hash);
                 assert_eq!(json!(own.to_string()), *wanted);
                 assert_eq!(json!(data(transaction)), raw);
+                let count =
+                    if has_receipt { &mut counts.receipts } else { &mut counts.transactions };
+                *count += 1;
                 let expected = has_receipt.then(|| raw_receipt.clone());
                 assert_eq!(receipt.map(|it| json!(data(it))), expected, "{method} of {wanted}");
             }
@@ -146,8 +169,9 @@ fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
         assert_eq!(json!(proven.hash.to_string()), *hash);
         assert_eq!(transactions.len(), receipts.len());
         assert_eq!(json!(receipts.iter().map(data).collect::<Vec<_>>()), raw_receipts);
+        counts.blocks += 1;
     }
-    for log in logs.iter().step_by(each.max(logs.len() / 50)) {
+    for log in logs.iter().step_by(step(each.max(logs.len() / 50))) {
         let params = json!([log["blockNumber"], log["logIndex"], log["blockNumber"]]);
         let (_, found) = chain.prove("quipu_proveLog", &params);
         let ProvenClaim::Transaction { log: Some(proven), hash, .. } = found.claim else {
@@ -158,8 +182,9 @@ fn prove_all(chain: &Chain, each: usize) -> Vec<Value> {
         assert_eq!(json!(data(&proven.data)), log["data"]);
         let topics: Vec<String> = proven.topics.iter().map(ToString::to_string).collect();
         assert_eq!(json!(topics), log["topics"]);
+        counts.logs += 1;
     }
-    logs
+    (logs, counts)
 }
 
 /// Random filters: what is proven to be all is what a scan of all logs finds.
@@ -218,7 +243,7 @@ fn prove_filters(chain: &Chain, logs: &[Value], count: usize) {
 #[test]
 fn everything_of_the_sample_chain_is_proven_and_nothing_is_left_out() {
     let chain = Chain::of(&data_folder("sample"));
-    let logs = prove_all(&chain, 20);
+    let (logs, _) = prove_all(&chain, 20);
     assert!(logs.len() > 100, "{}", logs.len());
     prove_filters(&chain, &logs, 40);
 }
@@ -235,11 +260,15 @@ fn everything_of_real_chains_is_proven() {
         ("ere/mainnet-01896", None, 1),
         ("ere/mainnet-02079", None, 1),
         ("ere/relinked-02560", None, 40),
+        ("ere/relinked8k-02562", None, 40),
+        ("era1/sepolia-00021", None, 1),
     ] {
         let archive = find(&folder, archive);
         let args: Vec<&str> = genesis.iter().flat_map(|it| ["--genesis", it.as_str()]).collect();
         let chain = Chain::imported(&archive, &args);
-        let logs = prove_all(&chain, each);
+        let (logs, counts) = prove_all(&chain, each);
+        println!("{}: {counts:?} of {} logs", archive.display(), logs.len());
+        assert!(counts.blocks > 0, "{}", archive.display());
         prove_filters(&chain, &logs, 10);
     }
 }
@@ -256,15 +285,33 @@ fn find(folder: &Path, begin: &str) -> PathBuf {
 #[test]
 fn blocks_before_the_merge_lead_to_the_accumulator() {
     let Some(folder) = shared_data() else { return };
-    let chain = Chain::imported(&find(&folder, "era1/mainnet-00001"), &[]);
-    for block in [8192, 8193, 9001, 12_345, 16_383] {
-        let (bundle, found) = chain.prove("quipu_proveBlock", &json!([block]));
-        assert_eq!(found.trust, AnchorTrust::MainnetAccumulator, "{block}");
-        assert_eq!(verdict(&bundle, &[MAINNET_ACCUMULATOR]).trust, AnchorTrust::Named);
+    // With genesis, and an ommer.
+    let first = Chain::imported(&find(&folder, "era1/mainnet-00000"), &[]);
+    let archive = find(&folder, "era1/mainnet-00001");
+    let second = Chain::imported(&archive, &[]);
+    let prove = |chain: &Chain, block: u64| chain.prove("quipu_proveBlock", &json!([block]));
+    for (chain, blocks) in [(&first, [0, 1, 8187, 8191]), (&second, [8192, 8193, 9001, 16_383])] {
+        for block in blocks {
+            let (bundle, found) = prove(chain, block);
+            assert_eq!(found.trust, AnchorTrust::MainnetAccumulator, "{block}");
+            assert_eq!(verdict(&bundle, &[MAINNET_ACCUMULATOR]).trust, AnchorTrust::Named);
+        }
     }
     // By headers, if that is wanted.
-    let (_, found) = chain.prove("quipu_proveBlock", &json!([9001, 9050]));
+    let (_, found) = second.prove("quipu_proveBlock", &json!([9001, 9050]));
     assert!(matches!(found.anchor, ProofAnchor::Block { number: 9050, .. }), "{found}");
+    // The epoch's tree is kept. What is proven depends on what is held all the same.
+    let (whole, _) = prove(&second, 9001);
+    let data = second.folder.as_ref().unwrap().path().join("data");
+    let hash = second.ask("eth_getBlockByNumber", &json!([12_000, false]))["hash"].clone();
+    let to = format!("12000:{}", hash.as_str().unwrap());
+    quipu(&["rewind", "--data-dir", text(&data), "--to", &to]).ends_with(0);
+    second.service.store().refresh().unwrap();
+    let (_, found) = prove(&second, 9001);
+    assert!(matches!(found.anchor, ProofAnchor::Block { .. }), "{found}");
+    import(&data, &archive, &[]);
+    second.service.store().refresh().unwrap();
+    assert_eq!(prove(&second, 9001).0, whole);
 }
 
 #[test]
@@ -353,7 +400,34 @@ fn commands_prove_and_verify() {
     let ran = quipu(&[&prove[..], &[&unknown]].concat()).ends_with(1);
     assert!(ran.err.contains("nothing to prove"), "{}", ran.err);
     quipu(&prove).ends_with(2);
-    quipu(&[&prove[..], &["--block", "20", "--without-receipt"]].concat()).ends_with(2);
-    let ran = quipu(&[&prove[..], &["--log", "20"]].concat()).ends_with(2);
-    assert!(ran.err.contains("such as 17000000:12"), "{}", ran.err);
+    let large = "18446744073709551616";
+    let twice = r#"{"fromBlock":"0x1","fromBlock":"0x2"}"#;
+    for (asked, said) in [
+        (&["--block", "20", "--without-receipt"][..], "--without-receipt"),
+        (&["--without-receipt", "--block=20"], "--without-receipt"),
+        (&["--without-receipt", "--log", "20:0"], "--without-receipt"),
+        (&["--without-receipt", "--logs", "{}"], "--without-receipt"),
+        (&["--without-receipt"], "required"),
+        (&[hash, "--block", "20"], "cannot be used with"),
+        (&["--block", large], "more than 64 bits"),
+        (&["--block", "0x10000000000000000"], "more than 64 bits"),
+        (&["--block", "newest"], "latest, finalized, safe, earliest"),
+        (&["--block", "0x"], "latest, finalized, safe, earliest"),
+        (&["--block", ""], "latest, finalized, safe, earliest"),
+        (&["--block", "20", "--to", large], "more than 64 bits"),
+        (&["--block", "20", "--to", hash], "latest, finalized, safe, earliest"),
+        (&["--block", "20", "--to", "19"], "does not prove block 20"),
+        (&["--log", "20"], "such as 17000000:12"),
+        (&["--log", "20:+1"], "such as 17000000:12"),
+        (&["--log", &format!("{large}:1")], "more than 64 bits"),
+        (&["--logs", "{"], "not a filter in JSON"),
+        (&["--logs", "[]"], "where a filter object belongs"),
+        (&["--logs", twice], "stands twice"),
+    ] {
+        let ran = quipu(&[&prove[..], asked].concat()).ends_with(2);
+        assert!(ran.err.contains(said), "{asked:?}: {}", ran.err);
+    }
+    let by_hash = quipu(&[&prove[..], &["--block", anchor, "--to", "20"]].concat()).ends_with(0);
+    let by_number = quipu(&[&prove[..], &["--block", "0x14", "--to", "20"]].concat()).ends_with(0);
+    assert_eq!(by_hash.out, by_number.out);
 }

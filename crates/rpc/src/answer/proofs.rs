@@ -1,17 +1,16 @@
 //! Proofs: bundles by which whoever asks can check an answer without trusting this server.
 //!
 //! Knows: what of a block proves which of its parts, and which way leads from a block to an anchor.
+//! What is sent was held against the header's roots and the parents' hashes: it verifies.
 //! Never knows: how a bundle is checked. Nothing is shared with the verifier but the format
 //! (`docs/proofs.md`).
 
 use alloy_consensus::Header;
-use alloy_primitives::{B256, Bytes, U256};
-use chain::accumulator::{
-    EPOCH_BLOCKS, EpochBranch, EpochRoots, epoch_branch, mainnet_epoch_blocks,
-};
+use alloy_primitives::{B256, Bytes, keccak256};
+use chain::accumulator::{EPOCH_BLOCKS, EpochRoots, EpochTree, mainnet_epoch_blocks};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, OrderedTrie, decode_header};
-use store::{Reader, RowParts, StoredBlock};
+use store::{BlockExtras, LogQuery, Reader, RowParts, StoredBlock, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, null};
 use crate::budget::ByteLease;
@@ -30,6 +29,13 @@ use crate::work_slice::WorkSlice;
 /// Headers from a block to an anchor, and blocks that are searched for logs, at the most.
 const PROOF_BLOCKS_MAX: u64 = 1000;
 
+/// Bytes of the blocks that one answer searches for logs. A verifier takes 64 MiB, of which the way needs
+/// the rest.
+const SEARCHED_BYTES_MAX: usize = 48 << 20;
+
+/// What an epoch's tree takes while it is made: a hash and a difficulty of each block, and the tree.
+const EPOCH_BYTES: usize = 8192 * 5 * 32;
+
 /// Which receipt goes with a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WithReceipt {
@@ -37,6 +43,13 @@ enum WithReceipt {
     Yes,
     /// And one of its logs.
     WithLog(LogInReceipt),
+}
+
+/// A way, counted until the bundle is written.
+#[derive(Debug)]
+struct LeasedWay {
+    way: WayToAnchor,
+    _lease: ByteLease,
 }
 
 impl Context<'_> {
@@ -69,16 +82,16 @@ impl Context<'_> {
         let Some(found) = found else { return null(on.out) };
         let index = found.index.to_usize().ok_or(CallFailure::NotABlock)?;
         let number = found.block.number;
-        let block = match receipt {
-            WithReceipt::No => {
-                self.view.read_block(on.reader, number, RowParts::Transaction).await?
-            }
-            WithReceipt::Yes | WithReceipt::WithLog(_) => {
-                self.block_with_receipts(on, BlockRef::Number(number.get())).await?
-            }
+        if receipt != WithReceipt::No {
+            self.find_receipts(on.reader, BlockRef::Number(number.get())).await?;
+        }
+        let way = self.way_to_anchor(on.reader, number, anchor).await?;
+        let parts = match receipt {
+            WithReceipt::No => RowParts::Transaction,
+            WithReceipt::Yes | WithReceipt::WithLog(_) => RowParts::Receipt,
         };
-        let Some(block) = block else { return null(on.out) };
-        self.put_inclusion(on, &block, index, receipt, anchor).await
+        let block = self.held_block(on.reader, number, parts).await?;
+        put_inclusion(on.out, &block, index, receipt, &way)
     }
 
     pub(super) async fn prove_log(
@@ -88,13 +101,16 @@ impl Context<'_> {
         log_index: u64,
         anchor: Option<BlockRef>,
     ) -> CallResult {
-        let Some(block) = self.block_with_receipts(on, block).await? else { return null(on.out) };
+        let number = self.find_receipts(on.reader, block).await?;
+        let Some(number) = number else { return null(on.out) };
+        let way = self.way_to_anchor(on.reader, number, anchor).await?;
+        let block = self.held_block(on.reader, number, RowParts::Receipt).await?;
         let mut position = log_index;
         for (row, index) in block.rows.iter().zip(0..) {
             let own = row.receipt.map_or(0, |it| u64::try_from(it.log_count()).unwrap_or(u64::MAX));
             if let Some(after) = own.checked_sub(position.saturating_add(1)) {
                 let receipt = WithReceipt::WithLog(LogInReceipt { position, after });
-                return self.put_inclusion(on, &block, index, receipt, anchor).await;
+                return put_inclusion(on.out, &block, index, receipt, &way);
             }
             position = position.saturating_sub(own);
         }
@@ -107,17 +123,33 @@ impl Context<'_> {
         block: BlockRef,
         anchor: Option<BlockRef>,
     ) -> CallResult {
-        let Some(block) = self.block_with_receipts(on, block).await? else { return null(on.out) };
-        let way = self.way_to_anchor(on.reader, block.header.number, anchor).await?;
+        let number = self.find_receipts(on.reader, block).await?;
+        let Some(number) = number else { return null(on.out) };
+        let way = self.way_to_anchor(on.reader, number, anchor).await?;
+        let block = self.held_block(on.reader, number, RowParts::Receipt).await?;
+        let header = decoded(&block.header.rlp)?;
+        let transactions = encoded_transactions(&block);
+        let receipts = raw::receipts(&block);
+        check_root(&transactions, header.transactions_root)?;
+        check_root(&receipts, header.receipts_root)?;
+        let BlockExtras { ommers, withdrawals } = &block.extras;
+        if keccak256(ommers) != header.ommers_hash {
+            return Err(CallFailure::NotABlock);
+        }
+        let withdrawals = withdrawals.as_ref().map(|list| list_items(list)).transpose()?;
+        let withdrawals_root = withdrawals.as_ref().map(|list| OrderedTrie::new(list).root());
+        if withdrawals_root != header.withdrawals_root {
+            return Err(CallFailure::NotABlock);
+        }
         let mut bundle = begin_bundle(on.out);
         bundle.data("header", &block.header.rlp);
-        put_all_data(bundle.member("transactions"), &encoded_transactions(&block));
-        put_all_data(bundle.member("receipts"), &raw::receipts(&block));
-        bundle.data("ommers", &block.extras.ommers);
-        if let Some(withdrawals) = &block.extras.withdrawals {
-            put_all_data(bundle.member("withdrawals"), &list_items(withdrawals)?);
+        put_all_data(bundle.member("transactions"), &transactions);
+        put_all_data(bundle.member("receipts"), &receipts);
+        bundle.data("ommers", ommers);
+        if let Some(withdrawals) = &withdrawals {
+            put_all_data(bundle.member("withdrawals"), withdrawals);
         }
-        put_way(&mut bundle, &way);
+        put_way(&mut bundle, &way.way);
         bundle.end();
         Ok(None)
     }
@@ -132,10 +164,11 @@ impl Context<'_> {
     ) -> CallResult {
         let asked = self.filtered_blocks(on, &filter).await?;
         let query = filter.query();
+        let bytes_max = self.log_limits.bytes_max.min(SEARCHED_BYTES_MAX);
         let mut slice = WorkSlice::default();
         let mut lease = ByteLease::default();
         let mut blocks = vec![b'['];
-        let mut last = asked.first();
+        let (mut last, mut parent) = (asked.first(), None);
         for number in asked.first()..asked.end().min(asked.first().saturating_add(PROOF_BLOCKS_MAX))
         {
             let begin = blocks.len();
@@ -143,18 +176,9 @@ impl Context<'_> {
                 blocks.push(b',');
             }
             let number = BlockNumber(number);
-            let header = self.view.read_header(on.reader, number).await?;
-            let header = header.ok_or(CallFailure::NotABlock)?;
-            let mut searched = Object::begin(&mut blocks);
-            searched.data("header", &header.rlp);
-            if query.may_be_in(&decoded(&header.rlp)?.logs_bloom) {
-                let block = self.view.read_block(on.reader, number, RowParts::Receipt).await?;
-                let block = block.ok_or(CallFailure::NotABlock)?;
-                put_all_data(searched.member("receipts"), &raw::receipts(&block));
-            }
-            searched.end();
+            parent = Some(self.put_searched(on.reader, &mut blocks, number, query, parent).await?);
             // One block is always answered.
-            if begin > 1 && blocks.len() > self.log_limits.bytes_max {
+            if begin > 1 && blocks.len() > bytes_max {
                 blocks.truncate(begin);
                 break;
             }
@@ -169,67 +193,91 @@ impl Context<'_> {
         let mut bundle = begin_bundle(on.out);
         put_filter(&mut bundle, query, searched);
         bundle.member("blocks").extend_from_slice(&blocks);
-        put_way(&mut bundle, &way);
+        put_way(&mut bundle, &way.way);
         bundle.end();
         Ok(None)
     }
 
-    /// A transaction of a block, with its receipt and perhaps one of its logs.
-    async fn put_inclusion(
+    /// A block that is searched for logs: its receipts are there unless its bloom excludes the query. Its
+    /// hash.
+    async fn put_searched(
         &self,
-        on: &mut Answering<'_>,
-        block: &StoredBlock,
-        index: usize,
-        receipt: WithReceipt,
-        anchor: Option<BlockRef>,
-    ) -> CallResult {
-        let header = decoded(&block.header.rlp)?;
-        let way = self.way_to_anchor(on.reader, block.header.number, anchor).await?;
-        let transactions = encoded_transactions(block);
-        let transaction = indexed_path(&transactions, index, header.transactions_root)?;
-        let mut bundle = begin_bundle(on.out);
-        bundle.data("header", &block.header.rlp);
-        put_indexed(&mut bundle, "transaction", &transaction);
-        if receipt != WithReceipt::No {
-            let receipts = raw::receipts(block);
-            let path = indexed_path(&receipts, index, header.receipts_root)?;
-            put_indexed(&mut bundle, "receipt", &path);
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+        number: BlockNumber,
+        query: &LogQuery,
+        parent: Option<B256>,
+    ) -> Result<B256, CallFailure> {
+        let stored = self.held_header(reader, number).await?;
+        let header = decoded(&stored.rlp)?;
+        if parent.is_some_and(|parent| parent != header.parent_hash) {
+            return Err(CallFailure::NotABlock);
         }
-        if let WithReceipt::WithLog(place) = receipt {
-            put_log_place(&mut bundle, place);
+        let mut searched = Object::begin(out);
+        searched.data("header", &stored.rlp);
+        if query.may_be_in(&header.logs_bloom) {
+            let block = self.held_block(reader, number, RowParts::Receipt).await?;
+            let receipts = raw::receipts(&block);
+            check_root(&receipts, header.receipts_root)?;
+            put_all_data(searched.member("receipts"), &receipts);
         }
-        put_way(&mut bundle, &way);
-        bundle.end();
-        Ok(None)
+        searched.end();
+        Ok(stored.hash)
     }
 
-    /// The way from a block to the anchor that is wanted; to the nearest one, if none is.
+    /// A block that this view holds.
+    async fn held_block(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+        parts: RowParts,
+    ) -> Result<StoredBlock, CallFailure> {
+        let block = self.view.read_block(reader, number, parts).await?;
+        block.ok_or(CallFailure::NotABlock)
+    }
+
+    async fn held_header(
+        &self,
+        reader: &mut Reader,
+        number: BlockNumber,
+    ) -> Result<StoredHeader, CallFailure> {
+        self.view.read_header(reader, number).await?.ok_or(CallFailure::NotABlock)
+    }
+
+    /// The way from a block to the anchor that is wanted; to the nearest one, if none is. It comes before
+    /// the block is read: it may have to wait, and blocks are large.
     async fn way_to_anchor(
         &self,
         reader: &mut Reader,
         number: BlockNumber,
         wanted: Option<BlockRef>,
-    ) -> Result<WayToAnchor, CallFailure> {
+    ) -> Result<LeasedWay, CallFailure> {
         let end = match wanted {
             Some(block) => self.wanted_anchor(reader, number, block).await?,
             None => match self.way_to_accumulator(reader, number).await? {
-                Some(way) => return Ok(way),
+                Some(way) => return Ok(LeasedWay { way, _lease: ByteLease::default() }),
                 None => self.nearest_anchor(number),
             },
         };
-        let mut headers = Vec::new();
-        let mut hash = self.view.read_hash(reader, number).await?;
-        let mut slice = WorkSlice::default();
+        let mut hash = self.held_header(reader, number).await?.hash;
+        let (mut headers, mut bytes) = (Vec::new(), 0_usize);
+        let (mut slice, mut lease) = (WorkSlice::default(), ByteLease::default());
         for above in number.get()..end.get() {
-            let above = self.view.read_header(reader, BlockNumber(above.saturating_add(1))).await?;
-            let above = above.ok_or(CallFailure::NotABlock)?;
-            hash = Some(above.hash);
+            let above = self.held_header(reader, BlockNumber(above.saturating_add(1))).await?;
+            if decoded(&above.rlp)?.parent_hash != hash {
+                return Err(CallFailure::NotABlock);
+            }
+            hash = above.hash;
+            bytes = bytes.saturating_add(above.rlp.len());
+            self.count_held(&mut lease, bytes)?;
             slice.count_request(above.rlp.len());
             headers.push(above.rlp);
             slice.go_on(self.budget).await;
         }
-        let hash = hash.ok_or(CallFailure::NotABlock)?;
-        Ok(WayToAnchor::Headers { number: end.get(), hash, headers })
+        Ok(LeasedWay {
+            way: WayToAnchor::Headers { number: end.get(), hash, headers },
+            _lease: lease,
+        })
     }
 
     async fn wanted_anchor(
@@ -284,25 +332,28 @@ impl Context<'_> {
         if !self.view.coverage().iter().any(|it| it.contains(first) && it.last() >= blocks.last()) {
             return Ok(None);
         }
-        let Some(records) = self.epoch_records(reader, blocks).await? else { return Ok(None) };
-        let position = number.get().saturating_sub(blocks.first());
-        let position = usize::try_from(position).map_err(|_| CallFailure::NotABlock)?;
-        let branch = epoch_branch(&records, position).filter(|branch| branch.root == expected);
-        Ok(branch.zip(roots.branch(epoch)).map(|(branch, above)| {
-            let EpochBranch { mut siblings, .. } = branch;
+        let slot = self.epoch_trees.slot(expected);
+        let Some(tree) = slot.tree(self.epoch_tree(reader, blocks)).await? else { return Ok(None) };
+        let hash = self.view.read_hash(reader, number).await?.ok_or(CallFailure::NotABlock)?;
+        let record = number.get().saturating_sub(blocks.first());
+        let record = usize::try_from(record).map_err(|_| CallFailure::NotABlock)?;
+        let branch = tree.branch(record, &hash).zip(roots.branch(epoch));
+        Ok(branch.map(|(mut siblings, above)| {
             siblings.extend(above);
             WayToAnchor::Accumulator { root: EpochRoots::accumulator(), siblings }
         }))
     }
 
-    /// The hashes of an epoch's blocks, each with the total difficulty up to it.
-    async fn epoch_records(
+    /// The tree over an epoch's blocks: their hashes, each with the total difficulty up to it.
+    async fn epoch_tree(
         &self,
         reader: &mut Reader,
         blocks: BlockRange,
-    ) -> Result<Option<Vec<(B256, U256)>>, CallFailure> {
+    ) -> Result<Option<EpochTree>, CallFailure> {
         let below = self.view.difficulty_before(reader, BlockNumber(blocks.first())).await?;
         let Some(mut total) = below else { return Ok(None) };
+        let mut lease = ByteLease::default();
+        self.count_held(&mut lease, EPOCH_BYTES)?;
         let mut slice = WorkSlice::default();
         let mut records = Vec::new();
         for number in blocks.first()..blocks.end() {
@@ -313,8 +364,35 @@ impl Context<'_> {
             slice.count_request(header.rlp.len());
             slice.go_on(self.budget).await;
         }
-        Ok(Some(records))
+        Ok(Some(EpochTree::new(&records)))
     }
+}
+
+/// A transaction of a block, with its receipt and perhaps one of its logs.
+fn put_inclusion(
+    out: &mut Vec<u8>,
+    block: &StoredBlock,
+    index: usize,
+    receipt: WithReceipt,
+    way: &LeasedWay,
+) -> CallResult {
+    let header = decoded(&block.header.rlp)?;
+    let transactions = encoded_transactions(block);
+    let transaction = indexed_path(&transactions, index, header.transactions_root)?;
+    let mut bundle = begin_bundle(out);
+    bundle.data("header", &block.header.rlp);
+    put_indexed(&mut bundle, "transaction", &transaction);
+    if receipt != WithReceipt::No {
+        let receipts = raw::receipts(block);
+        let path = indexed_path(&receipts, index, header.receipts_root)?;
+        put_indexed(&mut bundle, "receipt", &path);
+    }
+    if let WithReceipt::WithLog(place) = receipt {
+        put_log_place(&mut bundle, place);
+    }
+    put_way(&mut bundle, &way.way);
+    bundle.end();
+    Ok(None)
 }
 
 fn decoded(header: &Bytes) -> Result<Header, NotABlock> {
@@ -323,6 +401,11 @@ fn decoded(header: &Bytes) -> Result<Header, NotABlock> {
 
 fn encoded_transactions(block: &StoredBlock) -> Vec<&[u8]> {
     block.rows.iter().map(|row| row.encoded).collect()
+}
+
+/// The header commits to these values. Blocks that are held by their digests alone were never proven.
+fn check_root<V: AsRef<[u8]>>(values: &[V], root: B256) -> Result<(), NotABlock> {
+    if OrderedTrie::new(values).root() == root { Ok(()) } else { Err(NotABlock) }
 }
 
 /// A value with its path; the trie must be the one that the header commits to.
@@ -334,4 +417,24 @@ fn indexed_path<V: AsRef<[u8]>>(
     let trie = OrderedTrie::new(values);
     let value = values.get(index).filter(|_| trie.root() == root).ok_or(NotABlock)?;
     Ok(IndexedPath { index, rlp: value.as_ref(), nodes: trie.path(index).ok_or(NotABlock)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_does_not_commit_to_is_not_sent() {
+        let values: Vec<Vec<u8>> = (0..200_u8).map(|byte| vec![byte; 40]).collect();
+        let root = OrderedTrie::new(&values).root();
+        check_root(&values, root).unwrap();
+        assert_eq!(indexed_path(&values, 150, root).unwrap().rlp, values[150]);
+        indexed_path(&values, 200, root).unwrap_err();
+        let mut changed = values.clone();
+        changed[7][39] ^= 1;
+        for other in [&changed[..], &values[..199], &[]] {
+            check_root(other, root).unwrap_err();
+            indexed_path(other, 150, root).unwrap_err();
+        }
+    }
 }

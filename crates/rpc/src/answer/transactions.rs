@@ -4,7 +4,7 @@
 //! Never knows: how a hash is looked up.
 
 use alloy_primitives::{B256, keccak256};
-use chain::decode_header;
+use chain::{BlockNumber, decode_header};
 use store::{
     GasAndLogsBefore, Reader, ReceiptView, RowParts, StoredBlock, StoredTransaction, TxIndex,
 };
@@ -120,13 +120,19 @@ impl Context<'_> {
         on: &mut Answering<'_>,
         block: BlockRef,
     ) -> Result<Option<StoredBlock>, CallFailure> {
-        let requested = self.requested(on.reader, block).await?;
-        let Some(number) = requested.found()? else { return Ok(None) };
-        let has_receipts = self.view.coverage_receipts().iter().any(|it| it.contains(number));
-        if !has_receipts {
-            return Err(self.receipts_not_held(number));
-        }
+        let Some(number) = self.find_receipts(on.reader, block).await? else { return Ok(None) };
         Ok(self.view.read_block(on.reader, number, RowParts::Receipt).await?)
+    }
+
+    /// The number of a block whose receipts are held.
+    pub(super) async fn find_receipts(
+        &self,
+        reader: &mut Reader,
+        block: BlockRef,
+    ) -> Result<Option<BlockNumber>, CallFailure> {
+        let Some(number) = self.requested(reader, block).await?.found()? else { return Ok(None) };
+        let has_receipts = self.view.coverage_receipts().iter().any(|it| it.contains(number));
+        if has_receipts { Ok(Some(number)) } else { Err(self.receipts_not_held(number)) }
     }
 
     async fn find_transaction_at(
