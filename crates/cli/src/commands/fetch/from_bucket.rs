@@ -18,8 +18,7 @@ use replica::{
     Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, Published,
     SealedFile, copy_ahead, listed_files,
 };
-use store::disk::faulty::FaultyDisk;
-use store::disk::{Disk, Folder};
+use store::disk::{Disk, EmptyDisk, Folder};
 use store::layout::{join_ranges, overlap, subtract};
 use store::read::Inline;
 use store::{Limits, LocalFiles, Store, View, Writer};
@@ -232,7 +231,7 @@ impl<'a> BucketHistory<'a> {
         let copies: Arc<dyn Disk> = Arc::new(Folder::create(&path)?);
         let near = LocalFiles::new(Arc::clone(&copies), Arc::new(Inline));
         let store = Store::open_beside(
-            Arc::new(FaultyDisk::new(0)),
+            Arc::new(EmptyDisk),
             Arc::new(Inline),
             Arc::new(near),
             Limits::default(),
