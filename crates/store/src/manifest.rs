@@ -8,6 +8,7 @@
 //! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,
 //! whatever led to it.
 
+mod difference;
 mod difficulties;
 mod error;
 mod head_record;
@@ -29,6 +30,7 @@ use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 use crate::run_subject::RunSubject;
 
+pub(crate) use difference::EntryDifference;
 pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
 pub(crate) use trust::statuses_of;
