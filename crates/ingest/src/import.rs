@@ -161,7 +161,7 @@ impl Importer<'_> {
         };
         let judge = Judge {
             source: archive.file(),
-            called: "this file",
+            called: &|_| "this file".to_owned(),
             spec: self.spec,
             anchors: self.anchors,
             trust,
