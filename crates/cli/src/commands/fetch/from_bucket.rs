@@ -15,7 +15,7 @@ use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{FolderChain, NamedChain};
 use ingest::import::{ImportError, ImportSettings, PublishedImporter, Unit};
 use replica::{
-    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, Published,
+    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, FileKind, Published,
     SealedFile, copy_ahead, listed_files,
 };
 use store::disk::{Disk, EmptyDisk, Folder};
@@ -371,12 +371,24 @@ impl<'a> BucketHistory<'a> {
         faults: &[BucketFault],
         progress: &FetchProgress,
     ) -> Vec<String> {
-        for BucketFault { object, reason } in faults {
-            progress.say(&format!(
-                "error: {}: {object}: {reason}\n  hint: the others are taken; give another --from for \
-                 these blocks",
-                self.publisher
-            ));
+        for fault in faults {
+            let listed = self.listed.get(file_name_of(fault));
+            let blocks = match listed.map(|it| &it.kind) {
+                // No block is missing for want of a run.
+                Some(FileKind::Run) => None,
+                Some(FileKind::Segment(held)) => Some(format!("blocks {}", held.range)),
+                None => Some("these blocks".to_owned()),
+            };
+            let BucketFault { object, reason } = fault;
+            let said = format!("{}: {object}: {reason}", self.publisher);
+            progress.say(&match blocks {
+                Some(blocks) => format!(
+                    "error: {said}\n  hint: the others are taken; give another --from for {blocks}"
+                ),
+                None => format!(
+                    "warning: {said}\n  this is a run of lookups, which is built here of the segments instead"
+                ),
+            });
         }
         faults.iter().map(|it| file_name_of(it).to_owned()).collect()
     }
