@@ -186,7 +186,14 @@ impl FetchWork<'_> {
             None => Some(*range),
         };
         let published: Vec<_> = history.view.coverage().iter().filter_map(is_wanted).collect();
-        if subtract(&published, view.coverage()).is_empty() && tally.block_count == 0 {
+        // Receipts of blocks that are held without them.
+        let with_receipts = history.view.coverage_receipts().iter().filter_map(is_wanted);
+        let bare = subtract(view.coverage(), view.coverage_receipts());
+        let bare =
+            with_receipts.flat_map(|it| bare.iter().filter_map(move |own| overlap(*own, it)));
+        let bare = join_ranges(bare);
+        let is_all_held = subtract(&published, view.coverage()).is_empty() && bare.is_empty();
+        if is_all_held && tally.block_count == 0 {
             lines = vec![format!("{}: nothing is published that is not held", history.publisher)];
         }
         let without = subtract(&published, history.view.coverage_receipts());
@@ -204,14 +211,7 @@ impl FetchWork<'_> {
             let held = view.coverage().iter().chain(&taken.refused).chain(&without).copied();
             let parts = subtract(&published, &join_ranges(held));
             left = subtract(&left, &parts);
-            let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-            if !parts.is_empty() {
-                lines.push(format!(
-                    "left: blocks {}, which are parts of segments\n  hint: fetch them without \
-                     --digest-only",
-                    parts.join(", ")
-                ));
-            }
+            lines.extend(left_to_proofs(&bare, &parts));
             if !view.manifest().digest_only().is_empty() {
                 lines.push(
                     "digest only: nobody has proven these blocks here; quipu check does".to_owned(),
@@ -434,6 +434,25 @@ impl<'a> BucketHistory<'a> {
         let _ = self.copies_path.parent().map(std::fs::remove_dir);
         Ok(())
     }
+}
+
+/// What cannot be taken by digests alone: the receipts of some blocks, and parts of segments.
+fn left_to_proofs(bare: &[BlockRange], parts: &[BlockRange]) -> Vec<String> {
+    let texts = |ranges: &[BlockRange]| {
+        ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let hint = "\n  hint: fetch them without --digest-only";
+    let mut lines = Vec::new();
+    if !bare.is_empty() {
+        lines.push(format!(
+            "left: the receipts of blocks {}, which are held without them{hint}",
+            texts(bare)
+        ));
+    }
+    if !parts.is_empty() {
+        lines.push(format!("left: blocks {}, which are parts of segments{hint}", texts(parts)));
+    }
+    lines
 }
 
 fn refusal(blocks: BlockRange, error: ImportError) -> UnitRefusal {
