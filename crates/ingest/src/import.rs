@@ -197,7 +197,7 @@ impl Importer<'_> {
         let facts = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
-            difficulty,
+            difficulties: difficulty.into_iter().collect(),
             ..CommitFacts::default()
         };
         self.writer.commit(Vec::new(), facts)?;

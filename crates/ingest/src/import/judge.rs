@@ -79,7 +79,7 @@ impl Judge<'_> {
             network: network_of(self.spec),
             anchors: anchors.chain(self.trust.anchors).collect(),
             epochs: run.epoch.into_iter().collect(),
-            difficulty,
+            difficulties: difficulty.into_iter().collect(),
         };
         commit(segments, facts)?;
         Ok(ImportReport { range, transaction_count, segment_count, bytes, statuses })
