@@ -99,7 +99,14 @@ impl Blocks for ViewBlocks {
     }
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {
-        self.false_block(mismatch)
+        let number = mismatch.number;
+        match *mismatch.fault {
+            // The block before may be one of the folder.
+            Fault::ParentHash { found, expected } => {
+                self.refuse_link(Link { number, found, expected })
+            }
+            _ => self.false_block(mismatch),
+        }
     }
 }
 
