@@ -175,7 +175,7 @@ impl Backfiller<'_> {
         })?;
         let judge = Judge {
             source: &name,
-            called: "the upstream",
+            called: &|_| "the upstream".to_owned(),
             spec: self.spec,
             anchors: self.anchors,
             trust,

@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use chain::ChainSpec;
+use chain::accumulator::EPOCH_BLOCKS;
 use chain::trust::Anchors;
+use chain::{BlockNumber, ChainSpec, Fault};
 use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
-use store::layout::slot_of;
-use store::{CommitFacts, StoreError, View};
+use store::layout::{join_ranges, slot_of, subtract};
+use store::manifest::SegmentEntry;
+use store::read::block_on;
+use store::{CommitFacts, Reader, StoreError, View};
 
-use crate::epochs::find_epochs_below;
+use crate::epochs::{ProvenEpoch, epoch_blocks, prove_epoch};
 use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
@@ -24,6 +27,10 @@ pub struct CheckedFolder {
     pub counts: CheckCounts,
     /// The files of segments that were digest only: they, and all runs that tell of them, are true.
     pub proven: BTreeSet<String>,
+    /// The files of segments, digest only or not, that are false or damaged themselves.
+    pub false_segments: BTreeSet<String>,
+    /// The same of runs.
+    pub false_runs: BTreeSet<String>,
 }
 
 /// Checks everything that a view lists: layout, every segment, every lookup run. `refused` hears
@@ -38,73 +45,129 @@ pub fn check_all(
 ) -> CheckedFolder {
     let manifest = view.manifest();
     let mut proven: BTreeMap<String, u64> = BTreeMap::new();
-    let mut sum = CheckCounts::default();
+    let mut found = CheckedFolder::default();
     let mut logs = Vec::new();
+    let mut false_end = None;
     if let Err(error) = check_layout(view) {
         refused(error);
     }
     for (position, entry) in manifest.segments().iter().enumerate() {
         match check_segment(view, spec, position, threads, progress) {
-            Ok(found) => {
-                if found.is_some() && manifest.is_digest_only(&entry.file_name) {
+            Ok(checked) => {
+                if checked.is_some() && manifest.is_digest_only(&entry.file_name) {
                     proven.insert(entry.file_name.clone(), slot_of(entry.range.first()));
                 }
-                let (counts, own) = found.unzip();
-                sum.add(counts.unwrap_or_default());
+                let (counts, own) = checked.unzip();
+                found.counts.add(counts.unwrap_or_default());
                 logs.extend(own);
             }
-            Err(error) => refused(error),
+            Err(error) => {
+                // What does not descend from a false one may be true.
+                let is_above_false =
+                    false_end == Some(entry.range.first()) && is_of_seam(&error, entry);
+                if is_false(&error, &entry.file_name) && !is_above_false {
+                    found.false_segments.insert(entry.file_name.clone());
+                    false_end = Some(entry.range.end());
+                }
+                refused(error);
+            }
         }
     }
     let runs = 0..manifest.runs().len();
-    let mut spans = manifest.runs().iter().map(|run| run.span);
+    let mut entries = manifest.runs().iter();
     let _: ControlFlow<()> = map_in_order(
         threads,
         runs,
         |position| check_run(view, position, &logs),
         |checked| {
             // They come in their order.
-            let span = spans.next();
-            let is_true = match checked {
-                Ok(found) => {
-                    let found = found.unwrap_or_default();
-                    sum.add(found.counts);
-                    found.is_compared
+            let entry = entries.next();
+            match checked {
+                Ok(checked) => {
+                    let checked = checked.unwrap_or_default();
+                    found.counts.add(checked.counts);
+                    proven.retain(|_, slot| !checked.uncompared.contains(slot));
                 }
                 Err(error) => {
+                    if let Some(entry) = entry {
+                        proven.retain(|_, slot| !entry.span.contains(*slot));
+                        let is_false = is_false(&error, &entry.file_name);
+                        found.false_runs.extend(is_false.then(|| entry.file_name.clone()));
+                    }
                     refused(error);
-                    false
                 }
-            };
-            if !is_true {
-                proven.retain(|_, slot| !span.is_some_and(|span| span.contains(*slot)));
             }
             ControlFlow::Continue(())
         },
     );
-    CheckedFolder { counts: sum, proven: proven.into_keys().collect() }
+    CheckedFolder { proven: proven.into_keys().collect(), ..found }
 }
 
-/// What becomes known of the chain when segments that were digest only are proven: the accumulator epochs
-/// that they complete, where their roots are trusted.
+/// Whether an error says that this file is not what it should be, and not that a disk fails, or another
+/// file.
+fn is_false(error: &StoreError, file_name: &str) -> bool {
+    match error {
+        // Its blocks cannot be encoded as it says.
+        StoreError::Write { .. } => true,
+        StoreError::Disk(cause) => cause.is_of_file() && error.to_string().contains(file_name),
+        StoreError::Segment { file, .. }
+        | StoreError::Lookup { file, .. }
+        | StoreError::Postings { file, .. }
+        | StoreError::NotListed { file, .. }
+        | StoreError::Differs { file, .. }
+        | StoreError::Block { file, .. } => file == file_name,
+        _ => false,
+    }
+}
+
+/// Whether an error says that a segment does not descend from the block before it.
+fn is_of_seam(error: &StoreError, entry: &SegmentEntry) -> bool {
+    let StoreError::Block { mismatch, .. } = error else { return false };
+    mismatch.number == entry.range.first() && matches!(*mismatch.fault, Fault::ParentHash { .. })
+}
+
+/// What becomes known of the chain by a check: the accumulator epochs that segments which were digest only
+/// complete, where their roots are trusted, with the total difficulties that these bear out; and the
+/// operator's anchors whose blocks are held and true.
 pub fn find_facts(
     view: &View,
     anchors: &Anchors,
-    proven: &BTreeSet<String>,
+    checked: &CheckedFolder,
 ) -> Result<CommitFacts, StoreError> {
-    let marked = view.manifest().digest_only_segments();
-    let (new, unproven): (Vec<_>, Vec<_>) = marked.partition(|it| proven.contains(&it.file_name));
-    // Of what lies above a block that nobody has proven, no total difficulty is known.
-    let end = unproven.first().map_or(u64::MAX, |entry| entry.range.first());
-    let first = new.first().map_or(u64::MAX, |entry| entry.range.first());
-    let found = if first < end { find_epochs_below(view, anchors, end) } else { Ok(Vec::new()) };
-    let mut epochs = match found {
-        // The check has told of it, and what is proven is proven.
-        Err(error) if error.is_of_file() => Vec::new(),
-        found => found?,
+    let is_new = |it: &&SegmentEntry| checked.proven.contains(&it.file_name);
+    let manifest = view.manifest();
+    let is_true = |entry: &SegmentEntry| {
+        !checked.false_segments.contains(&entry.file_name)
+            && (checked.proven.contains(&entry.file_name)
+                || !manifest.is_digest_only(&entry.file_name))
     };
-    epochs.retain(|epoch| epoch.last >= first);
-    Ok(CommitFacts { epochs, ..CommitFacts::default() })
+    let proven = manifest.segments().iter().filter(|it| is_true(it)).map(|it| it.range);
+    let proven = join_ranges(proven);
+    let new = manifest.digest_only_segments().filter(is_new).map(|it| it.range);
+    let concerned = new.flat_map(|it| it.first() / EPOCH_BLOCKS..=it.last() / EPOCH_BLOCKS);
+    let concerned: BTreeSet<u64> = concerned.collect();
+    let mut facts = CommitFacts::default();
+    for number in concerned {
+        let is_whole = epoch_blocks(number).is_some_and(|it| subtract(&[it], &proven).is_empty());
+        let found = if is_whole { prove_epoch(view, anchors, number) } else { Ok(None) };
+        let found = match found {
+            // The check has told of it, and what is proven is proven.
+            Err(error) if error.is_of_file() => None,
+            found => found?,
+        };
+        if let Some(ProvenEpoch { epoch, first, before }) = found {
+            facts.epochs.push(epoch);
+            let mut reader = Reader::new().map_err(StoreError::Reader)?;
+            let known = block_on(view.difficulty_before(&mut reader, BlockNumber(first)))?;
+            facts.difficulties.extend(known.is_none().then_some((first, before)));
+        }
+    }
+    for anchor in anchors.operator().filter(|it| proven.iter().any(|on| on.contains(it.number))) {
+        let mut reader = Reader::new().map_err(StoreError::Reader)?;
+        let held = block_on(view.read_hash(&mut reader, BlockNumber(anchor.number)))?;
+        facts.anchors.extend((held == Some(anchor.hash)).then_some(anchor));
+    }
+    Ok(facts)
 }
 
 fn check_segment(

@@ -161,7 +161,7 @@ impl Importer<'_> {
         };
         let judge = Judge {
             source: archive.file(),
-            called: "this file",
+            called: &|_| "this file".to_owned(),
             spec: self.spec,
             anchors: self.anchors,
             trust,
@@ -197,7 +197,7 @@ impl Importer<'_> {
         let facts = CommitFacts {
             network: network_of(self.spec),
             anchors: trust.anchors,
-            difficulty,
+            difficulties: difficulty.into_iter().collect(),
             ..CommitFacts::default()
         };
         self.writer.commit(Vec::new(), facts)?;

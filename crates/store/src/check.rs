@@ -13,7 +13,7 @@
 //! - *lookups*: every hash is found where it is, and the runs hold nothing else;
 //! - *log index*: the addresses and topics of all logs, derived again, are what its runs hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
@@ -341,13 +341,13 @@ impl Rebuild {
 }
 
 /// What was found of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedRun {
     /// How much of it there is.
     pub counts: CheckCounts,
-    /// Whether it was held against all segments that it tells of. Nobody knows what else it should have
-    /// where one of them is damaged or gone.
-    pub is_compared: bool,
+    /// The slots of which it was not held against all segments: nobody knows what it should have where one
+    /// of them is damaged or gone.
+    pub uncompared: BTreeSet<u64>,
 }
 
 /// Checks a run: digest and every bucket. A hash lookup has as many hashes as the segments; a run of the
@@ -360,7 +360,7 @@ pub fn check_run(
     let Some(file) = view.run_file(position) else { return Ok(None) };
     let segments = view.manifest().segments().iter();
     let covered = segments.filter(|it| file.entry.span.contains(slot_of(it.range.first())));
-    let mut is_compared = true;
+    let mut uncompared = BTreeSet::new();
     match file.entry.subject {
         RunSubject::Transactions => {
             check_hash_run(view, file, covered.map(|it| it.transaction_count).sum())?;
@@ -368,10 +368,13 @@ pub fn check_run(
         RunSubject::Blocks => {
             check_hash_run(view, file, covered.map(|it| it.range.count()).sum())?;
         }
-        RunSubject::Logs => is_compared = check_log_run(view, file, covered.count(), logs)?,
+        RunSubject::Logs => {
+            let slots: Vec<u64> = covered.map(|it| slot_of(it.range.first())).collect();
+            uncompared = check_log_run(view, file, &slots, logs)?;
+        }
     }
     let counts = CheckCounts { bytes: file.entry.bytes, ..CheckCounts::default() };
-    Ok(Some(CheckedRun { counts, is_compared }))
+    Ok(Some(CheckedRun { counts, uncompared }))
 }
 
 fn check_hash_run(view: &View, file: &RunFile, hash_count: u64) -> Result<(), StoreError> {
@@ -391,13 +394,13 @@ pub(crate) fn check_postings(disk: &dyn Disk, entry: &RunEntry) -> Result<(), St
     expect_equal(&entry.file_name, "SHA-256 of the file", &digest, &entry.digest)
 }
 
-/// Tells whether the run was held against its segments.
+/// Tells which slots the run was not held against, given the slots of the segments that it tells of.
 fn check_log_run(
     view: &View,
     file: &RunFile,
-    segment_count: usize,
+    segment_slots: &[u64],
     logs: &[CheckedLogs],
-) -> Result<bool, StoreError> {
+) -> Result<BTreeSet<u64>, StoreError> {
     let name = file.entry.file_name.as_str();
     let open = block_on(file.opened_postings(view.files()))?;
     let digest = block_on(digest_of(&*open.bytes, 0..file.entry.bytes))?;
@@ -417,16 +420,20 @@ fn check_log_run(
         }
     }
     let own = logs.iter().filter(|it| file.entry.span.contains(it.slot));
-    if own.clone().count() != segment_count {
-        // A segment is damaged, which is told.
-        return Ok(false);
-    }
+    let mut checked: BTreeMap<u64, usize> = BTreeMap::new();
+    own.clone().for_each(|it| *checked.entry(it.slot).or_default() += 1);
+    let mut listed: BTreeMap<u64, usize> = BTreeMap::new();
+    segment_slots.iter().for_each(|slot| *listed.entry(*slot).or_default() += 1);
+    // Where they differ a segment is damaged, which is told.
+    let is_uncompared = |slot: &u64| listed.get(slot) != checked.get(slot);
+    let uncompared: BTreeSet<u64> = listed.keys().copied().filter(is_uncompared).collect();
     let mut expected: BTreeMap<u64, PostingSum> = BTreeMap::new();
     for CheckedLogs { slot, sum } in own {
         let held = expected.entry(*slot).or_default();
         *held = held.joined(*sum);
     }
-    for slot in file.entry.span.first_slot()..file.entry.span.end_slot() {
+    let slots = file.entry.span.first_slot()..file.entry.span.end_slot();
+    for slot in slots.filter(|slot| !uncompared.contains(slot)) {
         let of = |sums: &BTreeMap<u64, PostingSum>| sums.get(&slot).copied().unwrap_or_default();
         let (found, expected) = (of(&found), of(&expected));
         let what = format!("number of postings of slot {slot}");
@@ -436,7 +443,7 @@ fn check_log_run(
             expect_equal(name, &what, &"another one", &"what its blocks give")?;
         }
     }
-    Ok(true)
+    Ok(uncompared)
 }
 
 fn count_entries(

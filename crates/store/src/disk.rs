@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod conformance;
+mod empty;
 pub mod faulty;
 mod file;
 mod folder;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use thiserror::Error;
 
+pub use empty::EmptyDisk;
 pub use file::DataFile;
 pub use folder::Folder;
 pub use positional::{CachedRead, PositionalFile};

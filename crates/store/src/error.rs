@@ -189,6 +189,12 @@ pub enum StoreError {
     /// A head that holds blocks cannot go on elsewhere.
     #[error("the head holds blocks: they must be dropped before it can stand elsewhere")]
     HeadInUse,
+    /// Blocks that cannot go without the head.
+    #[error("the head stands on blocks {range}: `quipu rewind` to a block below them drops both")]
+    UnderHead {
+        /// Which blocks.
+        range: BlockRange,
+    },
     /// Nobody can commit any more.
     #[error("the writer that was to commit is gone")]
     WriterGone,

@@ -10,7 +10,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::check_length;
 use crate::layout::HeldRange;
-use crate::manifest::SegmentEntry;
+use crate::manifest::{EntryDifference, SegmentEntry};
 use crate::names::segment_name;
 
 /// What a manifest would say of a segment file, but for its difficulty.
@@ -47,17 +47,13 @@ pub(crate) fn look_at_segment(disk: &dyn Disk, entry: &SegmentEntry) -> Result<(
     check_length(&entry.file_name, disk.file_bytes(&entry.file_name)?, entry.bytes)?;
     let found = read_entry(disk, &entry.file_name)?;
     let found = SegmentEntry { difficulty: entry.difficulty, ..found };
-    if found == *entry {
-        return Ok(());
+    match found.find_difference(entry) {
+        None => Ok(()),
+        Some(EntryDifference { what, found, expected }) => Err(StoreError::Differs {
+            file: entry.file_name.clone(),
+            what: format!("{what} by the footer"),
+            found,
+            expected,
+        }),
     }
-    let text = |entry: &SegmentEntry| {
-        let SegmentEntry { bytes, digest, parent_hash, last_hash, .. } = entry;
-        format!("{bytes} bytes, digest {digest}, parent {parent_hash}, last hash {last_hash}")
-    };
-    Err(StoreError::Differs {
-        file: entry.file_name.clone(),
-        what: "length and footer".to_owned(),
-        found: text(&found),
-        expected: text(entry),
-    })
 }

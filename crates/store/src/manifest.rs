@@ -8,6 +8,7 @@
 //! subject hold the same slot, no file is listed twice, and the same content gives the same bytes,
 //! whatever led to it.
 
+mod difference;
 mod difficulties;
 mod error;
 mod head_record;
@@ -24,11 +25,12 @@ use segment::lookup::RunSpan;
 
 use crate::block_id::BlockId;
 use crate::disk::{Disk, DiskError, STAGED_END, is_file_name, replace_file};
-use crate::layout::{HeldRange, join_ranges, pending_merges, subtract};
+use crate::layout::{HeldRange, join_ranges, pending_merges, slot_of, subtract};
 use crate::lock::LOCK_NAME;
 use crate::names::JOURNAL_NAME;
 use crate::run_subject::RunSubject;
 
+pub(crate) use difference::EntryDifference;
 pub use error::{ManifestConflict, ManifestError, TextFault};
 pub use head_record::HeadRecord;
 pub(crate) use trust::statuses_of;
@@ -134,6 +136,9 @@ pub struct Manifest {
     segments: Vec<SegmentEntry>,
     /// The files of segments that were taken as somebody published them, and that nobody has proven.
     digest_only: BTreeSet<String>,
+    /// Total difficulty before the first block of some of these, by whoever published them. Nothing bears
+    /// it out yet.
+    told_difficulties: BTreeMap<u64, U256>,
     /// By subject and first slot.
     runs: Vec<RunEntry>,
     /// Whether new blocks get no log index, because somebody wanted it so.
@@ -155,6 +160,8 @@ pub struct Edit {
     pub segments: Vec<SegmentEntry>,
     /// The files of those whose blocks nobody has proven.
     pub digest_only: BTreeSet<String>,
+    /// Total difficulties before their first blocks, by whoever published them.
+    pub told_difficulties: Vec<(u64, U256)>,
     /// The files of segments that were digest only, and whose blocks are proven now.
     pub proven: BTreeSet<String>,
     /// Runs that become live.
@@ -163,6 +170,8 @@ pub struct Edit {
     pub gone: BTreeSet<String>,
     /// What is above this number need not be held any more.
     pub cut: Option<BlockNumber>,
+    /// Blocks that were digest only and need not be held any more.
+    pub dropped: Vec<BlockRange>,
 }
 
 impl Manifest {
@@ -180,6 +189,7 @@ impl Manifest {
             lost_hashes: BTreeMap::new(),
             segments: Vec::new(),
             digest_only: BTreeSet::new(),
+            told_difficulties: BTreeMap::new(),
             runs: Vec::new(),
             is_without_log_index: false,
         }
@@ -363,6 +373,13 @@ impl Manifest {
         self.segments.iter().map(SegmentEntry::held).collect()
     }
 
+    /// The same manifest as if no block of these slots were held; its runs stay.
+    pub(crate) fn without_slots(&self, slots: &BTreeSet<u64>) -> Self {
+        let mut next = self.clone();
+        next.segments.retain(|entry| !slots.contains(&slot_of(entry.range.first())));
+        next
+    }
+
     /// The segment that holds a block.
     #[must_use]
     pub fn find_segment(&self, number: BlockNumber) -> Option<(usize, &SegmentEntry)> {
@@ -397,6 +414,7 @@ impl Manifest {
         next.runs.retain(|held| !edit.gone.contains(&held.file_name));
         next.digest_only.retain(|name| !edit.gone.contains(name) && !edit.proven.contains(name));
         next.digest_only.extend(edit.digest_only);
+        next.told_difficulties.extend(edit.told_difficulties);
         // Files are named by their content: what is there already is the same.
         edit.segments.into_iter().for_each(|entry| {
             if !next.segments.contains(&entry) {
@@ -423,7 +441,9 @@ impl Manifest {
                 Some(cut) => BlockRange::from_ends(range.first(), range.last().min(cut.get())),
                 None => Some(range),
             };
-            if let Some(lost) = before.into_iter().filter_map(below).find(|it| !is_kept(it)) {
+            let before: Vec<BlockRange> = before.into_iter().filter_map(below).collect();
+            let before = subtract(&before, &edit.dropped);
+            if let Some(lost) = before.into_iter().find(|it| !is_kept(it)) {
                 return Err(ManifestConflict::Lost { lost, with_receipts });
             }
         }
@@ -502,6 +522,7 @@ impl Manifest {
         self.check_names()?;
         self.check_digest_only()?;
         self.settle_lost();
+        self.settle_told_difficulties();
         Ok(self)
     }
 

@@ -15,7 +15,7 @@ use alloy_primitives::B256;
 use chain::BlockNumber;
 
 use crate::head::HeadView;
-use crate::manifest::{Manifest, Network, SegmentEntry};
+use crate::manifest::{EntryDifference, Manifest, Network, SegmentEntry};
 use crate::missing_file::MissingFile;
 
 /// What a bucket says that it holds.
@@ -130,10 +130,13 @@ impl ManifestAdmission {
         let entries: Vec<&SegmentEntry> = live_entries(manifest, withdrawn).collect();
         let live = || entries.iter().copied();
         for entry in live() {
-            if let Some(known) = self.entries.get(&entry.file_name).filter(|it| *it != entry) {
+            let known = self.entries.get(&entry.file_name);
+            if let Some(EntryDifference { what, found, expected }) =
+                known.and_then(|known| entry.find_difference(known))
+            {
+                let file_name = &entry.file_name;
                 return Err(format!(
-                    "it lists {} with {} bytes and digest {}, others with {} bytes and digest {}",
-                    entry.file_name, entry.bytes, entry.digest, known.bytes, known.digest
+                    "it lists {file_name} with {found} as the {what}, others with {expected}"
                 ));
             }
         }

@@ -7,6 +7,7 @@
 mod adopt;
 mod confirm;
 mod drafting;
+mod drop_unproven;
 mod head;
 mod log_index;
 mod rewind;
@@ -68,8 +69,8 @@ pub struct CommitFacts {
     pub anchors: Vec<Anchor>,
     /// Accumulator epochs that held blocks gave.
     pub epochs: Vec<Epoch>,
-    /// Total difficulty before the first block of a segment, where a source tells it.
-    pub difficulty: Option<(u64, U256)>,
+    /// Total difficulties before the first blocks of segments, where a source tells them.
+    pub difficulties: Vec<(u64, U256)>,
 }
 
 /// What else a commit does, or can do without.
@@ -323,13 +324,15 @@ impl Writer {
             network,
             anchors: facts.anchors,
             epochs: facts.epochs,
-            difficulties: facts.difficulty.into_iter().collect(),
+            difficulties: facts.difficulties,
             digest_only: digest_only.collect(),
+            told_difficulties: Vec::new(),
             proven: BTreeSet::new(),
             segments,
             runs: runs.built,
             gone,
             cut,
+            dropped: Vec::new(),
         };
         let next = before.edited(edit)?;
         self.look()?;

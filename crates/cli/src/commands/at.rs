@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use chain::BlockRange;
 use replica::{BucketFault, Published, check};
 use serde_json::{Value, json};
+use store::disk::EmptyDisk;
 use store::{Limits, MissingFile, PublishedHistory, RunSubject, Store, View};
 
 use crate::Failure;
@@ -82,8 +83,7 @@ pub(crate) fn stat_bucket(url: &str, is_json: bool) -> Result<(), Failure> {
 
 /// What a reader without a folder shows of published history.
 fn shown(history: &PublishedHistory) -> Result<Arc<View>, Failure> {
-    let disk = Arc::new(store::disk::faulty::FaultyDisk::new(0));
-    let store = Store::open(disk, Arc::new(store::read::Inline), Limits::default())?;
+    let store = Store::open(Arc::new(EmptyDisk), Arc::new(store::read::Inline), Limits::default())?;
     store.show_published(history);
     Ok(store.view())
 }

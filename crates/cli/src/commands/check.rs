@@ -1,32 +1,32 @@
 //! `quipu check`: everything that is stored, proven again.
 
-use std::collections::BTreeSet;
+mod digest_only;
+
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use chain::accumulator::EpochRoots;
-use chain::{BlockRange, ChainSpec};
-use ingest::check::{CheckedFolder, check_all, find_facts};
+use chain::trust::Anchor;
+use chain::{BlockNumber, ChainSpec};
+use ingest::check::{CheckedFolder, check_all};
 use ingest::pool::threads_default;
 use store::journal::unlisted_segments;
-use store::layout::subtract;
-use store::lock::LockError;
-use store::{RunSubject, StoreError, View, Writer};
+use store::read::block_on;
+use store::{Reader, RunSubject, StoreError, View};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
-use crate::chain_choice;
 use crate::commands::at;
-use crate::commands::import::to_failure;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
 use crate::interrupt::on_interrupt;
 use crate::output::{counted, note, print_lines, rate};
 use crate::progress::Watch;
+
+use digest_only::DigestOnly;
 
 /// How often a folder that changes under our eyes is checked again.
 const TRIES_MAX: u32 = 8;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut view = folder.store.view();
     let bytes = view.manifest().segments().iter().map(|entry| entry.bytes).sum();
     let watch = Watch::bytes("checking", bytes);
-    let (checked, errors) = check_until_still(&folder, &mut view, &spec, threads, &watch)?;
+    let (mut checked, errors) = check_until_still(&folder, &mut view, &spec, threads, &watch)?;
     // That says nothing of the files.
     let is_exhausted =
         |error: &&StoreError| matches!(error, StoreError::Disk(it) if it.is_out_of_descriptors());
@@ -55,6 +55,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut refused_count = u64::try_from(errors.len()).unwrap_or(u64::MAX);
     for error in &errors {
         watch.say(&format!("error: {error}"));
+    }
+    let false_anchors = hold_anchors(&view, &args.anchors, &mut checked)?;
+    let anchor_count = u64::try_from(false_anchors.len()).unwrap_or(u64::MAX);
+    refused_count += anchor_count;
+    for said in false_anchors {
+        watch.say(&format!("error: {said}\n  hint: see which of the two is false"));
     }
     let recovery = folder.store.head_recovery();
     for fault in head_faults(&recovery).into_iter().chain(irregular_files(&*folder.disk)?) {
@@ -66,14 +72,17 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
     let missing = view.lost().into_iter().map(|lost| lost_blocks(lost, view.coverage()));
     head_notes(&recovery).into_iter().chain(unlisted).chain(missing).for_each(|said| note(&said));
-    let recorded = record_proven(&folder, spec, &view, &checked.proven);
-    let proven = recorded.as_ref().ok().and_then(|proven| proven_text(&view, proven));
+    let settled = DigestOnly { folder: &folder, view: &view, checked: &checked, args }.settle(spec);
+    let told = settled.as_ref().map_or_else(|_| Vec::new(), |it| it.lines(&view, &folder.path));
     if refused_count > 0 {
-        let log_index_count = count_log_index_errors(&view, &errors);
-        let refused =
-            refused_text(refused_count, log_index_count, &folder.path.display().to_string());
-        print_lines(&std::iter::once(refused).chain(proven).collect::<Vec<_>>())?;
-        return recorded.and(Err(Failure::Told));
+        let refused = RefusedCounts {
+            all: refused_count,
+            anchors: anchor_count,
+            ..RefusedCounts::of(&view, &checked, &errors)
+        };
+        let refused = refused.text(&folder.path.display().to_string());
+        print_lines(&std::iter::once(refused).chain(told).collect::<Vec<_>>())?;
+        return settled.and(Err(Failure::Told));
     }
     let found = checked.counts;
     // Every block of the head was proven when its log was read, and that the lowest stands on what is
@@ -97,8 +106,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     );
     let pending = folder.store.view().manifest().pending_merges();
     let pending = pending.iter().map(|slot| pending_merge(slot.range));
-    print_lines(&std::iter::once(line).chain(pending).chain(proven).collect::<Vec<_>>())?;
-    recorded.map(drop)
+    print_lines(&std::iter::once(line).chain(pending).chain(told).collect::<Vec<_>>())?;
+    settled.map(drop)
 }
 
 /// Checks a folder until it has not changed meanwhile. `view` is what was checked.
@@ -132,74 +141,82 @@ fn in_head(view: &View) -> String {
     }
 }
 
-/// Records that segments were proven which were digest only, and tells their blocks. The folder is locked
-/// for no longer than that takes.
-fn record_proven(
-    folder: &DataFolder,
-    spec: ChainSpec,
+/// Trusted hashes that held blocks do not have, as errors. What is digest only and has another is false.
+fn hold_anchors(
     view: &View,
-    proven: &BTreeSet<String>,
-) -> Result<Vec<BlockRange>, Failure> {
-    if proven.is_empty() {
-        return Ok(Vec::new());
+    anchors: &[Anchor],
+    checked: &mut CheckedFolder,
+) -> Result<Vec<String>, Failure> {
+    let mut reader = Reader::new()?;
+    let mut errors = Vec::new();
+    for anchor in anchors {
+        let number = BlockNumber(anchor.number);
+        // A segment that cannot be read was told.
+        let held = block_on(view.read_hash(&mut reader, number)).ok().flatten();
+        let Some(held) = held.filter(|held| *held != anchor.hash) else { continue };
+        let Some((_, entry)) = view.manifest().find_segment(number) else {
+            errors.push(format!("anchor {anchor}: block {number} is {held} in the head"));
+            continue;
+        };
+        errors.push(format!("anchor {anchor}: block {number} is {held} by {}", entry.file_name));
+        checked.proven.remove(&entry.file_name);
+        checked.false_segments.insert(entry.file_name.clone());
     }
-    let anchors = chain_choice::anchors(&spec, &[], Some(EpochRoots::mainnet()))?;
-    let facts = find_facts(view, &anchors, proven).map_err(|error| to_failure(&error))?;
-    match Writer::open(Arc::clone(&folder.store), spec) {
-        Err(StoreError::Lock(error @ LockError::Held { .. })) => Err(Failure::Work(anyhow!(
-            "{error}\n  hint: blocks that were digest only are proven, and nothing was recorded: stop the \
-             server that writes here and check again"
-        ))),
-        writer => writer
-            .and_then(|mut writer| writer.confirm(proven, facts))
-            .map_err(|error| to_failure(&error)),
+    Ok(errors)
+}
+
+/// How much is refused, and how much of that can be had again, and how.
+#[derive(Debug, Default)]
+struct RefusedCounts {
+    all: u64,
+    /// Trusted hashes, not files.
+    anchors: u64,
+    /// `quipu index` builds them again.
+    log_index: u64,
+    /// They can be dropped and fetched.
+    digest_only: u64,
+}
+
+impl RefusedCounts {
+    fn of(view: &View, checked: &CheckedFolder, errors: &[StoreError]) -> Self {
+        let manifest = view.manifest();
+        let is_of_log_index = |error: &&StoreError| {
+            names_one(error, manifest.runs_of(RunSubject::Logs).map(|run| run.file_name.as_str()))
+        };
+        let is_digest_only = |error: &&StoreError| {
+            let segments = checked.false_segments.iter().map(String::as_str);
+            names_one(error, segments.filter(|name| manifest.is_digest_only(name)))
+        };
+        let count = |is_counted: &dyn Fn(&&StoreError) -> bool| {
+            u64::try_from(errors.iter().filter(is_counted).count()).unwrap_or(u64::MAX)
+        };
+        let (log_index, digest_only) = (count(&is_of_log_index), count(&is_digest_only));
+        Self { log_index, digest_only, ..Self::default() }
+    }
+
+    /// What is said of them.
+    fn text(&self, place: &str) -> String {
+        let are = match self.all {
+            1 => "is not what it should be",
+            _ => "are not what they should be",
+        };
+        let mut text = format!("{place}: {} of its files {are}", self.all);
+        let known = self.log_index.saturating_add(self.digest_only).saturating_add(self.anchors);
+        if known < self.all {
+            text.push_str(COPY_HINT);
+        }
+        if self.log_index > 0 {
+            let _ =
+                write!(text, "\n  hint: quipu index --data-dir {place} builds the log index again");
+        }
+        text
     }
 }
 
-/// What is said of the blocks of a view that were digest only, some of which are proven now.
-fn proven_text(view: &View, proven: &[BlockRange]) -> Option<String> {
-    let before = view.manifest().digest_only();
-    if before.is_empty() {
-        return None;
-    }
-    let count = |ranges: &[BlockRange]| ranges.iter().map(BlockRange::count).sum::<u64>();
-    let (proven_count, all_count) = (count(proven), count(&before));
-    if proven_count == all_count {
-        let are =
-            if all_count == 1 { "was digest only and is" } else { "were digest only and are" };
-        return Some(format!("{} {are} proven now", counted(all_count, "block")));
-    }
-    let left: Vec<String> = subtract(&before, proven).iter().map(ToString::to_string).collect();
-    Some(format!(
-        "{proven_count} of {} that were digest only are proven now; {} stay digest only",
-        counted(all_count, "block"),
-        left.join(", ")
-    ))
-}
-
-/// How many of them are of the log index, which `quipu index` builds again.
-fn count_log_index_errors(view: &View, errors: &[StoreError]) -> u64 {
-    let is_of_log_index = |error: &&StoreError| {
-        let text = error.to_string();
-        view.manifest().runs_of(RunSubject::Logs).any(|run| text.contains(&run.file_name))
-    };
-    u64::try_from(errors.iter().filter(is_of_log_index).count()).unwrap_or(u64::MAX)
-}
-
-/// What is said of so many files that are refused, so many of the log index among them.
-fn refused_text(count: u64, log_index_count: u64, place: &str) -> String {
-    let are = match count {
-        1 => "is not what it should be",
-        _ => "are not what they should be",
-    };
-    let mut text = format!("{place}: {count} of its files {are}");
-    if log_index_count < count {
-        text.push_str(COPY_HINT);
-    }
-    if log_index_count > 0 {
-        let _ = write!(text, "\n  hint: quipu index --data-dir {place} builds the log index again");
-    }
-    text
+/// Whether an error names one of these files.
+fn names_one<'a>(error: &StoreError, mut names: impl Iterator<Item = &'a str>) -> bool {
+    let text = error.to_string();
+    names.any(|name| text.contains(name))
 }
 
 /// File descriptors ran out before all was checked.

@@ -35,7 +35,7 @@ use crate::commands::import::{OpenedImport, open_import, resume_merges, settings
 use crate::commands::serve;
 use crate::commands::verify::remedy_hint;
 use crate::data_folder::{DataFolder, locate};
-use crate::output::{counted, grouped, print_lines};
+use crate::output::{counted, grouped, note, print_lines};
 use crate::priority::use_idle_scheduling;
 
 use from_bucket::find_bucket;
@@ -134,10 +134,10 @@ impl FetchWork<'_> {
             )));
         }
         if self.args.digest_only && !self.args.chain.anchors.is_empty() {
-            return Err(Failure::Usage(anyhow!(
-                "--digest-only: nothing is held against --anchor, because no block is read; leave one of \
-                 the two out"
-            )));
+            note(
+                "no block is read with --digest-only, so none is held against --anchor: give it to quipu \
+                 check, which proves them and records it",
+            );
         }
         if self.args.keep.is_some() && !buckets.is_empty() {
             return Err(Failure::Usage(anyhow!(

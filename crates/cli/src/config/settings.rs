@@ -116,8 +116,13 @@ const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
 
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 4] =
-    [&CHAINS, &["quiet", "verbose"], &["blocks", "backfill-to"], &["blocks", "sample"]];
+const EXCLUSIVE: [&[&str]; 5] = [
+    &CHAINS,
+    &["quiet", "verbose"],
+    &["blocks", "backfill-to"],
+    &["blocks", "sample"],
+    &["at", "drop-false"],
+];
 
 /// Flags that mean nothing without another.
 pub(crate) const NEEDS: [(&str, &str); 5] = [

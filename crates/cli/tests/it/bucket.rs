@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::data::{files, names};
+use crate::harness::data::{files, names, write_part};
 use crate::harness::long::refused_code;
 use crate::harness::run::{Ran, archive, quipu, text};
 use crate::harness::served::Served;
@@ -453,11 +453,16 @@ fn a_damaged_object_is_told_by_name_and_never_served() {
             check_answers_of(&reader, 0..256);
             check_answers_of(&reader, 512..600);
         }
-        let (status, body) = {
+        // Of what was damaged in part nothing is said after a while, until it is read again.
+        let readiness = || {
+            count_refused(&reader, &[-32603, NOT_HELD], 240..280);
             let answer = reader.get("/readyz");
             (answer.status, String::from_utf8(answer.body).unwrap())
         };
-        assert!(status == 503 && body.contains(name), "{damage:?}: {status} {body}");
+        wait_for(
+            || Some(readiness()).filter(|(status, body)| *status == 503 && body.contains(name)),
+            || format!("{name} {damage:?}: {:?}", readiness()),
+        );
         // Whoever sends it anew, as is said there, has all of it served again.
         fs::remove_file(object).unwrap();
         let ran = bucket.publish(&whole()).ends_with(0);
@@ -1109,4 +1114,136 @@ fn copied_files_are_of_the_chain_that_is_wanted() {
     // The next address has the chain.
     let from = [&false_bucket.url()[..], &unnamed.url()];
     fetch(&data, &from, &["--digest-only"]).ends_with(0);
+}
+
+/// Seen: what was false could only be left by fetching into another folder.
+#[test]
+fn what_is_digest_only_and_false_is_dropped_and_fetched_again() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let name = files(&data).into_keys().find(|name| name.contains("0256-0000000511")).unwrap();
+    let mut bytes = fs::read(data.join(&name)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(data.join(&name), bytes).unwrap();
+    let ran = quipu(&["check", "--data-dir", text(&data)]).ends_with(1);
+    assert!(ran.err.contains(&name), "{}", ran.err);
+    let said = format!("quipu check --data-dir {} --drop-false", text(&data));
+    assert!(ran.out.contains("blocks 256..511 are digest only and false"), "{}", ran.out);
+    assert!(ran.out.contains(&said) && !ran.out.contains("another folder"), "{}", ran.out);
+    // What is said there helps.
+    let ran = quipu(&["check", "--data-dir", text(&data), "--drop-false"]).ends_with(1);
+    assert!(ran.out.contains("blocks 256..511 were digest only and false"), "{}", ran.out);
+    let manifest = fs::read_to_string(data.join("manifest")).unwrap();
+    assert!(!manifest.contains(&name), "{manifest}");
+    fetch(&data, &[&bucket.url()], &["--blocks", "256..511"]).ends_with(0);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+    check_answers(&Served::start(&data, &[]), 3);
+}
+
+#[test]
+fn an_anchor_counts_when_what_was_taken_by_its_digest_is_checked() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    let hash = |it: u8| format!("300:0x{}", format!("{it:02x}").repeat(32));
+    let ran = fetch(&data, &[&bucket.url()], &["--digest-only", "--anchor", &hash(7)]);
+    let ran = ran.ends_with(0);
+    assert!(ran.err.contains("give it to quipu check"), "{}", ran.err);
+    assert_eq!(statuses(&data), [(0, 599, "digest only".to_owned())]);
+    let check = ["check", "--data-dir", text(&data), "--anchor"];
+    let ran = quipu(&[&check[..], &[&hash(7)]].concat()).ends_with(1);
+    let (_, held) = ran.err.split_once("block 300 is ").unwrap_or_else(|| panic!("{}", ran.err));
+    let held = held.split(' ').next().unwrap();
+    assert!(ran.out.contains("blocks 256..511 are digest only and false"), "{}", ran.out);
+    // Nothing but the block itself says so: with its hash all is proven, and anchored up to there.
+    quipu(&[&check[..], &[&format!("300:{held}")]].concat()).ends_with(0);
+    let expected = [(0, 300, "anchored".to_owned()), (301, 599, "linked".to_owned())];
+    assert_eq!(statuses(&data), expected);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(statuses(&data), expected, "it is recorded");
+}
+
+/// Seen: a run that was gone was told as if its blocks were missing.
+#[test]
+fn a_lookup_run_that_cannot_be_had_is_told_apart_from_a_segment() {
+    let bucket = TestBucket::of(&[whole()]);
+    let run = bucket.file("lookup-transactions");
+    fs::remove_file(&run).unwrap();
+    let data = bucket.beside("data");
+    let ran = fetch(&data, &[&bucket.url()], &["--digest-only"]).ends_with(0);
+    let name = run.file_name().unwrap().to_str().unwrap();
+    assert!(ran.err.contains("warning: ") && ran.err.contains(name), "{}", ran.err);
+    assert!(ran.err.contains("a run of lookups, which is built here"), "{}", ran.err);
+    assert!(!ran.err.contains("error: ") && !ran.err.contains("give another"), "{}", ran.err);
+    quipu(&["check", "--data-dir", text(&data)]).ends_with(0);
+    assert_eq!(history_of(&data), history_of(&whole()));
+    fs::remove_file(bucket.file("0256-0000000511")).unwrap();
+    let other = bucket.beside("other");
+    let ran = fetch(&other, &[&bucket.url()], &["--digest-only"]).ends_with(1);
+    assert!(ran.err.contains("give another --from for blocks 256..511"), "{}", ran.err);
+}
+
+#[test]
+fn receipts_of_held_blocks_are_left_to_a_fetch_that_proves_them() {
+    let bucket = TestBucket::of(&[whole()]);
+    let data = bucket.beside("data");
+    let archives = FOLDER.join("archives");
+    let bare = write_part(&archive(&archives), 0..=99, false, &bucket.beside("bare"));
+    let genesis = archives.join("genesis.json");
+    let to = ["import", "--data-dir", text(&data), "--genesis", text(&genesis)];
+    quipu(&[&to[..], &["--without-receipts", text(&bare)]].concat()).ends_with(0);
+    let low = ["--blocks", "0..99", "--digest-only"];
+    let ran = fetch(&data, &[&bucket.url()], &low).ends_with(0);
+    assert!(ran.out.contains("left: the receipts of blocks 0..99"), "{}", ran.out);
+    assert!(!ran.out.contains("nothing is published"), "{}", ran.out);
+    // What is said there helps.
+    fetch(&data, &[&bucket.url()], &low[..2]).ends_with(0);
+    let ran = fetch(&data, &[&bucket.url()], &low[..2]).ends_with(0);
+    assert!(ran.out.contains("nothing is published that is not held"), "{}", ran.out);
+}
+
+/// The hash of a block at an end of a folder's segment, as its manifest has it.
+fn hash_at_end(data: &Path, number: u64) -> String {
+    let manifest = fs::read_to_string(data.join("manifest")).unwrap();
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut segments = manifest.lines().filter(|it| it.starts_with("segment ")).map(words);
+    let found = segments.find_map(|it| match (it[1].parse::<u64>(), it[2].parse::<u64>()) {
+        (_, Ok(last)) if last == number => Some(it[8].clone()),
+        (Ok(first), _) if first == number + 1 => Some(it[7].clone()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{manifest}"))
+}
+
+/// Seen: only the bucket was named.
+#[test]
+fn a_contradiction_names_both_sides() {
+    let bucket = TestBucket::new();
+    let other = bucket.beside("other");
+    let size = ["--block-count", "400", "--txs-per-block", "3"];
+    quipu(&[&["sample", "--to", text(&other)], &size[..]].concat()).ends_with(0);
+    for (held, published, number, named) in [
+        ("0..255", "256..399", 255, "0256-0000000399"),
+        ("0..199", "200..299", 199, "0200-0000000255"),
+        ("256..599", "200..255", 255, "0200-0000000255"),
+    ] {
+        let bucket = TestBucket::new();
+        let from = bucket.beside("published");
+        let to = ["import", "--data-dir", text(&from), "--unanchored"];
+        let chain = ["--chain-id", "20260101", "--blocks", published, text(&other)];
+        quipu(&[&to[..], &chain].concat()).ends_with(0);
+        bucket.publish(&from).ends_with(0);
+        let data = bucket.beside("data");
+        import(&data, &FOLDER.join("archives"), held);
+        let ran = fetch(&data, &[&bucket.url()], &["--unanchored"]).ends_with(1);
+        let file = bucket.file(named);
+        let file = file.file_name().unwrap().to_str().unwrap();
+        let theirs = hash_at_end(&from, number);
+        let ours = hash_at_end(&data, number);
+        let said =
+            format!("hash of block {number} is {theirs} by {file}, {ours} by the data folder");
+        assert!(ran.err.contains(&said), "{held}, {published}, {said}: {}", ran.err);
+    }
 }

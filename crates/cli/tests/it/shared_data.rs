@@ -71,6 +71,29 @@ fn mainnet_from_the_middle_is_anchored_by_its_accumulator_and_stays_so() {
     quipu(&["verify", "--network", "mainnet", text(&out)]).ends_with(0);
 }
 
+/// Taken by its digests alone it is anchored as soon as it is proven: the total difficulty that its publisher
+/// told is borne out by the root of the epoch, or is of no use.
+#[test]
+fn mainnet_from_the_middle_of_a_bucket_is_anchored_when_a_check_has_proven_it() {
+    let Some(folder) = shared_data() else { return };
+    let work = tempfile::tempdir().unwrap();
+    let (data, copy) = (work.path().join("data"), work.path().join("copy"));
+    let bucket = format!("file://{}", work.path().join("bucket").display());
+    let file = folder.join("era1/mainnet-00001-a5364e9a.era1");
+    quipu(&["import", "--data-dir", text(&data), text(&file)]).ends_with(0);
+    quipu(&["publish", "--data-dir", text(&data), "--to", &bucket]).ends_with(0);
+    let from = ["fetch", "--data-dir", text(&copy), "--from", &bucket, "--digest-only"];
+    quipu(&from).ends_with(0);
+    let stat = ["stat", "--json", "--data-dir", text(&copy)];
+    assert_eq!(quipu(&stat).ends_with(0).json()["coverage"][0]["status"], "digest only");
+    quipu(&["check", "--data-dir", text(&copy)]).ends_with(0);
+    let stat = quipu(&stat).ends_with(0).json();
+    assert_eq!(stat["coverage"][0]["anchor"], "accumulator epoch 1", "{stat}");
+    // All is recorded that an import records, total difficulty included.
+    let manifest = |data: &Path| fs::read_to_string(data.join("manifest")).unwrap();
+    assert_eq!(manifest(&copy), manifest(&data));
+}
+
 #[test]
 fn the_conformance_chain_keeps_its_genesis_and_refuses_another() {
     let Some(folder) = shared_data() else { return };

@@ -44,8 +44,8 @@ pub(crate) struct Arrival {
 pub(crate) struct Judge<'a> {
     /// The file or the blocks, for messages.
     pub(crate) source: &'a str,
-    /// What the source is called where it is named beside what is held.
-    pub(crate) called: &'a str,
+    /// What the source is called where its word on a block is named beside what is held.
+    pub(crate) called: &'a dyn Fn(u64) -> String,
     pub(crate) spec: &'a ChainSpec,
     pub(crate) anchors: &'a Anchors,
     /// What is held.
@@ -79,7 +79,7 @@ impl Judge<'_> {
             network: network_of(self.spec),
             anchors: anchors.chain(self.trust.anchors).collect(),
             epochs: run.epoch.into_iter().collect(),
-            difficulty,
+            difficulties: difficulty.into_iter().collect(),
         };
         commit(segments, facts)?;
         Ok(ImportReport { range, transaction_count, segment_count, bytes, statuses })

@@ -119,7 +119,7 @@ impl PublishedImporter<'_> {
         let difficulty = if is_known { difficulty_told(&view, &run, &segments)? } else { None };
         let judge = Judge {
             source: self.publisher,
-            called: "what is published",
+            called: &|number| self.published.file_of(BlockNumber(number.max(part.first()))),
             spec: self.spec,
             anchors: self.anchors,
             trust,

@@ -111,11 +111,11 @@ impl Trust {
     }
 
     /// The statuses of the blocks that arrive, if nothing that is held contradicts them. `called` is what
-    /// the source is called where both are named.
+    /// the source is called where its word on a block is named beside another.
     pub(crate) fn judge(
         &self,
         file: &str,
-        called: &str,
+        called: &dyn Fn(u64) -> String,
         run: &ProvenRun,
         anchors: &Anchors,
     ) -> Result<Vec<(BlockRange, TrustStatus)>, ImportError> {
@@ -124,16 +124,18 @@ impl Trust {
         for (number, found) in told.chain([(run.range.last(), run.last_hash)]) {
             if let Some(lost) = self.lost_instead_of(number, found) {
                 return Err(contradiction(format!(
-                    "hash of block {number} is {found} by {called}, {lost} by the data folder, which \
-                     held that block and lost it"
+                    "hash of block {number} is {found} by {}, {lost} by the data folder, which held that \
+                     block and lost it",
+                    called(number)
                 )));
             }
         }
         for (number, held) in self.unproven.iter().flat_map(UnprovenBlocks::told) {
             if let Some(found) = run.hash_at(number).filter(|found| *found != held) {
                 return Err(contradiction(format!(
-                    "hash of block {number} is {found} by {called}, {held} by the data folder, which \
-                     holds it as it was published and has not proven it: `quipu check` does"
+                    "hash of block {number} is {found} by {}, {held} by the data folder, which holds it as \
+                     it was published and has not proven it: `quipu check` does",
+                    called(number)
                 )));
             }
         }
@@ -152,13 +154,15 @@ impl Trust {
         };
         let statuses = own.map_err(|conflict| {
             let by = with(conflict.with);
-            contradiction(describe_claims(&conflict, called, &by))
+            contradiction(describe_claims(&conflict, &called(conflict.number), &by))
         })?;
         let held = assessed.into_iter().find_map(Result::err);
         held.map_or(Ok(statuses), |conflict| {
             let by = match conflict.with {
                 Opponent::Anchor => "an anchor".to_owned(),
-                Opponent::ProvenRun(..) => format!("{called}, which stands on firmer ground"),
+                Opponent::ProvenRun(..) => {
+                    format!("{}, which stands on firmer ground", called(conflict.number))
+                }
             };
             Err(contradiction(describe_claims(&conflict, "the data folder", &by)))
         })

@@ -20,6 +20,8 @@ use crate::stop::is_stopped;
 /// The blocks of a view.
 pub(super) struct ViewBlocks {
     view: Arc<View>,
+    /// Those that are asked for.
+    part: BlockRange,
     /// Who published them; `None` for the folder's own.
     publisher: Option<Arc<str>>,
     stop: Option<watch::Receiver<bool>>,
@@ -40,7 +42,7 @@ impl ViewBlocks {
             (bytes.saturating_add(entry.bytes), count.saturating_add(entry.range.count()))
         });
         let bytes_each = bytes / count.max(1);
-        Self { view, publisher, stop, bytes_each }
+        Self { view, part, publisher, stop, bytes_each }
     }
 
     fn fault(&self, cause: StoreError) -> ImportError {
@@ -50,6 +52,20 @@ impl ViewBlocks {
             }
             _ => cause.into(),
         }
+    }
+
+    /// What both say where a published block and one of the folder do not fit.
+    fn contradiction(&self, Link { number, found, expected }: Link) -> Option<ImportError> {
+        let (file, below) = (self.publisher.as_deref()?.to_owned(), number.checked_sub(1)?);
+        let (published, held, by) = match (self.part.contains(below), self.part.contains(number)) {
+            (false, true) => (found, expected, number),
+            (true, false) => (expected, found, below),
+            _ => return None,
+        };
+        let by = self.view.file_of(BlockNumber(by));
+        let said =
+            format!("hash of block {below} is {published} by {by}, {held} by the data folder");
+        Some(ImportError::Contradiction { file, said })
     }
 
     fn false_block(&self, mismatch: Mismatch) -> ImportError {
@@ -83,12 +99,23 @@ impl Blocks for ViewBlocks {
     }
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {
-        self.false_block(mismatch)
+        let number = mismatch.number;
+        match *mismatch.fault {
+            // The block before may be one of the folder.
+            Fault::ParentHash { found, expected } => {
+                self.refuse_link(Link { number, found, expected })
+            }
+            _ => self.false_block(mismatch),
+        }
     }
 }
 
 impl AccountableBlocks for ViewBlocks {
-    fn refuse_link(&self, Link { number, found, expected }: Link) -> ImportError {
+    fn refuse_link(&self, link: Link) -> ImportError {
+        let Link { number, found, expected } = link;
+        if let Some(contradiction) = self.contradiction(link) {
+            return contradiction;
+        }
         let fault = Box::new(Fault::ParentHash { found, expected });
         self.false_block(Mismatch { number, fault })
     }

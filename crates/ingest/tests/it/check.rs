@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chain::trust::{Anchors, TrustStatus};
+use chain::trust::{Anchor, AnchoredBy, Anchors, TrustStatus};
 use chain::{BlockNumber, BlockRange};
 use ingest::archive::{Archive, Format};
 use ingest::check::{CheckedFolder, check_all, find_facts};
@@ -146,21 +146,39 @@ fn adopting(from: &DataFolder, is_wanted: impl Fn(BlockRange) -> bool) -> DataFo
     for name in names.chain(runs.iter().map(|it| &it.file_name)) {
         std::fs::copy(from.folder.path().join(name), to.folder.path().join(name)).unwrap();
     }
-    writer.adopt_segments(AdoptedSegments { network, segments, runs }).unwrap();
+    let told_difficulties = Vec::new();
+    let adopted = AdoptedSegments { network, segments, runs, told_difficulties };
+    writer.adopt_segments(adopted).unwrap();
     to
 }
 
 /// What `quipu check` does: what was refused, and which blocks are not digest only any more.
 fn check_and_confirm(data: &DataFolder) -> (Vec<String>, Vec<BlockRange>) {
+    let (refused, confirmed, _) = settle(data);
+    (refused, confirmed)
+}
+
+/// The same, and what the check found.
+fn settle(data: &DataFolder) -> (Vec<String>, Vec<BlockRange>, CheckedFolder) {
     let mut refused = Vec::new();
     let store = data.store();
     let view = store.view();
-    let CheckedFolder { proven, .. } =
+    let checked =
         check_all(&view, &data.spec, threads(2), &NoProgress, |it| refused.push(it.to_string()));
-    let facts = find_facts(&view, &data.anchors, &proven).unwrap();
+    let facts = find_facts(&view, &data.anchors, &checked).unwrap();
     let mut writer = Writer::open(store, data.spec.clone()).unwrap();
-    let confirmed = writer.confirm(&proven, facts).unwrap();
-    (refused, confirmed)
+    let confirmed = writer.confirm(&checked.proven, facts).unwrap();
+    (refused, confirmed, checked)
+}
+
+/// Flips a bit in the middle of the first file whose name begins so; gives its name and what it held.
+fn damage(data: &DataFolder, begins: &str) -> (String, Vec<u8>) {
+    let files = data.files();
+    let (name, bytes) = files.into_iter().find(|(name, _)| name.starts_with(begins)).unwrap();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() / 2] ^= 1;
+    std::fs::write(data.folder.path().join(&name), flipped).unwrap();
+    (name, bytes)
 }
 
 fn blocks_from(first: u64, last: u64) -> BlockRange {
@@ -198,13 +216,9 @@ fn what_is_false_stays_digest_only_and_the_rest_does_not() {
         ("lookup-transactions", Vec::new()),
     ] {
         let adopted = adopting(&imported, |_| true);
-        let files = adopted.files();
-        let (name, bytes) = files.iter().find(|(name, _)| name.starts_with(damaged)).unwrap();
-        let mut flipped = bytes.clone();
-        flipped[bytes.len() / 2] ^= 1;
-        std::fs::write(adopted.folder.path().join(name), flipped).unwrap();
+        let (name, bytes) = damage(&adopted, damaged);
         let (refused, found) = check_and_confirm(&adopted);
-        assert!(refused.iter().any(|it| it.contains(name)), "{name}: {refused:?}");
+        assert!(refused.iter().any(|it| it.contains(&name)), "{name}: {refused:?}");
         let allowed: BTreeSet<u64> = confirmed.iter().flat_map(|it| it.first()..it.end()).collect();
         let found: BTreeSet<u64> = found.iter().flat_map(|it| it.first()..it.end()).collect();
         // Damage at a seam is damage to the one above it too.
@@ -212,10 +226,61 @@ fn what_is_false_stays_digest_only_and_the_rest_does_not() {
         let marked = adopted.store().view().manifest().digest_only();
         let marked: u64 = marked.iter().map(BlockRange::count).sum();
         assert_eq!(marked, 600 - found.len() as u64, "{name}");
-        std::fs::write(adopted.folder.path().join(name), bytes).unwrap();
+        std::fs::write(adopted.folder.path().join(&name), bytes).unwrap();
         check_and_confirm(&adopted);
         assert!(adopted.files() == imported.files(), "{name}");
     }
+}
+
+/// Whatever is damaged: what is false can be dropped and comes again, and the folder is that of an import.
+#[test]
+fn what_is_false_is_dropped_and_can_be_had_again() {
+    let imported = imported(600);
+    for (damaged, dropped) in [
+        ("blocks-0000000000", vec![blocks_from(0, 255)]),
+        ("blocks-0000000256", vec![blocks_from(256, 511)]),
+        ("blocks-0000000512", vec![blocks_from(512, 599)]),
+        ("lookup-logs", Vec::new()),
+        ("lookup-transactions", Vec::new()),
+    ] {
+        let adopted = adopting(&imported, |_| true);
+        let (name, _) = damage(&adopted, damaged);
+        let (refused, _, checked) = settle(&adopted);
+        let mut writer = Writer::open(adopted.store(), adopted.spec.clone()).unwrap();
+        let found = writer.drop_unproven(&checked.false_segments, &checked.false_runs).unwrap();
+        drop(writer);
+        assert_eq!(found, dropped, "{name}: {refused:?}, {checked:?}");
+        // What is left is whole, also its lookups.
+        let (refused, ..) = settle(&adopted);
+        assert_eq!(refused, Vec::<String>::new(), "{name}");
+        assert_eq!(adopted.store().view().manifest().digest_only(), [], "{name}");
+        let folder = tempfile::tempdir().unwrap();
+        let archives = write(folder.path(), Format::Ere, &blocks(&chain(600)));
+        adopted.import_all(&archives, settings());
+        assert!(adopted.files() == imported.files(), "{name}: {:?}", adopted.files().keys());
+        assert_eq!(statuses(&adopted), statuses(&imported), "{name}");
+    }
+}
+
+/// An anchor that comes with a check is recorded where its block is held and true, and nowhere else.
+#[test]
+fn an_anchor_that_a_check_is_given_is_recorded_where_it_is_true() {
+    let imported = imported(600);
+    let hash = imported.store().view().manifest().segments()[1].last_hash;
+    let mut adopted = adopting(&imported, |it| it.first() > 0);
+    adopted.anchors = adopted.anchors.with_operator(Anchor { number: 511, hash }).unwrap();
+    assert_eq!(settle(&adopted).1, [blocks_from(256, 599)]);
+    let told = statuses(&adopted);
+    let by = AnchoredBy::Operator(Anchor { number: 511, hash });
+    assert_eq!(told[0], (blocks_from(256, 511), TrustStatus::Anchored(by)), "{told:?}");
+    let is_recorded = |data: &DataFolder| data.store().view().manifest().anchors().next().is_some();
+    // Of a segment that is false nothing is recorded.
+    let mut damaged = adopting(&imported, |it| it.first() > 0);
+    damaged.anchors = adopted.anchors.clone();
+    damage(&damaged, &imported.store().view().manifest().segments()[1].file_name);
+    assert!(!settle(&damaged).0.is_empty());
+    assert!(!is_recorded(&damaged), "{:?}", statuses(&damaged));
+    assert!(is_recorded(&adopted));
 }
 
 /// Whole and true to every digest, and of another chain: block 0 tells.
@@ -238,7 +303,8 @@ fn another_chain_with_right_digests_is_not_confirmed() {
         let name = &entry.file_name;
         std::fs::copy(false_one.folder.path().join(name), to.folder.path().join(name)).unwrap();
     }
-    writer.adopt_segments(AdoptedSegments { network, segments, runs: Vec::new() }).unwrap();
+    let adopted = AdoptedSegments { network, segments, ..AdoptedSegments::default() };
+    writer.adopt_segments(adopted).unwrap();
     drop(writer);
     let (refused, confirmed) = check_and_confirm(&to);
     assert!(refused.iter().any(|it| it.contains("block 0")), "{refused:?}");

@@ -451,6 +451,29 @@ fn digest_only_segments_are_marked_in_the_text_and_make_it_of_version_3() {
 }
 
 #[test]
+fn what_a_publisher_told_of_a_total_difficulty_goes_with_the_mark_and_bears_nothing() {
+    let told = |number| vec![(number, U256::from(17_u64))];
+    let edit = |number| Edit { told_difficulties: told(number), ..Edit::default() };
+    let manifest = digest_only_sample().edited(edit(8192)).unwrap();
+    let text = String::from_utf8(manifest.encode()).unwrap();
+    assert!(text.contains("\ndigest-only 24576-24600.seg\ntold-difficulty 8192 17\n"), "{text}");
+    assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest.clone()));
+    assert_eq!(manifest.told_difficulty(BlockNumber(8192)), Some(U256::from(17_u64)));
+    assert_eq!(
+        manifest.difficulties().collect::<Vec<_>>(),
+        digest_only_sample().difficulties().collect::<Vec<_>>()
+    );
+    let proven = BTreeSet::from(["8192-8447.seg".to_owned()]);
+    let proven = manifest.edited(Edit { proven, ..Edit::default() }).unwrap();
+    assert_eq!(proven.told_difficulty(BlockNumber(8192)), None);
+    // Of what is proven, or begins elsewhere, nothing is kept.
+    for number in [0, 8193] {
+        let manifest = digest_only_sample().edited(edit(number)).unwrap();
+        assert_eq!(manifest, digest_only_sample(), "{number}");
+    }
+}
+
+#[test]
 fn a_digest_only_segment_takes_its_mark_with_it_and_nothing_is_linked_through_it() {
     let manifest = digest_only_sample();
     assert!(manifest.is_digest_only("8192-8447.seg") && !manifest.is_digest_only("0-8191.seg"));

@@ -17,6 +17,7 @@
 //! lost-hash NUMBER HASH        of a lost block, if it is known
 //! segment FIRST LAST FILE BYTES DIGEST receipts|noreceipts PARENT_HASH LAST_HASH TRANSACTIONS LOGS DIFFICULTY
 //! digest-only FILE             a segment that was taken as somebody published it, and is not proven
+//! told-difficulty NUMBER TOTAL the total difficulty before one, by whoever published it
 //! log-index none               the line is only there if new blocks get no log index
 //! run transactions|blocks|logs FIRST_SLOT SLOT_COUNT FILE BYTES DIGEST
 //! checksum CRC32               of all bytes before this line
@@ -37,6 +38,7 @@ use crate::run_subject::RunSubject;
 
 const UNKNOWN: &str = "-";
 const DIGEST_ONLY: &str = "digest-only";
+const TOLD_DIFFICULTY: &str = "told-difficulty";
 const LOG_INDEX: &str = "log-index";
 const NO_LOG_INDEX: &str = "none";
 
@@ -55,6 +57,7 @@ impl Manifest {
             lost_hashes,
             segments,
             digest_only,
+            told_difficulties,
             runs,
             is_without_log_index,
         } = self;
@@ -102,6 +105,9 @@ impl Manifest {
         let marked = segments.iter().filter(|entry| digest_only.contains(&entry.file_name));
         for entry in marked {
             put(&mut text, format_args!("{DIGEST_ONLY} {}", entry.file_name));
+        }
+        for (number, before) in told_difficulties {
+            put(&mut text, format_args!("{TOLD_DIFFICULTY} {number} {before}"));
         }
         if *is_without_log_index {
             put(&mut text, format_args!("{LOG_INDEX} {NO_LOG_INDEX}"));
@@ -179,6 +185,10 @@ impl Manifest {
             }
             "segment" => self.segments.push(segment_of(words)?),
             DIGEST_ONLY => drop(self.digest_only.insert(words.next().to_owned())),
+            TOLD_DIFFICULTY => {
+                let number = words.parse("first block")?;
+                self.told_difficulties.insert(number, words.parse("difficulty")?);
+            }
             LOG_INDEX => {
                 self.is_without_log_index = true;
                 words.choose("log index", [NO_LOG_INDEX], |word| word)?;

@@ -34,6 +34,7 @@ fn adopted(manifest: &Manifest, is_wanted: impl Fn(BlockRange) -> bool) -> Adopt
         network: manifest.network().clone(),
         segments: segments.cloned().collect(),
         runs: manifest.runs().to_vec(),
+        told_difficulties: Vec::new(),
     }
 }
 
@@ -310,4 +311,55 @@ fn adopting_and_confirming_go_on_after_an_error_and_after_a_crash_at_any_operati
         assert_eq!(shelf.files(), image, "{at}, durable");
     }
     assert!(ended > 10, "{ended}");
+}
+
+/// Both slots share their runs: those of the slot that stays are made anew, as if it had come alone.
+#[test]
+fn what_is_dropped_leaves_the_folder_of_the_rest_after_a_crash_at_any_operation() {
+    let (truth, image, manifest) = slots_at_once();
+    let second = range(SLOT_BLOCKS, 2 * SLOT_BLOCKS - 1);
+    let open = || Shelf::open(FaultyDisk::new(1), truth.clone(), Limits::default()).unwrap();
+    let mut alone = open();
+    adopt(&mut alone, &image, adopted(&manifest, |it| it != second));
+    let expected = (alone.view().manifest().encode(), alone.files());
+    let name = manifest.segments().iter().find(|it| it.range == second).unwrap().file_name.clone();
+    let names = BTreeSet::from([name]);
+    let run = manifest.runs()[0].clone();
+    assert!(run.span.slot_count() > 1, "{run:?}");
+    let mut ended = 0;
+    for at in 0.. {
+        let mut shelf = open();
+        adopt(&mut shelf, &image, adopted(&manifest, |_| true));
+        shelf.disk.fail_after(at, DiskFailure::Io);
+        let done = shelf.writer.drop_unproven(&names, &BTreeSet::new());
+        let is_done = done.is_ok_and(|dropped| dropped == [second]);
+        let mut shelf = if at % 2 == 0 { shelf.crashed(CRASH) } else { shelf };
+        if !is_done {
+            let dropped = shelf.writer.drop_unproven(&names, &BTreeSet::new()).unwrap();
+            assert!(dropped.is_empty() || dropped == [second], "{at}: {dropped:?}");
+        }
+        let shelf = shelf.crashed(CRASH);
+        assert_eq!(shelf.view().manifest().encode(), expected.0, "{at}");
+        assert!(shelf.files() == expected.1, "{at}: {:?}", shelf.data_names());
+        assert!(shelf.data_names().iter().eq(expected.1.keys()), "{at}: {:?}", shelf.data_names());
+        if is_done {
+            ended = at;
+            break;
+        }
+    }
+    assert!(ended > 5, "{ended}");
+    // A run that is false goes without any segment, and is the one that it should be then.
+    let mut shelf = open();
+    adopt(&mut shelf, &image, adopted(&manifest, |_| true));
+    let mut bytes = image[&run.file_name].clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    shelf.disk.write(&run.file_name, &bytes).unwrap();
+    let runs = BTreeSet::from([run.file_name]);
+    assert_eq!(shelf.writer.drop_unproven(&BTreeSet::new(), &runs).unwrap(), []);
+    assert!(shelf.files() == image, "{:?}", shelf.data_names());
+    // What is proven stays, whatever is said of it.
+    shelf.writer.confirm(&all_names(&manifest), CommitFacts::default()).unwrap();
+    assert_eq!(shelf.writer.drop_unproven(&names, &runs).unwrap(), []);
+    assert!(shelf.files() == image, "{:?}", shelf.data_names());
 }

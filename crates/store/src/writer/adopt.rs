@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use alloy_primitives::U256;
 use chain::BlockRange;
 
 use super::Writer;
@@ -30,6 +31,9 @@ pub struct AdoptedSegments {
     pub segments: Vec<SegmentEntry>,
     /// Lookup runs and runs of the log index that were published with them.
     pub runs: Vec<RunEntry>,
+    /// Total difficulties before blocks that begin such a segment, by whoever published them: they are
+    /// kept aside until an accumulator bears them out.
+    pub told_difficulties: Vec<(u64, U256)>,
 }
 
 impl Writer {
@@ -40,14 +44,15 @@ impl Writer {
     /// Every range that becomes live is digest only until [`Writer::confirm`] hears that it was proven. A
     /// slot that becomes complete stays in its pieces.
     pub fn adopt_segments(&mut self, adopted: AdoptedSegments) -> Result<(), StoreError> {
-        let AdoptedSegments { network, segments, runs: given } = adopted;
+        let AdoptedSegments { network, segments, runs: given, told_difficulties } = adopted;
         self.look()?;
         let view = self.view();
         let before = view.manifest();
         check_names(&segments, &given)?;
         refuse_held(&view, &segments)?;
         let names: BTreeSet<String> = segments.iter().map(|it| it.file_name.clone()).collect();
-        let listing = Edit { network, segments, digest_only: names.clone(), ..Edit::default() };
+        let digest_only = names.clone();
+        let listing = Edit { network, segments, digest_only, told_difficulties, ..Edit::default() };
         // Without their lookups: enough to read them, and their files stay meanwhile.
         let listed = before.edited(listing.clone())?;
         let adopted = view.with_manifest(listed);

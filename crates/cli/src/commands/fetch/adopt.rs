@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alloy_primitives::U256;
 use anyhow::Context as _;
 use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::import::{ImportSettings, network_of};
@@ -156,14 +157,35 @@ impl BucketHistory<'_> {
             moved.move_back(into.writer);
             return Err(error.into());
         }
+        let told_difficulties = self.told_difficulties(&batch.segments)?;
         let AdoptionBatch { segments, runs } = batch.clone();
         // Of the chain that is wanted, whatever the publisher calls it: that is what a check holds it against.
         let network = network_of(into.spec);
-        let adopted = into.writer.adopt_segments(AdoptedSegments { network, segments, runs });
+        let adopted = {
+            let adopted = AdoptedSegments { network, segments, runs, told_difficulties };
+            into.writer.adopt_segments(adopted)
+        };
         if adopted.is_err() {
             moved.move_back(into.writer);
         }
         Ok(adopted)
+    }
+
+    /// The total difficulties before accumulator epochs that begin with one of these segments, as published:
+    /// the roots of the epochs decide about them.
+    fn told_difficulties(&self, segments: &[SegmentEntry]) -> Result<Vec<(u64, U256)>, Failure> {
+        let mut reader = Reader::new()?;
+        let mut told = Vec::new();
+        for entry in segments {
+            let first = entry.range.first();
+            if entry.difficulty.is_zero() || !first.is_multiple_of(SLOT_BLOCKS) {
+                continue;
+            }
+            let before = block_on(self.view.difficulty_before(&mut reader, BlockNumber(first)));
+            let before = before.map_err(|error| to_failure(&error))?;
+            told.extend(before.map(|before| (first, before)));
+        }
+        Ok(told)
     }
 
     /// A folder is of the chain whose genesis it has: that block is not taken on anybody's word.

@@ -15,11 +15,10 @@ use ingest::fetch::WORK_FOLDER_NAME;
 use ingest::folder_chain::{FolderChain, NamedChain};
 use ingest::import::{ImportError, ImportSettings, PublishedImporter, Unit};
 use replica::{
-    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, Published,
+    Bucket, BucketFault, BucketSettings, CopiedFiles, CopyError, CopyOutcome, FileKind, Published,
     SealedFile, copy_ahead, listed_files,
 };
-use store::disk::faulty::FaultyDisk;
-use store::disk::{Disk, Folder};
+use store::disk::{Disk, EmptyDisk, Folder};
 use store::layout::{join_ranges, overlap, subtract};
 use store::read::Inline;
 use store::{Limits, LocalFiles, Store, View, Writer};
@@ -187,7 +186,14 @@ impl FetchWork<'_> {
             None => Some(*range),
         };
         let published: Vec<_> = history.view.coverage().iter().filter_map(is_wanted).collect();
-        if subtract(&published, view.coverage()).is_empty() && tally.block_count == 0 {
+        // Receipts of blocks that are held without them.
+        let with_receipts = history.view.coverage_receipts().iter().filter_map(is_wanted);
+        let bare = subtract(view.coverage(), view.coverage_receipts());
+        let bare =
+            with_receipts.flat_map(|it| bare.iter().filter_map(move |own| overlap(*own, it)));
+        let bare = join_ranges(bare);
+        let is_all_held = subtract(&published, view.coverage()).is_empty() && bare.is_empty();
+        if is_all_held && tally.block_count == 0 {
             lines = vec![format!("{}: nothing is published that is not held", history.publisher)];
         }
         let without = subtract(&published, history.view.coverage_receipts());
@@ -205,14 +211,7 @@ impl FetchWork<'_> {
             let held = view.coverage().iter().chain(&taken.refused).chain(&without).copied();
             let parts = subtract(&published, &join_ranges(held));
             left = subtract(&left, &parts);
-            let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-            if !parts.is_empty() {
-                lines.push(format!(
-                    "left: blocks {}, which are parts of segments\n  hint: fetch them without \
-                     --digest-only",
-                    parts.join(", ")
-                ));
-            }
+            lines.extend(left_to_proofs(&bare, &parts));
             if !view.manifest().digest_only().is_empty() {
                 lines.push(
                     "digest only: nobody has proven these blocks here; quipu check does".to_owned(),
@@ -232,7 +231,7 @@ impl<'a> BucketHistory<'a> {
         let copies: Arc<dyn Disk> = Arc::new(Folder::create(&path)?);
         let near = LocalFiles::new(Arc::clone(&copies), Arc::new(Inline));
         let store = Store::open_beside(
-            Arc::new(FaultyDisk::new(0)),
+            Arc::new(EmptyDisk),
             Arc::new(Inline),
             Arc::new(near),
             Limits::default(),
@@ -372,12 +371,24 @@ impl<'a> BucketHistory<'a> {
         faults: &[BucketFault],
         progress: &FetchProgress,
     ) -> Vec<String> {
-        for BucketFault { object, reason } in faults {
-            progress.say(&format!(
-                "error: {}: {object}: {reason}\n  hint: the others are taken; give another --from for \
-                 these blocks",
-                self.publisher
-            ));
+        for fault in faults {
+            let listed = self.listed.get(file_name_of(fault));
+            let blocks = match listed.map(|it| &it.kind) {
+                // No block is missing for want of a run.
+                Some(FileKind::Run) => None,
+                Some(FileKind::Segment(held)) => Some(format!("blocks {}", held.range)),
+                None => Some("these blocks".to_owned()),
+            };
+            let BucketFault { object, reason } = fault;
+            let said = format!("{}: {object}: {reason}", self.publisher);
+            progress.say(&match blocks {
+                Some(blocks) => format!(
+                    "error: {said}\n  hint: the others are taken; give another --from for {blocks}"
+                ),
+                None => format!(
+                    "warning: {said}\n  this is a run of lookups, which is built here of the segments instead"
+                ),
+            });
         }
         faults.iter().map(|it| file_name_of(it).to_owned()).collect()
     }
@@ -423,6 +434,25 @@ impl<'a> BucketHistory<'a> {
         let _ = self.copies_path.parent().map(std::fs::remove_dir);
         Ok(())
     }
+}
+
+/// What cannot be taken by digests alone: the receipts of some blocks, and parts of segments.
+fn left_to_proofs(bare: &[BlockRange], parts: &[BlockRange]) -> Vec<String> {
+    let texts = |ranges: &[BlockRange]| {
+        ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let hint = "\n  hint: fetch them without --digest-only";
+    let mut lines = Vec::new();
+    if !bare.is_empty() {
+        lines.push(format!(
+            "left: the receipts of blocks {}, which are held without them{hint}",
+            texts(bare)
+        ));
+    }
+    if !parts.is_empty() {
+        lines.push(format!("left: blocks {}, which are parts of segments{hint}", texts(parts)));
+    }
+    lines
 }
 
 fn refusal(blocks: BlockRange, error: ImportError) -> UnitRefusal {

@@ -113,6 +113,7 @@ pub(crate) fn is_of_folder(error: &StoreError) -> bool {
         | StoreError::Changing
         | StoreError::NoHead
         | StoreError::HeadInUse
+        | StoreError::UnderHead { .. }
         | StoreError::WriterGone
         | StoreError::Stopped
         | StoreError::Seam { .. }
@@ -156,6 +157,7 @@ pub(crate) fn folder_hint(error: &StoreError) -> &'static str {
         | StoreError::GenesisFile { .. }
         | StoreError::Unlinked { .. }
         | StoreError::HasLogIndex { .. }
+        | StoreError::UnderHead { .. }
         | StoreError::NotOneSegment { .. }
         | StoreError::Manifest(ManifestError::Corrupt { .. }) => "nothing was changed",
         StoreError::FolderGone { .. } => "bring it back and run the same command again",

@@ -312,7 +312,7 @@ impl BucketSource {
         let set_aside: Vec<Value> = view
             .missing()
             .iter()
-            .filter(|it| it.blocks.is_none())
+            .filter(|it| !view.lists(&it.file_name))
             .map(|it| json!({ "object": it.file_name, "reason": it.reason }))
             .collect();
         let segments = view.segments().count();
