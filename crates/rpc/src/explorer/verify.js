@@ -34,10 +34,10 @@ export function parseAnchor(text) {
  * Verifies a bundle, from its text or the text's bytes. `trusted` has texts of anchors: if there are any, the
  * bundle must lead to one of them. It never throws.
  *
- * Returns `{verdict, steps, claim, anchor, trust}`. `verdict` is "proven" or "refused". Each step has `name`,
+ * Returns `{verdict, steps, claim, content, anchor, trust}`. `verdict` is "proven" or "refused". Each step has `name`,
  * `ok`, `detail`, `hash` (null where it failed) and `trail`, the hashes that led there as `{label, hash}`; after
- * a step that failed there is none. `claim` says what is proven, by its `kind`: "transaction", "block" or "logs".
- * `anchor` is the text of what the bundle leads to; `trust` is "named", "mainnet accumulator" or "untrusted".
+ * a step that failed there is none. `claim` says what is proven, by its `kind`: "transaction", "block" or "logs";
+ * `content` has the bundle's bytes. `anchor` is the text of what the bundle leads to; `trust` is "named", "mainnet accumulator" or "untrusted".
  */
 export async function verifyBundle(source, { trusted = [] } = {}) {
   const steps = new StepList();
@@ -48,12 +48,12 @@ export async function verifyBundle(source, { trusted = [] } = {}) {
     const { anchor, detail, hash } = followWay(way, header, steps);
     const trust = trustIn(anchor, trusted);
     steps.pass("anchor", detail, hash);
-    return { verdict: "proven", steps: steps.list, claim, anchor, trust };
+    return { verdict: "proven", steps: steps.list, claim, content, anchor, trust };
   } catch (error) {
     // A defect of the verifier proves nothing either.
     const refusal = error instanceof Refusal ? error : new Refusal("verifier", `it failed: ${error}`);
     steps.list.push({ name: refusal.step, ok: false, detail: refusal.why, hash: null, trail: [] });
-    return { verdict: "refused", steps: steps.list, claim: null, anchor: null, trust: null };
+    return { verdict: "refused", steps: steps.list, claim: null, content: null, anchor: null, trust: null };
   }
 }
 
