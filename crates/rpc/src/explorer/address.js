@@ -166,7 +166,7 @@ class Walk {
   }
 
   #show(shown) {
-    const columns = [["Block"], ["Age"], ["Event"], ["What"], ["Transaction", "wide"]];
+    const columns = [["Block"], ["Age"], ["Event"], ["What"], ["Emitted by"], ["Transaction", "wide"]];
     const rows = shown.map((it) => this.#row(it));
     this.#rows.push(...rows);
     if (this.#rows.length === 0) {
@@ -198,8 +198,8 @@ class Walk {
     return [
       hexLink("block", log.blockNumber), timestamp === undefined ? "–" : time(timestamp, { exact: false }),
       decoded === null ? el("span", { class: "hex dim", title: topics[0]?.slice(0, 100) }, topics[0] === undefined ? "anonymous" : topics[0].slice(0, 10)) : [badge(decoded.standard, "accent"), " ", decoded.name],
-      [decoded === null ? el("span", { class: "dim" }, `${counted(topics.length, "topic")}${isOwn ? ", emitted by this address" : `, names it as ${PLACES[places[0]].name}`} `) : eventLine(decoded, this.#address),
-        isOwn ? null : [el("span", { class: "dim" }, "of "), hexLink("address", log.address)]],
+      decoded === null ? el("span", { class: "dim" }, `${counted(topics.length, "topic")}${isOwn ? "" : `, names it as ${PLACES[places[0]].name}`}`) : eventLine(decoded, this.#address),
+      isOwn ? el("b", { class: "hex" }, "this address") : decoded?.standard === "ether" ? el("span", { class: "dim", title: "ether that moves is logged by the chain itself (EIP-7708)" }, "the chain") : hexLink("address", log.address),
       hexLink("tx", log.transactionHash),
     ];
   }

@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bytes, card, copyButton, count, counted, dataField, decimal, el, ether, etherOfGwei, field, fields, fill, gwei,
-  hexLink, isAddress, isHash, listOf, percent, quantity, route as routeTo, table, textsOf, time, visible, whole,
+  ABSENT, amount, amountCell, badge, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
+  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -88,13 +88,13 @@ function showBlock(main, block, page) {
   showMarks(marks, number, block.hash);
   chain.onHead((head) => watchReorg(marks, head, number, block.hash), page.signal);
   if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
-  showProof(proof, number);
+  showProof(proof, number, block);
 }
 
-async function showProof(container, number) {
+async function showProof(container, number, block) {
   try {
     const { proveBlock } = await import("./prove.js");
-    proveBlock(container, number);
+    proveBlock(container, number, block);
   } catch (error) {
     console.warn(error);
     fill(container, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
@@ -136,7 +136,7 @@ function fees(block) {
   const [base, used] = [quantity(block.baseFeePerGas), quantity(block.gasUsed)];
   const [blobGas, excess] = [quantity(block.blobGasUsed), quantity(block.excessBlobGas)];
   return fields(
-    base === null ? field("Base fee", el("span", { class: "dim" }, "none before London")) : field("Base fee", gwei(base), "wei for a unit of gas"),
+    base === null ? field("Base fee", el("span", { class: "dim" }, "none before London")) : field("Base fee", price(base), "wei for a unit of gas"),
     base === null || used === null ? null : field("Burnt", amount(base * used), "base fee × gas used"),
     blobGas === null ? null : field("Blob gas used", `${whole(blobGas)}${blobGas > 0n ? ` · ${counted(blobGas / 131072n, "blob")}` : ""}`),
     excess === null ? null : field("Excess blob gas", whole(excess)));
@@ -151,7 +151,7 @@ function details(block) {
     field("Nonce", dataField(block.nonce, "nonce")),
     field("Difficulty", quantity(block.difficulty) === 0n ? "0, as everywhere after the merge" : whole(block.difficulty)),
     block.slotNumber === undefined ? null : field("Slot", whole(block.slotNumber)),
-    field("Timestamp", whole(block.timestamp)),
+    field("Timestamp", plainNumber(block.timestamp), "seconds since 1970"),
     field("Logs bloom", bloom(block.logsBloom)),
     otherFields(block));
 }
@@ -202,7 +202,7 @@ class TransactionTable {
     return [whole(transaction.transactionIndex), hexLink("tx", transaction.hash), el("span", { title: TYPES[type]?.[1] ?? "" }, TYPES[type]?.[0] ?? whole(type)),
       hexLink("address", transaction.from),
       isAddress(transaction.to) ? hexLink("address", transaction.to) : transaction.to === null ? el("span", { class: "dim" }, "creates a contract") : ABSENT,
-      amount(transaction.value), receipt === null ? "…" : amount(feeOf(receipt)), status(receipt)];
+      amountCell(transaction.value), receipt === null ? "…" : amountCell(feeOf(receipt)), status(receipt)];
   }
 }
 
@@ -251,18 +251,17 @@ async function showReceipts(block, transactions, list, parts, page) {
   const failed = receipts.filter((it) => quantity(it.status) === 0n).length;
   const blobPrice = receipts.map((it) => quantity(it.blobGasPrice)).find((it) => it !== null && it !== undefined);
   fill(parts.totals, fields(
-    field("Fees paid", ether(feesPaid)),
+    field("Fees paid", amount(feesPaid)),
     field("Tips", amount(feesPaid - burnt - blobFees), "what is paid above the base fee: the fee recipient's"),
     blobFees > 0n ? field("Blob fees", amount(blobFees), "burnt") : null,
     blobPrice === undefined ? null : field("Blob base fee", amount(blobPrice)),
     field("Logs", whole(receipts.reduce((sum, it) => sum + listOf(it.logs).length, 0))),
     field("Failed", failed === 0 ? "none" : counted(failed, "transaction"))));
   const bars = receipts.map((it) => ({ gas: count(it.gasUsed) ?? 0, price: count(it.effectiveGasPrice) ?? 0, failed: quantity(it.status) === 0n }));
-  const limit = Math.max(1, count(block.gasLimit) ?? 1, bars.reduce((sum, it) => sum + it.gas, 0));
   const format = (wei) => (wei >= 1e6 ? `${decimal(wei / 1e9, 3)} gwei` : `${whole(BigInt(Math.round(wei)))} wei`);
   fill(parts.chart, card("Gas and price of each transaction", gasChart(bars, {
-    limit, base: base === null ? null : Number(base), formatPrice: format,
-    label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}; ${percent(quantity(block.gasUsed) ?? 0n, limit)} of the gas limit used`,
+    base: base === null ? null : Number(base), formatPrice: format,
+    label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}`,
   })));
 }
 
@@ -271,7 +270,7 @@ async function showReceipts(block, transactions, list, parts, page) {
 function withdrawals(block) {
   const all = listOf(block.withdrawals);
   if (all.length === 0) return null;
-  const columns = [["Index", "right"], ["Validator", "right"], ["Address"], ["Amount", "right"]];
+  const columns = [["Index"], ["Validator"], ["Address"], ["Amount", "right"]];
   const container = el("div");
   const show = (page) => fill(container,
     table("Withdrawals", columns, all.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((it) =>

@@ -8,6 +8,8 @@ import { call, followHeads, page, RpcError } from "./rpc.js";
 
 /** What the server says of itself is asked again no sooner than after so long. */
 const STAT_AGE_MS = 1_500;
+/** Where it is not shown, that is asked again after so long. */
+const STAT_ABSENT_MS = 60_000;
 
 class Listeners {
   #all = new Set();
@@ -30,17 +32,28 @@ class Chain {
   #networks = new Listeners();
   #way = "waiting";
   #end = null;
-  #stat = { at: -Infinity, asking: null, value: null };
+  #starts = 0;
+  #stat = { until: -Infinity, asking: null, value: null };
 
   /** Begins to follow the tip, or begins anew with another key. */
-  start() {
+  async start() {
     this.#end?.();
+    this.#end = null;
+    this.#starts += 1;
+    const started = this.#starts;
+    this.statIfAny();
+    try {
+      this.chainId = quantity(await call("eth_chainId"))?.toString() ?? null;
+      this.#networks.tell();
+    } catch (error) {
+      // Whoever is not let in is asked for a key, and this begins anew with it.
+      if (error instanceof RpcError && error.kind === "unauthorized") return;
+    }
+    if (started !== this.#starts) return;
     this.#end = followHeads({
       onHead: (block) => this.#take(block),
       onWay: (way) => { this.#way = way; this.#ways.tell(way); },
     });
-    call("eth_chainId").then((id) => { this.chainId = quantity(id)?.toString() ?? null; this.#networks.tell(); }, () => {});
-    this.stat().catch(() => {});
   }
 
   #take(block) {
@@ -71,7 +84,7 @@ class Chain {
   /** `stat.json`; null where a server, or whoever stands before it, does not show it. */
   async stat() {
     const kept = this.#stat;
-    if (performance.now() - kept.at < STAT_AGE_MS) return kept.value;
+    if (performance.now() < kept.until) return kept.value;
     kept.asking ??= page("stat.json").then((value) => {
       if (typeof value.network === "string" && value.network !== this.#network) {
         this.#network = value.network.slice(0, 40);
@@ -82,7 +95,7 @@ class Chain {
       if (error instanceof RpcError && error.kind === "http") return null;
       throw error;
     }).then((value) => {
-      kept.at = performance.now();
+      kept.until = performance.now() + (value === null ? STAT_ABSENT_MS : STAT_AGE_MS);
       kept.value = value;
       return value;
     }).finally(() => { kept.asking = null; });

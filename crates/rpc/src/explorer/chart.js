@@ -3,7 +3,7 @@
 // Knows: scales, axes and how a picture is told to those who do not see it.
 // Never knows: what the numbers are of.
 
-import { el, percent, svg, whole } from "./format.js";
+import { el, percent, svg } from "./format.js";
 
 /** Parts narrower than this share of a picture are drawn so wide nevertheless: they would not be seen. */
 const PART_MIN = 0.004;
@@ -75,11 +75,12 @@ export function legend(entries) {
 }
 
 /**
- * Transactions of a block, each as wide as the gas that it used and as high as the price that it paid.
- * `bars`: `{gas, price, failed, label}` in numbers; `base`: the base fee, `limit`: the gas limit.
+ * Transactions of a block, each as wide as its part of the gas used and as high as the price that it paid.
+ * `bars`: `{gas, price, failed}` in numbers; `base`: the base fee.
  */
-export function gasChart(bars, { limit, base, label, formatPrice }) {
-  const [width, height, foot] = [1000, 150, 14];
+export function gasChart(bars, { base, label, formatPrice }) {
+  const [width, height, foot] = [1000, 140, 2];
+  const all = Math.max(1, bars.reduce((sum, it) => sum + it.gas, 0));
   const highest = bars.reduce((most, it) => Math.max(most, it.price), base ?? 0);
   // A single transaction that pays a hundred times as much leaves the others visible.
   const sorted = bars.map((it) => it.price).sort((a, b) => a - b);
@@ -89,18 +90,16 @@ export function gasChart(bars, { limit, base, label, formatPrice }) {
   let used = 0;
   const paths = { good: "", bad: "", cut: "" };
   for (const { gas, price, failed } of bars) {
-    const [left, right] = [(used / limit) * width, ((used + gas) / limit) * width];
+    const [left, right] = [(used / all) * width, ((used + gas) / all) * width];
     const upper = y(price);
     const gap = right - left > 3 ? 0.8 : 0;
     paths[failed ? "bad" : "good"] += `M${left.toFixed(2)} ${height - foot}V${upper.toFixed(1)}H${Math.max(right - gap, left + 0.4).toFixed(2)}V${height - foot}Z`;
     if (price > top) paths.cut += `M${left.toFixed(2)} 6H${Math.max(right - gap, left + 0.8).toFixed(2)}V10H${left.toFixed(2)}Z`;
     used += gas;
   }
-  const line = (value, kind) => (value === null ? null : svg("line", { class: kind, x1: 0, x2: width, y1: y(value), y2: y(value) }));
+  const line = (value, kind) => (value === null ? null : svg("line", { class: kind, x1: 0, x2: width, y1: y(value).toFixed(1), y2: y(value).toFixed(1) }));
   return el("figure", { class: "gas" },
     svg("svg", { class: "bars", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", ariaLabel: label },
-      svg("rect", { class: "empty", x: 0, y: height - foot + 4, width, height: 6 }),
-      svg("rect", { class: "part accent", x: 0, y: height - foot + 4, width: Math.min(width, (used / limit) * width).toFixed(2), height: 6 }),
       svg("line", { class: "axis", x1: 0, x2: width, y1: height - foot, y2: height - foot }),
       svg("path", { class: "bar", d: paths.good }), svg("path", { class: "bar failed", d: paths.bad }), svg("path", { class: "bar cut", d: paths.cut }),
       line(base, "base")),
@@ -108,6 +107,5 @@ export function gasChart(bars, { limit, base, label, formatPrice }) {
       el("span", null, `0 to ${formatPrice(top)} for a unit of gas${highest > top ? `; the highest, ${formatPrice(highest)}, are cut` : ""}`),
       legend([["accent", "a transaction, as wide as its gas", ""],
         ...(bars.some((it) => it.failed) ? [["bad", "failed", ""]] : []),
-        ...(base === null ? [] : [["base", "base fee, burnt", formatPrice(base)]]),
-        ["empty", "room left", `${whole(Math.max(0, limit - used))} gas`]])));
+        ...(base === null ? [] : [["base", "base fee, burnt", formatPrice(base)]])])));
 }

@@ -7,10 +7,9 @@
 /* Elements. */
 
 const SVG_NAMESPACE = "http:" + "//www.w3.org/2000/svg";
-// What reorders, hides or breaks the text around it: controls, bidirectional marks, invisible joiners, tags
-// and surrogates without a partner.
-const HARMFUL =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]|\p{Surrogate}/gu;
+// What reorders, hides or breaks the text around it: controls, marks of direction, characters that nobody
+// sees or that have no meaning of their own.
+const HARMFUL = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
 
 /** Text with its harmful characters written out, as in `\u202e`. */
 export function visible(text) {
@@ -162,7 +161,27 @@ export function amount(wei) {
   const it = quantity(wei);
   if (it === null) return ABSENT;
   if (it === 0n || it >= 10n ** 13n) return ether(it);
-  return it >= 10n ** 5n ? gwei(it) : `${grouped(it.toString())} wei`;
+  return it >= 10n ** 7n ? gwei(it) : `${grouped(it.toString())} wei`;
+}
+
+/** A price for a unit of gas: gwei, or wei where that is too small to read. */
+export function price(wei) {
+  const it = quantity(wei);
+  return it === null || it === 0n || it >= 10n ** 6n ? gwei(wei) : `${grouped(it.toString())} wei`;
+}
+
+/** An amount for a column: its first digits, and all of them where the pointer is. */
+export function amountCell(wei) {
+  const exact = amount(wei);
+  const [, whole, fraction, unit] = /^([\d,]+)\.(\d{7,}) (.*)$/.exec(exact) ?? [];
+  if (whole === undefined) return exact;
+  const digits = whole === "0" ? fraction.slice(0, Math.max(6, fraction.search(/[1-9]/) + 4)) : fraction.slice(0, 6);
+  return digits === fraction ? exact : el("span", { title: exact }, `${whole}.${digits}… ${unit}`);
+}
+
+/** A number that counts nothing, such as an id: without groups. */
+export function plainNumber(value) {
+  return quantity(value)?.toString() ?? ABSENT;
 }
 
 function scaled(value, digits, unit) {
@@ -194,7 +213,7 @@ export function bytes(size) {
 /** A part of a whole. */
 export function percent(part, all) {
   const [of, from] = [Number(part), Number(all)];
-  return Number.isFinite(of) && from > 0 ? `${decimal((of / from) * 100, 1)} %` : ABSENT;
+  return Number.isFinite(of) && from > 0 ? `${decimal((of / from) * 100, 1)}%` : ABSENT;
 }
 
 /** A noun with its number: `1 block`, `2,000 blocks`. */
@@ -270,14 +289,22 @@ export function hexLink(kind, value, { short = true, label = null } = {}) {
   return el("a", { class: isNumber ? "number" : "hex", href: route(kind, target), title: isNumber ? null : value }, text);
 }
 
+const COPY_ICON = "M5.5 5.5V3a1 1 0 0 1 1-1H13a1 1 0 0 1 1 1v6.5a1 1 0 0 1-1 1h-2.5M3 5.5h6.5a1 1 0 0 1 1 1V13a1 1 0 0 1-1 1H3a1 1 0 0 1-1-1V6.5a1 1 0 0 1 1-1Z";
+const DONE_ICON = "M3 8.5 6.5 12 13 4.5";
+const FAILED_ICON = "M4 4l8 8M12 4l-8 8";
+
+function icon(path) {
+  return svg("svg", { class: "icon", viewBox: "0 0 16 16", ariaHidden: "true", focusable: "false" }, svg("path", { d: path }));
+}
+
 /** A button that copies a text. */
 export function copyButton(text, what = "value") {
-  const button = el("button", { type: "button", class: "copy", title: `Copy ${what}`, ariaLabel: `Copy ${what}` }, "⧉");
+  const button = el("button", { type: "button", class: "copy", title: `Copy ${what}`, ariaLabel: `Copy ${what}` }, icon(COPY_ICON));
   button.addEventListener("click", async () => {
     const done = await copy(text);
-    button.textContent = done ? "✓" : "✗";
+    fill(button, icon(done ? DONE_ICON : FAILED_ICON));
     button.title = done ? "Copied" : "The browser does not let this page copy";
-    setTimeout(() => { button.textContent = "⧉"; button.title = `Copy ${what}`; }, 1500);
+    setTimeout(() => { fill(button, icon(COPY_ICON)); button.title = `Copy ${what}`; }, 1500);
   });
   return button;
 }

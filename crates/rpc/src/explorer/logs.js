@@ -3,7 +3,10 @@
 // Knows: the events of ERC-20, ERC-721, ERC-1155 and wrapped ether, by their topics.
 // Never knows: how many decimals a token has, or its name: those are state, which is not held.
 
-import { badge, counted, dataField, el, fields, field, hexLink, isAddress, isData, isHash, listOf, textsOf, visible, whole } from "./format.js";
+import { amount, badge, counted, dataField, el, fields, field, hexLink, isAddress, isData, isHash, listOf, textsOf, visible, whole } from "./format.js";
+
+/** Where ether that moves is logged, in the form of a token's transfer (EIP-7708). */
+const ETHER_EMITTER = "0xfffffffffffffffffffffffffffffffffffffffe";
 
 /* Decoding. Events and their arguments: a log that does not fit its event to the byte is not decoded. */
 
@@ -27,7 +30,8 @@ const EVENTS = {
 
 // ERC-20 has the amount in its data, ERC-721 the token in its last topic; otherwise both look alike.
 function transferOrApproval(name, first, second) {
-  return (topics, words) => {
+  return (topics, words, emitter) => {
+    if (emitter === ETHER_EMITTER && topics.length === 3 && words.length === 1) return event("ether", name, [address(first, topics[1]), address(second, topics[2]), text("amount", amount(words[0]))]);
     if (topics.length === 3 && words.length === 1) return event("ERC-20", name, [address(first, topics[1]), address(second, topics[2]), units("amount", words[0])]);
     if (topics.length === 4 && words.length === 0) return event("ERC-721", name, [address(first, topics[1]), address(second === "spender" ? "approved" : second, topics[2]), number("token", BigInt(topics[3]))]);
     return null;
@@ -85,7 +89,7 @@ export function decodeLog(log) {
   const topics = textsOf(log?.topics).filter(isHash).map((it) => it.toLowerCase());
   const decode = Object.hasOwn(EVENTS, topics[0] ?? "") ? EVENTS[topics[0]] : null;
   const words = decode === null ? null : wordsOf(log.data);
-  return words === null ? null : decode(topics, words);
+  return words === null ? null : decode(topics, words, isAddress(log.address) ? log.address.toLowerCase() : null);
 }
 
 /* How a log is shown. */

@@ -67,7 +67,7 @@ async function show({ focus = true } = {}) {
     else link.removeAttribute("aria-current");
   }
   // A page stays until the next one has something to show.
-  const next = el("div", { class: `page ${route.page ?? "unknown"}` });
+  const next = el("div", { class: `page page-${route.page ?? "unknown"}` });
   const waiting = setTimeout(() => { if (current === page) main.setAttribute("aria-busy", "true"); }, 150);
   try {
     if (route.page === null) renderUnknown(next, route);

@@ -4,7 +4,7 @@
 // Never knows: how it is transported, or how charts are drawn.
 
 import {
-  ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, gwei, hexLink, isHash, listOf, percent, quantity,
+  ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
   span, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
@@ -12,7 +12,7 @@ import { chain, rangesOf } from "./chain.js";
 import { explain, notice } from "./answers.js";
 import { legend, rangeBar, sparkline, stackedBar } from "./chart.js";
 
-const BLOCKS_SHOWN = 12;
+const BLOCKS_SHOWN = 18;
 /** What is served is looked at so often; a folder of many segments has a long page, and is asked less often. */
 const LOOK_MS = 2_000;
 const LOOK_MS_PER_SEGMENT = 4;
@@ -37,8 +37,8 @@ const samples = { requests: [], latency: [], measured: [] };
 export async function renderOverview(main, _route, page) {
   const parts = { tiles: el("div", { class: "tiles" }), coverage: el("div"), charts: el("div"), health: el("div"), blocks: el("div"), troubles: el("div") };
   main.dataset.title = "Overview";
-  main.append(el("h1", { class: "offscreen" }, "Overview"), parts.troubles, parts.tiles, parts.coverage, parts.charts,
-    el("div", { class: "columns" }, parts.blocks, parts.health));
+  main.append(el("h1", { class: "offscreen" }, "Overview"), parts.troubles, parts.tiles, parts.coverage,
+    el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
   const newest = new NewestBlocks(parts.blocks, page);
   const [stat] = await Promise.all([look(parts, page), newest.load()]);
   chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
@@ -182,11 +182,11 @@ function charts(stat) {
   const hasLatency = samples.latency.some((it) => it !== null);
   const percentile = (name) => span(numberOf(live.latency?.[name]) ?? NaN);
   return el("div", { class: "tiles charts" },
-    chartTile("Requests a second", samples.requests, rate, stat === null ? "not shown here" : `${whole(live.requests)} since the start, ${span(numberOf(live.uptime_seconds) ?? NaN)} ago`),
+    chartTile("Requests a second", samples.requests, rate, stat === null ? "not shown here" : `${whole(live.requests)} requests since the start`),
     hasLatency
-      ? chartTile("Time a call takes, p99", samples.latency, span, `half within ${percentile("p50_seconds")}`)
+      ? chartTile("Time of a call, p99", samples.latency, (it) => `≤ ${span(it)}`, `half of the calls of the last ten seconds within ${percentile("p50_seconds")}`)
       : null,
-    chartTile("Round trip from this browser", samples.measured, (it) => span(it / 1000), "one small call, with the network"));
+    chartTile("Round trip from here", samples.measured, (it) => span(it / 1000), "a small call, with the network and this browser"));
 }
 
 function chartTile(name, values, format, note) {
@@ -207,7 +207,7 @@ function serverCard(stat) {
   const live = stat.live ?? {};
   return card("Server", fields(
     field("State", live.ready === true ? badge("ready", "good") : live.ready === false ? badge("not ready", "bad") : ABSENT),
-    field("Chain", [typeof stat.network === "string" ? el("bdi", null, stat.network.slice(0, 60)) : ABSENT, stat.chain_id === null || stat.chain_id === undefined ? null : el("span", { class: "dim" }, ` id ${whole(stat.chain_id)}`)]),
+    field("Chain", [typeof stat.network === "string" ? el("bdi", null, stat.network.slice(0, 60)) : ABSENT, stat.chain_id === null || stat.chain_id === undefined ? null : el("span", { class: "dim" }, ` id ${plainNumber(stat.chain_id)}`)]),
     isHash(stat.genesis_hash) ? field("Genesis", el("span", { class: "hex", title: stat.genesis_hash }, `${stat.genesis_hash.slice(0, 18)}…`)) : null,
     field("Up for", span(numberOf(live.uptime_seconds) ?? NaN)),
     field("Calls", whole(live.calls)),
@@ -328,7 +328,7 @@ class NewestBlocks {
     const columns = [["Block"], ["Age"], ["Transactions", "right"], ["Gas used", "right"], ["Base fee", "right wide"], ["Hash", "wide"]];
     const rows = this.#blocks.map((block) => [
       hexLink("block", block.number), time(block.timestamp, { exact: false }), block.transactionCount === null ? "…" : whole(block.transactionCount),
-      gasUsed(block), block.baseFeePerGas === undefined ? ABSENT : gwei(block.baseFeePerGas), hexLink("block", block.hash),
+      gasUsed(block), block.baseFeePerGas === undefined ? ABSENT : price(block.baseFeePerGas), hexLink("block", block.hash),
     ]);
     const list = table("Newest blocks", columns, rows);
     const place = this.#blocks.findIndex((it) => it.hash === arrived);

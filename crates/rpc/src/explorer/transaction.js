@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bytes, card, copyButton, count, counted, dataField, dataLength, el, ether, field, fields, fill, gwei,
-  hexLink, isAddress, isData, isHash, listOf, percent, quantity, route as routeTo, table, textsOf, time, visible, whole,
+  ABSENT, amount, badge, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill,
+  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -90,7 +90,7 @@ async function showTransaction(main, transaction, receipt, page) {
   }, page.signal);
   try {
     const { proveTransaction } = await import("./prove.js");
-    proveTransaction(proof, hash);
+    proveTransaction(proof, hash, { transaction, receipt: held });
   } catch (error) {
     console.warn(error);
     fill(proof, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
@@ -112,7 +112,7 @@ function summary(transaction, receipt) {
     transaction.blockTimestamp === undefined ? null : field("Time", time(transaction.blockTimestamp)),
     field("From", address(transaction.from)),
     creates ? field("Creates", isAddress(created) ? [address(created), el("span", { class: "dim" }, " a contract")] : el("span", { class: "dim" }, "a contract")) : field("To", address(transaction.to)),
-    field("Value", ether(transaction.value)),
+    field("Value", amount(transaction.value)),
     field("Nonce", whole(transaction.nonce)));
 }
 
@@ -121,17 +121,17 @@ function address(value) {
 }
 
 function fee(transaction, receipt, base) {
-  const [limit, used, price] = [quantity(transaction.gas), quantity(receipt?.gasUsed), quantity(receipt?.effectiveGasPrice) ?? quantity(transaction.gasPrice)];
+  const [limit, used, paid] = [quantity(transaction.gas), quantity(receipt?.gasUsed), quantity(receipt?.effectiveGasPrice) ?? quantity(transaction.gasPrice)];
   const blobFee = (quantity(receipt?.blobGasUsed) ?? 0n) * (quantity(receipt?.blobGasPrice) ?? 0n);
-  const known = used !== null && price !== null;
+  const known = used !== null && paid !== null;
   return fields(
-    known ? field("Fee", [ether(used * price + blobFee), blobFee > 0n ? el("span", { class: "dim" }, ` · ${amount(blobFee)} of it for blobs`) : null]) : null,
+    known ? field("Fee", [amount(used * paid + blobFee), blobFee > 0n ? el("span", { class: "dim" }, ` · ${amount(blobFee)} of it for blobs`) : null]) : null,
     field("Gas used", used === null ? ABSENT : [whole(used), el("span", { class: "dim" }, ` of ${whole(limit)} · ${percent(used, limit ?? 0n)}`)]),
-    field("Price paid", gwei(price), "for a unit of gas"),
-    base === null ? null : field("Base fee", [gwei(base), known ? el("span", { class: "dim" }, ` · ${amount(base * used)} burnt`) : null]),
-    base === null || price === null || price < base ? null : field("Tip", [gwei(price - base), known ? el("span", { class: "dim" }, ` · ${amount((price - base) * used)}`) : null]),
-    transaction.maxFeePerGas === undefined ? null : field("Highest price", gwei(transaction.maxFeePerGas), "maxFeePerGas: what the sender would have paid"),
-    transaction.maxPriorityFeePerGas === undefined ? null : field("Highest tip", gwei(transaction.maxPriorityFeePerGas), "maxPriorityFeePerGas"),
+    field("Price paid", price(paid), "for a unit of gas"),
+    base === null ? null : field("Base fee", [price(base), known ? el("span", { class: "dim" }, ` · ${amount(base * used)} burnt`) : null]),
+    base === null || paid === null || paid < base ? null : field("Tip", [price(paid - base), known && paid > base ? el("span", { class: "dim" }, ` · ${amount((paid - base) * used)}`) : null]),
+    transaction.maxFeePerGas === undefined ? null : field("Highest price", price(transaction.maxFeePerGas), "maxFeePerGas: what the sender would have paid"),
+    transaction.maxPriorityFeePerGas === undefined ? null : field("Highest tip", price(transaction.maxPriorityFeePerGas), "maxPriorityFeePerGas"),
     receipt === null ? null : field("Gas up to here", whole(receipt.cumulativeGasUsed), "of this and all earlier transactions of the block"));
 }
 
@@ -181,7 +181,7 @@ function authorizations(transaction) {
   return card(`Authorizations (${whole(entries.length)})`, el("p", { class: "dim" }, "Accounts that let the code of an address act for them, by signature (EIP-7702). Whose account each is follows from its signature."),
     more(entries, ITEMS_SHOWN, (shown) => table("Authorizations", [["Code of"], ["Chain", "right"], ["Nonce", "right"], ["Parity", "right"], ["Signature r"], ["s"]], shown.map((it) => [
       /^0x0{40}$/.test(it.address) ? el("span", { title: it.address }, "none: takes it back") : hexLink("address", it.address),
-      quantity(it.chainId) === 0n ? "any" : whole(it.chainId), whole(it.nonce), whole(it.yParity), shortHex(it.r), shortHex(it.s)]))));
+      quantity(it.chainId) === 0n ? "any" : plainNumber(it.chainId), whole(it.nonce), whole(it.yParity), shortHex(it.r), shortHex(it.s)]))));
 }
 
 function shortHex(value) {
@@ -191,13 +191,13 @@ function shortHex(value) {
 function blobs(transaction, receipt) {
   const hashes = textsOf(transaction.blobVersionedHashes);
   if (hashes.length === 0) return null;
-  const [used, price] = [quantity(receipt?.blobGasUsed), quantity(receipt?.blobGasPrice)];
+  const [used, paid] = [quantity(receipt?.blobGasUsed), quantity(receipt?.blobGasPrice)];
   return card(`Blobs (${whole(hashes.length)})`,
     fields(
       field("Blob gas used", used === null ? ABSENT : whole(used)),
-      field("Blob gas price", price === null ? ABSENT : amount(price)),
-      used === null || price === null ? null : field("Blob fee", amount(used * price), "burnt"),
-      field("Highest blob price", amount(transaction.maxFeePerBlobGas), "maxFeePerBlobGas"),
+      field("Blob gas price", paid === null ? ABSENT : price(paid)),
+      used === null || paid === null ? null : field("Blob fee", amount(used * paid), "burnt"),
+      field("Highest blob price", price(transaction.maxFeePerBlobGas), "maxFeePerBlobGas"),
       field("Data", `${bytes(hashes.length * 131072)}, kept by beacon nodes for some weeks; the chain has the hashes alone`)),
     more(hashes, ITEMS_SHOWN, (shown) => el("ol", { class: "words", start: 0 }, shown.map((it) => el("li", { class: "hex wrap" }, it.slice(0, 200))))));
 }
@@ -207,7 +207,7 @@ const KNOWN = new Set(["type", "chainId", "nonce", "gas", "gasPrice", "maxFeePer
 
 function signature(transaction, receipt) {
   return fields(
-    field("Chain id", transaction.chainId === undefined ? el("span", { class: "dim" }, "none: signed before EIP-155, good on any chain") : whole(transaction.chainId)),
+    field("Chain id", transaction.chainId === undefined ? el("span", { class: "dim" }, "none: signed before EIP-155, good on any chain") : plainNumber(transaction.chainId)),
     field("r", dataOrQuantity(transaction.r)), field("s", dataOrQuantity(transaction.s)),
     transaction.yParity === undefined ? null : field("Parity", whole(transaction.yParity)),
     transaction.yParity === undefined ? field("v", whole(transaction.v)) : null,
