@@ -54,7 +54,7 @@ ${own}from web3 import Web3
 
 client = Web3(Web3.HTTPProvider(${pythonValue(url)}${options}))
 result = client.manager.request_blocking(${pythonValue(method)}, ${pythonValue(params)})
-print(result)
+print(Web3.to_json(result))
 `;
 }
 
