@@ -33,6 +33,7 @@ mod cache;
 mod call_counts;
 pub mod compare;
 mod envelope;
+mod explorer;
 mod filters;
 mod heads;
 mod health;
