@@ -41,6 +41,7 @@ export async function renderOverview(main, _route, page) {
     el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
   const newest = new NewestBlocks(parts.blocks, page);
   const [stat] = await Promise.all([look(parts, page), newest.load()]);
+  showTiles(parts.tiles, latest.stat);
   chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
   const pause = LOOK_MS + LOOK_MS_PER_SEGMENT * (Array.isArray(stat?.segments) ? stat.segments.length : 0);
   page.every(pause, () => { look(parts, page); });
@@ -184,7 +185,7 @@ function charts(stat) {
   return el("div", { class: "tiles charts" },
     chartTile("Requests a second", samples.requests, rate, stat === null ? "not shown here" : `${whole(live.requests)} requests since the start`),
     hasLatency
-      ? chartTile("Time of a call, p99", samples.latency, (it) => `≤ ${span(it)}`, `half of the calls of the last ten seconds within ${percentile("p50_seconds")}`)
+      ? chartTile("Time of a call, p99", samples.latency, (it) => `≤ ${span(it)}`, `p50 ≤ ${percentile("p50_seconds")}; of the last ten seconds`)
       : null,
     chartTile("Round trip from here", samples.measured, (it) => span(it / 1000), "a small call, with the network and this browser"));
 }
@@ -281,7 +282,7 @@ class NewestBlocks {
         if (block instanceof RpcError || block === null || count(block.number) === null || !isHash(block.hash)) break;
         this.#blocks.push({ ...block, transactionCount: textsOf(block.transactions).length });
       }
-      chain.tip ??= { number, hash: tip.hash, timestamp: tip.timestamp };
+      if (chain.tip === null || chain.tip.hash === null) chain.tip = { number, hash: tip.hash, timestamp: tip.timestamp };
       this.#show(null);
     } catch (error) {
       if (!this.#page.signal.aborted) fill(this.#container, card("Newest blocks", explain(error, { again: () => this.load() })));
