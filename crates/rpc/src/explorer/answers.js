@@ -5,7 +5,7 @@
 
 import { counted, el, hexLink, isHash, visible, whole } from "./format.js";
 import { RpcError } from "./rpc.js";
-import { chain, heldOf, rangesOf } from "./chain.js";
+import { chain, heldOf, missingOf, rangesOf } from "./chain.js";
 
 /** The code of what is not held here: EIP-4444. */
 export const NOT_HELD = 4444;
@@ -61,7 +61,7 @@ export function notHeld(error, what, number = null) {
       ? "The block was stored without its receipts, so logs, gas used and status are not known."
       : "It may well exist: this server has a part of history, and this is not in it."),
     held.length === 0 ? null : el("p", null, "Held: ", rangeList(held), "."),
-    nearest.length === 0 ? null : el("p", null, "Nearest blocks held: ", nearest.map((it, at) => [at === 0 ? "" : " and ", hexLink("block", it)]), "."),
+    nearest.length === 0 ? null : el("p", null, nearest.length === 1 ? "Nearest block held: " : "Nearest blocks held: ", nearest.map((it, at) => [at === 0 ? "" : " and ", hexLink("block", it)]), "."),
     el("p", null, "To have it, ask a server that holds all of history, or let whoever runs this one add it: ",
       el("code", null, remedy(number, isReceipts)), "."),
     el("p", { class: "dim" }, "The server says: ", said(error.message), ` (code ${NOT_HELD})`));
@@ -89,7 +89,7 @@ export function rangeList(ranges) {
 /** What does not exist, as far as this server can know. */
 export async function absent(what, text, { isHashAsked = isHash(text) } = {}) {
   const stat = await chain.statIfAny();
-  const gaps = [...rangesOf(stat?.gaps), ...rangesOf(stat?.lost)];
+  const gaps = [...missingOf(stat), ...rangesOf(stat?.lost)];
   const network = chain.networkName();
   const tip = chain.tip?.number ?? (Number.isSafeInteger(stat?.tip?.number) ? stat.tip.number : null);
   if (!isHashAsked) {

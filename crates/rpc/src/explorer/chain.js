@@ -122,6 +122,12 @@ export function rangesOf(value) {
   return ranges.filter(isRange).sort((a, b) => a.first - b.first);
 }
 
+/** What is missing of history, by `stat.json`: below the first block that is held, and between. */
+export function missingOf(stat) {
+  const first = rangesOf(stat?.coverage)[0]?.first ?? 0;
+  return [...(first > 0 ? [{ first: 0, last: first - 1 }] : []), ...rangesOf(stat?.gaps)];
+}
+
 /** The ranges that an error 4444 says are held. */
 export function heldOf(error) {
   return rangesOf(error?.data?.held);

@@ -68,6 +68,13 @@ export function stackedBar(parts, { label, format }) {
     legend(shown.map(({ name, value, tone }) => [tone, name, `${format(value)} · ${percent(value, all)}`])));
 }
 
+/** A share of a whole, from 0 to 1, as a small bar beside its text. */
+export function meter(share) {
+  const width = Math.min(100, Math.max(0, share * 100));
+  return svg("svg", { class: "meter", viewBox: "0 0 100 10", preserveAspectRatio: "none", ariaHidden: "true" },
+    svg("rect", { class: "empty", width: 100, height: 10 }), svg("rect", { class: "part accent", width: width.toFixed(1), height: 10 }));
+}
+
 /** What colours mean: `[tone, name, value]`. */
 export function legend(entries) {
   return el("ul", { class: "legend" }, entries.map(([tone, name, value]) =>

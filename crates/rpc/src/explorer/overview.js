@@ -8,9 +8,9 @@ import {
   span, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
-import { chain, rangesOf } from "./chain.js";
+import { chain, missingOf, rangesOf } from "./chain.js";
 import { explain, notice } from "./answers.js";
-import { legend, rangeBar, sparkline, stackedBar } from "./chart.js";
+import { legend, meter, rangeBar, sparkline, stackedBar } from "./chart.js";
 
 const BLOCKS_SHOWN = 18;
 /** What is served is looked at so often; a folder of many segments has a long page, and is asked less often. */
@@ -108,10 +108,17 @@ function showTiles(container, stat) {
     tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),
     tile("Finalised", finalized === null ? ABSENT : hexLink("block", finalized.number),
       finalized === null ? "finality is not known" : below === 0 ? "the tip is final" : `${counted(below, "block")} below the tip`),
-    tile("Blocks", whole(stat?.blocks), rangesOf(stat?.gaps).length > 0 ? `with ${counted(rangesOf(stat.gaps).length, "gap")}` : stat === null ? "not shown here" : "no gap"),
+    tile("Blocks", whole(stat?.blocks), heldNote(stat)),
     tile("Transactions", whole(stat?.transactions), stat === null ? "not shown here" : `${whole(stat?.logs)} logs`),
     tile("On disk", stat?.bytes ? bytes(stat.bytes.total) : ABSENT,
       perTransaction === null ? (stat?.source ? "the local part of a bucket" : "bytes a transaction not known") : `${decimal(perTransaction, 1)} bytes a transaction`));
+}
+
+function heldNote(stat) {
+  if (stat === null) return "not shown here";
+  const [gaps, first] = [rangesOf(stat.gaps).length, rangesOf(stat.coverage)[0]?.first ?? 0];
+  const from = first > 0 ? `from block ${whole(first)}` : null;
+  return [from, gaps > 0 ? `with ${counted(gaps, "gap")}` : from === null ? "no gap" : null].filter((it) => it !== null).join(", ");
 }
 
 function tile(name, value, note) {
@@ -138,7 +145,7 @@ function coverage(stat) {
     return { first, last: end, tone, title: visible(`blocks ${whole(first)} to ${whole(end)}: ${word}${by}`) };
   });
   const head = rangesOf([stat.head]);
-  const gaps = rangesOf(stat.gaps);
+  const gaps = missingOf(stat);
   const lost = rangesOf(stat.lost);
   const receipts = rangesOf(stat.coverage_receipts);
   const lacking = rangesOf(stat.without_log_index);
@@ -146,7 +153,7 @@ function coverage(stat) {
   const all = [...tones.values()].reduce((sum, it) => sum + it, 0);
   return card("What is held",
     el("div", { class: "coverage" },
-      rangeBar(ranges, last, { label: `Blocks held, from 0 to ${whole(last)}: ${[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", ")}${gaps.length > 0 ? `; ${counted(gaps.length, "gap")}` : ""}` }),
+      rangeBar(ranges, last, { label: `Blocks held, from 0 to ${whole(last)}: ${[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", ")}${gaps.length > 0 ? `; not held: ${gapText(gaps)}` : ""}` }),
       rangeBar(receipts.map((it) => ({ ...it, tone: "receipts", title: `receipts of blocks ${whole(it.first)} to ${whole(it.last)}` })), last,
         { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
       el("div", { class: "scale", ariaHidden: "true" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, whole(Math.round(last * part)))))),
@@ -342,8 +349,6 @@ function gasUsed(block) {
   const [used, limit] = [quantity(block.gasUsed), quantity(block.gasLimit)];
   if (used === null || limit === null || limit === 0n) return ABSENT;
   const part = Number(used) / Number(limit);
-  const meter = el("meter", { min: 0, max: 1, ariaLabel: `gas used, ${percent(used, limit)}` });
-  meter.value = part;
-  return el("span", { class: "gas-used", title: `${whole(used)} of ${whole(limit)}` }, meter, el("span", null, percent(used, limit)));
+  return el("span", { class: "gas-used", title: `${whole(used)} of ${whole(limit)}` }, meter(part), el("span", null, percent(used, limit)));
 }
 

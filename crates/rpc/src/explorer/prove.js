@@ -47,6 +47,7 @@ const UNPROVEN = {
   contractAddress: "the address of a new contract, which follows from the sender",
   blobGasPrice: "the price of blob gas, which follows from the header and the fork",
   size: "the size of the block",
+  receipts: "what single transactions cost and how they ended, which their own pages prove",
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
   "transactions[].from": "senders, which follow from the signatures",
 };
@@ -137,7 +138,8 @@ function checkBlock(number, shown, claim, content) {
   }
   const asked = check("question", true, "the block that was asked for is the one that is proven", claim.block.hash);
   if (shown === null) return [asked];
-  return [asked, checkPage([[shown, blockFields(content, typeof shown.transactions?.[0] !== "string")]])];
+  const page = checkPage([[shown, blockFields(content, typeof shown.transactions?.[0] !== "string")]]);
+  return [asked, { ...page, unproven: [...(page.unproven ?? []), "receipts"] }];
 }
 
 function checkPage(parts) {
@@ -292,8 +294,10 @@ async function judge(source, trusted, result, subject) {
       failed === null ? [el("p", null, claimed(outcome.claim)), el("p", null, meaning(outcome))] : refusal(failed, checks.length > 0),
       subject.note ? el("p", null, subject.note) : null),
     el("p", { class: "tools" }, save, el("span", { class: "dim" }, times)),
+    el("p", { class: "dim" }, "The script that verifies came from this server too. To trust nobody, save the bundle and use ", el("code", null, "quipu verify-proof"), " or another verifier."),
     el("ol", { class: "proof-steps", ariaLabel: "Steps of the verification" }, steps.map(stepItem)),
-    failed === null ? unprovenNote(checks) : el("p", { class: "dim" }, "The steps after this one were not done."),
+    failed === null ? unprovenNote(checks) : null,
+    outcome.verdict === "refused" ? el("p", { class: "dim" }, "The steps after this one were not done.") : null,
     outcome.claim?.kind === "logs" && failed === null ? logList(outcome.claim) : null);
 }
 
@@ -369,7 +373,7 @@ function unprovenNote(checks) {
   const names = checks.flatMap((it) => it.unproven ?? []);
   if (names.length === 0) return null;
   const said = [...new Set(names.map((name) => UNPROVEN[name] ?? name))];
-  return el("p", { class: "dim" }, `Not in the proven bytes, and not checked here: ${said.join("; ")}.`);
+  return el("p", { class: "dim" }, `Not checked here: ${said.join("; ")}.`);
 }
 
 function logList({ filter, logs }) {
