@@ -525,9 +525,10 @@ test("a block of 1,500 transactions is verified well under a second", async () =
   const text = wholeBlock({ header, transactions, receipts, withdrawals: null }, headersWay({ number: 9, hash: keccak256(header) }));
   let best = Infinity;
   for (let round = 0; round < 3; round += 1) {
-    const begun = performance.now();
+    // Time of the processor: others may be at work on it too.
+    const begun = process.cpuUsage();
     await proves(text);
-    best = Math.min(best, performance.now() - begun);
+    best = Math.min(best, process.cpuUsage(begun).user / 1000);
   }
   console.log(`# ${text.length} bytes of text verified in ${best.toFixed(0)} ms`);
   assert.ok(best < 900, `${best} ms`);
