@@ -17,7 +17,7 @@ use crate::harness::stores::data_folder;
 
 const BROWSER: &str = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 /// All files together, compressed with the most common encoding.
-const PAGE_BYTES_MAX: usize = 120 * 1024;
+const PAGE_BYTES_MAX: usize = 120_000;
 
 fn get(served: &Served, path: &str, fields: &str) -> Answer {
     let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
@@ -139,11 +139,12 @@ fn what_a_browser_has_is_not_sent_again() {
     let served = Served::start(&data_folder("gap"), &[]);
     for (path, fields) in [("/", BROWSER), ("/explorer/main.js", ""), ("/explorer/style.css", "")] {
         let first = get(&served, path, fields);
-        let tag = field(&first, "etag").unwrap();
+        // Heads are compared in lower case here, and tags are not.
+        let tag = field(&first, "etag").unwrap().replace("w/", "W/");
         let named = format!("{fields}if-none-match: \"other\", {tag}\r\n");
         let again = get(&served, path, &named);
-        assert_eq!((again.status, again.body.len()), (304, 0), "{path}: {again:?}");
-        assert_eq!(field(&again, "etag"), Some(tag), "{path}");
+        assert_eq!((again.status, again.body.len()), (304, 0), "{path}: {}", again.head);
+        assert_eq!(field(&again, "etag"), field(&first, "etag"), "{path}");
         assert!(field(&again, "content-security-policy").is_some(), "{path}");
         let other = get(&served, path, &format!("{fields}if-none-match: \"other\"\r\n"));
         assert_eq!((other.status, other.body), (200, first.body), "{path}");

@@ -28,9 +28,12 @@ const FIELDS: [(HeaderName, &str); 6] = [
 
 /// Whether a request is one that the explorer answers.
 pub(super) fn is_asked<B>(request: &Request<B>) -> bool {
+    // First, since nearly all requests are calls.
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return false;
+    }
     let path = strip_key(request.uri().path());
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && (explorer::is_file_path(path) || path == "/" && is_browser(request.headers()))
+    explorer::is_file_path(path) || path == "/" && is_browser(request.headers())
 }
 
 fn is_browser(fields: &HeaderMap) -> bool {
