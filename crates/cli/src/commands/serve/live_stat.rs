@@ -171,6 +171,7 @@ impl LiveStat {
     fn live(&self, live: &LiveCounts) -> Value {
         let now = self.now(live.traffic, live.times);
         let before = self.samples.lock().unwrap_or_else(PoisonError::into_inner).front().copied();
+        let before = before.unwrap_or(now);
         json!({
             "uptime_seconds": self.begun.elapsed().as_secs(),
             "requests": live.traffic.requests,
@@ -179,8 +180,8 @@ impl LiveStat {
             "bytes_under_way": live.bytes_under_way,
             "ready": live.troubles.is_empty(),
             "troubles": live.troubles,
-            "rates": rates(before.unwrap_or(now), now),
-            "latency": latency(before.unwrap_or(now), now),
+            "rates": rates(&before, &now),
+            "latency": latency(&before, &now),
         })
     }
 }
@@ -211,7 +212,7 @@ fn read_tip_timestamp(view: &View) -> Option<u64> {
 }
 
 /// How much there was a second between two moments.
-fn rates(before: Sample, now: Sample) -> Value {
+fn rates(before: &Sample, now: &Sample) -> Value {
     let seconds = now.at.saturating_duration_since(before.at).as_secs_f64();
     let rate = |before: u64, now: u64| {
         let count = float(now.saturating_sub(before));
@@ -229,7 +230,7 @@ fn rates(before: Sample, now: Sample) -> Value {
 }
 
 /// Within how much time calls ended between two moments; `null` if there were none.
-fn latency(before: Sample, now: Sample) -> Value {
+fn latency(before: &Sample, now: &Sample) -> Value {
     let quantile = |share| now.times.quantile_since(&before.times, share);
     let calls = now.times.count().saturating_sub(before.times.count());
     if calls == 0 {
@@ -303,7 +304,7 @@ mod tests {
             times: CallTimes::default(),
             tip,
         };
-        let found = rates(sample(0, 10, Some(100)), sample(8, 50, Some(104)));
+        let found = rates(&sample(0, 10, Some(100)), &sample(8, 50, Some(104)));
         let expected = json!({
             "seconds": 8.0,
             "requests_per_second": 5.0,
@@ -312,7 +313,7 @@ mod tests {
             "blocks_per_second": 0.5,
         });
         assert_eq!(found, expected);
-        let none = rates(sample(3, 7, None), sample(3, 9, Some(5)));
+        let none = rates(&sample(3, 7, None), &sample(3, 9, Some(5)));
         assert_eq!(
             (&none["requests_per_second"], &none["blocks_per_second"]),
             (&json!(0.0), &json!(0.0))
