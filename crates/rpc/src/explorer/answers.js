@@ -3,7 +3,7 @@
 // Knows: every kind of refusal, and the difference between what does not exist and what is not held.
 // Never knows: which page asks.
 
-import { counted, el, hexLink, isHash, visible, whole } from "./format.js";
+import { counted, el, hexLink, isHash, visible, whole, written } from "./format.js";
 import { RpcError } from "./rpc.js";
 import { chain, heldOf, missingOf, rangesOf } from "./chain.js";
 
@@ -21,8 +21,12 @@ export function notice(tone, title, ...parts) {
   return el("div", { class: `notice ${tone}`, role: tone === "bad" ? "alert" : null }, el("p", { class: "title" }, title), parts);
 }
 
-/** Any failure of a request. */
-export function explain(error, { again = null } = {}) {
+function showAgain() {
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** Any failure of a request. `again`: what tries once more; the whole page, unless it is said. */
+export function explain(error, { again = showAgain } = {}) {
   const retry = again === null ? null : el("p", null, el("button", { type: "button", onclick: again }, "Try again"));
   if (isNotHeld(error)) return notHeld(error, "This");
   if (!(error instanceof RpcError)) {
@@ -47,7 +51,7 @@ export function explain(error, { again = null } = {}) {
 }
 
 function said(message) {
-  return el("bdi", { class: "said" }, String(message ?? "no reason given").slice(0, 500));
+  return el("bdi", { class: "said" }, written(message ?? "no reason given").slice(0, 500));
 }
 
 /** What is not held here, though it may exist: it is said what is held, and what to do. */

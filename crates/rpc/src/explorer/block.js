@@ -4,7 +4,7 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, amountCell, badge, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
+  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
   hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
@@ -127,7 +127,7 @@ function summary(block, transactions) {
     Array.isArray(block.withdrawals) ? field("Withdrawals", whole(block.withdrawals.length)) : null,
     field("Fee recipient", hexLink("address", block.miner, { short: false })),
     field("Gas used", used === null || limit === null ? ABSENT : [whole(used), el("span", { class: "dim" }, ` of ${whole(limit)} · ${percent(used, limit)}`)]),
-    field("Size", bytes(count(block.size) ?? NaN)),
+    field("Size", count(block.size) === null ? ABSENT : [bytes(count(block.size)), count(block.size) < 1024 ? null : el("span", { class: "dim" }, ` · ${counted(block.size, "byte")}`)]),
     field("Parent", hexLink("block", block.parentHash)),
     field("Extra data", dataField(block.extraData, "extra data")));
 }
@@ -154,11 +154,6 @@ function details(block) {
     field("Timestamp", plainNumber(block.timestamp), "seconds since 1970"),
     field("Logs bloom", bloom(block.logsBloom)),
     otherFields(block));
-}
-
-function bloom(value) {
-  if (typeof value === "string" && /^0x0*$/.test(value)) return el("span", { class: "dim" }, "empty: no logs");
-  return dataField(value, "logs bloom");
 }
 
 const KNOWN = new Set(["hash", "parentHash", "sha3Uncles", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "extraData", "mixHash", "nonce", "miner",
@@ -226,7 +221,7 @@ export function pager(rows, current, go) {
   const shown = [...new Set([0, current - 1, current, current + 1, pages - 1])].filter((it) => it >= 0 && it < pages);
   const buttons = shown.flatMap((it, at) => [
     at > 0 && it - shown[at - 1] > 1 ? el("span", { class: "dim", ariaHidden: "true" }, "…") : null,
-    el("button", { type: "button", ariaCurrent: it === current ? "page" : null, ariaLabel: `Rows ${it * PAGE_ROWS} to ${Math.min(rows, (it + 1) * PAGE_ROWS) - 1}`, onclick: () => go(it) }, String(it + 1)),
+    el("button", { type: "button", ariaCurrent: it === current ? "page" : null, ariaLabel: `${it + 1}: rows ${it * PAGE_ROWS} to ${Math.min(rows, (it + 1) * PAGE_ROWS) - 1}`, onclick: () => go(it) }, String(it + 1)),
   ]);
   return el("nav", { class: "pager", ariaLabel: "Pages of the table" },
     el("button", { type: "button", disabled: current === 0, ariaLabel: "Previous page", onclick: () => go(current - 1) }, "‹"), buttons,

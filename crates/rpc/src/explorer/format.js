@@ -12,8 +12,13 @@ const SVG_NAMESPACE = "http:" + "//www.w3.org/2000/svg";
 const HARMFUL = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
 
 /** Text with its harmful characters written out, as in `\u202e`. */
-export function visible(text) {
-  return String(text).replace(HARMFUL, (it) => `\\u${it.codePointAt(0).toString(16).padStart(4, "0")}`);
+export function visible(value) {
+  return written(value).replace(HARMFUL, (it) => `\\u${it.codePointAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Any value as a text. An object of an answer may have a `toString` that is none. */
+export function written(value) {
+  return value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 /**
@@ -252,10 +257,10 @@ export function exactTime(seconds) {
 /** A time as it is read and, exactly, as it is. The former goes on by itself: see `refreshTimes`. */
 export function time(seconds, { exact = true } = {}) {
   const at = Number(quantity(seconds) ?? NaN);
-  const written = exactTime(seconds);
-  if (written === ABSENT) return el("span", { class: "dim" }, `${visible(seconds)} s since 1970`);
-  const passed = el("time", { datetime: new Date(at * 1000).toISOString(), title: written, dataAgo: at }, ago(seconds));
-  return exact ? el("span", null, passed, el("span", { class: "dim" }, ` · ${written}`)) : passed;
+  const utc = exactTime(seconds);
+  if (utc === ABSENT) return el("span", { class: "dim" }, `${visible(seconds)} s since 1970`);
+  const passed = el("time", { datetime: new Date(at * 1000).toISOString(), title: utc, dataAgo: at }, ago(seconds));
+  return exact ? el("span", null, passed, el("span", { class: "dim" }, ` · ${utc}`)) : passed;
 }
 
 /** Lets the times of a page go on. */
@@ -270,7 +275,7 @@ export function refreshTimes(root) {
 
 /** Both ends of a long hex text. */
 export function shortened(hex, ends = 8) {
-  const text = String(hex);
+  const text = written(hex);
   return text.length <= 2 * ends + 3 ? text : `${text.slice(0, ends + 2)}…${text.slice(-ends)}`;
 }
 
@@ -334,7 +339,7 @@ const LONG_TEXT_MAX = 200_000;
 
 /** A text that may be long: its beginning, and a button for the rest. */
 export function longText(text, { shown = LONG_TEXT_SHOWN, what = "value", kind = "hex" } = {}) {
-  const whole = String(text);
+  const whole = written(text);
   if (whole.length <= shown) return el("span", { class: `${kind} wrap` }, whole, whole.length > 40 ? copyButton(whole, what) : null);
   const field = el("span", { class: `${kind} wrap` }, `${whole.slice(0, shown)}…`);
   const more = el("button", { type: "button", class: "more" }, `show all (${counted(whole.length, "character")})`);
@@ -369,6 +374,13 @@ export function readableText(hex) {
 }
 
 /* Parts that several pages have. */
+
+/** The bloom filter of logs. */
+export function bloom(value) {
+  if (typeof value === "string" && /^0x0*$/.test(value)) return el("span", { class: "dim" }, "empty: no logs");
+  return dataField(value, "logs bloom");
+}
+
 
 /** Rows of a name and a value; rows that are null are left out. */
 export function fields(...rows) {

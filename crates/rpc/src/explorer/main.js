@@ -84,7 +84,7 @@ async function show({ focus = true } = {}) {
   fill(main, next);
   const heading = next.querySelector("h1");
   const title = next.dataset.title ?? heading?.textContent ?? "Quipu";
-  document.title = `${title} · ${chain.networkName() ?? "Quipu"}`;
+  document.title = visible(`${title} · ${chain.networkName() ?? "Quipu"}`);
   if (focus && heading !== null) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });

@@ -5,14 +5,14 @@
 
 import {
   ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
-  span, table, textsOf, time, visible, whole,
+  span, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain, missingOf, rangesOf } from "./chain.js";
 import { explain, notice } from "./answers.js";
 import { legend, meter, rangeBar, sparkline, stackedBar } from "./chart.js";
 
-const BLOCKS_SHOWN = 18;
+const BLOCKS_SHOWN = 12;
 /** What is served is looked at so often; a folder of many segments has a long page, and is asked less often. */
 const LOOK_MS = 2_000;
 const LOOK_MS_PER_SEGMENT = 4;
@@ -245,7 +245,7 @@ function sourceCard(source) {
   const hits = (numberOf(cache.memory_hits) ?? 0) + (numberOf(cache.disk_hits) ?? 0);
   return card("Source", fields(
     field("State", source.trouble ? badge("trouble", "bad") : badge("listed", "good")),
-    field("Bucket", el("bdi", { class: "wrap" }, String(source.place ?? ABSENT).slice(0, 200))),
+    field("Bucket", el("bdi", { class: "wrap" }, written(source.place ?? ABSENT).slice(0, 200))),
     field("Listed", numberOf(source.seconds_since_listing) === null ? ABSENT : `${span(Math.max(1, source.seconds_since_listing))} ago`),
     field("Manifests", whole(source.manifests)),
     field("Shown", `${counted(source.segments_shown, "segment")}, ${bytes(numberOf(source.bytes_shown) ?? NaN)}`),

@@ -4,8 +4,8 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill,
-  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
+  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill,
+  hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -185,7 +185,7 @@ function authorizations(transaction) {
 }
 
 function shortHex(value) {
-  return el("span", { class: "hex", title: typeof value === "string" ? value.slice(0, 100) : null }, typeof value === "string" && value.length > 22 ? `${value.slice(0, 12)}…${value.slice(-6)}` : String(value ?? ABSENT).slice(0, 40));
+  return el("span", { class: "hex", title: typeof value === "string" ? value.slice(0, 100) : null }, typeof value === "string" && value.length > 22 ? `${value.slice(0, 12)}…${value.slice(-6)}` : written(value ?? ABSENT).slice(0, 40));
 }
 
 function blobs(transaction, receipt) {
@@ -212,6 +212,7 @@ function signature(transaction, receipt) {
     transaction.yParity === undefined ? null : field("Parity", whole(transaction.yParity)),
     transaction.yParity === undefined ? field("v", whole(transaction.v)) : null,
     field("Block hash", hexLink("block", transaction.blockHash, { short: false })),
+    receipt?.logsBloom === undefined ? null : field("Logs bloom", bloom(receipt.logsBloom)),
     receipt?.root === undefined ? null : field("State root after it", dataField(receipt.root, "state root")),
     Object.entries(transaction).filter(([name]) => !KNOWN.has(name)).slice(0, 20)
       .map(([name, value]) => field(name.slice(0, 60), dataField(typeof value === "string" ? value : JSON.stringify(value), name))));
