@@ -113,12 +113,12 @@ starts_anvil() {
     anvil_socket=ws://$address
 }
 
-# starts_geth: $geth_node and $geth_socket are where; the account has ether.
+# starts_geth ARGUMENT...: $geth_node and $geth_socket are where; the account has ether.
 starts_geth() {
     "$root/e2e/install" geth "$target/e2e"
     starts geth '.*HTTP server started +endpoint=([0-9.:]+) .*' "$geth" --dev --datadir "$work/geth" \
         --http --http.addr 127.0.0.1 --http.port 0 --ws --ws.addr 127.0.0.1 --ws.port 0 \
-        --ipcdisable --nodiscover --port 0 --authrpc.port 0
+        --ipcdisable --nodiscover --port 0 --authrpc.port 0 "$@"
     geth_node=http://$address
     # shellcheck disable=SC2034 # the scripts that source this one use it
     geth_socket=$(sed -nE 's/.*WebSocket enabled +url=(ws:[^ ]+).*/\1/p' "$work/geth.log" | head -n 1)

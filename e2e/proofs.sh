@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Proof bundles: the Python example of docs/proofs.md refuses every change of one byte, and what a server
-# and a data folder prove is verified by code of others, go-ethereum's and ethereumjs's tries.
+# Proof bundles: the Python example of docs/proofs.md and the explorer's verifier refuse every change of one
+# byte, and what a server and a data folder prove is verified by code of others, go-ethereum's and
+# ethereumjs's tries.
 
 # shellcheck source=e2e/check.sh
 source "$(dirname "${BASH_SOURCE[0]}")/check.sh"
@@ -34,6 +35,11 @@ says '^refused at text: ' "names the step"
 exits 0 "no change of one byte is accepted" "$python" "$root/e2e/proofs/changes.py" \
     "$fixtures"/{transaction-headers,receipt-headers,log-accumulator}.json
 cat "$output"
+
+# --- the explorer's verifier
+
+exits 0 "the explorer refuses every change of one byte, in the words of quipu verify-proof" \
+    env QUIPU="$quipu" node --test "$root/e2e/explorer/verify.test.mjs"
 
 # --- by others, of a server
 

@@ -16,3 +16,12 @@ export async function ask(url, method, ...params) {
 }
 
 export const hex = (number) => `0x${number.toString(16)}`;
+
+// Lets a development node send a transaction and waits until it is in a block; its receipt.
+export async function mined(url, transaction) {
+    const hash = await ask(url, "eth_sendTransaction", { gas: hex(1_000_000), ...transaction });
+    for (;;) {
+        const receipt = await ask(url, "eth_getTransactionReceipt", hash).catch(() => null);
+        if (receipt !== null) return receipt;
+    }
+}

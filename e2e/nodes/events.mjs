@@ -8,17 +8,9 @@
 
 import fs from "node:fs";
 
-import { ask, hex } from "./ask.mjs";
+import { ask, hex, mined } from "./ask.mjs";
+import { EMITTER, emission, word } from "./emitter.mjs";
 
-// Writes the logs that its call data says: a byte with the number of topics, a byte with the number of
-// logs, four words for topics, and the data. Assembled from a jump for each number of topics to
-//   PUSH1 2 CALLDATALOAD ... PUSH1 130 CALLDATASIZE SUB PUSH0 LOG<topics>
-// in a loop over the number of logs.
-const EMITTER =
-    "0x60a88060095f395ff36082360360825f375f3560f01c60ff165b801560a6575f3560f81c600014604e575f3560f81c" +
-    "6001146058575f3560f81c6002146065575f3560f81c6003146075575f3560f81c600414608857005b608236035fa060" +
-    "9e565b600235608236035fa1609e565b602235600235608236035fa2609e565b604235602235600235608236035fa360" +
-    "9e565b606235604235602235600235608236035fa4609e565b600190036010565b00";
 // keccak of the signatures in e2e/clients/events.json, beside which the libraries compute their own.
 const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const APPROVAL = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925";
@@ -32,21 +24,10 @@ const rounds = path === undefined ? 20 : 6;
 const [from] = await ask(node, "eth_accounts");
 const holders = [1, 2, 3].map((number) => `0x${number.toString(16).padStart(40, "a")}`);
 
-const word = (value) => BigInt(value).toString(16).padStart(64, "0");
-
-// Sends a transaction and waits until it is in a block.
-async function sends(transaction) {
-    const hash = await ask(node, "eth_sendTransaction", { from, gas: hex(1_000_000), ...transaction });
-    for (;;) {
-        const receipt = await ask(node, "eth_getTransactionReceipt", hash).catch(() => null);
-        if (receipt !== null) return receipt;
-    }
-}
+const sends = (transaction) => mined(node, { from, ...transaction });
 
 async function emits(to, topics, value, count = 1) {
-    const words = Array.from({ length: 4 }, (_, index) => word(topics[index] ?? 0)).join("");
-    const head = [topics.length, count].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    const receipt = await sends({ to, data: `0x${head}${words}${word(value)}` });
+    const receipt = await sends({ to, data: emission(topics, word(value), count) });
     if (receipt.logs.length !== count) throw new Error(`${receipt.logs.length} logs, expected ${count}`);
 }
 

@@ -253,7 +253,7 @@ pub struct MethodCounts {
 }
 
 /// How long calls took.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallTimes {
     /// Seconds of all calls together.
     pub seconds: f64,
@@ -270,11 +270,37 @@ impl CallTimes {
         })
     }
 
+    /// Within how many seconds this share of the calls ended that were counted after `earlier`: a bound
+    /// of a bucket. `None` if there were none, or if more than the others took longer than all bounds.
+    #[must_use]
+    pub fn quantile_since(&self, earlier: &Self, share: f64) -> Option<f64> {
+        let count = self.count().saturating_sub(earlier.count());
+        let wanted = (as_float(count) * share).ceil().max(1.0);
+        let newer = self.cumulative().zip(earlier.cumulative());
+        let mut found = newer.filter_map(|((bound, all), (_, before))| {
+            (count > 0 && as_float(all.saturating_sub(before)) >= wanted).then_some(bound)
+        });
+        found.next()
+    }
+
+    /// Adds those of other calls.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.seconds += other.seconds;
+        for (sum, count) in self.counts.iter_mut().zip(other.counts) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
     /// All calls.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
+}
+
+/// The nearest number with a point: counts of calls are far below what it holds exactly.
+fn as_float(count: u64) -> f64 {
+    Duration::from_secs(count).as_secs_f64()
 }
 
 impl MethodCounts {
@@ -323,6 +349,34 @@ mod tests {
             assert_eq!(bucket(time), expected, "{nanos}");
             let by_bounds = bounds().position(|bound| time.as_secs_f64() <= bound);
             assert_eq!(by_bounds.unwrap_or(BOUNDS), expected, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_newer_calls_ended_within_a_bound() {
+        let counters = Box::new(CallCounters::new());
+        let record = CallRecord::begun();
+        let times = || {
+            let mut sum = CallTimes::default();
+            MethodCounts::sum(&[&counters]).iter().for_each(|it| sum.add(&it.times));
+            sum
+        };
+        counters.count(record, Duration::from_secs(1));
+        let before = times();
+        assert_eq!(times().quantile_since(&before, 0.5), None);
+        for _ in 0..98 {
+            counters.count(record, Duration::from_micros(10));
+        }
+        counters.count(record, Duration::from_micros(1_000));
+        counters.count(record, Duration::from_secs(60));
+        for (share, expected) in [
+            (0.0, Some(16e-6)),
+            (0.5, Some(16e-6)),
+            (0.98, Some(16e-6)),
+            (0.99, Some(1_024e-6)),
+            (1.0, None),
+        ] {
+            assert_eq!(times().quantile_since(&before, share), expected, "{share}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! - `tls` encrypts them, where the server has a certificate;
 //! - `fast_path` answers the requests that nearly all clients send, straight from the socket;
 //! - `hyper_path` answers every other HTTP request, HTTP/2 among them;
+//! - `explorer_page` answers browsers with the page that is built in;
 //! - `metrics_listener` answers those who watch the server, on a port of their own;
 //! - `websocket` serves the connections that are upgraded;
 //! - `bulk_thread` works on long and compressed bodies, on a thread that serves no connection;
@@ -18,6 +19,7 @@ mod admission_tests;
 mod bulk_thread;
 mod byte_stream;
 mod compression;
+mod explorer_page;
 mod fast_path;
 mod headers;
 mod hyper_path;

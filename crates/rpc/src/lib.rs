@@ -34,6 +34,7 @@ mod call_counts;
 pub mod compare;
 mod envelope;
 mod epoch_trees;
+mod explorer;
 mod filters;
 mod heads;
 mod health;

@@ -33,7 +33,7 @@ use crate::answer::{CallFailure, Context, NULL};
 use crate::answered_range::AnsweredRange;
 use crate::budget::{Budget, OutOfBudget};
 use crate::cache::AnswerCache;
-use crate::call_counts::{CallOutcome, CallRecord, CallSubject};
+use crate::call_counts::{CallOutcome, CallRecord, CallSubject, CallTimes};
 use crate::envelope::{Batch, Call, Id, Item, RequestBody, parse};
 use crate::epoch_trees::EpochTrees;
 use crate::filters::{FilterLimits, FilterPolls, Filters};
@@ -499,6 +499,12 @@ impl Service {
     #[must_use]
     pub fn traffic(&self) -> TrafficCounts {
         self.traffic.counts()
+    }
+
+    /// How long all calls took since the start.
+    #[must_use]
+    pub fn call_times(&self) -> CallTimes {
+        self.traffic.call_times()
     }
 
     /// What the service has counted; a server adds what it counts itself.

@@ -8,13 +8,16 @@ use std::pin::Pin;
 
 use thiserror::Error;
 
+use crate::call_counts::CallTimes;
 use crate::traffic::TrafficCounts;
 
 /// What a server tells of itself at a moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveCounts {
     /// What clients have asked since the start.
     pub traffic: TrafficCounts,
+    /// How long their calls took.
+    pub times: CallTimes,
     /// Bytes of bodies and answers in memory.
     pub bytes_under_way: usize,
     /// Why what is configured cannot be answered; none if it can.

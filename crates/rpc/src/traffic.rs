@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use store::ReadCounts;
 
-use crate::call_counts::{CallCounters, CallRecord, MethodCounts};
+use crate::call_counts::{CallCounters, CallRecord, CallTimes, MethodCounts};
 
 /// Threads beyond so many share counters.
 const SHARDS: usize = 32;
@@ -168,6 +168,15 @@ impl Traffic {
     pub(crate) fn by_method(&self) -> Vec<MethodCounts> {
         let counters: Vec<&CallCounters> = self.all().map(|shard| &shard.by_method).collect();
         MethodCounts::sum(&counters)
+    }
+
+    /// How long all calls took.
+    pub(crate) fn call_times(&self) -> CallTimes {
+        let mut times = CallTimes::default();
+        for counts in self.by_method() {
+            times.add(&counts.times);
+        }
+        times
     }
 }
 

@@ -29,6 +29,9 @@ pub(crate) struct DemoArgs {
         value_parser = parse_listen
     )]
     pub(crate) listen: ListenAddress,
+    /// Show browsers no explorer at `/`: they get the line of JSON that programs get
+    #[arg(long)]
+    pub(crate) no_explorer: bool,
     #[command(flatten)]
     pub(crate) chain: SampleChainArgs,
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use rpc::PassThroughMethod;
+use rpc::http::HttpSettings;
 
 use crate::amounts::{parse_number, parse_some, parse_time};
 use crate::upstream_args::UpstreamArgs;
@@ -69,6 +70,9 @@ pub(crate) struct ServeArgs {
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub(crate) hosts: Vec<String>,
+    /// Show browsers no explorer at `/`: they get the line of JSON that programs get
+    #[arg(long)]
+    pub(crate) no_explorer: bool,
     /// Where metrics are asked for, in place of /metrics where the server listens: ADDRESS:PORT, or a
     /// port of this machine's loopback address. Only /metrics, /healthz and /readyz are answered there
     #[arg(long, value_name = "ADDR", value_parser = parse_metrics_listen)]
@@ -92,6 +96,18 @@ pub(crate) struct ServeArgs {
     /// All of these as they were given, to be read again.
     #[arg(skip)]
     pub(crate) given: GivenSettings,
+}
+
+impl ServeArgs {
+    /// The limits and manners of the server.
+    pub(crate) fn http_settings(&self) -> HttpSettings {
+        self.limits.http(HttpSettings {
+            cors_origins: self.cors_origins.clone(),
+            hosts: self.hosts.clone(),
+            has_explorer: !self.no_explorer,
+            ..HttpSettings::default()
+        })
+    }
 }
 
 /// How a tip is followed.

@@ -69,11 +69,14 @@ fn make_and_serve(mut bound: Bound, args: DemoArgs, temporary: &Path) -> Result<
     } else {
         format!("Ctrl-C ends it and removes {}", temporary.display())
     };
-    let told = [String::new(), format!("listening on http://{address}"), end];
-    print_lines(&[held, examples(&folder, address)?, told.to_vec()].concat())?;
+    let shown =
+        (!args.no_explorer).then(|| "open that address in a browser to look around".to_owned());
+    let begin = [String::new(), format!("listening on http://{address}")];
+    let told = begin.into_iter().chain(shown).chain([end]).collect::<Vec<_>>();
+    print_lines(&[held, examples(&folder, address)?, told].concat())?;
     bound.serve(
         &folder,
-        HttpSettings::default(),
+        HttpSettings { has_explorer: !args.no_explorer, ..HttpSettings::default() },
         rpc::ServiceSettings::default(),
         Wiring::default(),
     )

@@ -188,11 +188,6 @@ impl ServeArgs {
         Ok(Node::at(http, socket, limits)?)
     }
 
-    fn http_settings(&self) -> HttpSettings {
-        let (cors_origins, hosts) = (self.cors_origins.clone(), self.hosts.clone());
-        self.limits.http(HttpSettings { cors_origins, hosts, ..HttpSettings::default() })
-    }
-
     fn settings(&self) -> ServiceSettings {
         let unknown_hash = match self.unknown_hash {
             None => UnknownHash::ByFollowing,

@@ -46,6 +46,7 @@ pub(crate) const TABLES: [(&str, &[&str]); 8] = [
             "listen",
             "cors-origin",
             "host",
+            "no-explorer",
             "unknown-hash",
             "pass-through",
             "pass-through-to",

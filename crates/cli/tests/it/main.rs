@@ -22,6 +22,7 @@ mod config;
 mod demo;
 mod descriptors;
 mod doctor;
+mod explorer;
 mod export;
 mod fetch;
 mod filters;

@@ -61,6 +61,16 @@ pub(super) fn is_origin_named(origin: &HeaderValue, allowed: &[String]) -> bool 
     is_open(allowed) || origin.to_str().is_ok_and(is_named)
 }
 
+/// Whether a page of this origin came from the host that the request names. Which of the two schemes it
+/// has is not compared: whoever ends TLS before us has another one than we do.
+pub(super) fn is_own_origin(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else {
+        return false;
+    };
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some_and(|it| !it.is_empty() && it.eq_ignore_ascii_case(host))
+}
+
 fn is_open(allowed: &[String]) -> bool {
     allowed.iter().any(|name| name == "*")
 }
@@ -126,6 +136,28 @@ mod tests {
         assert_eq!(answer(&["https://page.example"]).as_deref(), Some("https://page.example"));
         assert_eq!(answer(&["https://other.example"]), None);
         assert_eq!(answer(&[]), None);
+    }
+
+    #[test]
+    fn an_own_page_is_of_the_host_and_port_that_is_asked() {
+        let is_own = |origin: &str, host: &str| {
+            let [origin, host] = [origin, host].map(|text| HeaderValue::from_str(text).unwrap());
+            is_own_origin(&origin, Some(&host))
+        };
+        assert!(is_own("http://localhost:8545", "localhost:8545"));
+        assert!(is_own("https://RPC.example", "rpc.example"));
+        for (origin, host) in [
+            ("http://localhost:8546", "localhost:8545"),
+            ("http://localhost", "localhost:8545"),
+            ("http://evil.example", "localhost:8545"),
+            ("http://localhost:8545.evil.example", "localhost:8545"),
+            ("null", "null"),
+            ("http://", ""),
+            ("file://localhost", "localhost"),
+        ] {
+            assert!(!is_own(origin, host), "{origin} {host}");
+        }
+        assert!(!is_own_origin(&HeaderValue::from_static("http://a"), None));
     }
 
     #[test]

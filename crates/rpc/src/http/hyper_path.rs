@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST,
-    HeaderValue, ORIGIN,
+    HeaderValue, ORIGIN, VARY,
 };
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -21,6 +21,7 @@ use tracing::debug;
 use super::Server;
 use super::bulk_thread::{INLINE_BYTES_MAX, QueuedRequest, RequestOrigin};
 use super::compression::{self, BodyCoding, DecodeRefusal};
+use super::explorer_page;
 use super::headers;
 use super::response::{
     HttpAnswer, HttpBody, come_again, come_again_in, denied, empty, json, no_such_page,
@@ -112,7 +113,9 @@ impl Server {
     ) -> Result<AdmittedRequest, Denial> {
         let path = request.uri().path();
         let is_upgrade = upgrade::is_asked(request);
-        let is_free = *request.method() == Method::OPTIONS || is_open_page(request);
+        let is_free = *request.method() == Method::OPTIONS
+            || is_open_page(request)
+            || self.is_explorer_asked(request);
         let is_ready_page = strip_key(path) == READY;
         if is_free && !(is_ready_page && self.admission.needs_key()) {
             return Ok(AdmittedRequest::default());
@@ -155,12 +158,13 @@ impl Server {
             (&Method::GET, Some(socket)) if !*is_unread => {
                 upgrade::accept(&mut request, &self.settings.cors_origins, socket, handover)
             }
-            (&Method::GET, _) => {
-                self.get(strip_key(request.uri().path()).to_owned(), is_stranger).await
-            }
-            (&Method::HEAD, _) => {
-                let page = strip_key(request.uri().path()).to_owned();
-                head_of(self.get(page, is_stranger).await)
+            (&Method::GET | &Method::HEAD, _) => {
+                let is_head = *request.method() == Method::HEAD;
+                let page = match self.explorer_answer(&request) {
+                    Some(answer) => answer,
+                    None => self.get(strip_key(request.uri().path()).to_owned(), is_stranger).await,
+                };
+                if is_head { head_of(page) } else { page }
             }
             (&Method::OPTIONS, _) => empty(StatusCode::NO_CONTENT),
             (_, _) => {
@@ -345,9 +349,30 @@ impl Server {
             "/openrpc.json" => json(StatusCode::OK, self.service.document().to_vec()),
             "/stat.json" => self.stat().await,
             "/metrics" => self.metrics(self.service.metrics_page()).await,
-            "/" => json(StatusCode::OK, self.status()),
+            "/" => self.status_page(),
             _ => no_such_page(),
         }
+    }
+
+    fn is_explorer_asked<B>(&self, request: &Request<B>) -> bool {
+        self.settings.has_explorer && explorer_page::is_asked(request)
+    }
+
+    /// What a browser is shown, if this is one and the explorer is not turned off.
+    fn explorer_answer<B>(&self, request: &Request<B>) -> Option<HttpAnswer> {
+        if !self.is_explorer_asked(request) {
+            return None;
+        }
+        Some(explorer_page::answer(request).unwrap_or_else(no_such_page))
+    }
+
+    /// What programs get where browsers get the explorer.
+    fn status_page(&self) -> HttpAnswer {
+        let mut answer = json(StatusCode::OK, self.status());
+        if self.settings.has_explorer {
+            answer.headers_mut().append(VARY, HeaderValue::from_static("accept"));
+        }
+        answer
     }
 
     /// Ready when what is configured can be answered; if not, it is said why.
@@ -373,6 +398,7 @@ impl Server {
         };
         let live = LiveCounts {
             traffic: self.service.traffic(),
+            times: self.service.call_times(),
             bytes_under_way: self.budget.bytes(),
             troubles: self.service.troubles(),
         };

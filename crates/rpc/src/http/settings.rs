@@ -55,6 +55,8 @@ pub struct HttpSettings {
     pub cors_origins: Vec<String>,
     /// Hosts that requests may name; none turns the check off.
     pub hosts: Vec<String>,
+    /// Whether browsers get the explorer.
+    pub has_explorer: bool,
 }
 
 impl HttpSettings {
@@ -90,6 +92,7 @@ impl Default for HttpSettings {
             stop_timeout: Duration::from_millis(1500),
             cors_origins: vec!["*".to_owned()],
             hosts: Vec::new(),
+            has_explorer: true,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chain::{BlockNumber, decode_header};
-use rpc::{LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
+use rpc::{CallTimes, LiveCounts, MakingPage, Service, StatPage, TrafficCounts};
 use rustix::fs::statvfs;
 use serde_json::{Value, json};
 use store::read::block_on;
@@ -66,6 +66,7 @@ pub(super) struct HeldFacts {
 struct Sample {
     at: Instant,
     traffic: TrafficCounts,
+    times: CallTimes,
     tip: Option<u64>,
 }
 
@@ -94,7 +95,7 @@ impl LiveStat {
             held: KeptPage::new(runtime),
             newest_facts: Arc::default(),
         };
-        live.sample(TrafficCounts::default());
+        live.sample(TrafficCounts::default(), CallTimes::default());
         live
     }
 
@@ -102,12 +103,12 @@ impl LiveStat {
     pub(super) async fn keep_sampling(self: Arc<Self>, service: Arc<Service>) {
         loop {
             sleep(SAMPLE_EVERY).await;
-            self.sample(service.traffic());
+            self.sample(service.traffic(), service.call_times());
         }
     }
 
-    fn sample(&self, traffic: TrafficCounts) {
-        let sample = self.now(traffic);
+    fn sample(&self, traffic: TrafficCounts, times: CallTimes) {
+        let sample = self.now(traffic, times);
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         samples.push_back(sample);
         while samples.len() > SAMPLES_MAX + 1 {
@@ -115,9 +116,9 @@ impl LiveStat {
         }
     }
 
-    fn now(&self, traffic: TrafficCounts) -> Sample {
+    fn now(&self, traffic: TrafficCounts, times: CallTimes) -> Sample {
         let tip = self.folder.store.view().tip().map(BlockNumber::get);
-        Sample { at: Instant::now(), traffic, tip }
+        Sample { at: Instant::now(), traffic, times, tip }
     }
 
     /// What is held, as it was seen a short while ago.
@@ -168,8 +169,9 @@ impl LiveStat {
     }
 
     fn live(&self, live: &LiveCounts) -> Value {
-        let now = self.now(live.traffic);
+        let now = self.now(live.traffic, live.times);
         let before = self.samples.lock().unwrap_or_else(PoisonError::into_inner).front().copied();
+        let before = before.unwrap_or(now);
         json!({
             "uptime_seconds": self.begun.elapsed().as_secs(),
             "requests": live.traffic.requests,
@@ -178,7 +180,8 @@ impl LiveStat {
             "bytes_under_way": live.bytes_under_way,
             "ready": live.troubles.is_empty(),
             "troubles": live.troubles,
-            "rates": rates(before.unwrap_or(now), now),
+            "rates": rates(&before, &now),
+            "latency": latency(&before, &now),
         })
     }
 }
@@ -209,7 +212,7 @@ fn read_tip_timestamp(view: &View) -> Option<u64> {
 }
 
 /// How much there was a second between two moments.
-fn rates(before: Sample, now: Sample) -> Value {
+fn rates(before: &Sample, now: &Sample) -> Value {
     let seconds = now.at.saturating_duration_since(before.at).as_secs_f64();
     let rate = |before: u64, now: u64| {
         let count = float(now.saturating_sub(before));
@@ -224,6 +227,16 @@ fn rates(before: Sample, now: Sample) -> Value {
         "answer_bytes_per_second": rate(before.traffic.answer_bytes, now.traffic.answer_bytes),
         "blocks_per_second": blocks,
     })
+}
+
+/// Within how much time calls ended between two moments; `null` if there were none.
+fn latency(before: &Sample, now: &Sample) -> Value {
+    let quantile = |share| now.times.quantile_since(&before.times, share);
+    let calls = now.times.count().saturating_sub(before.times.count());
+    if calls == 0 {
+        return Value::Null;
+    }
+    json!({ "calls": calls, "p50_seconds": quantile(0.5), "p99_seconds": quantile(0.99) })
 }
 
 /// The nearest number with a point.
@@ -288,9 +301,10 @@ mod tests {
                 answer_bytes: 100 * count,
                 ..TrafficCounts::default()
             },
+            times: CallTimes::default(),
             tip,
         };
-        let found = rates(sample(0, 10, Some(100)), sample(8, 50, Some(104)));
+        let found = rates(&sample(0, 10, Some(100)), &sample(8, 50, Some(104)));
         let expected = json!({
             "seconds": 8.0,
             "requests_per_second": 5.0,
@@ -299,7 +313,7 @@ mod tests {
             "blocks_per_second": 0.5,
         });
         assert_eq!(found, expected);
-        let none = rates(sample(3, 7, None), sample(3, 9, Some(5)));
+        let none = rates(&sample(3, 7, None), &sample(3, 9, Some(5)));
         assert_eq!(
             (&none["requests_per_second"], &none["blocks_per_second"]),
             (&json!(0.0), &json!(0.0))

@@ -51,7 +51,7 @@ const AT_ONCE: [&str; 20] = [
 
 /// Flags whose values can change too, and hold for connections that begin afterwards. All others need a
 /// restart.
-const FOR_NEW_CONNECTIONS: [&str; 15] = [
+const FOR_NEW_CONNECTIONS: [&str; 16] = [
     "answer-timeout",
     "body-bytes-max",
     "body-timeout",
@@ -61,6 +61,7 @@ const FOR_NEW_CONNECTIONS: [&str; 15] = [
     "header-timeout",
     "host",
     "idle-timeout",
+    "no-explorer",
     "ping-interval",
     "socket-requests-max",
     "streams-max",

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use hyper::header::{HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE};
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE};
 use hyper::upgrade::{OnUpgrade, on};
 use hyper::{Request, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
@@ -60,7 +60,11 @@ pub(in crate::http) fn accept<B>(
     }
 }
 
-/// Whoever sends no origin is no browser.
+/// Whoever sends no origin is no browser. A page of this server, the explorer, may ask it over HTTP
+/// whichever origins are named, and so it may here.
 fn is_origin_allowed(request: &HeaderMap, origins: &[String]) -> bool {
-    request.get(ORIGIN).is_none_or(|origin| headers::is_origin_named(origin, origins))
+    request.get(ORIGIN).is_none_or(|origin| {
+        headers::is_origin_named(origin, origins)
+            || headers::is_own_origin(origin, request.get(HOST))
+    })
 }

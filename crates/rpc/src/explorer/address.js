@@ -1,0 +1,216 @@
+// The page of an address: the logs that it emitted or that name it, newest first.
+//
+// Knows: how to walk ranges of blocks downwards, over gaps and within the limits of `eth_getLogs`.
+// Never knows: senders, recipients or balances: the server indexes logs, and holds no state.
+
+import { badge, card, copyButton, count, counted, el, fill, hexLink, isAddress, isHash, listOf, table, tableRow, textsOf, time, visible, whole } from "./format.js";
+import { call, callAll, RpcError } from "./rpc.js";
+import { heldOf } from "./chain.js";
+import { explain, isNotHeld, notice } from "./answers.js";
+import { decodeLog, eventLine } from "./logs.js";
+
+/** Logs of a page. */
+const PAGE_LOGS = 25;
+/** The first range that is searched, and how it grows and shrinks. */
+const RANGE_FIRST = 4_096;
+const RANGE_GROWTH = 8;
+const RANGE_MAX = 4_194_304;
+/** Ranges that are searched before the reader is asked whether to go on. */
+const STEPS_MAX = 24;
+/** What an answer that is too large is refused with. */
+const LIMIT_EXCEEDED = -32005;
+
+/** In which parts of a log the address is looked for. */
+const PLACES = [
+  { name: "emitted", filter: (address) => ({ address }) },
+  { name: "topic 1", filter: (_, topic) => ({ topics: [null, topic] }) },
+  { name: "topic 2", filter: (_, topic) => ({ topics: [null, null, topic] }) },
+  { name: "topic 3", filter: (_, topic) => ({ topics: [null, null, null, topic] }) },
+];
+
+export async function renderAddress(main, route, page) {
+  const address = route.argument.trim().toLowerCase();
+  if (!isAddress(address)) {
+    return fill(main, el("h1", null, "Address"), notice("", "This is no address.",
+      el("p", null, "An address is 0x and 40 hexadecimal digits, not ", el("bdi", { class: "said" }, visible(route.argument).slice(0, 100)), ".")));
+  }
+  main.dataset.title = `Address ${address.slice(0, 8)}…`;
+  const results = el("div");
+  fill(main, el("div", { class: "heading" }, el("h1", null, "Address")),
+    el("p", { class: "hash" }, el("span", { class: "hex wrap" }, address), copyButton(address, "address")),
+    el("p", { class: "dim scope" }, "Shown are the logs that this address emitted, and those that name it in an indexed topic, such as transfers of tokens from or to it. ",
+      "Senders and recipients of transactions are not indexed and there is no state: a plain payment of ether, a balance or the code of a contract is not shown."),
+    results);
+  const walk = new Walk(address, results, page);
+  await walk.begin();
+}
+
+/** The way down through history. */
+class Walk {
+  #address;
+  #topic;
+  #container;
+  #page;
+  #rows = [];
+  #found = new Map();
+  #counts = PLACES.map(() => 0);
+  #tip = null;
+  /** The block from which the search goes on downwards; -1 when all was searched. */
+  #next = -1;
+  #range = RANGE_FIRST;
+  #gaps = [];
+  #waiting = [];
+  #state;
+  #body;
+  #more;
+  #times = new Map();
+
+  constructor(address, container, page) {
+    this.#address = address;
+    this.#topic = `0x${"0".repeat(24)}${address.slice(2)}`;
+    this.#container = container;
+    this.#page = page;
+    this.#state = el("p", { class: "state", role: "status" });
+    this.#body = el("div");
+    this.#more = el("button", { type: "button", hidden: true, onclick: () => this.#goOn() }, "Older logs");
+    fill(container, card("Logs", this.#state, this.#body, el("p", null, this.#more)));
+  }
+
+  async begin() {
+    try {
+      this.#tip = count(await call("eth_blockNumber", [], { signal: this.#page.signal }));
+    } catch (error) {
+      return this.#fail(error);
+    }
+    if (this.#tip === null) return fill(this.#container, notice("", "No block is held yet."));
+    this.#next = this.#tip;
+    // The page is there while the search goes on.
+    this.#goOn();
+    return undefined;
+  }
+
+  /** Searches downwards until a page of logs is found, or the reader should be asked. */
+  async #goOn() {
+    this.#more.hidden = true;
+    fill(this.#state, "Searching…");
+    try {
+      for (let steps = 0; this.#waiting.length < PAGE_LOGS && this.#next >= 0 && steps < STEPS_MAX; steps += 1) {
+        await this.#step();
+        if (this.#page.signal.aborted) return;
+        fill(this.#state, `Searching… ${this.#searched()}`);
+      }
+      const shown = this.#waiting.splice(0, PAGE_LOGS);
+      await this.#ask(shown);
+      this.#show(shown);
+    } catch (error) {
+      if (!this.#page.signal.aborted) this.#fail(error);
+    }
+  }
+
+  /** One range. */
+  async #step() {
+    const to = this.#next;
+    const from = Math.max(0, to - this.#range + 1);
+    const range = { fromBlock: hex(from), toBlock: hex(to) };
+    const answers = await callAll(PLACES.map(({ filter }) => ["eth_getLogs", [{ ...filter(this.#address, this.#topic), ...range }]]), { signal: this.#page.signal });
+    const refusal = answers.find((it) => it instanceof RpcError);
+    if (refusal !== undefined) return this.#yieldTo(refusal, from, to);
+    const fresh = [];
+    answers.forEach((logs, place) => {
+      for (const log of listOf(logs)) {
+        const key = `${log.blockHash}:${log.logIndex}`;
+        const known = this.#found.get(key);
+        if (known !== undefined) {
+          known.places.push(place);
+        } else {
+          const entry = { log, places: [place] };
+          this.#found.set(key, entry);
+          fresh.push(entry);
+        }
+        this.#counts[place] += 1;
+      }
+    });
+    const order = (it) => [count(it.log.blockNumber) ?? 0, count(it.log.logIndex) ?? 0];
+    fresh.sort((a, b) => order(b)[0] - order(a)[0] || order(b)[1] - order(a)[1]);
+    this.#waiting.push(...fresh);
+    this.#next = from - 1;
+    if (fresh.length < PAGE_LOGS) this.#range = Math.min(RANGE_MAX, this.#range * RANGE_GROWTH);
+    return undefined;
+  }
+
+  /** A range that is too large becomes smaller, and one that is not held is passed over. */
+  #yieldTo(refusal, from, to) {
+    if (isNotHeld(refusal)) {
+      const held = heldOf(refusal);
+      const own = held.find((it) => it.first <= to && to <= it.last);
+      if (own !== undefined && own.first > from) {
+        this.#range = to - own.first + 1;
+        return;
+      }
+      if (own !== undefined) throw refusal;
+      const below = held.filter((it) => it.last < to).at(-1);
+      this.#gaps.push({ first: below === undefined ? 0 : below.last + 1, last: to });
+      this.#next = below === undefined ? -1 : below.last;
+      return;
+    }
+    const isTooMuch = refusal.kind === "timeout" || [LIMIT_EXCEEDED, -32002, -32003].includes(refusal.code);
+    if (!isTooMuch || to === from) throw refusal;
+    this.#range = Math.max(1, Math.floor((to - from + 1) / RANGE_GROWTH));
+  }
+
+  /** The times of blocks whose logs do not tell them. */
+  async #ask(shown) {
+    const unknown = [...new Set(shown.filter(({ log }) => log.blockTimestamp === undefined && isHash(log.blockHash)).map(({ log }) => log.blockHash))].filter((it) => !this.#times.has(it));
+    const headers = await callAll(unknown.map((hash) => ["eth_getHeaderByHash", [hash]]), { signal: this.#page.signal });
+    unknown.forEach((hash, at) => { if (!(headers[at] instanceof RpcError)) this.#times.set(hash, headers[at]?.timestamp); });
+  }
+
+  #show(shown) {
+    const columns = [["Block"], ["Age"], ["Event"], ["What"], ["Emitted by"], ["Transaction", "wide"]];
+    const rows = shown.map((it) => this.#row(it));
+    this.#rows.push(...rows);
+    if (this.#rows.length === 0) {
+      fill(this.#body, notice("", this.#next < 0 ? "No log was found." : "No log was found so far.",
+        el("p", null, "An account that only sends and receives ether appears in no log. A contract emits logs only if it was written to.")));
+    } else if (this.#rows.length === rows.length) {
+      fill(this.#body, table("Logs, newest first", columns, this.#rows));
+    } else {
+      this.#body.querySelector("tbody").append(...rows.map((cells) => tableRow(columns, cells)));
+    }
+    const counts = PLACES.map(({ name }, place) => (this.#counts[place] > 0 ? `${whole(this.#counts[place])} ${name === "emitted" ? "emitted by it" : `name it as ${name}`}` : null)).filter((it) => it !== null);
+    fill(this.#state, el("b", null, `${counted(this.#found.size, "log")} found`), counts.length > 0 ? ` (${counts.join(", ")})` : "", ". ", this.#searched(),
+      this.#rows.length < this.#found.size ? ` Shown: the newest ${whole(this.#rows.length)}.` : "");
+    this.#more.hidden = this.#next < 0 && this.#waiting.length === 0;
+    this.#more.textContent = this.#waiting.length > 0 || this.#rows.length > 0 ? "Older logs" : "Search on";
+  }
+
+  #searched() {
+    const gaps = this.#gaps.length === 0 ? "" : ` Not held and so not searched: ${this.#gaps.map((it) => `${whole(it.first)} to ${whole(it.last)}`).join(", ")}.`;
+    if (this.#next === this.#tip) return "";
+    return `Searched: blocks ${whole(Math.max(0, this.#next + 1))} to ${whole(this.#tip)}${this.#next < 0 ? ", which is all" : ""}.${gaps}`;
+  }
+
+  #row({ log, places }) {
+    const decoded = decodeLog(log);
+    const topics = textsOf(log.topics);
+    const timestamp = log.blockTimestamp ?? this.#times.get(log.blockHash);
+    const isOwn = places.includes(0);
+    return [
+      hexLink("block", log.blockNumber), timestamp === undefined ? "–" : time(timestamp, { exact: false }),
+      decoded === null ? el("span", { class: "hex dim", title: topics[0]?.slice(0, 100) }, topics[0] === undefined ? "anonymous" : topics[0].slice(0, 10)) : [badge(decoded.standard, "accent"), " ", decoded.name],
+      decoded === null ? el("span", { class: "dim" }, `${counted(topics.length, "topic")}${isOwn ? "" : `, names it as ${PLACES[places[0]].name}`}`) : eventLine(decoded, this.#address),
+      isOwn ? el("b", { class: "hex" }, "this address") : decoded?.standard === "ether" ? el("span", { class: "dim", title: "ether that moves is logged by the chain itself (EIP-7708)" }, "the chain") : hexLink("address", log.address),
+      hexLink("tx", log.transactionHash),
+    ];
+  }
+
+  #fail(error) {
+    fill(this.#state, this.#searched());
+    this.#body.append(explain(error, { again: () => { this.#body.querySelector(".notice")?.remove(); this.#goOn(); } }));
+  }
+}
+
+function hex(number) {
+  return `0x${number.toString(16)}`;
+}
+

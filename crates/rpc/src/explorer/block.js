@@ -1,0 +1,298 @@
+// The page of a block: every field, its transactions, withdrawals, uncles and fees.
+//
+// Knows: the members of a block and what they mean.
+// Never knows: how anything is transported or proven.
+
+import {
+  ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
+  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
+} from "./format.js";
+import { call, callAll, RpcError } from "./rpc.js";
+import { chain } from "./chain.js";
+import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
+import { gasChart } from "./chart.js";
+import { rawJson, rawRlp } from "./raw.js";
+import { TYPES } from "./transaction.js";
+
+/** Rows of a table at a time. */
+const PAGE_ROWS = 50;
+const TAGS = ["latest", "earliest", "finalized", "safe", "pending"];
+
+export async function renderBlock(main, route, page) {
+  const asked = route.argument.trim();
+  const isHashAsked = isHash(asked);
+  const isTag = TAGS.includes(asked.toLowerCase());
+  const number = /^\d{1,19}$/.test(asked) ? BigInt(asked) : isHashAsked || isTag ? null : quantity(asked);
+  if (!isHashAsked && !isTag && (number === null || number >= 2n ** 64n)) {
+    return fill(main, el("h1", null, "No block is named so"), notice("", "A block is named by its number, its hash or a tag.",
+      el("p", null, "The address has ", el("bdi", { class: "said" }, visible(asked).slice(0, 100)), ".")));
+  }
+  const name = isTag ? `The ${asked.toLowerCase()} block` : isHashAsked ? "A block with this hash" : `Block ${whole(number)}`;
+  const reference = isTag ? asked.toLowerCase() : isHashAsked ? asked : `0x${number.toString(16)}`;
+  let block;
+  try {
+    block = await call(isHashAsked ? "eth_getBlockByHash" : "eth_getBlockByNumber", [reference, true], { signal: page.signal });
+  } catch (error) {
+    if (page.signal.aborted) return undefined;
+    const at = number === null ? null : Number(number);
+    return fill(main, heading(name, asked, isHashAsked), isNotHeld(error) ? notHeld(error, name, at) : explain(error));
+  }
+  if (block === null) {
+    return fill(main, heading(name, asked, isHashAsked), isTag ? absentTag(asked.toLowerCase()) : await absent(name, asked, { isHashAsked }));
+  }
+  if (typeof block !== "object" || !isHash(block.hash)) {
+    return fill(main, heading(name, asked, isHashAsked), notice("bad", "The answer is no block."), rawJson("What came", "block.json", block));
+  }
+  return showBlock(main, block, page);
+}
+
+function heading(name, asked, isHashAsked) {
+  return [el("h1", null, name), isHashAsked ? el("p", { class: "hash wrap" }, asked) : null];
+}
+
+function absentTag(tag) {
+  const reasons = {
+    pending: "There is no pending block: this server knows blocks that are in the chain, and no mempool.",
+    finalized: "This server does not know which blocks are final: nothing that it trusts says so.",
+    safe: "This server does not know which blocks are safe: nothing that it trusts says so.",
+  };
+  return notice("", "There is no such block.", el("p", null, reasons[tag] ?? "This server holds no block yet."),
+    el("p", null, "Look at ", el("a", { href: routeTo("block", "latest") }, "the newest block"), " instead."));
+}
+
+function showBlock(main, block, page) {
+  const number = count(block.number);
+  main.dataset.title = `Block ${whole(number)}`;
+  const transactions = listOf(block.transactions);
+  const marks = el("span", { class: "marks" });
+  const parts = { chart: el("div"), totals: el("div") };
+  const list = new TransactionTable(transactions);
+  const proof = el("div", { class: "proof" });
+  fill(main,
+    el("div", { class: "heading" }, el("h1", null, "Block ", el("span", { class: "number" }, whole(number))), marks,
+      el("nav", { class: "steps", ariaLabel: "Neighbouring blocks" },
+        number > 0 ? el("a", { class: "button", href: routeTo("block", number - 1), rel: "prev", ariaLabel: "Previous block" }, "‹ Previous") : el("span", { class: "button off", ariaHidden: "true" }, "‹ Previous"),
+        el("a", { class: "button", href: routeTo("block", number + 1), rel: "next", ariaLabel: "Next block" }, "Next ›"))),
+    el("p", { class: "hash" }, el("span", { class: "hex wrap" }, block.hash), copyButton(block.hash, "hash")),
+    el("div", { class: "columns even" }, card("Block", summary(block, transactions)), card("Gas and fees", fees(block), parts.totals)),
+    parts.chart,
+    card(`Transactions (${whole(transactions.length)})`, transactions.length === 0 ? el("p", { class: "dim" }, "This block has no transactions.") : list.element),
+    withdrawals(block), uncles(block, page), card("Hashes and other fields", details(block)),
+    el("section", { class: "card" }, el("h2", null, "Proof"), proof),
+    el("section", { class: "card" }, el("h2", null, "Raw"),
+      rawJson("JSON of the block", `block-${number}.json`, block),
+      rawJson("JSON of its receipts", `receipts-${number}.json`, () => call("eth_getBlockReceipts", [block.hash])),
+      rawRlp("RLP of the header", `header-${number}.hex`, "debug_getRawHeader", [block.hash]),
+      rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
+      rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
+  showMarks(marks, number, block.hash);
+  chain.onHead((head) => watchReorg(marks, head, number, block.hash), page.signal);
+  if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
+  showProof(proof, number, block);
+}
+
+async function showProof(container, number, block) {
+  try {
+    const { proveBlock } = await import("./prove.js");
+    proveBlock(container, number, block);
+  } catch (error) {
+    console.warn(error);
+    fill(container, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
+  }
+}
+
+async function showMarks(marks, number, hash) {
+  const stat = await chain.statIfAny();
+  const finalized = stat?.finalized?.number;
+  const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
+  fill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
+    chain.tip?.hash === hash ? badge("newest", "accent") : null,
+    typeof held?.status === "string" ? el("span", { title: "how this block is known to be canonical" }, badge(held.status.slice(0, 40), held.status === "unanchored" ? "warn" : "")) : null);
+}
+
+// A head of this number or below with another hash has replaced what is shown.
+function watchReorg(marks, head, number, hash) {
+  const at = count(head.number);
+  if (at === number && head.hash !== hash) {
+    fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
+  }
+}
+
+function summary(block, transactions) {
+  const [used, limit] = [quantity(block.gasUsed), quantity(block.gasLimit)];
+  const creations = transactions.filter((it) => it.to === null).length;
+  return fields(
+    field("Time", time(block.timestamp)),
+    field("Transactions", [whole(transactions.length), creations > 0 ? el("span", { class: "dim" }, ` · ${counted(creations, "contract creation")}`) : null]),
+    Array.isArray(block.withdrawals) ? field("Withdrawals", whole(block.withdrawals.length)) : null,
+    field("Fee recipient", hexLink("address", block.miner, { short: false })),
+    field("Gas used", used === null || limit === null ? ABSENT : [whole(used), el("span", { class: "dim" }, ` of ${whole(limit)} · ${percent(used, limit)}`)]),
+    field("Size", count(block.size) === null ? ABSENT : [bytes(count(block.size)), count(block.size) < 1024 ? null : el("span", { class: "dim" }, ` · ${counted(block.size, "byte")}`)]),
+    field("Parent", hexLink("block", block.parentHash)),
+    field("Extra data", dataField(block.extraData, "extra data")));
+}
+
+function fees(block) {
+  const [base, used] = [quantity(block.baseFeePerGas), quantity(block.gasUsed)];
+  const [blobGas, excess] = [quantity(block.blobGasUsed), quantity(block.excessBlobGas)];
+  return fields(
+    base === null ? field("Base fee", el("span", { class: "dim" }, "none before London")) : field("Base fee", price(base), "wei for a unit of gas"),
+    base === null || used === null ? null : field("Burnt", amount(base * used), "base fee × gas used"),
+    blobGas === null ? null : field("Blob gas used", `${whole(blobGas)}${blobGas > 0n ? ` · ${counted(blobGas / 131072n, "blob")}` : ""}`),
+    excess === null ? null : field("Excess blob gas", whole(excess)));
+}
+
+function details(block) {
+  return fields(
+    [["Hash", "hash"], ["Parent hash", "parentHash"], ["State root", "stateRoot"], ["Transactions root", "transactionsRoot"], ["Receipts root", "receiptsRoot"],
+      ["Withdrawals root", "withdrawalsRoot"], ["Requests hash", "requestsHash"], ["Parent beacon block root", "parentBeaconBlockRoot"],
+      ["Block access list hash", "blockAccessListHash"], ["Uncles hash", "sha3Uncles"], ["Randomness (mixHash)", "mixHash"]]
+      .map(([name, member]) => (block[member] === undefined ? null : field(name, dataField(block[member], name)))),
+    field("Nonce", dataField(block.nonce, "nonce")),
+    field("Difficulty", quantity(block.difficulty) === 0n ? "0, as everywhere after the merge" : whole(block.difficulty)),
+    block.slotNumber === undefined ? null : field("Slot", whole(block.slotNumber)),
+    field("Timestamp", plainNumber(block.timestamp), "seconds since 1970"),
+    field("Logs bloom", bloom(block.logsBloom)),
+    otherFields(block));
+}
+
+const KNOWN = new Set(["hash", "parentHash", "sha3Uncles", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "extraData", "mixHash", "nonce", "miner",
+  "difficulty", "number", "gasLimit", "gasUsed", "timestamp", "baseFeePerGas", "withdrawalsRoot", "withdrawals", "blobGasUsed", "excessBlobGas",
+  "parentBeaconBlockRoot", "requestsHash", "blockAccessListHash", "slotNumber", "size", "uncles", "transactions"]);
+
+// Members of forks to come are shown as they are.
+function otherFields(block) {
+  return Object.entries(block).filter(([name]) => !KNOWN.has(name)).slice(0, 20)
+    .map(([name, value]) => field(name.slice(0, 60), dataField(typeof value === "string" ? value : JSON.stringify(value), name)));
+}
+
+/* Transactions, a page of rows at a time. */
+
+class TransactionTable {
+  element = el("div");
+  #transactions;
+  #receipts = null;
+  #page = 0;
+
+  constructor(transactions) {
+    this.#transactions = transactions;
+    this.#show();
+  }
+
+  setReceipts(receipts) {
+    this.#receipts = receipts;
+    this.#show();
+  }
+
+  #show() {
+    const begin = this.#page * PAGE_ROWS;
+    const columns = [["#", "right"], ["Hash"], ["Type", "wide"], ["From"], ["To"], ["Value", "right"], ["Fee", "right wide"], ["Status"]];
+    const rows = this.#transactions.slice(begin, begin + PAGE_ROWS).map((it, at) => this.#row(it, this.#receipts?.[begin + at] ?? null));
+    fill(this.element, table("Transactions of the block", columns, rows),
+      pager(this.#transactions.length, this.#page, (page) => { this.#page = page; this.#show(); }));
+  }
+
+  #row(transaction, receipt) {
+    const type = count(transaction.type);
+    return [whole(transaction.transactionIndex), hexLink("tx", transaction.hash), el("span", { title: TYPES[type]?.[1] ?? "" }, TYPES[type]?.[0] ?? whole(type)),
+      hexLink("address", transaction.from),
+      isAddress(transaction.to) ? hexLink("address", transaction.to) : transaction.to === null ? el("span", { class: "dim" }, "creates a contract") : ABSENT,
+      amountCell(transaction.value), receipt === null ? "…" : amountCell(feeOf(receipt)), status(receipt)];
+  }
+}
+
+function status(receipt) {
+  if (receipt === null) return "…";
+  const it = quantity(receipt.status);
+  return it === null ? el("span", { class: "dim", title: "before Byzantium a receipt has a state root instead" }, ABSENT) : it === 1n ? badge("ok", "good") : badge("failed", "bad");
+}
+
+/** What a transaction paid for gas. */
+export function feeOf(receipt) {
+  const [used, price] = [quantity(receipt?.gasUsed), quantity(receipt?.effectiveGasPrice)];
+  if (used === null || price === null) return null;
+  return used * price + (quantity(receipt.blobGasUsed) ?? 0n) * (quantity(receipt.blobGasPrice) ?? 0n);
+}
+
+/** Buttons for pages of a long table; nothing where one page has all. */
+export function pager(rows, current, go) {
+  const pages = Math.ceil(rows / PAGE_ROWS);
+  if (pages <= 1) return null;
+  const shown = [...new Set([0, current - 1, current, current + 1, pages - 1])].filter((it) => it >= 0 && it < pages);
+  const buttons = shown.flatMap((it, at) => [
+    at > 0 && it - shown[at - 1] > 1 ? el("span", { class: "dim", ariaHidden: "true" }, "…") : null,
+    el("button", { type: "button", ariaCurrent: it === current ? "page" : null, ariaLabel: `${it + 1}: rows ${it * PAGE_ROWS} to ${Math.min(rows, (it + 1) * PAGE_ROWS) - 1}`, onclick: () => go(it) }, String(it + 1)),
+  ]);
+  return el("nav", { class: "pager", ariaLabel: "Pages of the table" },
+    el("button", { type: "button", disabled: current === 0, ariaLabel: "Previous page", onclick: () => go(current - 1) }, "‹"), buttons,
+    el("button", { type: "button", disabled: current === pages - 1, ariaLabel: "Next page", onclick: () => go(current + 1) }, "›"));
+}
+
+/* Receipts: fees, status and the picture of the block. */
+
+async function showReceipts(block, transactions, list, parts, page) {
+  let receipts;
+  try {
+    receipts = listOf(await call("eth_getBlockReceipts", [block.hash], { signal: page.signal }));
+  } catch (error) {
+    if (!page.signal.aborted) fill(parts.chart, isNotHeld(error) ? notHeld(error, "This", count(block.number)) : explain(error));
+    return;
+  }
+  list.setReceipts(receipts);
+  const feesPaid = receipts.reduce((sum, it) => sum + (feeOf(it) ?? 0n), 0n);
+  const blobFees = receipts.reduce((sum, it) => sum + (quantity(it.blobGasUsed) ?? 0n) * (quantity(it.blobGasPrice) ?? 0n), 0n);
+  const base = quantity(block.baseFeePerGas);
+  const burnt = (base ?? 0n) * (quantity(block.gasUsed) ?? 0n);
+  const failed = receipts.filter((it) => quantity(it.status) === 0n).length;
+  const blobPrice = receipts.map((it) => quantity(it.blobGasPrice)).find((it) => it !== null && it !== undefined);
+  fill(parts.totals, fields(
+    field("Fees paid", amount(feesPaid)),
+    field("Tips", amount(feesPaid - burnt - blobFees), "what is paid above the base fee: the fee recipient's"),
+    blobFees > 0n ? field("Blob fees", amount(blobFees), "burnt") : null,
+    blobPrice === undefined ? null : field("Blob base fee", amount(blobPrice)),
+    field("Logs", whole(receipts.reduce((sum, it) => sum + listOf(it.logs).length, 0))),
+    field("Failed", failed === 0 ? "none" : counted(failed, "transaction"))));
+  const bars = receipts.map((it) => ({ gas: count(it.gasUsed) ?? 0, price: count(it.effectiveGasPrice) ?? 0, failed: quantity(it.status) === 0n }));
+  const format = (wei) => (wei >= 1e6 ? `${decimal(wei / 1e9, 3)} gwei` : `${whole(BigInt(Math.round(wei)))} wei`);
+  fill(parts.chart, card("Gas and price of each transaction", gasChart(bars, {
+    base: base === null ? null : Number(base), formatPrice: format,
+    label: `${counted(transactions.length, "transaction")} by gas and price; base fee ${base === null ? "none" : format(Number(base))}`,
+  })));
+}
+
+/* Withdrawals and uncles. */
+
+function withdrawals(block) {
+  const all = listOf(block.withdrawals);
+  if (all.length === 0) return null;
+  const columns = [["Index"], ["Validator"], ["Address"], ["Amount", "right"]];
+  const container = el("div");
+  const show = (page) => fill(container,
+    table("Withdrawals", columns, all.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((it) =>
+      [whole(it.index), whole(it.validatorIndex), hexLink("address", it.address), etherOfGwei(it.amount)])),
+    pager(all.length, page, show));
+  show(0);
+  const sum = all.reduce((total, it) => total + (quantity(it.amount) ?? 0n), 0n);
+  return card(`Withdrawals (${whole(all.length)})`, el("p", { class: "dim" }, `Together ${etherOfGwei(sum)}, from the beacon chain.`), container);
+}
+
+function uncles(block, page) {
+  const hashes = textsOf(block.uncles);
+  if (hashes.length === 0) return null;
+  const container = el("div", null, el("p", { class: "loading" }, "Asking the server…"));
+  showUncles(container, block, hashes.slice(0, 16), page);
+  return card(`Uncles (${whole(hashes.length)})`, container);
+}
+
+async function showUncles(container, block, hashes, page) {
+  try {
+    const found = await callAll(hashes.map((_, at) => ["eth_getUncleByBlockHashAndIndex", [block.hash, `0x${at.toString(16)}`]]), { signal: page.signal });
+    fill(container, table("Uncles", [["Number"], ["Hash"], ["Miner"], ["Age"]], hashes.map((hash, at) => {
+      const uncle = found[at] instanceof RpcError || found[at] === null ? {} : found[at];
+      return [whole(uncle.number), el("span", { class: "hex", title: hash }, hash.length === 66 ? `${hash.slice(0, 18)}…${hash.slice(-8)}` : ABSENT),
+        hexLink("address", uncle.miner), uncle.timestamp === undefined ? ABSENT : time(uncle.timestamp, { exact: false })];
+    })));
+  } catch (error) {
+    if (!page.signal.aborted) fill(container, explain(error));
+  }
+}

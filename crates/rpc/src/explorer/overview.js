@@ -1,0 +1,354 @@
+// The overview: which chain, how far, how much of it, how serving goes, and the blocks that arrive.
+//
+// Knows: members of `stat.json`, and how a new head changes the list of newest blocks.
+// Never knows: how it is transported, or how charts are drawn.
+
+import {
+  ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
+  span, table, textsOf, time, visible, whole, written,
+} from "./format.js";
+import { call, callAll, RpcError } from "./rpc.js";
+import { chain, missingOf, rangesOf } from "./chain.js";
+import { explain, notice } from "./answers.js";
+import { legend, meter, rangeBar, sparkline, stackedBar } from "./chart.js";
+
+const BLOCKS_SHOWN = 12;
+/** What is served is looked at so often; a folder of many segments has a long page, and is asked less often. */
+const LOOK_MS = 2_000;
+const LOOK_MS_PER_SEGMENT = 4;
+const SAMPLES_MAX = 60;
+
+/** Trust statuses of ranges: colour and meaning. */
+const STATUSES = {
+  anchored: ["good", "every block proven against an accumulator or a trusted hash"],
+  linked: ["accent", "proven, and linked by parent hashes to genesis or an anchor"],
+  unanchored: ["warn", "proven inside, but nothing known says that it is canonical"],
+  "digest only": ["dull", "bytes as published; not proven here yet"],
+};
+
+const BYTE_PARTS = [
+  ["transactions", "transactions", "p1"], ["receipts", "receipts", "p2"], ["log_index", "log index", "p3"], ["lookups", "lookups", "p4"],
+  ["headers", "headers", "p5"], ["head", "head", "p6"], ["other", "other", "p7"],
+];
+
+// Charts go on while other pages are looked at, as far as they were measured.
+const samples = { requests: [], latency: [], measured: [] };
+
+export async function renderOverview(main, _route, page) {
+  const parts = { tiles: el("div", { class: "tiles" }), coverage: el("div"), charts: el("div"), health: el("div"), blocks: el("div"), troubles: el("div") };
+  main.dataset.title = "Overview";
+  main.append(el("h1", { class: "offscreen" }, "Overview"), parts.troubles, parts.tiles, parts.coverage,
+    el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
+  const newest = new NewestBlocks(parts.blocks, page);
+  const [stat] = await Promise.all([look(parts, page), newest.load()]);
+  showTiles(parts.tiles, latest.stat);
+  chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
+  const pause = LOOK_MS + LOOK_MS_PER_SEGMENT * (Array.isArray(stat?.segments) ? stat.segments.length : 0);
+  page.every(pause, () => { look(parts, page); });
+}
+
+const latest = { stat: null };
+
+async function look(parts, page) {
+  const begun = performance.now();
+  let stat;
+  try {
+    // How long an answer takes from here: one small call, beside the page of numbers.
+    const [, got] = await Promise.all([call("eth_blockNumber", [], { signal: page.signal }).then((number) => {
+      push(samples.measured, performance.now() - begun);
+      const tip = count(number);
+      if (chain.tip === null && tip !== null) chain.tip = { number: tip, hash: null, timestamp: null };
+    }), chain.stat()]);
+    stat = got;
+  } catch (error) {
+    if (page.signal.aborted) return null;
+    push(samples.requests, null);
+    push(samples.latency, null);
+    push(samples.measured, null);
+    fill(parts.troubles, explain(error));
+    if (parts.tiles.childNodes.length === 0) showTiles(parts.tiles, null);
+    return null;
+  }
+  if (page.signal.aborted) return stat;
+  latest.stat = stat;
+  push(samples.requests, numberOf(stat?.live?.rates?.requests_per_second));
+  push(samples.latency, numberOf(stat?.live?.latency?.p99_seconds));
+  fill(parts.troubles, troubles(stat));
+  showTiles(parts.tiles, stat);
+  fill(parts.coverage, coverage(stat));
+  fill(parts.charts, charts(stat));
+  fill(parts.health, health(stat));
+  return stat;
+}
+
+function push(list, value) {
+  list.push(value);
+  if (list.length > SAMPLES_MAX) list.shift();
+}
+
+function numberOf(value) {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+function troubles(stat) {
+  const said = [...textsOf(stat?.live?.troubles), ...[stat?.notice, stat?.error].filter((it) => typeof it === "string")];
+  if (said.length === 0) return null;
+  return notice("warn", said.length === 1 ? "Something is wrong with this server." : "Some things are wrong with this server.",
+    el("ul", null, said.slice(0, 20).map((it) => el("li", null, el("bdi", null, it.slice(0, 600))))));
+}
+
+/* Tiles. */
+
+function showTiles(container, stat) {
+  const tip = chain.tip ?? (Number.isSafeInteger(stat?.tip?.number) ? stat.tip : null);
+  const finalized = Number.isSafeInteger(stat?.finalized?.number) ? stat.finalized : null;
+  const perTransaction = stat?.transactions > 0 && stat?.bytes?.total > 0 && stat.source === undefined ? stat.bytes.total / stat.transactions : null;
+  const below = tip !== null && finalized !== null ? Math.max(0, tip.number - finalized.number) : null;
+  fill(container,
+    tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),
+    tile("Finalised", finalized === null ? ABSENT : hexLink("block", finalized.number),
+      finalized === null ? "finality is not known" : below === 0 ? "the tip is final" : `${counted(below, "block")} below the tip`),
+    tile("Blocks", whole(stat?.blocks), heldNote(stat)),
+    tile("Transactions", whole(stat?.transactions), stat === null ? "not shown here" : `${whole(stat?.logs)} logs`),
+    tile("On disk", stat?.bytes ? bytes(stat.bytes.total) : ABSENT,
+      perTransaction === null ? (stat?.source ? "the local part of a bucket" : "bytes a transaction not known") : `${decimal(perTransaction, 1)} bytes a transaction`));
+}
+
+function heldNote(stat) {
+  if (stat === null) return "not shown here";
+  const [gaps, first] = [rangesOf(stat.gaps).length, rangesOf(stat.coverage)[0]?.first ?? 0];
+  const from = first > 0 ? `from block ${whole(first)}` : null;
+  return [from, gaps > 0 ? `with ${counted(gaps, "gap")}` : from === null ? "no gap" : null].filter((it) => it !== null).join(", ");
+}
+
+function tile(name, value, note) {
+  return el("div", { class: "tile" }, el("div", { class: "tile-name" }, name), el("div", { class: "tile-value" }, value), el("div", { class: "tile-note" }, note));
+}
+
+/* Coverage. */
+
+function coverage(stat) {
+  if (stat === null) {
+    return card("What is held", el("p", { class: "dim" }, "This server, or the proxy before it, does not show its statistics here (", el("code", null, "stat.json"), "). Blocks and transactions can be looked at all the same."));
+  }
+  const held = listOf(stat.coverage).filter((it) => rangesOf([it]).length > 0);
+  if (held.length === 0) {
+    return card("What is held", notice("", "No block is held yet.", el("p", null, "Blocks come with ", el("code", null, "quipu import"), ", ", el("code", null, "quipu fetch"), " or ", el("code", null, "quipu serve --upstream"), ".")));
+  }
+  const last = Math.max(...held.map((it) => it.last), chain.tip?.number ?? 0);
+  const tones = new Map();
+  const ranges = held.map(({ first, last: end, status, anchor }) => {
+    const word = typeof status === "string" ? status.slice(0, 40) : "unknown";
+    const [tone] = STATUSES[word] ?? ["dull"];
+    tones.set(word, (tones.get(word) ?? 0) + end - first + 1);
+    const by = typeof anchor === "string" ? ` to ${anchor.slice(0, 100)}` : "";
+    return { first, last: end, tone, title: visible(`blocks ${whole(first)} to ${whole(end)}: ${word}${by}`) };
+  });
+  const head = rangesOf([stat.head]);
+  const gaps = missingOf(stat);
+  const lost = rangesOf(stat.lost);
+  const receipts = rangesOf(stat.coverage_receipts);
+  const lacking = rangesOf(stat.without_log_index);
+  const receiptCount = receipts.reduce((sum, it) => sum + it.last - it.first + 1, 0);
+  const all = [...tones.values()].reduce((sum, it) => sum + it, 0);
+  return card("What is held",
+    el("div", { class: "coverage" },
+      rangeBar(ranges, last, { label: `Blocks held, from 0 to ${whole(last)}: ${[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", ")}${gaps.length > 0 ? `; not held: ${gapText(gaps)}` : ""}` }),
+      rangeBar(receipts.map((it) => ({ ...it, tone: "receipts", title: `receipts of blocks ${whole(it.first)} to ${whole(it.last)}` })), last,
+        { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
+      el("div", { class: "scale", ariaHidden: "true" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, whole(Math.round(last * part)))))),
+    legend([
+      ...[...tones].map(([word, number]) => [STATUSES[word]?.[0] ?? "dull", el("span", { title: STATUSES[word]?.[1] ?? "" }, word), counted(number, "block")]),
+      ["receipts", "receipts", receiptCount === all ? "of all" : counted(receiptCount, "block")],
+      ...(gaps.length > 0 ? [["empty", "not held", gapText(gaps)]] : []),
+      ...(lost.length > 0 ? [["bad", "lost", gapText(lost)]] : []),
+    ]),
+    el("p", { class: "dim small" }, [...tones.keys()].filter((it) => STATUSES[it]).map((it, at) => [at === 0 ? "" : " ", el("b", null, `${it}: `), `${STATUSES[it][1]}.`]),
+      head.length > 0 ? ` Blocks ${whole(head[0].first)} to ${whole(head[0].last)} are not sealed yet.` : "",
+      lacking.length > 0 ? ` No log index for ${gapText(lacking)}: logs are searched there block by block.` : ""),
+    bytesByPart(stat));
+}
+
+function gapText(ranges) {
+  const number = ranges.reduce((sum, it) => sum + it.last - it.first + 1, 0);
+  const first = ranges[0];
+  const place = ranges.length === 1 ? `${whole(first.first)} to ${whole(first.last)}` : `${ranges.length} ranges`;
+  return `${counted(number, "block")} (${place})`;
+}
+
+function bytesByPart(stat) {
+  const parts = BYTE_PARTS.map(([member, name, tone]) => ({ name, tone, value: numberOf(stat.bytes?.[member]) ?? 0 }));
+  if (parts.every((it) => it.value === 0)) return null;
+  return el("div", { class: "by-part" }, el("h3", null, "Bytes by part"), stackedBar(parts, { label: "Bytes by part", format: bytes }));
+}
+
+/* Charts. */
+
+function charts(stat) {
+  const live = stat?.live ?? {};
+  const rate = (value) => `${decimal(value, value < 10 ? 1 : 0)} /s`;
+  const hasLatency = samples.latency.some((it) => it !== null);
+  const percentile = (name) => span(numberOf(live.latency?.[name]) ?? NaN);
+  return el("div", { class: "tiles charts" },
+    chartTile("Requests a second", samples.requests, rate, stat === null ? "not shown here" : `${whole(live.requests)} requests since the start`),
+    hasLatency
+      ? chartTile("Time of a call, p99", samples.latency, (it) => `≤ ${span(it)}`, `p50 ≤ ${percentile("p50_seconds")}; of the last ten seconds`)
+      : null,
+    chartTile("Round trip from here", samples.measured, (it) => span(it / 1000), "a small call, with the network and this browser"));
+}
+
+function chartTile(name, values, format, note) {
+  const newest = values.filter((it) => it !== null).at(-1);
+  return el("div", { class: "tile chart" }, el("div", { class: "tile-name" }, name),
+    el("div", { class: "tile-value" }, newest === undefined ? ABSENT : format(newest)),
+    sparkline(values, { label: name, format, slots: SAMPLES_MAX }), el("div", { class: "tile-note" }, note));
+}
+
+/* Health of nodes and of a bucket. */
+
+function health(stat) {
+  if (stat === null) return null;
+  return [serverCard(stat), followCard(stat.follow), sourceCard(stat.source)];
+}
+
+function serverCard(stat) {
+  const live = stat.live ?? {};
+  return card("Server", fields(
+    field("State", live.ready === true ? badge("ready", "good") : live.ready === false ? badge("not ready", "bad") : ABSENT),
+    field("Chain", [typeof stat.network === "string" ? el("bdi", null, stat.network.slice(0, 60)) : ABSENT, stat.chain_id === null || stat.chain_id === undefined ? null : el("span", { class: "dim" }, ` id ${plainNumber(stat.chain_id)}`)]),
+    isHash(stat.genesis_hash) ? field("Genesis", el("span", { class: "hex", title: stat.genesis_hash }, `${stat.genesis_hash.slice(0, 18)}…`)) : null,
+    field("Up for", span(numberOf(live.uptime_seconds) ?? NaN)),
+    field("Calls", whole(live.calls)),
+    field("Answered", bytes(numberOf(live.answer_bytes) ?? NaN)),
+    field("Segments", Array.isArray(stat.segments) ? whole(stat.segments.length) : ABSENT)));
+}
+
+function followCard(follow) {
+  if (follow === null || typeof follow !== "object") {
+    return card("Upstream", el("p", { class: "dim" }, "No node is followed: new blocks come when somebody imports them."));
+  }
+  const lag = count(follow.lag);
+  const upstreams = textsOf(follow.upstreams);
+  return card("Upstream", fields(
+    field("State", follow.error ? badge("trouble", "bad") : lag === null ? badge("waiting", "warn") : lag <= 2 ? badge("at the tip", "good") : badge(`${counted(lag, "block")} behind`, "warn")),
+    field("Its tip", count(follow.upstream_tip) === null ? ABSENT : whole(follow.upstream_tip)),
+    field("Reorgs seen", whole(follow.reorgs)),
+    rangesOf([follow.gap]).length > 0 ? field("Gap left", gapText(rangesOf([follow.gap]))) : null,
+    upstreams.length > 0 ? field(upstreams.length === 1 ? "Node" : "Nodes", el("ul", { class: "plain" }, upstreams.slice(0, 8).map((it) => el("li", { class: "wrap" }, el("bdi", null, it.slice(0, 200)))))) : null,
+    typeof follow.error === "string" ? field("Error", el("bdi", { class: "wrap" }, follow.error.slice(0, 400))) : null,
+    typeof follow.backfill_error === "string" ? field("Backfill", el("bdi", { class: "wrap" }, follow.backfill_error.slice(0, 400))) : null));
+}
+
+function sourceCard(source) {
+  if (source === undefined || source === null || typeof source !== "object") return null;
+  const cache = source.cache ?? {};
+  const hits = (numberOf(cache.memory_hits) ?? 0) + (numberOf(cache.disk_hits) ?? 0);
+  return card("Source", fields(
+    field("State", source.trouble ? badge("trouble", "bad") : badge("listed", "good")),
+    field("Bucket", el("bdi", { class: "wrap" }, written(source.place ?? ABSENT).slice(0, 200))),
+    field("Listed", numberOf(source.seconds_since_listing) === null ? ABSENT : `${span(Math.max(1, source.seconds_since_listing))} ago`),
+    field("Manifests", whole(source.manifests)),
+    field("Shown", `${counted(source.segments_shown, "segment")}, ${bytes(numberOf(source.bytes_shown) ?? NaN)}`),
+    field("Fetched", `${bytes(numberOf(source.bytes_fetched) ?? NaN)} in ${counted(source.requests, "request")}`),
+    field("Cache hits", percent(hits, hits + (numberOf(cache.misses) ?? 0))),
+    field("Cached", `${bytes(numberOf(cache.memory_bytes) ?? NaN)} in memory, ${bytes(numberOf(cache.disk_bytes) ?? NaN)} on disk`),
+    field("Failures", whole(source.failures)),
+    typeof source.trouble === "string" ? field("Trouble", el("bdi", { class: "wrap" }, source.trouble.slice(0, 400))) : null));
+}
+
+/* The newest blocks. */
+
+/** The list of newest blocks. Every head takes the place of its number and of all above it. */
+class NewestBlocks {
+  #container;
+  #page;
+  #blocks = [];
+  #note = null;
+  #loading = null;
+
+  constructor(container, page) {
+    this.#container = container;
+    this.#page = page;
+  }
+
+  /** Asks for the newest blocks. */
+  async load() {
+    this.#loading ??= this.#fetch().finally(() => { this.#loading = null; });
+    return this.#loading;
+  }
+
+  async #fetch() {
+    try {
+      const tip = await call("eth_getBlockByNumber", ["latest", false], { signal: this.#page.signal });
+      const number = count(tip?.number);
+      if (number === null) return fill(this.#container, card("Newest blocks", el("p", { class: "dim" }, "No block is held yet.")));
+      const numbers = Array.from({ length: Math.min(BLOCKS_SHOWN - 1, number) }, (_, at) => number - 1 - at);
+      const below = await callAll(numbers.map((it) => ["eth_getBlockByNumber", [`0x${it.toString(16)}`, false]]), { signal: this.#page.signal });
+      this.#blocks = [];
+      for (const block of [tip, ...below]) {
+        if (block instanceof RpcError || block === null || count(block.number) === null || !isHash(block.hash)) break;
+        this.#blocks.push({ ...block, transactionCount: textsOf(block.transactions).length });
+      }
+      if (chain.tip === null || chain.tip.hash === null) chain.tip = { number, hash: tip.hash, timestamp: tip.timestamp };
+      this.#show(null);
+    } catch (error) {
+      if (!this.#page.signal.aborted) fill(this.#container, card("Newest blocks", explain(error, { again: () => this.load() })));
+    }
+  }
+
+  /** A new head has come. */
+  async take(head) {
+    const number = count(head.number);
+    if (number === null || this.#loading !== null && (await this.#loading, this.#page.signal.aborted)) return;
+    if (this.#blocks.some((it) => it.hash === head.hash)) return;
+    const replaced = this.#blocks.filter((it) => count(it.number) >= number);
+    const rest = this.#blocks.filter((it) => count(it.number) < number);
+    if (replaced.length > 0) {
+      this.#note = notice("warn reorg", "Reorg.", el("p", null, `${counted(replaced.length, "block")} left the chain: block ${whole(number)} and above are others now.`));
+    }
+    const isNext = rest.length === 0 || (count(rest[0].number) === number - 1 && rest[0].hash === head.parentHash);
+    this.#blocks = [{ ...head, transactionCount: Array.isArray(head.transactions) ? head.transactions.length : null }, ...rest].slice(0, BLOCKS_SHOWN);
+    this.#show(head.hash);
+    // Where blocks between were never told of, all are asked for again.
+    if (!isNext) return this.load();
+    if (replaced.length > 0) return this.#fillUp();
+    await this.#countTransactions(head.hash);
+  }
+
+  // After a reorg blocks may be fewer than are shown.
+  async #fillUp() {
+    await this.load();
+  }
+
+  async #countTransactions(hash) {
+    try {
+      const number = count(await call("eth_getBlockTransactionCountByHash", [hash], { signal: this.#page.signal }));
+      const block = this.#blocks.find((it) => it.hash === hash);
+      if (block === undefined) return;
+      block.transactionCount = number;
+      this.#show(null);
+    } catch {
+      // The block may be gone by now; the list is right without the number.
+    }
+  }
+
+  #show(arrived) {
+    const columns = [["Block"], ["Age"], ["Transactions", "right"], ["Gas used", "right"], ["Base fee", "right wide"], ["Hash", "wide"]];
+    const rows = this.#blocks.map((block) => [
+      hexLink("block", block.number), time(block.timestamp, { exact: false }), block.transactionCount === null ? "…" : whole(block.transactionCount),
+      gasUsed(block), block.baseFeePerGas === undefined ? ABSENT : price(block.baseFeePerGas), hexLink("block", block.hash),
+    ]);
+    const list = table("Newest blocks", columns, rows);
+    const place = this.#blocks.findIndex((it) => it.hash === arrived);
+    if (place >= 0) list.querySelectorAll("tbody tr")[place]?.classList.add("arrived");
+    fill(this.#container, card("Newest blocks", this.#note, list));
+  }
+}
+
+function gasUsed(block) {
+  const [used, limit] = [quantity(block.gasUsed), quantity(block.gasLimit)];
+  if (used === null || limit === null || limit === 0n) return ABSENT;
+  const part = Number(used) / Number(limit);
+  return el("span", { class: "gas-used", title: `${whole(used)} of ${whole(limit)}` }, meter(part), el("span", null, percent(used, limit)));
+}
+

@@ -1,0 +1,291 @@
+// Transport: JSON-RPC over HTTP and WebSocket to the server that this page came from, and nobody else.
+//
+// Knows: where the server is, the key of this tab, and every way in which a request can fail.
+// Never knows: methods, or what is shown. It has no part in the document: other programs may import it.
+
+/** How long an answer may take before it is given up. */
+const ANSWER_TIMEOUT_MS = 30_000;
+const SESSION_KEY = "quipu-key";
+const PAUSE_MS_MIN = 1_000;
+const PAUSE_MS_MAX = 30_000;
+const POLL_MS = 4_000;
+/** Failed attempts at a WebSocket after which the tip is asked for instead. */
+const SOCKET_ATTEMPTS = 2;
+
+/** Why a call failed. `kind`: rpc, unauthorized, limited, unreachable, timeout, malformed, http. */
+export class RpcError extends Error {
+  constructor(kind, code, message, data = undefined) {
+    super(message);
+    this.name = "RpcError";
+    this.kind = kind;
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/* Where the server is, and the key. */
+
+// This module is in `explorer/` below the page. A key in the path is taken out of it, so that no link, no
+// referrer and no copied address has it.
+const [base, pathKey] = withoutKey(new URL("../", import.meta.url));
+
+function withoutKey(url) {
+  const found = /^(.*\/)v1\/([^/]+)\/$/.exec(url.pathname);
+  const place = new URL(found ? found[1] : url.pathname, url);
+  return [place, found ? decoded(found[2]) : null];
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The URL of the JSON-RPC endpoint, without a key. */
+export function endpoint() {
+  return base.href;
+}
+
+/** The path of the page, without a key. */
+export function basePath() {
+  return base.pathname;
+}
+
+/** Whether the page was opened below a key's path. */
+export function hasPathKey() {
+  return pathKey !== null;
+}
+
+let key = pathKey ?? stored();
+if (pathKey !== null) setKey(pathKey);
+
+function stored() {
+  try {
+    return globalThis.sessionStorage?.getItem(SESSION_KEY) ?? null;
+  } catch {
+    return null; // The browser keeps nothing for this page.
+  }
+}
+
+export function hasKey() {
+  return key !== null;
+}
+
+/** Uses another key from now on, in this tab only; null for none. */
+export function setKey(next) {
+  key = next === null || next === "" ? null : next;
+  try {
+    if (key === null) globalThis.sessionStorage?.removeItem(SESSION_KEY);
+    else globalThis.sessionStorage?.setItem(SESSION_KEY, key);
+  } catch {
+    // It is held in memory all the same.
+  }
+}
+
+const unauthorizedListeners = new Set();
+
+/** Tells whenever the server wants a key, or another one. */
+export function onUnauthorized(listener) {
+  unauthorizedListeners.add(listener);
+}
+
+/* Requests. */
+
+async function ask(path, { body, signal, timeout = ANSWER_TIMEOUT_MS } = {}) {
+  const clock = AbortSignal.timeout(timeout);
+  const headers = { accept: "application/json" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  if (key !== null) headers.authorization = `Bearer ${key}`;
+  try {
+    const answer = await fetch(new URL(path, base), {
+      method: body === undefined ? "GET" : "POST",
+      body,
+      headers,
+      cache: "no-store",
+      credentials: "same-origin",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+      signal: signal ? AbortSignal.any([signal, clock]) : clock,
+    });
+    return { answer, text: await answer.text() };
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    if (clock.aborted) throw new RpcError("timeout", 0, `no answer within ${timeout / 1000} s`);
+    throw new RpcError("unreachable", 0, "the server does not answer");
+  }
+}
+
+/** What a refusal of the transport is, from its status and its body. */
+function refusal(answer, text) {
+  const said = messageOf(parsed(text)) ?? `HTTP ${answer.status}`;
+  if (answer.status === 401) {
+    for (const listener of unauthorizedListeners) listener(said);
+    return new RpcError("unauthorized", 401, said);
+  }
+  if (answer.status === 429 || answer.status === 503) {
+    return new RpcError("limited", answer.status, said, { seconds: Number(answer.headers.get("retry-after")) || 1 });
+  }
+  return new RpcError("http", answer.status, said);
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function messageOf(value) {
+  const message = value?.error?.message;
+  return typeof message === "string" ? message : null;
+}
+
+function resultOf(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new RpcError("malformed", 0, "the answer is no JSON-RPC response");
+  }
+  if (value.error !== undefined && value.error !== null) {
+    const { code, message, data } = value.error;
+    throw new RpcError("rpc", Number.isInteger(code) ? code : 0, typeof message === "string" ? message : "no reason given", data);
+  }
+  if (!("result" in value)) throw new RpcError("malformed", 0, "the answer has neither result nor error");
+  return value.result;
+}
+
+let lastId = 0;
+
+function request(method, params) {
+  lastId += 1;
+  return { jsonrpc: "2.0", id: lastId, method, params };
+}
+
+/** The result of a call. */
+export async function call(method, params = [], { signal } = {}) {
+  const { answer, text } = await ask("", { body: JSON.stringify(request(method, params)), signal });
+  const value = parsed(text);
+  // Refusals of single calls have a status of their own; what they say is in the body.
+  if (!answer.ok && !(answer.status === 403 && value?.error)) throw refusal(answer, text);
+  if (value === undefined) throw new RpcError("malformed", 0, "the answer is no JSON");
+  return resultOf(value);
+}
+
+/** Results of several calls `[method, params]` in one request; an RpcError in the place of each that failed. */
+export async function callAll(calls, { signal } = {}) {
+  if (calls.length === 0) return [];
+  const requests = calls.map(([method, params]) => request(method, params));
+  const { answer, text } = await ask("", { body: JSON.stringify(requests), signal });
+  if (!answer.ok) throw refusal(answer, text);
+  const values = parsed(text);
+  if (!Array.isArray(values)) resultOf(values);
+  const byId = new Map(Array.isArray(values) ? values.map((it) => [it?.id, it]) : []);
+  return requests.map(({ id }) => {
+    try {
+      return resultOf(byId.get(id) ?? null);
+    } catch (error) {
+      return error;
+    }
+  });
+}
+
+/** Sends a body as it is; `text` is the answer as it came, `millis` how long that took. */
+export async function callRaw(bodyText, { signal } = {}) {
+  const begun = performance.now();
+  const { answer, text } = await ask("", { body: bodyText, signal });
+  const millis = performance.now() - begun;
+  if (answer.status === 401) throw refusal(answer, text);
+  return { text, millis, status: answer.status };
+}
+
+/** A page of the server that is JSON: `stat.json`, `openrpc.json`. */
+export async function page(path, { signal } = {}) {
+  const { answer, text } = await ask(path, { signal });
+  if (!answer.ok) throw refusal(answer, text);
+  const value = parsed(text);
+  if (value === null || typeof value !== "object") throw new RpcError("malformed", 0, "the answer is no JSON");
+  return value;
+}
+
+/* The tip, as it moves. */
+
+/**
+ * Follows new heads over a WebSocket, and by asking where there is none. `onHead(block)` gets every header as
+ * it came; `onWay(way)` gets "live", "polling" or "lost". Returns what ends it.
+ */
+export function followHeads({ onHead, onWay }) {
+  const following = { ended: false, socket: null, timer: null, polling: null, attempts: 0, last: null };
+  const told = (block) => {
+    if (following.ended || block === null || typeof block !== "object" || block.hash === following.last) return;
+    following.last = block.hash;
+    onHead(block);
+  };
+  connect(following, told, onWay);
+  return () => {
+    following.ended = true;
+    clearTimeout(following.timer);
+    stopPolling(following);
+    following.socket?.close();
+  };
+}
+
+function socketUrl() {
+  // Browsers set no header for a socket: the key is in its path, which no history keeps.
+  const url = new URL(key === null ? "" : `v1/${encodeURIComponent(key)}`, base);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  return url;
+}
+
+function connect(following, told, onWay) {
+  if (following.ended) return;
+  let socket;
+  try {
+    socket = new WebSocket(socketUrl());
+  } catch {
+    pollHeads(following, told, onWay);
+    return;
+  }
+  following.socket = socket;
+  socket.addEventListener("open", () => {
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }));
+  });
+  socket.addEventListener("message", ({ data }) => {
+    const message = typeof data === "string" ? parsed(data) : undefined;
+    if (message?.id === 1) {
+      if (typeof message.result !== "string") return socket.close();
+      following.attempts = 0;
+      stopPolling(following);
+      onWay("live");
+    } else if (message?.method === "eth_subscription") {
+      told(message.params?.result);
+    }
+  });
+  socket.addEventListener("close", () => {
+    if (following.ended) return;
+    following.attempts += 1;
+    onWay(following.polling === null ? "lost" : "polling");
+    if (following.attempts >= SOCKET_ATTEMPTS) pollHeads(following, told, onWay);
+    const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(following.attempts, 5));
+    following.timer = setTimeout(() => connect(following, told, onWay), pause * (0.75 + Math.random() / 2));
+  });
+}
+
+function pollHeads(following, told, onWay) {
+  if (following.ended || following.polling !== null) return;
+  const look = async () => {
+    try {
+      told(await call("eth_getBlockByNumber", ["latest", false]));
+      if (following.polling !== null) onWay("polling");
+    } catch {
+      if (following.polling !== null) onWay("lost");
+    }
+    if (following.polling !== null) following.polling = setTimeout(look, POLL_MS);
+  };
+  following.polling = setTimeout(look, 0);
+}
+
+function stopPolling(following) {
+  clearTimeout(following.polling);
+  following.polling = null;
+}

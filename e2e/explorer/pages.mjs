@@ -1,0 +1,317 @@
+// Every page of a chain that is wholly held, and every way to search it: node pages.mjs URL
+
+import { ask, hex } from "../nodes/ask.mjs";
+import { findings, fits, reachable } from "./accessible.mjs";
+import { check, finish, holds, same, until, visit } from "./browser.mjs";
+import { shownBy, shows } from "./shown.mjs";
+
+const [url] = process.argv.slice(2);
+
+const block = (which, isFull = true) => ask(url, /^0x.{64}$/.test(which) ? "eth_getBlockByHash" : "eth_getBlockByNumber", which, isFull);
+const tip = await block("latest");
+const crowd = await block(hex(20), false);
+const ABSENT_HASH = `0x${"ab".repeat(32)}`;
+const ABSENT_NUMBER = Number(tip.number) + 1000;
+// One block of every fork, one with uncles or none, an empty one, and the largest.
+const NUMBERS = [0, 8, 9, 20, 24, 45, 53, 65, 73, 85, 97, 113, 137, Number(tip.number)];
+
+// One transaction for each of these, from anywhere in the chain.
+const KINDS = {
+    "before receipts had a status": (tx, receipt) => receipt.root !== undefined,
+    "of type 0": (tx) => tx.type === "0x0",
+    "of type 1 with an access list": (tx) => tx.type === "0x1" && tx.accessList.length > 0,
+    "of type 2": (tx) => tx.type === "0x2",
+    "of type 3 with blobs": (tx) => tx.type === "0x3",
+    "of type 4 with authorisations": (tx) => tx.type === "0x4" && tx.authorizationList.length > 0,
+    "that creates a contract": (tx) => tx.to === null,
+    "that failed": (tx, receipt) => receipt.status === "0x0",
+    "with logs of four topics": (tx, receipt) => receipt.logs.some((log) => log.topics.length === 4),
+    "with a log without topics": (tx, receipt) => receipt.logs.some((log) => log.topics.length === 0),
+};
+const found = {};
+for (let number = Number(tip.number); number > 0 && Object.keys(found).length < Object.keys(KINDS).length; number -= 1) {
+    const [full, receipts] = [await block(hex(number)), await ask(url, "eth_getBlockReceipts", hex(number))];
+    full.transactions.forEach((tx, index) => {
+        for (const [kind, is] of Object.entries(KINDS)) if (!(kind in found) && is(tx, receipts[index])) found[kind] = [tx, receipts[index]];
+    });
+}
+const logs = await ask(url, "eth_getLogs", { fromBlock: "0x0", toBlock: "latest" });
+const logsOf = {};
+for (const log of logs) (logsOf[log.address] ??= []).push(log);
+const busiest = Object.entries(logsOf).sort(([, one], [, other]) => other.length - one.length)[0];
+
+const ROUTES = {
+    overview: "#/",
+    block: `#/block/${Number(tip.number)}`,
+    "block-crowded": "#/block/20",
+    transaction: `#/tx/${found["of type 2"][0].hash}`,
+    "transaction-blobs": `#/tx/${found["of type 3 with blobs"][0].hash}`,
+    address: `#/address/${busiest[0]}`,
+    playground: "#/playground",
+    "playground-method": "#/playground/eth_getBlockByNumber",
+    absent: `#/block/${ABSENT_NUMBER}`,
+    "absent-hash": `#/tx/${ABSENT_HASH}`,
+    nothing: "#/search/nothing%20of%20the%20kind",
+    unknown: "#/no/such/page",
+};
+
+// --- pages
+
+await visit("overview", url, {}, async (visitor) => {
+    await visitor.opens();
+    await visitor.sees("#way[data-way=live]");
+    const stat = await (await fetch(`${url}/stat.json`)).json();
+    const shown = await shownBy(visitor.page);
+    shows(shown, { tip: stat.tip.number, finalized: stat.finalized.number, transactions: stat.transactions, logs: stat.logs, network: stat.network });
+    const rows = await visitor.page.locator("table tbody tr").count();
+    holds(rows >= 10, `${rows} newest blocks`);
+    for (let at = 0; at < rows; at += 1) holds(shown.includes(`#/block/${Number(tip.number) - at}`), `block ${Number(tip.number) - at} is not listed`);
+    const pictures = await visitor.page.locator("main svg[role=img]").evaluateAll((all) => all.map((it) => it.getAttribute("aria-label")));
+    for (const picture of [/^Blocks held/, /^Bytes by part/, /^Requests a second/, /^Round trip/]) {
+        holds(pictures.some((it) => picture.test(it)), `no picture ${picture} among ${JSON.stringify(pictures)}`);
+    }
+    // Numbers that move are asked for again by themselves.
+    const before = await visitor.page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d");
+    await until("the chart goes on", async () => (await visitor.page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d")) !== before, () => visitor.seen());
+});
+
+await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {}, async (visitor) => {
+    await visitor.opens();
+    for (const number of NUMBERS) {
+        const { transactions, ...fields } = await block(hex(number));
+        await visitor.goes(`#/block/${number}`);
+        same(await visitor.page.title(), `Block ${number} · sample`, "title");
+        // What is shown of receipts comes later.
+        if (transactions.length > 0) await visitor.sees("svg.bars");
+        if (fields.uncles.length > 0) await visitor.sees("main table", { hasText: "Uncles" });
+        const shown = await shownBy(visitor.page);
+        try {
+            shows(shown, fields);
+            for (const { hash } of transactions.slice(0, 50)) holds(shown.includes(`#/tx/${hash}`), `${hash} is not listed`);
+        } catch (error) {
+            throw new Error(`block ${number}: ${error.message}`);
+        }
+    }
+});
+
+await visit("a block by hash and by tag", url, {}, async (visitor) => {
+    for (const [name, number] of [[crowd.hash, 20], ["latest", Number(tip.number)], ["finalized", Number(tip.number)], ["safe", Number(tip.number)], ["earliest", 0]]) {
+        await visitor.opens(`#/block/${name}`);
+        await visitor.sees("h1", { hasText: new RegExp(`^Block ${number}$`) });
+    }
+    await visitor.opens("#/block/pending");
+    await visitor.reads(/no pending block/i);
+});
+
+await visit("a block of 200 transactions is paged", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    const shown = new Set();
+    for (;;) {
+        const links = await page.locator("table tbody a[href^='#/tx/']").evaluateAll((all) => all.map((it) => it.getAttribute("href").slice(5)));
+        holds(links.length <= 100, `${links.length} rows at once`);
+        links.forEach((it) => shown.add(it));
+        const next = page.getByRole("button", { name: "Next page" });
+        if (await next.isDisabled()) break;
+        await next.click();
+        await until("another page of rows", async () => (await page.locator("table tbody a[href^='#/tx/']").first().getAttribute("href")).slice(5) !== links[0], () => visitor.seen());
+    }
+    same([...shown], crowd.transactions, "transactions on all pages");
+});
+
+for (const kind of Object.keys(KINDS)) await check(`the chain has a transaction ${kind}`, () => holds(kind in found, "there is none"));
+await visit(`transactions ${Object.keys(found).join(", ")}: every field`, url, {}, async (visitor) => {
+    await visitor.opens();
+    for (const [kind, [tx, receipt]] of Object.entries(found)) {
+        await visitor.goes(`#/tx/${tx.hash}`);
+        const shown = await shownBy(visitor.page);
+        try {
+            shows(shown, tx);
+            shows(shown, receipt, { hidden: ["removed"] });
+        } catch (error) {
+            throw new Error(`a transaction ${kind}: ${error.message}; ${await visitor.seen()}`);
+        }
+    }
+});
+
+// --- raw bytes
+
+const opened = async (visitor, title) => {
+    await visitor.page.locator("summary", { hasText: title }).click();
+    const text = await visitor.sees(`details:has(summary:text-is("${title}")) pre`);
+    return (await text.textContent()).trim();
+};
+
+await visit("raw JSON and RLP of a block are the server's", url, {}, async (visitor) => {
+    await visitor.opens("#/block/85");
+    same(JSON.parse(await opened(visitor, "JSON of the block")), await block(hex(85)), "JSON");
+    same(await opened(visitor, "RLP of the header"), await ask(url, "debug_getRawHeader", hex(85)), "header");
+    same(await opened(visitor, "RLP of the block"), await ask(url, "debug_getRawBlock", hex(85)), "block");
+    same(await opened(visitor, "RLP of its receipts"), (await ask(url, "debug_getRawReceipts", hex(85))).join("\n"), "receipts");
+});
+
+// --- search
+
+// The address that a text leads to, and what its heading says.
+const SEARCHES = [
+    ["20", "#/block/20", /^Block 20$/],
+    [" 0x14 ", "#/block/20", /^Block 20$/],
+    ["0X14", "#/block/20", /^Block 20$/],
+    [crowd.hash, `#/block/${crowd.hash}`, /^Block 20$/],
+    [crowd.hash.toUpperCase(), `#/block/${crowd.hash}`, /^Block 20$/],
+    [crowd.transactions[0], `#/tx/${crowd.transactions[0]}`, /Transaction/],
+    [crowd.transactions[1].slice(2), `#/tx/${crowd.transactions[1]}`, /Transaction/],
+    [busiest[0], `#/address/${busiest[0]}`, /Address/],
+    [`0x${busiest[0].slice(2).toUpperCase()}`, `#/address/${busiest[0]}`, /Address/],
+    ["latest", "#/block/latest", new RegExp(`^Block ${Number(tip.number)}$`)],
+    ["Earliest", "#/block/earliest", /^Block 0$/],
+    ["finalized", "#/block/finalized", /^Block/],
+    ["safe", "#/block/safe", /^Block/],
+    ["pending", "#/block/pending", /pending/],
+];
+
+await visit("search by number, hash, address and tag", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    for (const [text, route, heading] of SEARCHES) {
+        await page.keyboard.press("/");
+        await page.keyboard.type(text);
+        await page.keyboard.press("Enter");
+        await until(`search for ${text} leads to ${route}`, async () => (await page.evaluate(() => location.hash)) === route, () => visitor.seen());
+        await visitor.settled();
+        await visitor.sees("h1", { hasText: heading });
+        // The next key is a shortcut again.
+        await page.locator("h1").first().click();
+    }
+    // The way back is by what was looked at, not by what was typed.
+    await page.goBack();
+    await until("the page before", async () => (await page.evaluate(() => location.hash)) === "#/block/safe", () => visitor.seen());
+    await visitor.settled();
+});
+
+// What is not there, each with something to do next.
+const ABSENCES = [
+    [String(ABSENT_NUMBER), /does not exist yet/],
+    [`0x${ABSENT_NUMBER.toString(16)}`, /does not exist yet/],
+    [ABSENT_HASH, /was not found/],
+    ["0x1234567890123456789012345", /no number, hash, address or tag/],
+    ["cord and knot", /no number, hash, address or tag/],
+    ["99999999999999999999999", /no number, hash, address or tag|no block is named so/i],
+    ["<script>alert(1)</script>", /<script>alert\(1\)<\/script>/],
+    ["\u202etxet", /\\u202e/],
+    ["%", /no number, hash, address or tag/],
+    ["../../x#y?z&", /no number, hash, address or tag/],
+];
+
+await visit("what is absent is said, with what to do next", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    for (const [text, answer] of ABSENCES) {
+        await page.getByRole("textbox", { name: /search/i }).fill(text);
+        await page.getByRole("button", { name: "Search" }).click();
+        await visitor.settled();
+        await visitor.reads(answer);
+        const ways = await page.locator("main a, main li, main button").count();
+        holds(ways > 0, `nothing to do next: ${await visitor.seen()}`);
+    }
+});
+
+await visit("addresses that were typed wrongly are answered", url, {}, async (visitor) => {
+    await visitor.opens();
+    for (const route of ["#/nothing", "#/block/", "#/block/x", "#/block/-1", "#/block/0x", "#/block/1e3", "#/tx/", "#/tx/0x12", "#/tx/latest", "#/address/", "#/address/0x12",
+        "#/block/%E0%A4%A", "#/search/", "#/playground/no_method", "#/constructor", "#/__proto__", "#//", "#x", `#/block/${"9".repeat(5000)}`]) {
+        await visitor.goes(route);
+        const text = await visitor.page.locator("main").innerText();
+        holds(text.trim().length > 20, `${route} shows ${JSON.stringify(text)}`);
+        holds(!/undefined|NaN|\[object/.test(text), `${route} shows ${text}`);
+    }
+});
+
+// --- everybody
+
+for (const [scheme, isPhone] of [["light", false], ["dark", false], ["light", true]]) {
+    const look = isPhone ? "phone" : scheme;
+    await visit(isPhone ? "every page fits a phone" : `axe-core finds nothing, ${look}`, url, { scheme, isPhone }, async (visitor) => {
+        const found = [];
+        await visitor.opens("#/block/1");
+        for (const [name, route] of Object.entries(ROUTES)) {
+            await visitor.goes(route);
+            if (name === "overview") await visitor.sees("main table");
+            if (/^block/.test(name)) await visitor.sees("svg.bars");
+            // On a phone the colours are the same, and the room is not.
+            if (isPhone) await fits(visitor, name);
+            else found.push(...(await findings(visitor, name)));
+            await visitor.pictures(`${name}-${look}`);
+        }
+        holds(found.length === 0, [...new Set(found)].join("\n"));
+        return `${Object.keys(ROUTES).length} pages`;
+    });
+}
+
+await visit("the keyboard reaches everything", url, {}, async (visitor) => {
+    await visitor.opens("#/block/1");
+    let stops = 0;
+    for (const route of [ROUTES.overview, "#/block/73", ROUTES.transaction, ROUTES.address, ROUTES["playground-method"]]) {
+        await visitor.goes(route);
+        stops += await reachable(visitor, route);
+    }
+    return `${stops} stops`;
+});
+
+await visit("by keyboard alone from the overview to a proof", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    // The first stop passes over what is above every page.
+    await page.keyboard.press("Tab");
+    same(await page.evaluate(() => document.activeElement.textContent), "Skip to content", "the first stop");
+    await page.keyboard.press("Enter");
+    same(await page.evaluate(() => document.activeElement.id), "main", "where it leads");
+    const presses = async (pattern) => {
+        for (let at = 0; at < 200; at += 1) {
+            await page.keyboard.press("Tab");
+            const name = await page.evaluate(() => `${document.activeElement.getAttribute("href") ?? ""} ${document.activeElement.textContent}`);
+            if (pattern.test(name)) return page.keyboard.press("Enter");
+        }
+        throw new Error(`the keyboard does not come to ${pattern}; ${await visitor.seen()}`);
+    };
+    await presses(/#\/block\/159/);
+    await until("the block", async () => (await page.evaluate(() => location.hash)) === "#/block/159", () => visitor.seen());
+    await visitor.settled();
+    // Who hears the page hears what it is.
+    same(await page.evaluate(() => document.activeElement.tagName), "H1", "the focus on a new page");
+    await presses(/#\/tx\//);
+    await until("the transaction", async () => (await page.evaluate(() => location.hash)).startsWith("#/tx/"), () => visitor.seen());
+    await visitor.settled();
+    await presses(/Prove it/);
+    await visitor.sees("[data-verdict=proven]");
+});
+
+// --- a server that is away, slow, or talks nonsense
+
+await visit("a server that goes away is told of, and found again", url, { allows: [/Failed to load resource/, /ERR_/] }, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    let isAway = true;
+    await page.route("**/*", (route) => (isAway && route.request().method() === "POST" ? route.abort("connectionrefused") : route.continue()));
+    await visitor.goes("#/block/21");
+    await visitor.reads(/does not answer/);
+    isAway = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await visitor.sees("h1", { hasText: /^Block 21$/ });
+});
+
+for (const [what, answer, said] of [
+    ["an answer that is no JSON", { body: "<html>504</html>", contentType: "text/html" }, /could not be read/],
+    ["an answer of another kind", { json: [1, 2] }, /could not be read/],
+    ["HTTP 500", { status: 500, body: "" }, /500/],
+    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow <b>down</b>" } } }, /slow <b>down<\/b>[^]*7 seconds/],
+]) {
+    await visit(`${what} is told of`, url, { allows: [/Failed to load resource/] }, async (visitor) => {
+        await visitor.opens("#/block/20");
+        await visitor.page.route("**/*", (route) => (route.request().method() === "POST" ? route.fulfill(answer) : route.continue()));
+        await visitor.goes("#/block/21");
+        await visitor.reads(said);
+    });
+}
+
+await finish();

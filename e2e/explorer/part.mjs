@@ -1,0 +1,84 @@
+// A chain of which blocks 100 to 159 are held, and nothing says that they are canonical: node part.mjs URL
+
+import { accessible } from "./accessible.mjs";
+import { ask, hex } from "../nodes/ask.mjs";
+import { finish, holds, same, visit } from "./browser.mjs";
+
+const [url] = process.argv.slice(2);
+const [FIRST, LAST] = [100, 159];
+
+const absentHash = `0x${"cd".repeat(32)}`;
+
+await visit("the overview shows what is held, and what is not", url, {}, async (visitor) => {
+    await visitor.opens();
+    const picture = await visitor.sees("svg[aria-label^='Blocks held']");
+    holds(/60 blocks unanchored/.test(await picture.getAttribute("aria-label")), await picture.getAttribute("aria-label"));
+    await visitor.reads(/unanchored[^]*60 blocks/);
+    await visitor.reads(/finality is not known/);
+    // The picture's ranges stand where their numbers are.
+    const part = await picture.locator("rect.part").first().evaluate((it) => [it.x.baseVal.value, it.width.baseVal.value, it.ownerSVGElement.viewBox.baseVal.width]);
+    holds(Math.abs(part[0] / part[2] - FIRST / (LAST + 1)) < 0.01 && Math.abs((part[0] + part[1]) / part[2] - 1) < 0.01, `the range lies at ${part}`);
+    await accessible(visitor, "overview");
+    await visitor.pictures("part");
+});
+
+await visit("what is not held is said, with what to do next", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    for (const [text, where] of [["50", "#/block/50"], ["0x0", "#/block/0"], [absentHash, null]]) {
+        await page.getByRole("textbox", { name: /search/i }).fill(text);
+        await page.keyboard.press("Enter");
+        await visitor.settled();
+        if (where !== null) same(await page.evaluate(() => location.hash), where, `a search for ${text}`);
+        // The block, the ranges that there are, a command, and the server's own words.
+        await visitor.reads(/is not held here[^]*Held: 100 to 159[^]*quipu (backfill|import|fetch)[^]*4444/);
+    }
+    await visitor.pictures("not-held");
+    await accessible(visitor, "not held");
+    await visitor.goes("#/block/99");
+    await page.getByRole("link", { name: "100", exact: true }).click();
+    await visitor.settled();
+    await visitor.sees("h1", { hasText: /^Block 100$/ });
+    await page.getByRole("link", { name: "Previous block" }).click();
+    await visitor.settled();
+    await visitor.reads(/Block 99 is not held here/);
+});
+
+await visit("a transaction that is not held", url, {}, async (visitor) => {
+    await visitor.opens(`#/tx/${absentHash}`);
+    await visitor.reads(/is not held here[^]*100 to 159/);
+});
+
+await visit("the first block that is held knows no parent", url, {}, async (visitor) => {
+    const block = await ask(url, "eth_getBlockByNumber", hex(FIRST), false);
+    await visitor.opens(`#/block/${FIRST}`);
+    await visitor.reads(/unanchored/);
+    await visitor.opens(`#/block/${block.parentHash}`);
+    await visitor.reads(/not held|not found/i);
+});
+
+await visit("logs of an address, as far as they are held", url, {}, async (visitor) => {
+    const logs = await ask(url, "eth_getLogs", { fromBlock: hex(FIRST), toBlock: hex(LAST) });
+    const of = {};
+    for (const { address } of logs) of[address] = (of[address] ?? 0) + 1;
+    const [address] = Object.entries(of).sort(([, one], [, other]) => other - one)[0];
+    await visitor.opens(`#/address/${address}`);
+    const more = visitor.page.getByRole("button", { name: /Older logs|Search on/ });
+    for (;;) {
+        await visitor.reads(/\d+ logs? found/);
+        if (!(await more.isVisible())) break;
+        await more.click();
+    }
+    await visitor.reads(/Not held and so not searched: 0 to 99/);
+    const rows = await visitor.page.locator("main tbody tr").count();
+    holds(rows >= of[address], `${rows} rows of at least ${of[address]} logs: ${await visitor.seen()}`);
+});
+
+await visit("a proof leads to what nobody vouches for", url, {}, async (visitor) => {
+    await visitor.opens(`#/block/${FIRST + 20}`);
+    await visitor.page.getByRole("button", { name: "Prove it" }).click();
+    await visitor.sees("[data-verdict=proven][data-trust=untrusted]");
+    await visitor.reads(/compare this hash/);
+});
+
+await finish();

@@ -1,0 +1,94 @@
+// How large the page is, and how fast: node sizes.mjs URL LARGE_URL
+//
+// LARGE_URL has blocks of 1,500 transactions. The size is asserted: it is the same everywhere. Times are
+// printed: they are of this machine and what else runs on it.
+
+import { ask, hex } from "../nodes/ask.mjs";
+import { finish, holds, visit } from "./browser.mjs";
+
+const [url, large] = process.argv.slice(2);
+const WEIGHT_MAX = 120_000;
+const ROUNDS = 5;
+const median = (values) => values.sort((one, other) => one - other)[Math.floor(values.length / 2)];
+const tx = (await ask(url, "eth_getBlockByNumber", hex(20), false)).transactions[0];
+const ROUTES = ["#/", "#/block/20", `#/tx/${tx}`, `#/address/0x${"1".repeat(40)}`, "#/playground", "#/search/x"];
+
+await visit(`all of it weighs less than ${WEIGHT_MAX / 1000} KB, compressed`, url, {}, async (visitor) => {
+    const weights = {};
+    visitor.page.on("requestfinished", async (request) => {
+        const { pathname } = new URL(request.url());
+        if (request.method() !== "GET" || !(pathname === "/" || pathname.startsWith("/explorer/"))) return;
+        weights[pathname] = request.sizes().then((sizes) => sizes.responseBodySize);
+    });
+    await visitor.opens();
+    for (const route of ROUTES.slice(1)) await visitor.goes(route);
+    let sum = 0;
+    for (const [path, weight] of Object.entries(weights)) {
+        weights[path] = await weight;
+        sum += weights[path];
+    }
+    const told = Object.entries(weights).map(([path, weight]) => `${path.split("/").at(-1) || "/"} ${weight}`);
+    holds(told.length > 10 && Object.values(weights).every((it) => it > 0), `not every file was counted: ${told}`);
+    holds(sum < WEIGHT_MAX, `${sum} bytes: ${told.join(", ")}`);
+    return `${sum} bytes: ${told.join(", ")}`;
+});
+
+await visit("files are asked for again only when they change", url, {}, async (visitor) => {
+    const answer = await fetch(`${url}/explorer/main.js`);
+    const tag = answer.headers.get("etag");
+    holds(tag !== null, "no ETag");
+    const again = await fetch(`${url}/explorer/main.js`, { headers: { "if-none-match": tag } });
+    holds(again.status === 304, `status ${again.status}`);
+    await visitor.opens();
+});
+
+await visit("first contentful paint", url, {}, async (visitor) => {
+    const times = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+        await visitor.opens();
+        const paint = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+        await visitor.page.waitForFunction(paint);
+        times.push(await visitor.page.evaluate(paint));
+    }
+    return `median ${Math.round(median(times))} ms of ${times.map((it) => Math.round(it)).join(", ")}`;
+});
+
+await visit("a block of 1,500 transactions", large, {}, async (visitor) => {
+    const counts = [];
+    for (const number of [1, 2, 3]) counts.push(Number(await ask(large, "eth_getBlockTransactionCountByNumber", hex(number))));
+    const number = counts.indexOf(Math.max(...counts)) + 1;
+    holds(counts[number - 1] >= 1500, `the largest block has ${counts[number - 1]} transactions`);
+    const [shown, complete, longest] = [[], [], []];
+    for (let round = 0; round < ROUNDS; round += 1) {
+        await visitor.opens("#/no/such/page");
+        // From the change of the address to the table, and to the chart of all receipts, as the page itself sees it.
+        const times = await visitor.page.evaluate(async (hash) => {
+            const main = document.querySelector("main");
+            const stalls = [];
+            new PerformanceObserver((list) => stalls.push(...list.getEntries().map((it) => it.duration))).observe({ type: "longtask" });
+            const comes = (selector) =>
+                new Promise((resolve) => {
+                    const looks = () => {
+                        if (!main.querySelector(selector)) return;
+                        observer.disconnect();
+                        resolve(performance.now());
+                    };
+                    const observer = new MutationObserver(looks);
+                    observer.observe(main, { childList: true, subtree: true });
+                });
+            const begun = performance.now();
+            const [table, chart] = [comes("tbody tr a[href^='#/tx/']"), comes("svg.bars")];
+            location.hash = hash;
+            const ended = [(await table) - begun, (await chart) - begun];
+            return [...ended, Math.max(0, ...stalls)];
+        }, `#/block/${number}`);
+        shown.push(times[0]);
+        complete.push(times[1]);
+        longest.push(times[2]);
+    }
+    await visitor.pictures("block-large");
+    const told = (values) => `${Math.round(median(values))} ms`;
+    return `${counts[number - 1]} transactions, shown after ${told(shown)}, with receipts after ${told(complete)}, longest stall ${told(longest)} (medians of ${ROUNDS})`;
+});
+
+await finish();
