@@ -326,13 +326,11 @@ impl Writer {
             epochs: facts.epochs,
             difficulties: facts.difficulties,
             digest_only: digest_only.collect(),
-            told_difficulties: Vec::new(),
-            proven: BTreeSet::new(),
             segments,
             runs: runs.built,
             gone,
             cut,
-            dropped: Vec::new(),
+            ..Edit::default()
         };
         let next = before.edited(edit)?;
         self.look()?;

@@ -87,21 +87,7 @@ impl Manifest {
         for (number, hash) in lost_hashes {
             put(&mut text, format_args!("lost-hash {number} {hash}"));
         }
-        for entry in segments {
-            let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } =
-                entry;
-            let (first, last) = (range.first(), range.last());
-            let receipts = receipts_word(entry.has_receipts);
-            let (transactions, logs) = (entry.transaction_count, entry.log_count);
-            let difficulty = entry.difficulty;
-            put(
-                &mut text,
-                format_args!(
-                    "segment {first} {last} {file_name} {bytes} {digest} {receipts} \
-                     {parent_hash} {last_hash} {transactions} {logs} {difficulty}"
-                ),
-            );
-        }
+        segments.iter().for_each(|entry| put_segment(&mut text, entry));
         let marked = segments.iter().filter(|entry| digest_only.contains(&entry.file_name));
         for entry in marked {
             put(&mut text, format_args!("{DIGEST_ONLY} {}", entry.file_name));
@@ -252,6 +238,21 @@ fn run_of(words: &mut Words<'_>) -> Result<RunEntry, TextFault> {
         bytes: words.parse("file length")?,
         digest: words.parse("digest")?,
     })
+}
+
+fn put_segment(text: &mut String, entry: &SegmentEntry) {
+    let SegmentEntry { range, file_name, bytes, digest, parent_hash, last_hash, .. } = entry;
+    let (first, last) = (range.first(), range.last());
+    let receipts = receipts_word(entry.has_receipts);
+    let (transactions, logs) = (entry.transaction_count, entry.log_count);
+    let difficulty = entry.difficulty;
+    put(
+        text,
+        format_args!(
+            "segment {first} {last} {file_name} {bytes} {digest} {receipts} {parent_hash} \
+             {last_hash} {transactions} {logs} {difficulty}"
+        ),
+    );
 }
 
 fn put_run(text: &mut String, run: &RunEntry) {

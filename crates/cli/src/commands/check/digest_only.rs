@@ -127,9 +127,10 @@ impl SettledBlocks {
             return format!("{} {are} proven now", counted(all_count, "block"));
         }
         let left = subtract(&subtract(before, &self.proven), &self.dropped);
-        let stay = match left.is_empty() {
-            true => String::new(),
-            false => format!("; {} stay digest only", texts(&left)),
+        let stay = if left.is_empty() {
+            String::new()
+        } else {
+            format!("; {} stay digest only", texts(&left))
         };
         format!("{proven_count} of {all_count} blocks that were digest only are proven now{stay}")
     }
