@@ -102,7 +102,8 @@ function troubles(stat) {
 function showTiles(container, stat) {
   const tip = chain.tip ?? (Number.isSafeInteger(stat?.tip?.number) ? stat.tip : null);
   const finalized = Number.isSafeInteger(stat?.finalized?.number) ? stat.finalized : null;
-  const perTransaction = stat?.transactions > 0 && stat?.bytes?.total > 0 && stat.source === undefined ? stat.bytes.total / stat.transactions : null;
+  const [transactions, bytesAll] = [numberOf(stat?.transactions) ?? 0, numberOf(stat?.bytes?.total) ?? 0];
+  const perTransaction = transactions > 0 && bytesAll > 0 && stat.source === undefined ? bytesAll / transactions : null;
   const below = tip !== null && finalized !== null ? Math.max(0, tip.number - finalized.number) : null;
   fill(container,
     tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),

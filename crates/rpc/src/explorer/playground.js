@@ -46,7 +46,7 @@ function methodList(methods, chosen) {
   const items = methods.map(({ name }) => [name, el("li", null,
     el("a", { href: routeTo("playground", name), ariaCurrent: name === chosen ? "page" : null }, breakable(name)))]);
   const byName = new Map(items);
-  const parts = [...groups].map(([space, own]) => el("section", { dataSpace: space }, el("h3", null, space), el("ul", { class: "plain" }, own.map(({ name }) => byName.get(name)))));
+  const parts = [...groups].map(([space, own]) => el("section", { dataSpace: space }, el("h2", null, space), el("ul", { class: "plain" }, own.map(({ name }) => byName.get(name)))));
   filter.addEventListener("input", () => {
     const wanted = filter.value.trim().toLowerCase();
     for (const [name, item] of items) item.hidden = !name.toLowerCase().includes(wanted);

@@ -247,6 +247,7 @@ function connect(following, told, onWay) {
     return;
   }
   following.socket = socket;
+  let isTold = false;
   socket.addEventListener("open", () => {
     socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }));
   });
@@ -257,7 +258,12 @@ function connect(following, told, onWay) {
       following.attempts = 0;
       stopPolling(following);
       onWay("live");
+      // Nothing is told of what came before.
+      socket.send(JSON.stringify({ jsonrpc: "2.0", id: 2, method: "eth_getBlockByNumber", params: ["latest", false] }));
+    } else if (message?.id === 2) {
+      if (!isTold) told(message.result);
     } else if (message?.method === "eth_subscription") {
+      isTold = true;
       told(message.params?.result);
     }
   });
