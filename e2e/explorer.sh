@@ -49,7 +49,6 @@ starts_demo --block-count 160 --txs-per-block 4 --seed 1
 browses pages "$url"
 browses proofs "$url" "$quipu"
 browses playground "$url"
-exits 0 "no value of a call breaks out of its quotes in any language" node --test "$root/e2e/explorer/snippets.test.mjs"
 
 # --- a chain of which the first half is not held, with keys and without the explorer
 
