@@ -38,6 +38,7 @@ test("sizes, spans and shares have their units", () => {
     assert.equal(format.percent(1n, 3n), "33.3%");
     assert.equal(format.percent(1, 0), "–");
     assert.equal(format.exactTime("0x6955b90c"), "2026-01-01 00:00:12 UTC");
+    assert.equal(format.exactTime(253_402_300_800), "+010000-01-01 00:00:00 UTC");
     assert.equal(format.exactTime(2n ** 200n), "–");
 });
 
@@ -46,7 +47,9 @@ test("what reorders, hides or breaks text is written out", () => {
         ["\u202eabc", "\\u202eabc"],
         ["a\u200bb\u2066c", "a\\u200bb\\u2066c"],
         ["\u0000\u0007\u001b[31m", "\\u0000\\u0007\\u001b[31m"],
-        ["\u{e0041}", "\\ue0041"],
+        ["\u{e0041}", "\\u{e0041}"],
+        // What is written out tells a character above 0xffff from one below it and a digit.
+        ["\ue0041", "\\ue0041"],
         ["\ud800", "\\ud800"],
         ["\ue000\u0603", "\\ue000\\u0603"],
         ["<script>alert(1)</script>", "<script>alert(1)</script>"],
@@ -110,11 +113,16 @@ test("events of tokens are decoded to the byte or not at all", () => {
     assert.deepEqual(decoded([TRANSFER, topic(1), topic(2)], `0x${word(1_000)}`), ["ERC-20", "Transfer", "01", "02", "1,000 units"]);
     assert.deepEqual(decoded([TRANSFER, topic(1), topic(2)], `0x${word(10n ** 18n)}`, "0xfffffffffffffffffffffffffffffffffffffffe"), ["ether", "Transfer", "01", "02", "1 ETH"]);
     assert.deepEqual(decoded([APPROVAL, topic(1), topic(2)], `0x${"f".repeat(64)}`), ["ERC-20", "Approval", "01", "02", "unlimited"]);
+    // Nobody transfers without a limit.
+    const most = format.whole(2n ** 256n - 1n);
+    assert.deepEqual(decoded([TRANSFER, topic(1), topic(2)], `0x${"f".repeat(64)}`), ["ERC-20", "Transfer", "01", "02", `${most} units`]);
     assert.deepEqual(decoded([TRANSFER, topic(1), topic(2), topic(77)], "0x"), ["ERC-721", "Transfer", "01", "02", "77"]);
     assert.deepEqual(decoded([FOR_ALL, topic(1), topic(2)], `0x${word(1)}`), ["NFT", "ApprovalForAll", "01", "02", "yes"]);
     assert.deepEqual(decoded([SINGLE, topic(1), topic(2), topic(3)], `0x${word(7)}${word(9)}`), ["ERC-1155", "TransferSingle", "01", "02", "03", "7", "9 units"]);
     const batch = `0x${[64, 160, 2, 7, 8, 2, 1, 3].map(word).join("")}`;
     assert.deepEqual(decoded([BATCH, topic(1), topic(2), topic(3)], batch), ["ERC-1155", "TransferBatch", "01", "02", "03", "7 × 1, 8 × 3"]);
+    const batchTopics = [BATCH, topic(1), topic(2), topic(3)];
+    assert.deepEqual(decoded(batchTopics, `0x${[64, 96, 0, 0].map(word).join("")}`), ["ERC-1155", "TransferBatch", "01", "02", "03", ""]);
     for (const [topics, data] of [
         [[TRANSFER, topic(1), topic(2)], "0x"],
         [[TRANSFER, topic(1), topic(2)], `0x${word(1)}00`],
@@ -122,7 +130,19 @@ test("events of tokens are decoded to the byte or not at all", () => {
         [[TRANSFER], `0x${word(1)}`],
         [[BATCH, topic(1), topic(2), topic(3)], `0x${[64, 2n ** 255n, 0, 0].map(word).join("")}`],
         [[BATCH, topic(1), topic(2), topic(3)], `0x${[64, 96, 2n ** 64n, 0].map(word).join("")}`],
+        // A word too many, lists that share words, lists in the other order, lists of different lengths.
+        [batchTopics, `${batch}${word(0)}`],
+        [batchTopics, `${batch}${word(0)}${word(0)}`],
+        [batchTopics, `0x${[64, 64, 2, 7, 8, 2, 1, 3].map(word).join("")}`],
+        [batchTopics, `0x${[160, 64, 2, 7, 8, 2, 1, 3].map(word).join("")}`],
+        [batchTopics, `0x${[64, 128, 1, 7, 3, 1, 2, 3].map(word).join("")}`],
+        [batchTopics, `0x${[64, 160, 2, 7, 8, 1, 1, 3].map(word).join("")}`],
+        [batchTopics, "0x"],
         [[FOR_ALL, topic(1), topic(2)], `0x${word(2)}`],
+        // Topics that are none are not passed over.
+        [[TRANSFER, topic(1), "0x02", topic(2)], `0x${word(1)}`],
+        [[TRANSFER, topic(1), 7, topic(2)], `0x${word(1)}`],
+        [[TRANSFER, topic(1), topic(2), null], `0x${word(1)}`],
         [["constructor"], "0x"],
         [null, null],
         [[7, {}], 7],

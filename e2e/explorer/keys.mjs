@@ -3,6 +3,8 @@
 // The key is in this tab and in requests to the server: not in an address, not in the history, not in what
 // other tabs or later visits can read.
 
+import { readFileSync } from "node:fs";
+
 import { finish, holds, same, until, visit } from "./browser.mjs";
 
 const [url, key] = process.argv.slice(2);
@@ -51,6 +53,10 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     same(await page.getByLabel("API key or token").getAttribute("type"), "password", "the field's type");
     same(await page.getByLabel("API key or token").evaluate((it) => it === document.activeElement), true, "the field has the focus");
 
+    const asked = visitor.requests.length;
+    await enters(visitor, "qk_ключ");
+    await visitor.reads(/can be no key[^]*not sent/, "body");
+    same(visitor.requests.slice(asked), [], "requests with what can be no key");
     await enters(visitor, "qk_wrong");
     await visitor.reads(/not let in/i, "body");
     await enters(visitor, key);
@@ -74,6 +80,31 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     await other.goto(url);
     await other.getByLabel("API key or token").waitFor();
     await other.close();
+});
+
+await visit("what can be no key is not used where it is stored", url, { allows }, async (visitor) => {
+    const { page } = visitor;
+    await page.goto(`${url}/v1/qk_%D0%BA/#/block/120`);
+    await page.getByLabel("API key or token").waitFor();
+    same(await page.evaluate(() => [location.hash, sessionStorage.length]), ["#/block/120", 0], "the page and what is stored");
+    await page.evaluate(() => sessionStorage.setItem("quipu-key", "qk_ключ"));
+    await page.reload();
+    await page.getByLabel("API key or token").waitFor();
+    await visitor.reads(/asks for a key/i, "body");
+});
+
+await visit("the OpenRPC document is saved with the key", url, { allows }, async (visitor) => {
+    const { page } = visitor;
+    await page.goto(`${url}/v1/${key}/#/block/120`);
+    await visitor.settled();
+    const coming = page.waitForEvent("download");
+    await page.getByRole("link", { name: "OpenRPC document" }).click();
+    const saved = await coming;
+    same(saved.suggestedFilename(), "openrpc.json", "the file's name");
+    const document = JSON.parse(readFileSync(await saved.path(), "utf8"));
+    holds(document.methods.some((it) => it.name === "eth_getLogs"), `no eth_getLogs in ${Object.keys(document)}`);
+    same(await page.evaluate(() => location.href), `${url}/#/block/120`, "the address");
+    same(visitor.requests.filter((it) => it.includes("openrpc.json")), [`${url}/openrpc.json`], "what the document was asked by");
 });
 
 await visit("a key in the path leaves the address at once", url, { allows }, async (visitor) => {

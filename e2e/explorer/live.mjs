@@ -87,12 +87,14 @@ await visit(`the list shows one chain at a time, during ${DEPTHS.length} reorgs`
         await isAtTip(visitor);
         await remembers();
         const gone = await blockOf("latest");
+        // What is told of the reorg before does not count.
+        await page.locator(".notice.reorg").evaluateAll((all) => all.forEach((it) => (it.dataset.isOld = "")));
         await ask(node, "anvil_reorg", depth, []);
         await remembers();
         const tip = await isAtTip(visitor);
         holds(tip.hash !== gone.hash, "the node did not reorganise");
         holds(!(await page.content()).includes(gone.hash), `${gone.hash} left the chain and is still on the page`);
-        await visitor.reads(/reorg/i);
+        await visitor.sees(".notice.reorg:not([data-is-old])", { hasText: /left the chain/ });
     }
     await visitor.pictures("reorg");
     const states = await page.evaluate(() => window.states);
@@ -124,6 +126,45 @@ await visit("a block and a transaction that a reorg takes away", url, {}, async 
     await visitor.reads(/not found[^]*reorg/i);
     await visitor.opens(`#/block/${receipt.blockHash}`);
     await visitor.reads(/not found[^]*reorg/i);
+});
+
+// Between two that are asked for, heads come that nobody tells of: a block is then replaced by one whose head is
+// never seen.
+await visit("where the tip is asked for, a reorg deep below it is told of", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await page.routeWebSocket(/.*/, (socket) => socket.close());
+    for (const [kind, said] of [["tx", /its block was replaced by a reorg/], ["block", /show the block that took its place/]]) {
+        const receipt = await sends();
+        const number = Number(receipt.blockNumber);
+        await mines(6);
+        await visitor.opens();
+        await isAtTip(visitor);
+        await visitor.sees("#way[data-way=polling]");
+        await visitor.goes(`#/${kind}/${kind === "tx" ? receipt.transactionHash : number}`);
+        const hash = receipt.blockHash;
+        await visitor.reads(new RegExp(hash));
+        // New blocks above replace nothing.
+        await mines(1);
+        await until("the tip is asked for", async () => (await ask(url, "eth_blockNumber")) === (await ask(node, "eth_blockNumber")));
+        const tip = Number(await ask(node, "eth_blockNumber"));
+        await page.waitForResponse(async (response) => (await response.text()).includes((await blockOf(tip)).hash));
+        holds(!said.test(await page.locator("main").innerText()), `replaced by nothing: ${await visitor.seen()}`);
+        await ask(node, "anvil_reorg", tip - number + 1, []);
+        holds((await blockOf(number)).hash !== hash, "the node did not reorganise");
+        await visitor.reads(said);
+    }
+});
+
+await visit("a contract that was not made is not said to be", url, {}, async (visitor) => {
+    for (const [data, status, term] of [["0xfe", "0x0", "Would have created"], ["0x00", "0x1", "Creates"]]) {
+        const receipt = await mined(node, { from, data });
+        same(receipt.status, status, `the status of a creation by ${data}`);
+        await visitor.opens();
+        await isAtTip(visitor);
+        await visitor.goes(`#/tx/${receipt.transactionHash}`);
+        await visitor.sees("dt", { hasText: new RegExp(`^${term}$`) });
+        await visitor.reads(new RegExp(receipt.contractAddress, "i"));
+    }
 });
 
 await visit("a socket that breaks is opened again", url, {}, async (visitor) => {

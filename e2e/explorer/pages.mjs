@@ -22,7 +22,7 @@ const KINDS = {
     "of type 1 with an access list": (tx) => tx.type === "0x1" && tx.accessList.length > 0,
     "of type 2": (tx) => tx.type === "0x2",
     "of type 3 with blobs": (tx) => tx.type === "0x3",
-    "of type 4 with authorisations": (tx) => tx.type === "0x4" && tx.authorizationList.length > 0,
+    "of type 4 with authorizations": (tx) => tx.type === "0x4" && tx.authorizationList.length > 0,
     "that creates a contract": (tx) => tx.to === null,
     "that failed": (tx, receipt) => receipt.status === "0x0",
     "with logs of four topics": (tx, receipt) => receipt.logs.some((log) => log.topics.length === 4),
@@ -117,6 +117,45 @@ await visit("a block of 200 transactions is paged", url, {}, async (visitor) => 
         await until("another page of rows", async () => (await page.locator("table tbody a[href^='#/tx/']").first().getAttribute("href")).slice(5) !== links[0], () => visitor.seen());
     }
     same([...shown], crowd.transactions, "transactions on all pages");
+});
+
+// From Amsterdam on a header's gas is not the sum of what its transactions paid.
+await visit("what is burnt is the base fee of the gas that was paid, in every fork", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const rowOf = async (name) => (await page.locator("main dl.fields > div").filter({ has: page.locator(`dt:text-is("${name}")`) }).locator("dd").allInnerTexts()).join();
+    const wei = (text) => {
+        const [, digits, fraction = "", unit] = /^([\d,]+)(?:\.(\d+))? (ETH|gwei|wei)$/.exec(text) ?? [];
+        return BigInt((digits?.replaceAll(",", "") ?? "") + fraction.padEnd({ ETH: 18, gwei: 9, wei: 0 }[unit] ?? 0, "0"));
+    };
+    const differing = [];
+    await visitor.opens("#/no/such/page");
+    for (const number of [85, 97, 113, 157]) {
+        const { baseFeePerGas, gasUsed } = await block(hex(number), false);
+        const receipts = await ask(url, "eth_getBlockReceipts", hex(number));
+        const sum = (of) => receipts.reduce((total, it) => total + of(it), 0n);
+        const paid = sum((it) => BigInt(it.gasUsed));
+        if (paid !== BigInt(gasUsed)) differing.push(number);
+        await visitor.goes(`#/block/${number}`);
+        await visitor.sees("svg.bars");
+        same(String(wei(await rowOf("Burnt"))), String(paid * BigInt(baseFeePerGas)), `block ${number}: burnt`);
+        const tips = sum((it) => BigInt(it.gasUsed) * (BigInt(it.effectiveGasPrice) - BigInt(baseFeePerGas)));
+        same(String(wei(await rowOf("Tips"))), String(tips), `block ${number}: tips`);
+    }
+    holds(differing.includes(157), `header and receipts differ in ${differing}`);
+    // Without receipts it is not guessed.
+    const error = { code: 4444, message: "receipts not held" };
+    await page.route("**/*", async (route) => {
+        const asked = route.request().method() === "POST" ? JSON.parse(route.request().postData()) : null;
+        return asked?.method === "eth_getBlockReceipts" ? route.fulfill({ json: { jsonrpc: "2.0", id: asked.id, error } }) : route.continue();
+    });
+    for (const [number, isKnown] of [[85, true], [157, false]]) {
+        const { baseFeePerGas, gasUsed } = await block(hex(number), false);
+        await visitor.goes(`#/block/${number}`);
+        await visitor.reads(/receipts are not held here/);
+        const shown = await rowOf("Burnt");
+        same(isKnown ? String(wei(shown)) : shown, isKnown ? String(BigInt(baseFeePerGas) * BigInt(gasUsed)) : "", `block ${number} without receipts: burnt`);
+    }
+    return `of blocks ${differing} the header says another gas`;
 });
 
 for (const kind of Object.keys(KINDS)) await check(`the chain has a transaction ${kind}`, () => holds(kind in found, "there is none"));

@@ -74,6 +74,36 @@ await visit("logs of an address, as far as they are held", url, {}, async (visit
     holds(rows >= of[address], `${rows} rows of at least ${of[address]} logs: ${await visitor.seen()}`);
 });
 
+await visit("an answer that does not come loses no logs of an address", url, { allows: [/Failed to load resource/] }, async (visitor) => {
+    const { page } = visitor;
+    const [{ address }] = await ask(url, "eth_getLogs", { fromBlock: hex(FIRST), toBlock: hex(LAST) });
+    // A server whose logs do not tell their time, and that is away when it is asked for the first times.
+    let refused = 0;
+    await page.route("**/*", async (route) => {
+        const body = route.request().postData() ?? "";
+        if (body.includes("eth_getHeaderByHash")) return (refused += 1) === 1 ? route.abort() : route.continue();
+        if (!body.includes("eth_getLogs")) return route.continue();
+        const response = await route.fetch();
+        const untimed = (_, value) => (value?.blockTimestamp === undefined ? value : { ...value, blockTimestamp: undefined });
+        return route.fulfill({ response, json: JSON.parse(JSON.stringify(await response.json(), untimed)) });
+    });
+    await visitor.opens(`#/address/${address}`);
+    await visitor.reads(/The server does not answer/);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await visitor.reads(/\d+ logs? found/);
+    same(await page.locator("main .notice").count(), 0, "notes that are left");
+    const more = page.getByRole("button", { name: /Older logs|Search on/ });
+    let text;
+    for (;;) {
+        text = await visitor.reads(/\d+ logs? found/);
+        if (!(await more.isVisible())) break;
+        await more.click();
+    }
+    holds(/which is all that is held\. Not held and so not searched: 0 to 99/.test(text), text);
+    const found = Number(/([\d,]+) logs? found/.exec(text)[1].replaceAll(",", ""));
+    same(await page.locator("main tbody tr").count(), found, "rows of the logs that were found");
+});
+
 await visit("a proof leads to what nobody vouches for", url, {}, async (visitor) => {
     await visitor.opens(`#/block/${FIRST + 20}`);
     await visitor.page.getByRole("button", { name: "Prove it" }).click();

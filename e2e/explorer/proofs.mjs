@@ -236,6 +236,15 @@ const ANSWERS = [
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", (it) => ({ ...it, logs: last(it.logs, (log) => ({ ...log, data: `0x${"ff".repeat(32)}` })) })],
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", (it) => ({ ...it, logs: it.logs.slice(1) })],
     [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", (it) => ({ ...it, logs: last(it.logs, (log) => ({ ...log, address: `0x${"ab".repeat(20)}` })) })],
+    [`#/tx/${SUBJECT.hash}`, "eth_getTransactionReceipt", "status", ({ status, ...it }) => it],
+    [`#/tx/${SUBJECT.hash}`, "eth_getTransactionByHash", "authorizationList", (it) => ({ ...it, authorizationList: [{ address: it.to }] })],
+    [`#/tx/${SUBJECT.hash}`, "eth_getHeaderByHash", "baseFeePerGas", (it) => ({ ...it, baseFeePerGas: "0x1" })],
+    [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "logs", ({ logs, ...it }) => it],
+    [`#/tx/${WITH_LOGS}`, "eth_getTransactionReceipt", "topics", (it) => ({ ...it, logs: last(it.logs, ({ topics, ...log }) => log) })],
+    ["#/block/85", "eth_getBlockByNumber", "transactions", ({ transactions, ...it }) => it],
+    ["#/block/85", "eth_getBlockByNumber", "transactions", (it) => ({ ...it, transactions: it.transactions.map(({ hash }) => hash) })],
+    ["#/block/72", "eth_getBlockByNumber", "withdrawals", ({ withdrawals, ...it }) => it],
+    ["#/block/3", "eth_getBlockByNumber", "withdrawals", (it) => ({ ...it, withdrawals: [{ index: "0x0", validatorIndex: "0x0", address: it.miner, amount: "0x1" }] })],
     ["#/block/85", "eth_getBlockByNumber", "gasUsed", (it) => ({ ...it, gasUsed: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "timestamp", (it) => ({ ...it, timestamp: "0x1" })],
     ["#/block/85", "eth_getBlockByNumber", "miner", (it) => ({ ...it, miner: `0x${"ab".repeat(20)}` })],
@@ -262,6 +271,64 @@ await visit(`a tampered answer is caught by an honest bundle: ${ANSWERS.map(([, 
         if (name === "value") await visitor.pictures("proof-tampered");
         await visitor.goes("#/no/such/page");
     }
+});
+
+// --- answers to another question, each with honest bundles
+
+const PLACE = (await block(85)).hash;
+const OTHERS = [
+    [`#/tx/${SUBJECT.hash}`, "eth_getTransactionByHash", NEIGHBOUR, /answered with another transaction/],
+    ["#/block/85", "eth_getBlockByNumber", await block(86), /answered with another block/],
+    ["#/block/0x55", "eth_getBlockByNumber", await block(84), /answered with another block/],
+    [`#/block/${PLACE}`, "eth_getBlockByHash", await block(86), /answered with another block/],
+    // Nor another of the same number.
+    [`#/block/${PLACE}`, "eth_getBlockByHash", { ...(await block(85)), hash: `0x${"1".repeat(64)}` }, /answered with another block/],
+];
+
+await visit("what was not asked for is not shown, and not proven", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let other = null;
+    await altered(visitor, (method, text) => {
+        const answer = JSON.parse(text);
+        return other !== null && method === other.method ? JSON.stringify({ ...answer, result: other.result }) : text;
+    });
+    await visitor.opens("#/no/such/page");
+    for (const [route, method, result, said] of OTHERS) {
+        other = { method, result };
+        await visitor.goes(route);
+        const text = await visitor.reads(said);
+        holds(text.includes(result.hash), `${result.hash} is not among ${text}`);
+        same(await page.getByRole("button", { name: "Prove it" }).count(), 0, `${route}: buttons that prove`);
+        await visitor.goes("#/no/such/page");
+        // The same address is shown where it is answered.
+        other = null;
+        await visitor.goes(route);
+        same(await page.getByRole("button", { name: "Prove it" }).count(), 1, `${route}: buttons that prove`);
+        await visitor.goes("#/no/such/page");
+    }
+    // A hash may be asked for in capitals.
+    for (const [route, hash] of [["tx", SUBJECT.hash], ["block", PLACE]]) {
+        await visitor.goes(`#/${route}/0x${hash.slice(2).toUpperCase()}`);
+        same((await proves(visitor)).verdict, "proven", `${route} in capitals`);
+    }
+    // What a tag names, the server alone says.
+    other = { method: "eth_getBlockByNumber", result: await block(86) };
+    await visitor.goes("#/block/latest");
+    await visitor.sees("h1", { hasText: /^Block 86$/ });
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+await visit("a receipt that no bundle has is told as not checked", url, {}, async (visitor) => {
+    const refuses = { code: 4444, message: "receipts not held" };
+    await altered(visitor, (method, text) => {
+        const { result, ...answer } = JSON.parse(text);
+        if (method === "quipu_proveReceipt") return JSON.stringify({ ...answer, error: refuses });
+        return method === "eth_getTransactionReceipt" ? JSON.stringify({ ...answer, result: { ...result, status: "0x0" } }) : text;
+    });
+    await visitor.opens(`#/tx/${SUBJECT.hash}`);
+    const found = await proves(visitor);
+    same(found.verdict, "proven", found.text);
+    holds(/Not checked here: [^]*the receipt, and so the outcome/.test(found.text), found.text);
 });
 
 // --- no answer

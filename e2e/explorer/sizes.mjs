@@ -4,7 +4,7 @@
 // printed: they are of this machine and what else runs on it.
 
 import { ask, hex } from "../nodes/ask.mjs";
-import { finish, holds, visit } from "./browser.mjs";
+import { finish, holds, until, visit } from "./browser.mjs";
 
 const [url, large] = process.argv.slice(2);
 const WEIGHT_MAX = 120_000;
@@ -34,12 +34,28 @@ await visit(`all of it weighs less than ${WEIGHT_MAX / 1000} KB, compressed`, ur
 });
 
 await visit("files are asked for again only when they change", url, {}, async (visitor) => {
-    const answer = await fetch(`${url}/explorer/main.js`);
-    const tag = answer.headers.get("etag");
-    holds(tag !== null, "no ETag");
-    const again = await fetch(`${url}/explorer/main.js`, { headers: { "if-none-match": tag } });
-    holds(again.status === 304, `status ${again.status}`);
-    await visitor.opens();
+    const { context, page } = visitor;
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    // What came over the wire: to the page itself, what it had and may keep looks as if it came again.
+    const asked = new Map();
+    const notes = (requestId, note) => asked.set(requestId, { ...asked.get(requestId), ...note });
+    session.on("Network.requestWillBeSent", ({ requestId, request }) => notes(requestId, { method: request.method, path: new URL(request.url).pathname }));
+    session.on("Network.responseReceivedExtraInfo", ({ requestId, statusCode }) => notes(requestId, { status: statusCode }));
+    session.on("Network.loadingFinished", ({ requestId }) => notes(requestId, { isWhole: true }));
+    const files = () => [...asked.values()].filter((it) => it.method === "GET" && it.isWhole && it.status && (it.path === "/" || it.path.startsWith("/explorer/")));
+    const told = () => files().map(({ path, status }) => `${path} ${status}`).join(", ");
+    const kept = () => new Set(files().filter((it) => it.status === 304).map((it) => it.path));
+    await visitor.opens("#/block/20");
+    await page.reload({ waitUntil: "load" });
+    await visitor.settled();
+    await until("files of the first visit are asked for again", () => kept().size > 10, told);
+    const had = new Set();
+    for (const { path, status } of files()) {
+        holds(!had.has(path) || status === 304, `${path} was sent again: ${told()}`);
+        had.add(path);
+    }
+    return `${kept().size} files`;
 });
 
 await visit("first contentful paint", url, {}, async (visitor) => {

@@ -64,6 +64,8 @@ class Walk {
   #body;
   #more;
   #times = new Map();
+  /** What is said of the last failure, until it is tried again. */
+  #trouble = null;
 
   constructor(address, container, page) {
     this.#address = address;
@@ -99,8 +101,11 @@ class Walk {
         if (this.#page.signal.aborted) return;
         fill(this.#state, `Searching… ${this.#searched()}`);
       }
-      const shown = this.#waiting.splice(0, PAGE_LOGS);
+      const shown = this.#waiting.slice(0, PAGE_LOGS);
       await this.#ask(shown);
+      if (this.#page.signal.aborted) return;
+      // Those whose times could not be had wait for the next attempt.
+      this.#waiting.splice(0, shown.length);
       this.#show(shown);
     } catch (error) {
       if (!this.#page.signal.aborted) this.#fail(error);
@@ -112,7 +117,11 @@ class Walk {
     const to = this.#next;
     const from = Math.max(0, to - this.#range + 1);
     const range = { fromBlock: hex(from), toBlock: hex(to) };
-    const answers = await callAll(PLACES.map(({ filter }) => ["eth_getLogs", [{ ...filter(this.#address, this.#topic), ...range }]]), { signal: this.#page.signal });
+    const calls = PLACES.map(({ filter }) => ["eth_getLogs", [{ ...filter(this.#address, this.#topic), ...range }]]);
+    const answers = await callAll(calls, { signal: this.#page.signal }).catch((error) => {
+      if (error instanceof RpcError && error.kind === "timeout") return [error];
+      throw error;
+    });
     const refusal = answers.find((it) => it instanceof RpcError);
     if (refusal !== undefined) return this.#yieldTo(refusal, from, to);
     const fresh = [];
@@ -187,7 +196,7 @@ class Walk {
   #searched() {
     const gaps = this.#gaps.length === 0 ? "" : ` Not held and so not searched: ${this.#gaps.map((it) => `${whole(it.first)} to ${whole(it.last)}`).join(", ")}.`;
     if (this.#next === this.#tip) return "";
-    return `Searched: blocks ${whole(Math.max(0, this.#next + 1))} to ${whole(this.#tip)}${this.#next < 0 ? ", which is all" : ""}.${gaps}`;
+    return `Searched: blocks ${whole(Math.max(0, this.#next + 1))} to ${whole(this.#tip)}${this.#next >= 0 ? "" : gaps === "" ? ", which is all" : ", which is all that is held"}.${gaps}`;
   }
 
   #row({ log, places }) {
@@ -206,7 +215,13 @@ class Walk {
 
   #fail(error) {
     fill(this.#state, this.#searched());
-    this.#body.append(explain(error, { again: () => { this.#body.querySelector(".notice")?.remove(); this.#goOn(); } }));
+    this.#trouble?.remove();
+    this.#trouble = explain(error, { again: () => {
+      this.#trouble.remove();
+      if (this.#tip === null) this.begin();
+      else this.#goOn();
+    } });
+    this.#body.append(this.#trouble);
   }
 }
 

@@ -66,13 +66,15 @@ export function notHeld(error, what, number = null) {
       : "It may well exist: this server has a part of history, and this is not in it."),
     held.length === 0 ? null : el("p", null, "Held: ", rangeList(held), "."),
     nearest.length === 0 ? null : el("p", null, nearest.length === 1 ? "Nearest block held: " : "Nearest blocks held: ", nearest.map((it, at) => [at === 0 ? "" : " and ", hexLink("block", it)]), "."),
-    el("p", null, "To have it, ask a server that holds all of history, or let whoever runs this one add it: ",
-      el("code", null, remedy(number, isReceipts)), "."),
+    isReceipts
+      ? el("p", null, "To have them, ask a server that holds all of history, or let whoever runs this one import archives that have receipts: ",
+        el("code", null, "quipu import ARCHIVES"), ".")
+      : el("p", null, "To have it, ask a server that holds all of history, or let whoever runs this one add it: ",
+        el("code", null, remedy(number)), "."),
     el("p", { class: "dim" }, "The server says: ", said(error.message), ` (code ${NOT_HELD})`));
 }
 
-function remedy(number, isReceipts) {
-  if (isReceipts) return "quipu import ARCHIVES with receipts";
+function remedy(number) {
   return number === null ? "quipu backfill --upstream URL" : `quipu backfill --upstream URL --blocks ${number}..${number}`;
 }
 

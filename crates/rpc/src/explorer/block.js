@@ -12,7 +12,7 @@ import { chain } from "./chain.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 import { gasChart } from "./chart.js";
 import { rawJson, rawRlp } from "./raw.js";
-import { TYPES } from "./transaction.js";
+import { onReplaced, TYPES } from "./transaction.js";
 
 /** Rows of a table at a time. */
 const PAGE_ROWS = 50;
@@ -43,6 +43,13 @@ export async function renderBlock(main, route, page) {
   if (typeof block !== "object" || !isHash(block.hash)) {
     return fill(main, heading(name, asked, isHashAsked), notice("bad", "The answer is no block."), rawJson("What came", "block.json", block));
   }
+  // An honest proof of another block would prove all that is shown. What a tag names, the server alone says.
+  const isOther = isHashAsked ? block.hash.toLowerCase() !== asked.toLowerCase() : !isTag && quantity(block.number) !== number;
+  if (isOther) {
+    return fill(main, heading(name, asked, isHashAsked), notice("bad", "The server answered with another block.",
+      el("p", null, `It is block ${whole(block.number)} with hash `, el("span", { class: "hex wrap" }, block.hash), ". Do not believe this server.")),
+    rawJson("What came", "block.json", block));
+  }
   return showBlock(main, block, page);
 }
 
@@ -65,7 +72,7 @@ function showBlock(main, block, page) {
   main.dataset.title = `Block ${whole(number)}`;
   const transactions = listOf(block.transactions);
   const marks = el("span", { class: "marks" });
-  const parts = { chart: el("div"), totals: el("div") };
+  const parts = { chart: el("div"), totals: el("div", null, feesByHeader(block, transactions)) };
   const list = new TransactionTable(transactions);
   const proof = el("div", { class: "proof" });
   fill(main,
@@ -86,7 +93,9 @@ function showBlock(main, block, page) {
       rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
       rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
   showMarks(marks, number, block.hash);
-  chain.onHead((head) => watchReorg(marks, head, number, block.hash), page.signal);
+  onReplaced(number, block.hash, () => {
+    fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
+  }, page.signal);
   if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
   showProof(proof, number, block);
 }
@@ -110,14 +119,6 @@ async function showMarks(marks, number, hash) {
     typeof held?.status === "string" ? el("span", { title: "how this block is known to be canonical" }, badge(held.status.slice(0, 40), held.status === "unanchored" ? "warn" : "")) : null);
 }
 
-// A head of this number or below with another hash has replaced what is shown.
-function watchReorg(marks, head, number, hash) {
-  const at = count(head.number);
-  if (at === number && head.hash !== hash) {
-    fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
-  }
-}
-
 function summary(block, transactions) {
   const [used, limit] = [quantity(block.gasUsed), quantity(block.gasLimit)];
   const creations = transactions.filter((it) => it.to === null).length;
@@ -133,13 +134,25 @@ function summary(block, transactions) {
 }
 
 function fees(block) {
-  const [base, used] = [quantity(block.baseFeePerGas), quantity(block.gasUsed)];
+  const base = quantity(block.baseFeePerGas);
   const [blobGas, excess] = [quantity(block.blobGasUsed), quantity(block.excessBlobGas)];
   return fields(
-    base === null ? field("Base fee", el("span", { class: "dim" }, "none before London")) : field("Base fee", price(base), "wei for a unit of gas"),
-    base === null || used === null ? null : field("Burnt", amount(base * used), "base fee × gas used"),
+    base === null ? field("Base fee", el("span", { class: "dim" }, "none before London")) : field("Base fee", price(base), "for a unit of gas"),
     blobGas === null ? null : field("Blob gas used", `${whole(blobGas)}${blobGas > 0n ? ` · ${counted(blobGas / 131072n, "blob")}` : ""}`),
     excess === null ? null : field("Excess blob gas", whole(excess)));
+}
+
+function burnt(block, paidGas) {
+  const base = quantity(block.baseFeePerGas);
+  return base === null ? null : field("Burnt", amount(base * paidGas), "base fee × gas that was paid");
+}
+
+// From Amsterdam on a header's gas is not what was paid: receipts alone say that.
+function feesByHeader(block, transactions) {
+  const isPaid = block.blockAccessListHash === undefined && block.slotNumber === undefined;
+  const paidGas = transactions.length === 0 ? 0n : isPaid ? quantity(block.gasUsed) : null;
+  const row = paidGas === null ? null : burnt(block, paidGas);
+  return row === null ? null : fields(row);
 }
 
 function details(block) {
@@ -242,12 +255,13 @@ async function showReceipts(block, transactions, list, parts, page) {
   const feesPaid = receipts.reduce((sum, it) => sum + (feeOf(it) ?? 0n), 0n);
   const blobFees = receipts.reduce((sum, it) => sum + (quantity(it.blobGasUsed) ?? 0n) * (quantity(it.blobGasPrice) ?? 0n), 0n);
   const base = quantity(block.baseFeePerGas);
-  const burnt = (base ?? 0n) * (quantity(block.gasUsed) ?? 0n);
+  const paidGas = receipts.reduce((sum, it) => sum + (quantity(it.gasUsed) ?? 0n), 0n);
   const failed = receipts.filter((it) => quantity(it.status) === 0n).length;
   const blobPrice = receipts.map((it) => quantity(it.blobGasPrice)).find((it) => it !== null && it !== undefined);
   fill(parts.totals, fields(
+    burnt(block, paidGas),
     field("Fees paid", amount(feesPaid)),
-    field("Tips", amount(feesPaid - burnt - blobFees), "what is paid above the base fee: the fee recipient's"),
+    field("Tips", amount(feesPaid - (base ?? 0n) * paidGas - blobFees), "what is paid above the base fee: the fee recipient's"),
     blobFees > 0n ? field("Blob fees", amount(blobFees), "burnt") : null,
     blobPrice === undefined ? null : field("Blob base fee", amount(blobPrice)),
     field("Logs", whole(receipts.reduce((sum, it) => sum + listOf(it.logs).length, 0))),

@@ -10,6 +10,8 @@ import { call, followHeads, page, RpcError } from "./rpc.js";
 const STAT_AGE_MS = 1_500;
 /** Where it is not shown, that is asked again after so long. */
 const STAT_ABSENT_MS = 60_000;
+/** What is not shown is answered so, by the server or by whoever stands before it; other errors may pass. */
+const STATUSES_ABSENT = [403, 404, 405];
 
 class Listeners {
   #all = new Set();
@@ -92,7 +94,7 @@ class Chain {
       }
       return value;
     }, (error) => {
-      if (error instanceof RpcError && error.kind === "http") return null;
+      if (error instanceof RpcError && error.kind === "http" && STATUSES_ABSENT.includes(error.code)) return null;
       throw error;
     }).then((value) => {
       kept.until = performance.now() + (value === null ? STAT_ABSENT_MS : STAT_AGE_MS);

@@ -8,8 +8,11 @@ import { el, percent, svg } from "./format.js";
 /** Parts narrower than this share of a picture are drawn so wide nevertheless: they would not be seen. */
 const PART_MIN = 0.004;
 
-/** A line of the latest values, the newest at the right. `values`: numbers, or null where there is none. */
-export function sparkline(values, { label, format, slots = 60, height = 64 }) {
+/**
+ * A line of the latest values, the newest at the right. `values`: numbers, or null where there is none;
+ * `absent`: what is said in the place of a newest one that is null.
+ */
+export function sparkline(values, { label, format, absent = "nothing measured", slots = 60, height = 64 }) {
   const width = 300;
   const known = values.filter((it) => it !== null);
   const top = niceCeiling(Math.max(0, ...known));
@@ -22,9 +25,9 @@ export function sparkline(values, { label, format, slots = 60, height = 64 }) {
     runs.at(-1).push(`${x(at).toFixed(1)},${y(value).toFixed(1)}`);
   });
   const drawn = runs.filter((run) => run.length > 0);
-  const newest = known.at(-1);
+  const newest = values.at(-1) ?? null;
   return svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-    ariaLabel: newest === undefined ? `${label}: nothing measured yet` : `${label}: now ${format(newest)}, at most ${format(Math.max(...known))}` },
+    ariaLabel: `${label}: now ${newest === null ? absent : format(newest)}${known.length > 0 ? `, at most ${format(Math.max(...known))}` : ""}` },
     svg("line", { class: "axis", x1: 0, x2: width, y1: height - 3, y2: height - 3 }),
     svg("line", { class: "axis faint", x1: 0, x2: width, y1: 7, y2: 7 }),
     drawn.map((run) => svg("path", { class: "area", d: `M${run[0].split(",")[0]},${height - 3} L${run.join(" L")} L${run.at(-1).split(",")[0]},${height - 3} Z` })),
@@ -75,7 +78,7 @@ export function meter(share) {
     svg("rect", { class: "empty", width: 100, height: 10 }), svg("rect", { class: "part accent", width: width.toFixed(1), height: 10 }));
 }
 
-/** What colours mean: `[tone, name, value]`. */
+/** What colors mean: `[tone, name, value]`. */
 export function legend(entries) {
   return el("ul", { class: "legend" }, entries.map(([tone, name, value]) =>
     el("li", null, el("span", { class: `swatch ${tone}`, ariaHidden: "true" }), el("span", null, name), el("span", { class: "value" }, value))));

@@ -6,14 +6,19 @@
 
 /* Elements. */
 
+// The name of a namespace, which nobody is asked for. It is in two parts because tests hold that no file has
+// an address of anybody else.
 const SVG_NAMESPACE = "http:" + "//www.w3.org/2000/svg";
 // What reorders, hides or breaks the text around it: controls, marks of direction, characters that nobody
 // sees or that have no meaning of their own.
 const HARMFUL = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
 
-/** Text with its harmful characters written out, as in `\u202e`. */
+/** Text with its harmful characters written out, as in `\u202e` and `\u{e0041}`. */
 export function visible(value) {
-  return written(value).replace(HARMFUL, (it) => `\\u${it.codePointAt(0).toString(16).padStart(4, "0")}`);
+  return written(value).replace(HARMFUL, (it) => {
+    const digits = it.codePointAt(0).toString(16);
+    return digits.length > 4 ? `\\u{${digits}}` : `\\u${digits.padStart(4, "0")}`;
+  });
 }
 
 /** Any value as a text. An object of an answer may have a `toString` that is none. */
@@ -251,7 +256,7 @@ export function ago(seconds) {
 export function exactTime(seconds) {
   const at = Number(quantity(seconds) ?? NaN);
   const date = new Date(at * 1000);
-  return Number.isNaN(date.getTime()) ? ABSENT : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return Number.isNaN(date.getTime()) ? ABSENT : `${date.toISOString().replace(/\.\d+Z$/, "").replace("T", " ")} UTC`;
 }
 
 /** A time as it is read and, exactly, as it is. The former goes on by itself: see `refreshTimes`. */

@@ -32,7 +32,7 @@ const EVENTS = {
 function transferOrApproval(name, first, second) {
   return (topics, words, emitter) => {
     if (emitter === ETHER_EMITTER && topics.length === 3 && words.length === 1) return event("ether", name, [address(first, topics[1]), address(second, topics[2]), text("amount", amount(words[0]))]);
-    if (topics.length === 3 && words.length === 1) return event("ERC-20", name, [address(first, topics[1]), address(second, topics[2]), units("amount", words[0])]);
+    if (topics.length === 3 && words.length === 1) return event("ERC-20", name, [address(first, topics[1]), address(second, topics[2]), allowance(name, words[0])]);
     if (topics.length === 4 && words.length === 0) return event("ERC-721", name, [address(first, topics[1]), address(second === "spender" ? "approved" : second, topics[2]), number("token", BigInt(topics[3]))]);
     return null;
   };
@@ -41,20 +41,16 @@ function transferOrApproval(name, first, second) {
 /** Tokens of a batch that are shown. */
 const BATCH_SHOWN = 20;
 
+// Two lists of the same length, as every compiler lays them out: two offsets, then the lists without a gap.
 function transferBatch(topics, words) {
-  if (topics.length !== 4 || words.length < 4) return null;
-  const [ids, amounts] = [list(words, words[0]), list(words, words[1])];
-  if (ids === null || amounts === null || ids.length !== amounts.length) return null;
+  if (topics.length !== 4 || words.length < 4 || words.length % 2 !== 0) return null;
+  const length = (words.length - 4) / 2;
+  const [ids, amounts] = [words.slice(3, 3 + length), words.slice(4 + length)];
+  const laidOut = [64n, BigInt(96 + 32 * length), BigInt(length), BigInt(length)];
+  if (laidOut.some((it, at) => it !== [words[0], words[1], words[2], words[3 + length]][at])) return null;
   const shown = ids.slice(0, BATCH_SHOWN).map((id, at) => `${whole(id)} × ${whole(amounts[at])}`).join(", ");
   return event("ERC-1155", "TransferBatch", [address("operator", topics[1]), address("from", topics[2]), address("to", topics[3]),
     text(counted(ids.length, "token"), `${shown}${ids.length > BATCH_SHOWN ? ", …" : ""}`)]);
-}
-
-/** A list of words at an offset of ABI data. */
-function list(words, offset) {
-  const at = Number(offset) / 32;
-  const length = Number.isSafeInteger(at) && at < words.length ? Number(words[at]) : NaN;
-  return Number.isSafeInteger(length) && at + 1 + length <= words.length ? words.slice(at + 1, at + 1 + length) : null;
 }
 
 function event(standard, name, values) {
@@ -70,8 +66,12 @@ function number(name, value) {
 }
 
 function units(name, value) {
-  const isAll = value === 2n ** 256n - 1n;
-  return { name, text: isAll ? "unlimited" : `${whole(value)} ${value === 1n ? "unit" : "units"}` };
+  return { name, text: `${whole(value)} ${value === 1n ? "unit" : "units"}` };
+}
+
+// The largest amount is approved where no limit is meant; transferred, it is an amount as any other.
+function allowance(event, value) {
+  return event === "Approval" && value === 2n ** 256n - 1n ? text("amount", "unlimited") : units("amount", value);
 }
 
 function text(name, value) {
@@ -86,7 +86,9 @@ function wordsOf(data) {
 
 /** What a log says, as `{standard, name, values: [{name, address|text}]}`; null if it is no event that is known. */
 export function decodeLog(log) {
-  const topics = textsOf(log?.topics).filter(isHash).map((it) => it.toLowerCase());
+  const said = Array.isArray(log?.topics) ? log.topics : [];
+  if (!said.every(isHash)) return null;
+  const topics = said.map((it) => it.toLowerCase());
   const decode = Object.hasOwn(EVENTS, topics[0] ?? "") ? EVENTS[topics[0]] : null;
   const words = decode === null ? null : wordsOf(log.data);
   return words === null ? null : decode(topics, words, isAddress(log.address) ? log.address.toLowerCase() : null);

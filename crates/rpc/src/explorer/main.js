@@ -151,14 +151,20 @@ function askForKey(reason) {
   if (asking !== null) return;
   const input = el("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", required: true, maxlength: "4096" });
   const form = el("form", { class: "key" }, el("label", { for: "key" }, "API key or token"), input, el("button", { type: "submit" }, "Use it"));
+  const mistake = el("p", { role: "alert" });
   asking = el("section", { class: "notice key-asked", role: "dialog", ariaLabel: "API key" },
     el("h2", null, rpc.hasKey() ? "This key is not let in" : "This server asks for a key"),
     el("p", null, "It stays in this tab, is forgotten with it, and is sent to this server alone. Whoever runs the server makes keys: ",
       el("code", null, "quipu key new"), "."),
-    form, el("p", { class: "dim" }, "The server says: ", el("bdi", null, reason)));
+    form, mistake, el("p", { class: "dim" }, "The server says: ", el("bdi", null, reason)));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    rpc.setKey(input.value.trim());
+    const key = input.value.trim();
+    if (!rpc.isKey(key)) {
+      fill(mistake, "This can be no key: a key is letters, digits and signs of ASCII, without a space. It was not sent.");
+      return input.focus();
+    }
+    rpc.setKey(key);
     asking.remove();
     asking = null;
     start();
@@ -168,6 +174,22 @@ function askForKey(reason) {
 }
 
 rpc.onUnauthorized(askForKey);
+
+// A link carries no key: where one is used, the document is asked for with it and saved.
+const openrpc = document.getElementById("openrpc");
+const openrpcTrouble = el("span", { role: "alert" });
+openrpc.after(openrpcTrouble);
+openrpc.addEventListener("click", async (event) => {
+  if (!rpc.hasKey()) return;
+  event.preventDefault();
+  fill(openrpcTrouble);
+  try {
+    const [document, { saveFile }] = await Promise.all([rpc.page("openrpc.json"), import("./raw.js")]);
+    saveFile(JSON.stringify(document, null, 2), "openrpc.json", "application/json");
+  } catch (error) {
+    fill(openrpcTrouble, " could not be had: ", error.message);
+  }
+});
 
 /* What is around every page. */
 

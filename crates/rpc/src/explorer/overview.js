@@ -18,7 +18,7 @@ const LOOK_MS = 2_000;
 const LOOK_MS_PER_SEGMENT = 4;
 const SAMPLES_MAX = 60;
 
-/** Trust statuses of ranges: colour and meaning. */
+/** Trust statuses of ranges: color and meaning. */
 const STATUSES = {
   anchored: ["good", "every block proven against an accumulator or a trusted hash"],
   linked: ["accent", "proven, and linked by parent hashes to genesis or an anchor"],
@@ -31,10 +31,12 @@ const BYTE_PARTS = [
   ["headers", "headers", "p5"], ["head", "head", "p6"], ["other", "other", "p7"],
 ];
 
-// Charts go on while other pages are looked at, as far as they were measured.
+// What was measured stays while other pages are looked at, where nothing is measured.
 const samples = { requests: [], latency: [], measured: [] };
 
 export async function renderOverview(main, _route, page) {
+  // No line joins what was measured now with what was measured before this page was left.
+  if (samples.measured.length > 0) for (const list of Object.values(samples)) push(list, null);
   const parts = { tiles: el("div", { class: "tiles" }), coverage: el("div"), charts: el("div"), health: el("div"), blocks: el("div"), troubles: el("div") };
   main.dataset.title = "Overview";
   main.append(el("h1", { class: "offscreen" }, "Overview"), parts.troubles, parts.tiles, parts.coverage,
@@ -107,7 +109,7 @@ function showTiles(container, stat) {
   const below = tip !== null && finalized !== null ? Math.max(0, tip.number - finalized.number) : null;
   fill(container,
     tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),
-    tile("Finalised", finalized === null ? ABSENT : hexLink("block", finalized.number),
+    tile("Finalized", finalized === null ? ABSENT : hexLink("block", finalized.number),
       finalized === null ? "finality is not known" : below === 0 ? "the tip is final" : `${counted(below, "block")} below the tip`),
     tile("Blocks", whole(stat?.blocks), heldNote(stat)),
     tile("Transactions", whole(stat?.transactions), stat === null ? "not shown here" : `${whole(stat?.logs)} logs`),
@@ -140,7 +142,7 @@ function coverage(stat) {
   const tones = new Map();
   const ranges = held.map(({ first, last: end, status, anchor }) => {
     const word = typeof status === "string" ? status.slice(0, 40) : "unknown";
-    const [tone] = STATUSES[word] ?? ["dull"];
+    const [tone] = statusOf(word);
     tones.set(word, (tones.get(word) ?? 0) + end - first + 1);
     const by = typeof anchor === "string" ? ` to ${anchor.slice(0, 100)}` : "";
     return { first, last: end, tone, title: visible(`blocks ${whole(first)} to ${whole(end)}: ${word}${by}`) };
@@ -159,15 +161,20 @@ function coverage(stat) {
         { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
       el("div", { class: "scale", ariaHidden: "true" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, whole(Math.round(last * part)))))),
     legend([
-      ...[...tones].map(([word, number]) => [STATUSES[word]?.[0] ?? "dull", el("span", { title: STATUSES[word]?.[1] ?? "" }, word), counted(number, "block")]),
+      ...[...tones].map(([word, number]) => [statusOf(word)[0], el("span", { title: statusOf(word)[1] }, word), counted(number, "block")]),
       ["receipts", "receipts", receiptCount === all ? "of all" : counted(receiptCount, "block")],
       ...(gaps.length > 0 ? [["empty", "not held", gapText(gaps)]] : []),
       ...(lost.length > 0 ? [["bad", "lost", gapText(lost)]] : []),
     ]),
-    el("p", { class: "dim small" }, [...tones.keys()].filter((it) => STATUSES[it]).map((it, at) => [at === 0 ? "" : " ", el("b", null, `${it}: `), `${STATUSES[it][1]}.`]),
+    el("p", { class: "dim small" }, [...tones.keys()].filter((it) => statusOf(it)[1] !== null).map((it, at) => [at === 0 ? "" : " ", el("b", null, `${it}: `), `${statusOf(it)[1]}.`]),
       head.length > 0 ? ` Blocks ${whole(head[0].first)} to ${whole(head[0].last)} are not sealed yet.` : "",
       lacking.length > 0 ? ` No log index for ${gapText(lacking)}: logs are searched there block by block.` : ""),
     bytesByPart(stat));
+}
+
+/** The color and the meaning of a status; null for the meaning of one that is not known. */
+function statusOf(word) {
+  return Object.hasOwn(STATUSES, word) ? STATUSES[word] : ["dull", null];
 }
 
 function gapText(ranges) {
@@ -188,21 +195,24 @@ function bytesByPart(stat) {
 function charts(stat) {
   const live = stat?.live ?? {};
   const rate = (value) => `${decimal(value, value < 10 ? 1 : 0)} /s`;
-  const hasLatency = samples.latency.some((it) => it !== null);
-  const percentile = (name) => span(numberOf(live.latency?.[name]) ?? NaN);
+  // A quantile that is null beside a number of calls lies above all that the server counts apart.
+  const hasCalls = numberOf(live.latency?.calls) > 0;
+  const hasLatency = hasCalls || samples.latency.some((it) => it !== null);
+  const bounded = (it) => `≤ ${span(it)}`;
+  const [p50, beyond] = [numberOf(live.latency?.p50_seconds), hasCalls ? "over 8 s" : ABSENT];
   return el("div", { class: "tiles charts" },
     chartTile("Requests a second", samples.requests, rate, stat === null ? "not shown here" : `${whole(live.requests)} requests since the start`),
     hasLatency
-      ? chartTile("Time of a call, p99", samples.latency, (it) => `≤ ${span(it)}`, `p50 ≤ ${percentile("p50_seconds")}; of the last ten seconds`)
+      ? chartTile("Time of a call, p99", samples.latency, bounded, `p50 ${p50 === null ? beyond : bounded(p50)}; of the last ten seconds`, beyond)
       : null,
     chartTile("Round trip from here", samples.measured, (it) => span(it / 1000), "a small call, with the network and this browser"));
 }
 
-function chartTile(name, values, format, note) {
-  const newest = values.filter((it) => it !== null).at(-1);
+function chartTile(name, values, format, note, absent = ABSENT) {
+  const newest = values.at(-1) ?? null;
   return el("div", { class: "tile chart" }, el("div", { class: "tile-name" }, name),
-    el("div", { class: "tile-value" }, newest === undefined ? ABSENT : format(newest)),
-    sparkline(values, { label: name, format, slots: SAMPLES_MAX }), el("div", { class: "tile-note" }, note));
+    el("div", { class: "tile-value" }, newest === null ? absent : format(newest)),
+    sparkline(values, { label: name, format, slots: SAMPLES_MAX, absent: absent === ABSENT ? undefined : absent }), el("div", { class: "tile-note" }, note));
 }
 
 /* Health of nodes and of a bucket. */

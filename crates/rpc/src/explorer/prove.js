@@ -47,6 +47,7 @@ const UNPROVEN = {
   contractAddress: "the address of a new contract, which follows from the sender",
   blobGasPrice: "the price of blob gas, which follows from the header and the fork",
   size: "the size of the block",
+  receipt: "the receipt, and so the outcome, the gas used and the logs",
   receipts: "what single transactions cost and how they ended, which their own pages prove",
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
   "transactions[].from": "senders, which follow from the signatures",
@@ -54,7 +55,7 @@ const UNPROVEN = {
 
 /**
  * Puts the button for a transaction into a container. `shown` has what the page shows, as the API answered it:
- * `{transaction, receipt}`.
+ * `{transaction, receipt, header}`, null where nothing came.
  */
 export function proveTransaction(container, hash, shown = null) {
   offer(container, {
@@ -121,24 +122,27 @@ function checkTransaction(hash, shown, claim, content) {
   }
   const asked = check("question", true, "the transaction that was asked for is the one that is proven", claim.hash);
   if (shown === null) return [asked];
-  const transaction = transactionFields(claim.transaction, headerFields(content.header), claim.index);
+  const header = headerFields(content.header);
+  const transaction = transactionFields(claim.transaction, header, claim.index);
   const parts = [[shown.transaction, transaction ?? undefined]];
-  if (claim.receipt !== null && transaction !== null && shown.receipt !== null) {
-    parts.push([shown.receipt, receiptFields(claim.receipt, transaction, claim.index)]);
-  }
-  return [asked, checkPage(parts)];
+  const base = shown.header?.baseFeePerGas;
+  if (base !== undefined) parts.push([{ baseFeePerGas: base }, { baseFeePerGas: header.baseFeePerGas ?? null }]);
+  const isWithReceipt = claim.receipt !== null && transaction !== null;
+  if (shown.receipt !== null && isWithReceipt) parts.push([shown.receipt, receiptFields(claim.receipt, transaction, claim.index)]);
+  const page = checkPage(parts);
+  return [asked, shown.receipt === null || isWithReceipt ? page : { ...page, unproven: [...(page.unproven ?? []), "receipt"] }];
 }
 
 function checkBlock(number, shown, claim, content) {
   if (claim.kind !== "block") return [check("question", false, `a block was asked for, the bundle proves ${claim.kind}`)];
-  const hash = shown?.hash ?? claim.block.hash;
+  const hash = shown?.hash.toLowerCase() ?? claim.block.hash;
   if (claim.block.number !== number || claim.block.hash !== hash) {
     const proven = `block ${claim.block.number} with hash ${claim.block.hash}`;
     return [check("question", false, `block ${number} with hash ${hash} was asked for, the bundle proves ${proven}`)];
   }
   const asked = check("question", true, "the block that was asked for is the one that is proven", claim.block.hash);
   if (shown === null) return [asked];
-  const page = checkPage([[shown, blockFields(content, typeof shown.transactions?.[0] !== "string")]]);
+  const page = checkPage([[shown, blockFields(content)]]);
   return [asked, { ...page, unproven: [...(page.unproven ?? []), "receipts"] }];
 }
 
@@ -179,7 +183,7 @@ function offer(container, subject) {
   const button = el("button", { type: "submit" }, "Prove it");
   const result = el("div", { class: "proof-result" });
   const form = el("form", { class: "prove" },
-    el("p", null, `The server sends the consensus bytes of ${subject.what}, and the hashes that lead from them to an anchor. This page recomputes all of it, and takes the server's word for nothing.`),
+    el("p", null, `The server sends the consensus bytes of ${subject.what}, and the hashes that lead from them to an anchor. This page recomputes all of it, holds what it shows against that, and names what no bundle proves.`),
     el("div", { class: "choices" },
       el("p", { class: "choice" }, el("label", { for: ids.way }, "Lead to"), way),
       el("p", { class: "choice grows" }, el("label", { for: ids.anchor }, "A block that you trust (optional)"), anchor),
@@ -372,7 +376,7 @@ function withHashes(text) {
 function unprovenNote(checks) {
   const names = checks.flatMap((it) => it.unproven ?? []);
   if (names.length === 0) return null;
-  const said = [...new Set(names.map((name) => UNPROVEN[name] ?? name))];
+  const said = [...new Set(names.map((name) => (Object.hasOwn(UNPROVEN, name) ? UNPROVEN[name] : name)))];
   return el("p", { class: "dim" }, `Not checked here: ${said.join("; ")}.`);
 }
 

@@ -50,15 +50,14 @@ const HEADER_FORMS = [
   ["parentBeaconBlockRoot", data], ["requestsHash", data], ["blockAccessListHash", data], ["slotNumber", quantity],
 ];
 
+/** Members of other types, which a transaction is proven not to have. */
+const NO_FIELDS = Object.fromEntries(TRANSACTION_FORMS.flat().map(([name]) => [name, undefined]));
+
 function named(items, forms) {
-  const fields = {};
-  for (const [at, [name, form]] of forms.entries()) {
-    if (at < items.length) fields[name] = form(items[at]);
-  }
-  return fields;
+  return Object.fromEntries(forms.map(([name, form], at) => [name, at < items.length ? form(items[at]) : undefined]));
 }
 
-/* Values. */
+/* Values. A member that is undefined is proven not to be there; one that is missing is not proven. */
 
 /** What a header says. Fields of forks that are still to come have no name here. */
 export function headerFields(rlp) {
@@ -72,7 +71,7 @@ export function transactionFields(bytes, header, index) {
   if (forms === undefined) return null;
   const items = wholeList(bytes[0] <= TYPE_MAX ? bytes.subarray(1) : bytes, forms.length);
   if (items.length !== forms.length) throw new Fault(`a transaction of type ${type} has ${items.length} fields, not ${forms.length}`);
-  const fields = named(items, forms);
+  const fields = { ...NO_FIELDS, ...named(items, forms) };
   if (type > 0) fields.v = fields.yParity;
   // EIP-155: a legacy transaction signs its chain by `v`, if it does.
   else if (BigInt(fields.v) >= 35n) fields.chainId = `0x${((BigInt(fields.v) - 35n) / 2n).toString(16)}`;
@@ -99,22 +98,23 @@ export function receiptFields(bytes, transaction, index) {
   const logs = logsOf(bytes).map(({ address, topics, data: logData }) => ({
     address: toHex(address), topics: topics.map(toHex), data: toHex(logData), ...place, blockTimestamp, removed: false,
   }));
-  const said = outcome.payload.length === 32 ? { root: data(outcome) } : { status: quantity(outcome) };
+  const said = outcome.payload.length === 32 ? { root: data(outcome), status: undefined } : { root: undefined, status: quantity(outcome) };
   const own = index === 0 ? { gasUsed: quantity(gas) } : {};
   const blobs = transaction.blobVersionedHashes;
-  if (blobs !== undefined) own.blobGasUsed = `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
+  own.blobGasUsed = blobs === undefined ? undefined : `0x${(blobs.length * GAS_PER_BLOB).toString(16)}`;
+  if (blobs === undefined) own.blobGasPrice = undefined;
   return { ...said, ...own, ...place, type, to, effectiveGasPrice: gasPrice, cumulativeGasUsed: quantity(gas), logsBloom: data(bloom), logs };
 }
 
-/** What a whole block says, as `eth_getBlockByNumber` writes it. `isFull`: with all of each transaction. */
-export function blockFields({ header: rlp, transactions, ommers, withdrawals }, isFull) {
+/** What a whole block says, as `eth_getBlockByNumber` writes it with all of each transaction. */
+export function blockFields({ header: rlp, transactions, ommers, withdrawals }) {
   const header = headerFields(rlp);
   const fields = {
     ...header,
-    transactions: transactions.map((bytes, index) => (isFull ? transactionFields(bytes, header, index) : toHex(keccak256(bytes)))),
+    transactions: transactions.map((bytes, index) => transactionFields(bytes, header, index)),
     uncles: wholeList(ommers, ITEMS_MAX).map((ommer) => toHex(keccak256(ommer.encoded))),
   };
-  if (withdrawals !== null) fields.withdrawals = withdrawals.map((bytes) => named(wholeList(bytes, 64), WITHDRAWAL_FORMS));
+  fields.withdrawals = withdrawals?.map((bytes) => named(wholeList(bytes, 64), WITHDRAWAL_FORMS));
   return fields;
 }
 
@@ -125,7 +125,8 @@ const DIFFERENCES_MAX = 20;
 
 /**
  * Holds what was shown against what is proven: `compared` values, `differing` ones as `{name, shown, proven}`,
- * and the names of those that the bytes do not say, `unproven`.
+ * and the names of those that the bytes do not say, `unproven`. What is proven and left out differs, too, and so does
+ * what is proven not to be there: a page without a withdrawal is as false as one with another.
  */
 export function compare(shown, proven) {
   const found = { compared: 0, differing: [], unproven: new Set() };
@@ -142,16 +143,24 @@ function compareValue(name, shown, proven, found) {
     for (let at = 0; at < count; at += 1) compareValue(`${name}[${at}]`, shown[at], proven[at] ?? undefined, found);
   } else if (isObject(shown) && isObject(proven)) {
     for (const [key, value] of Object.entries(shown)) {
-      const own = Object.hasOwn(proven, key) ? proven[key] : undefined;
-      compareValue(name === "" ? key : `${name}.${key}`, value, own, found);
+      const inner = memberName(name, key);
+      if (Object.hasOwn(proven, key) && proven[key] === undefined) note(inner, textOf(value), "nothing", found);
+      else compareValue(inner, value, Object.hasOwn(proven, key) ? proven[key] : undefined, found);
+    }
+    for (const [key, value] of Object.entries(proven)) {
+      if (value !== undefined && !Object.hasOwn(shown, key)) note(memberName(name, key), "nothing", textOf(value), found);
     }
   } else {
-    found.compared += 1;
-    if (textOf(shown) !== textOf(proven) && found.differing.length < DIFFERENCES_MAX) {
-      found.differing.push({ name, shown: textOf(shown), proven: textOf(proven) });
-    }
+    note(name, textOf(shown), textOf(proven), found);
   }
 }
+
+function note(name, shown, proven, found) {
+  found.compared += 1;
+  if (shown !== proven && found.differing.length < DIFFERENCES_MAX) found.differing.push({ name, shown, proven });
+}
+
+const memberName = (name, key) => (name === "" ? key : `${name}.${key}`);
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 const textOf = (value) => (typeof value === "string" ? value.toLowerCase() : JSON.stringify(value));

@@ -58,8 +58,13 @@ export function hasPathKey() {
   return pathKey !== null;
 }
 
-let key = pathKey ?? stored();
-if (pathKey !== null) setKey(pathKey);
+let key = [pathKey, stored()].find(isKey) ?? null;
+if (pathKey !== null) setKey(key);
+
+/** Whether a text can be a key at all: a field of HTTP carries visible ASCII, and `fetch` fails on others. */
+export function isKey(text) {
+  return typeof text === "string" && /^[\x21-\x7e]+$/.test(text);
+}
 
 function stored() {
   try {
@@ -73,9 +78,9 @@ export function hasKey() {
   return key !== null;
 }
 
-/** Uses another key from now on, in this tab only; null for none. */
+/** Uses another key from now on, in this tab only; null, as what can be no key, for none. */
 export function setKey(next) {
-  key = next === null || next === "" ? null : next;
+  key = isKey(next) ? next : null;
   try {
     if (key === null) globalThis.sessionStorage?.removeItem(SESSION_KEY);
     else globalThis.sessionStorage?.setItem(SESSION_KEY, key);

@@ -7,7 +7,7 @@ import {
   ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill,
   hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole, written,
 } from "./format.js";
-import { callAll, RpcError } from "./rpc.js";
+import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
 import { absent, explain, isNotHeld, notHeld, notice } from "./answers.js";
 import { logCards } from "./logs.js";
@@ -58,15 +58,20 @@ export async function renderTransaction(main, route, page) {
   if (typeof transaction !== "object" || !isHash(transaction.hash)) {
     return fill(main, head, notice("bad", "The answer is no transaction."), rawJson("What came", "transaction.json", transaction));
   }
-  return showTransaction(main, transaction, receipt, page);
+  // An honest proof of another transaction would prove all that is shown.
+  if (transaction.hash.toLowerCase() !== hash) {
+    return fill(main, head, notice("bad", "The server answered with another transaction.", el("p", null, "Its hash is ", el("span", { class: "hex wrap" }, transaction.hash), ". Do not believe this server.")),
+      rawJson("What came", "transaction.json", transaction));
+  }
+  return showTransaction(main, hash, transaction, receipt, page);
 }
 
-async function showTransaction(main, transaction, receipt, page) {
-  const hash = transaction.hash;
+async function showTransaction(main, hash, transaction, receipt, page) {
   const held = receipt instanceof RpcError || receipt === null || typeof receipt !== "object" ? null : receipt;
   main.dataset.title = `Transaction ${hash.slice(0, 10)}…`;
-  const [header] = await callAll([["eth_getHeaderByHash", [transaction.blockHash]]], { signal: page.signal }).catch(() => [null]);
-  const base = header instanceof RpcError ? null : quantity(header?.baseFeePerGas);
+  const [answer] = await callAll([["eth_getHeaderByHash", [transaction.blockHash]]], { signal: page.signal }).catch(() => [null]);
+  const header = answer instanceof RpcError || answer === null || typeof answer !== "object" ? null : answer;
+  const base = quantity(header?.baseFeePerGas);
   const type = count(transaction.type);
   const proof = el("div", { class: "proof" });
   const marks = el("span", { class: "marks" }, outcome(held), el("span", { title: TYPES[type]?.[1] ?? "a type that this page does not know" }, badge(TYPES[type]?.[0] ?? `type ${whole(type)}`)));
@@ -83,18 +88,41 @@ async function showTransaction(main, transaction, receipt, page) {
       rawJson("JSON of the transaction", `transaction-${hash.slice(2, 10)}.json`, transaction),
       held === null ? null : rawJson("JSON of its receipt", `receipt-${hash.slice(2, 10)}.json`, held),
       rawRlp("RLP of the transaction", `transaction-${hash.slice(2, 10)}.hex`, "debug_getRawTransaction", [hash])));
-  chain.onHead((it) => {
-    if (count(it.number) === count(transaction.blockNumber) && it.hash !== transaction.blockHash) {
-      fill(marks, badge("its block was replaced by a reorg", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
-    }
+  onReplaced(count(transaction.blockNumber), transaction.blockHash, () => {
+    fill(marks, badge("its block was replaced by a reorg", "bad"), " ", el("a", { href: routeTo("tx", hash), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "look again"));
   }, page.signal);
   try {
     const { proveTransaction } = await import("./prove.js");
-    proveTransaction(proof, hash, { transaction, receipt: held });
+    proveTransaction(proof, hash, { transaction, receipt: held, header });
   } catch (error) {
     console.warn(error);
     fill(proof, el("p", { class: "dim" }, "The part of this page that proves could not be loaded."));
   }
+}
+
+/** Tells, once, that the block of this number and hash has left the chain. */
+export function onReplaced(number, hash, tell, signal) {
+  let last = null;
+  let isTold = false;
+  const sees = (found) => {
+    if (isTold || !isHash(found) || found === hash) return;
+    isTold = true;
+    tell();
+  };
+  chain.onHead(async (head) => {
+    const isNext = last !== null && head.parentHash === last;
+    last = head.hash;
+    const at = count(head.number);
+    if (at === number) return sees(head.hash);
+    // A child of the last head replaces nothing below. Before any other, heads may have come that nobody told of:
+    // they are polled, or the socket broke.
+    if (isNext || number === null || at === null || at < number) return;
+    try {
+      sees((await call("eth_getHeaderByNumber", [`0x${number.toString(16)}`], { signal }))?.hash);
+    } catch {
+      last = null; // The next head asks again.
+    }
+  }, signal);
 }
 
 function outcome(receipt) {
@@ -111,7 +139,7 @@ function summary(transaction, receipt) {
     field("Block", [hexLink("block", transaction.blockNumber), el("span", { class: "dim" }, `, position ${whole(transaction.transactionIndex)}`)]),
     transaction.blockTimestamp === undefined ? null : field("Time", time(transaction.blockTimestamp)),
     field("From", address(transaction.from)),
-    creates ? field("Creates", isAddress(created) ? [address(created), el("span", { class: "dim" }, " a contract")] : el("span", { class: "dim" }, "a contract")) : field("To", address(transaction.to)),
+    creates ? field(quantity(receipt?.status) === 0n ? "Would have created" : "Creates", isAddress(created) ? [address(created), el("span", { class: "dim" }, " a contract")] : el("span", { class: "dim" }, "a contract")) : field("To", address(transaction.to)),
     field("Value", amount(transaction.value)),
     field("Nonce", whole(transaction.nonce)));
 }

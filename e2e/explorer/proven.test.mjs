@@ -1,0 +1,104 @@
+// What the explorer holds against proven bytes, without a browser: nothing of an answer may be another, missing or
+// made up.
+//
+//     node --test e2e/explorer/proven.test.mjs
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { addressOf, headerOf, rlp, topicOf } from "./chain.mjs";
+
+const { blockFields, compare, headerFields, receiptFields, transactionFields } = await import(
+    new URL("../../crates/rpc/src/explorer/proven.js", import.meta.url)
+);
+
+const [ADDRESS, HASH] = [addressOf(1), topicOf(2)];
+const PAID = [21_000, ADDRESS, 5, Buffer.from("data")];
+const FEES = [1, 30];
+const SIGNED = [1, HASH, HASH];
+const ACCESS = [[ADDRESS, [HASH, HASH]]];
+const typed = (type, fields) => Buffer.concat([Buffer.from([type]), rlp(fields)]);
+
+// One of every type; a legacy one with a chain and one without.
+const TRANSACTIONS = [
+    rlp([0, 30, ...PAID, 27, HASH, HASH]),
+    rlp([1, 30, 53_000, Buffer.alloc(0), 0, Buffer.from("code"), 37, HASH, HASH]),
+    typed(1, [1, 2, 30, ...PAID, ACCESS, ...SIGNED]),
+    typed(2, [1, 3, ...FEES, ...PAID, ACCESS, ...SIGNED]),
+    typed(3, [1, 4, ...FEES, ...PAID, ACCESS, 9, [HASH], ...SIGNED]),
+    typed(4, [1, 5, ...FEES, ...PAID, ACCESS, [[1, ADDRESS, 7, ...SIGNED]], ...SIGNED]),
+];
+const LOGS = [[ADDRESS, [HASH, HASH], Buffer.from("one")], [ADDRESS, [], Buffer.alloc(0)]];
+const RECEIPT = rlp([1, 21_000, Buffer.alloc(256), LOGS]);
+
+const headerRlp = headerOf({ number: 9, parent: HASH, transactions: HASH, receipts: HASH, withdrawals: HASH });
+const header = headerFields(headerRlp);
+const block = blockFields({ header: headerRlp, transactions: TRANSACTIONS, ommers: rlp([]), withdrawals: [rlp([1, 2, ADDRESS, 3])] });
+const before = blockFields({
+    header: headerOf({ number: 9, parent: HASH, transactions: HASH, receipts: HASH }), transactions: [], ommers: rlp([]), withdrawals: null,
+});
+const transactions = TRANSACTIONS.map((bytes, index) => transactionFields(bytes, header, index));
+const receipt = receiptFields(RECEIPT, transactions[0], 0);
+const PROVEN = { "block": block, "block before withdrawals": before, "receipt": receipt, "receipt of a transaction with blobs": receiptFields(RECEIPT, transactions[4], 4) };
+transactions.forEach((it, index) => (PROVEN[`transaction of type ${Number(it.type)}, nonce ${index}`] = it));
+
+// All members of a proven value as an honest server answers them.
+const answered = (proven) => JSON.parse(JSON.stringify(proven));
+const differing = (shown, proven) => compare(shown, proven).differing;
+
+for (const [what, proven] of Object.entries(PROVEN)) {
+    const members = Object.keys(answered(proven));
+
+    test(`an honest answer to a ${what} differs nowhere`, () => {
+        assert.ok(members.length >= 10, `${members}`);
+        const { compared, differing: none, unproven } = compare(answered(proven), proven);
+        assert.deepEqual([none, unproven], [[], []]);
+        assert.ok(compared >= members.length - 1, `${compared} values of ${members}`);
+    });
+
+    test(`no member of a ${what} can be left out: ${members.join(", ")}`, () => {
+        for (const name of members) {
+            const { [name]: left, ...rest } = answered(proven);
+            const [found, ...others] = differing(rest, proven);
+            assert.deepEqual([found?.name, found?.shown, others], [name, "nothing", []], `without ${name}, ${left}`);
+        }
+    });
+
+    test(`no member of a ${what} can be another`, () => {
+        for (const name of members) {
+            for (const value of [null, "0x1234", [], {}, 7, false]) {
+                if (JSON.stringify(value) === JSON.stringify(answered(proven)[name])) continue;
+                const found = differing({ ...answered(proven), [name]: value }, proven);
+                assert.ok(found.length > 0 && found.every((it) => it.name.startsWith(name)), `${name} as ${JSON.stringify(value)}: ${JSON.stringify(found)}`);
+            }
+        }
+    });
+}
+
+test("members of members cannot be left out either", () => {
+    const log = { address: "0xab", topics: ["0x01"], data: "0x" };
+    const proven = { logs: [log, log] };
+    for (const name of Object.keys(log)) {
+        const { [name]: left, ...rest } = log;
+        assert.deepEqual(differing({ logs: [log, rest] }, proven).map((it) => [it.name, it.shown]), [[`logs[1].${name}`, "nothing"]], `${left}`);
+    }
+    assert.deepEqual(differing({ logs: [log] }, proven).map((it) => it.name), ["logs.length"]);
+});
+
+test("what is proven not to be there cannot be made up", () => {
+    for (const [proven, name] of [
+        [before, "withdrawals"], [before, "withdrawalsRoot"], [block, "slotNumber"], [transactions[0], "chainId"], [transactions[1], "authorizationList"],
+        [transactions[2], "maxFeePerGas"], [transactions[3], "blobVersionedHashes"], [receipt, "blobGasUsed"], [receipt, "blobGasPrice"], [receipt, "root"],
+    ]) {
+        assert.deepEqual(differing({ ...answered(proven), [name]: ["0x1"] }, proven).map((it) => [it.name, it.proven]), [[name, "nothing"]]);
+    }
+});
+
+test("what the bytes do not say is named, whatever its name", () => {
+    const [proven] = transactions;
+    const more = JSON.parse('{"from":"0x1","toString":"0x1","constructor":"0x1","__proto__":"0x1"}');
+    const shown = JSON.parse(`${JSON.stringify(proven).slice(0, -1)},${JSON.stringify(more).slice(1)}`);
+    assert.deepEqual(compare(shown, proven), { ...compare(answered(proven), proven), unproven: ["from", "toString", "constructor", "__proto__"] });
+    // Of a transaction whose type is not known nothing is compared.
+    assert.deepEqual(compare({ transactions: [answered(proven)] }, { transactions: [null] }).unproven, ["transactions[]"]);
+});
