@@ -9,14 +9,14 @@ use std::ops::ControlFlow;
 
 use chain::accumulator::EPOCH_BLOCKS;
 use chain::trust::Anchors;
-use chain::{BlockNumber, ChainSpec, Fault};
+use chain::{BlockNumber, BlockRange, ChainSpec, Fault};
 use store::check::{CheckCounts, CheckedGroup, CheckedLogs, SegmentCheck, check_layout, check_run};
 use store::layout::{join_ranges, slot_of, subtract};
 use store::manifest::SegmentEntry;
 use store::read::block_on;
 use store::{CommitFacts, Reader, StoreError, View};
 
-use crate::epochs::{ProvenEpoch, epoch_blocks, prove_epoch};
+use crate::epochs::{EpochProof, ProvenEpoch, epoch_blocks, prove_epoch};
 use crate::pool::map_in_order;
 use crate::prove::{BlockDone, Progress};
 
@@ -69,6 +69,9 @@ pub fn check_all(
                     found.false_segments.insert(entry.file_name.clone());
                     false_end = Some(entry.range.end());
                 }
+                // A run may lie of one hash alone, which only its block tells.
+                let lying = manifest.runs().iter().filter(|run| is_false(&error, &run.file_name));
+                found.false_runs.extend(lying.map(|run| run.file_name.clone()));
                 refused(error);
             }
         }
@@ -106,18 +109,23 @@ pub fn check_all(
 /// Whether an error says that this file is not what it should be, and not that a disk fails, or another
 /// file.
 fn is_false(error: &StoreError, file_name: &str) -> bool {
-    match error {
-        // Its blocks cannot be encoded as it says.
-        StoreError::Write { .. } => true,
-        StoreError::Disk(cause) => cause.is_of_file() && error.to_string().contains(file_name),
-        StoreError::Segment { file, .. }
-        | StoreError::Lookup { file, .. }
-        | StoreError::Postings { file, .. }
-        | StoreError::NotListed { file, .. }
-        | StoreError::Differs { file, .. }
-        | StoreError::Block { file, .. } => file == file_name,
-        _ => false,
+    // Its blocks cannot be encoded as it says.
+    if let StoreError::Write { .. } = error {
+        return true;
     }
+    if let StoreError::Disk(cause) = error {
+        return cause.is_of_file() && error.to_string().contains(file_name);
+    }
+    let (StoreError::Segment { file, .. }
+    | StoreError::Lookup { file, .. }
+    | StoreError::Postings { file, .. }
+    | StoreError::NotListed { file, .. }
+    | StoreError::Differs { file, .. }
+    | StoreError::Block { file, .. }) = error
+    else {
+        return false;
+    };
+    file == file_name
 }
 
 /// Whether an error says that a segment does not descend from the block before it.
@@ -129,45 +137,94 @@ fn is_of_seam(error: &StoreError, entry: &SegmentEntry) -> bool {
 /// What becomes known of the chain by a check: the accumulator epochs that segments which were digest only
 /// complete, where their roots are trusted, with the total difficulties that these bear out; and the
 /// operator's anchors whose blocks are held and true.
+///
+/// Segments that were digest only and give another root than the trusted one are of another chain: they
+/// become false ones in `checked`, and `refused` hears of their epoch.
 pub fn find_facts(
     view: &View,
     anchors: &Anchors,
-    checked: &CheckedFolder,
+    checked: &mut CheckedFolder,
+    mut refused: impl FnMut(String),
 ) -> Result<CommitFacts, StoreError> {
-    let is_new = |it: &&SegmentEntry| checked.proven.contains(&it.file_name);
     let manifest = view.manifest();
-    let is_true = |entry: &SegmentEntry| {
+    let is_proven = |it: &&SegmentEntry| checked.proven.contains(&it.file_name);
+    let new = manifest.digest_only_segments().filter(is_proven).map(|it| it.range);
+    let concerned = new.flat_map(|it| it.first() / EPOCH_BLOCKS..=it.last() / EPOCH_BLOCKS);
+    let concerned: BTreeSet<u64> = concerned.collect();
+    let mut facts = CommitFacts::default();
+    let mut reader = Reader::new().map_err(StoreError::Reader)?;
+    for number in concerned {
+        let proven = true_blocks(view, checked);
+        let Some(blocks) = epoch_blocks(number).filter(|it| is_within(*it, &proven)) else {
+            continue;
+        };
+        let found = match prove_epoch(view, anchors, number) {
+            // The check has told of it, and what is proven is proven.
+            Err(error) if error.is_of_file() => EpochProof::Unknown,
+            found => found?,
+        };
+        match found {
+            EpochProof::Proven(ProvenEpoch { epoch, first, before }) => {
+                facts.epochs.push(epoch);
+                let known = block_on(view.difficulty_before(&mut reader, BlockNumber(first)))?;
+                // A range keeps one total, at its beginning, which is reckoned back from this one by what
+                // its segments are listed with: that is their publisher's word where they are not proven.
+                let is_new = known.is_none() && is_borne_out(view, first, &proven);
+                facts.difficulties.extend(is_new.then_some((first, before)));
+            }
+            EpochProof::OtherRoot { before } if is_borne_out(view, blocks.first(), &proven) => {
+                let marked = manifest.digest_only_segments();
+                let names = marked.filter(|it| {
+                    it.range.first() < blocks.end() && blocks.first() < it.range.end()
+                });
+                for name in names.map(|it| &it.file_name) {
+                    checked.proven.remove(name);
+                    checked.false_segments.insert(name.clone());
+                }
+                refused(format!(
+                    "blocks {blocks}: accumulator epoch {number} with the total difficulty {before} before it \
+                     has another root than the trusted one: they are of another chain"
+                ));
+            }
+            EpochProof::OtherRoot { .. } | EpochProof::Unknown => {}
+        }
+    }
+    let proven = true_blocks(view, checked);
+    for anchor in anchors.operator().filter(|it| proven.iter().any(|on| on.contains(it.number))) {
+        if manifest.anchors().any(|known| known == anchor) {
+            continue;
+        }
+        let held = match block_on(view.read_hash(&mut reader, BlockNumber(anchor.number))) {
+            Err(error) if error.is_of_file() => None,
+            held => held?,
+        };
+        facts.anchors.extend((held == Some(anchor.hash)).then_some(anchor));
+    }
+    Ok(facts)
+}
+
+/// The blocks that are proven: before, or by this check.
+fn true_blocks(view: &View, checked: &CheckedFolder) -> Vec<BlockRange> {
+    let manifest = view.manifest();
+    let is_true = |entry: &&SegmentEntry| {
         !checked.false_segments.contains(&entry.file_name)
             && (checked.proven.contains(&entry.file_name)
                 || !manifest.is_digest_only(&entry.file_name))
     };
-    let proven = manifest.segments().iter().filter(|it| is_true(it)).map(|it| it.range);
-    let proven = join_ranges(proven);
-    let new = manifest.digest_only_segments().filter(is_new).map(|it| it.range);
-    let concerned = new.flat_map(|it| it.first() / EPOCH_BLOCKS..=it.last() / EPOCH_BLOCKS);
-    let concerned: BTreeSet<u64> = concerned.collect();
-    let mut facts = CommitFacts::default();
-    for number in concerned {
-        let is_whole = epoch_blocks(number).is_some_and(|it| subtract(&[it], &proven).is_empty());
-        let found = if is_whole { prove_epoch(view, anchors, number) } else { Ok(None) };
-        let found = match found {
-            // The check has told of it, and what is proven is proven.
-            Err(error) if error.is_of_file() => None,
-            found => found?,
-        };
-        if let Some(ProvenEpoch { epoch, first, before }) = found {
-            facts.epochs.push(epoch);
-            let mut reader = Reader::new().map_err(StoreError::Reader)?;
-            let known = block_on(view.difficulty_before(&mut reader, BlockNumber(first)))?;
-            facts.difficulties.extend(known.is_none().then_some((first, before)));
-        }
-    }
-    for anchor in anchors.operator().filter(|it| proven.iter().any(|on| on.contains(it.number))) {
-        let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let held = block_on(view.read_hash(&mut reader, BlockNumber(anchor.number)))?;
-        facts.anchors.extend((held == Some(anchor.hash)).then_some(anchor));
-    }
-    Ok(facts)
+    join_ranges(manifest.segments().iter().filter(is_true).map(|it| it.range))
+}
+
+fn is_within(blocks: BlockRange, proven: &[BlockRange]) -> bool {
+    subtract(&[blocks], proven).is_empty()
+}
+
+/// Whether all blocks below this one, down to the beginning of its range, are proven.
+fn is_borne_out(view: &View, number: u64, proven: &[BlockRange]) -> bool {
+    let coverage = view.coverage();
+    let range = coverage.iter().find(|range| range.contains(BlockNumber(number)));
+    let first = range.map_or(number, BlockRange::first);
+    let way = number.checked_sub(1).and_then(|last| BlockRange::from_ends(first, last));
+    way.is_none_or(|way| is_within(way, proven))
 }
 
 fn check_segment(

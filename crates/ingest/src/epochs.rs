@@ -49,16 +49,29 @@ pub(crate) struct ProvenEpoch {
     pub(crate) before: U256,
 }
 
-/// An accumulator epoch of held blocks, if its root is trusted and its blocks give it with the total
-/// difficulty before them that the folder knows, or that their publisher told.
+/// What the root of an accumulator epoch says of blocks that are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EpochProof {
+    Proven(ProvenEpoch),
+    /// With this total difficulty before them they give another root than the trusted one.
+    OtherRoot {
+        before: U256,
+    },
+    /// No root is trusted, or the total difficulty before them is not known.
+    Unknown,
+}
+
+/// Holds the blocks of an accumulator epoch against its trusted root, with the total difficulty before
+/// them that the folder knows, or else with the one that their publisher told. The latter bears nothing
+/// out where the root is another.
 pub(crate) fn prove_epoch(
     view: &View,
     anchors: &Anchors,
     number: u64,
-) -> Result<Option<ProvenEpoch>, StoreError> {
+) -> Result<EpochProof, StoreError> {
     let (Some(root), Some(blocks)) = (anchors.expected_epoch_root(number), epoch_blocks(number))
     else {
-        return Ok(None);
+        return Ok(EpochProof::Unknown);
     };
     let mut reader = Reader::new().map_err(StoreError::Reader)?;
     let first = BlockNumber(blocks.first());
@@ -67,13 +80,14 @@ pub(crate) fn prove_epoch(
     candidates.extend(view.manifest().told_difficulty(first));
     candidates.dedup();
     if candidates.is_empty() {
-        return Ok(None);
+        return Ok(EpochProof::Unknown);
     }
     let work = read_work(view, &mut reader, blocks.first()..blocks.end())?;
     let is_true = |before: &U256| epoch_root(&added_up(&work, *before)) == root;
     let epoch = Epoch { number, last: blocks.last() };
-    let proven = |before| ProvenEpoch { epoch, first: blocks.first(), before };
-    Ok(candidates.into_iter().find(is_true).map(proven))
+    let proven = |before| EpochProof::Proven(ProvenEpoch { epoch, first: blocks.first(), before });
+    let refuted = known.map_or(EpochProof::Unknown, |before| EpochProof::OtherRoot { before });
+    Ok(candidates.into_iter().find(is_true).map_or(refuted, proven))
 }
 
 /// The blocks of an accumulator epoch; `None` after the merge.

@@ -17,7 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use chain::{Block, BlockNumber, BlockRange, ChainSpec, Start, Verified, Verifier, keccak256_each};
+use chain::trust::Anchors;
+use chain::{
+    Block, BlockNumber, BlockRange, ChainSpec, Start, StepFields, Verified, Verifier,
+    decode_header, keccak256_each,
+};
 use segment::lookup::{Position, Run, Subject};
 use segment::postings::{PostingSum, PostingsBuilder};
 use segment::{
@@ -213,17 +217,8 @@ impl<'a> SegmentCheck<'a> {
     /// Proves the blocks of a group and finds all their hashes.
     pub fn examine(&self, group: BlockRange) -> Result<CheckedGroup, StoreError> {
         let mut reader = Reader::new().map_err(StoreError::Reader)?;
-        let before = BlockNumber(group.first()).parent();
-        let hash = match before {
-            Some(number) => block_on(self.view.read_hash(&mut reader, number))?,
-            None => None,
-        };
-        let start = match before.zip(hash) {
-            Some((number, hash)) => Start::After { number: number.get(), hash },
-            None => Start::At(group.first()),
-        };
         let trusted = self.view.manifest().trusted();
-        let mut verifier = Verifier::new(self.spec, &trusted, start);
+        let mut verifier = self.begin_group(&mut reader, &trusted, group)?;
         let mut blocks = Vec::new();
         for number in group.numbers() {
             blocks.push(self.prove(&mut reader, &mut verifier, number)?);
@@ -235,6 +230,39 @@ impl<'a> SegmentCheck<'a> {
         let mut logs = PostingsBuilder::new(slot_of(group.first()));
         blocks.iter().try_for_each(|block| logs.push_logs(block))?;
         Ok(CheckedGroup { blocks, encoded, logs: logs.sum() })
+    }
+
+    /// Begins to prove a group: its first block is held against the header before it, as each of the
+    /// others is, and follows its rules.
+    fn begin_group<'v>(
+        &'v self,
+        reader: &mut Reader,
+        trusted: &'v Anchors,
+        group: BlockRange,
+    ) -> Result<Verifier<'v>, StoreError> {
+        let verifier = |start| Verifier::new(self.spec, trusted, start);
+        let from_here = Start::At(group.first());
+        let Some(before) = BlockNumber(group.first()).parent() else {
+            return Ok(verifier(from_here));
+        };
+        let after = |hash| Start::After { number: before.get(), hash };
+        match block_on(self.view.read_header(reader, before)) {
+            Ok(Some(header)) => {
+                let verifier = verifier(after(header.hash));
+                Ok(match decode_header(&header.rlp) {
+                    Ok(fields) => verifier.with_parent(StepFields::of(&fields, &header.rlp)),
+                    // Whoever proves that block refuses it.
+                    Err(_) => verifier,
+                })
+            }
+            Ok(None) => Ok(verifier(from_here)),
+            // A file that is damaged is told by its own name; the hash at its end is listed.
+            Err(error) if error.is_of_file() && before.get() < self.file.entry.range.first() => {
+                let hash = block_on(self.view.read_hash(reader, before))?;
+                Ok(verifier(hash.map_or(from_here, after)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn prove(
@@ -278,7 +306,10 @@ impl<'a> SegmentCheck<'a> {
             let found = block_on(self.view.probe_slot(reader, subject, slot, hash))?;
             if found.into_iter().all(|found| found != position(ordinal)) {
                 let what = format!("place of {hash}, a hash of block {number},");
-                let file = format!("lookup of {subject}");
+                let mut runs = self.view.manifest().runs_of(subject.into());
+                let run = runs.find(|it| it.span.contains(slot));
+                let file =
+                    run.map_or_else(|| format!("lookup of {subject}"), |it| it.file_name.clone());
                 expect_equal(
                     &file,
                     &what,
@@ -423,7 +454,9 @@ fn check_log_run(
     let mut checked: BTreeMap<u64, usize> = BTreeMap::new();
     own.clone().for_each(|it| *checked.entry(it.slot).or_default() += 1);
     let mut listed: BTreeMap<u64, usize> = BTreeMap::new();
-    segment_slots.iter().for_each(|slot| *listed.entry(*slot).or_default() += 1);
+    for slot in segment_slots {
+        *listed.entry(*slot).or_default() += 1;
+    }
     // Where they differ a segment is damaged, which is told.
     let is_uncompared = |slot: &u64| listed.get(slot) != checked.get(slot);
     let uncompared: BTreeSet<u64> = listed.keys().copied().filter(is_uncompared).collect();

@@ -20,7 +20,12 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) at: Option<String>,
     /// A block hash you trust: blocks at or below it by parent links are anchored; may be repeated
-    #[arg(long = "anchor", value_name = "NUMBER:HASH", value_delimiter = ',')]
+    #[arg(
+        long = "anchor",
+        value_name = "NUMBER:HASH",
+        value_delimiter = ',',
+        conflicts_with = "at"
+    )]
     pub(crate) anchors: Vec<Anchor>,
     /// Drop segments that are digest only and prove false, so that their blocks can be fetched again
     #[arg(long, conflicts_with = "at")]

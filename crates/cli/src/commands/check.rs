@@ -8,17 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use chain::accumulator::EpochRoots;
 use chain::trust::Anchor;
 use chain::{BlockNumber, ChainSpec};
-use ingest::check::{CheckedFolder, check_all};
+use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::pool::threads_default;
 use store::journal::unlisted_segments;
 use store::read::block_on;
-use store::{Reader, RunSubject, StoreError, View};
+use store::{CommitFacts, Reader, RunSubject, StoreError, View};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
+use crate::chain_choice;
 use crate::commands::at;
+use crate::commands::import::to_failure;
 use crate::data_folder::{DataFolder, irregular_files};
 use crate::folder_text::{lost_blocks, pending_merge, unlisted_segment};
 use crate::head_text::{head_faults, head_notes};
@@ -56,12 +59,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     for error in &errors {
         watch.say(&format!("error: {error}"));
     }
-    let false_anchors = hold_anchors(&view, &args.anchors, &mut checked)?;
-    let anchor_count = u64::try_from(false_anchors.len()).unwrap_or(u64::MAX);
+    let (facts, anchor_count) =
+        hold_against_trust(&view, &spec, &args.anchors, &mut checked, &watch)?;
     refused_count += anchor_count;
-    for said in false_anchors {
-        watch.say(&format!("error: {said}\n  hint: see which of the two is false"));
-    }
     let recovery = folder.store.head_recovery();
     for fault in head_faults(&recovery).into_iter().chain(irregular_files(&*folder.disk)?) {
         refused_count += 1;
@@ -72,7 +72,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let unlisted = unlisted.iter().map(|name| unlisted_segment(name));
     let missing = view.lost().into_iter().map(|lost| lost_blocks(lost, view.coverage()));
     head_notes(&recovery).into_iter().chain(unlisted).chain(missing).for_each(|said| note(&said));
-    let settled = DigestOnly { folder: &folder, view: &view, checked: &checked, args }.settle(spec);
+    let marked = DigestOnly { folder: &folder, view: &view, checked: &checked, facts, args };
+    let settled = marked.settle(spec);
     let told = settled.as_ref().map_or_else(|_| Vec::new(), |it| it.lines(&view, &folder.path));
     if refused_count > 0 {
         let refused = RefusedCounts {
@@ -141,6 +142,27 @@ fn in_head(view: &View) -> String {
     }
 }
 
+/// Says which blocks contradict what is trusted here, and how many times; what becomes known of the chain.
+fn hold_against_trust(
+    view: &View,
+    spec: &ChainSpec,
+    anchors: &[Anchor],
+    checked: &mut CheckedFolder,
+    watch: &Watch,
+) -> Result<(CommitFacts, u64), Failure> {
+    let mut refused_count = 0;
+    for said in hold_anchors(view, anchors, checked)? {
+        refused_count += 1;
+        watch.say(&format!("error: {said}\n  hint: see which of the two is false"));
+    }
+    let trusted = chain_choice::anchors(spec, anchors, Some(EpochRoots::mainnet()))?;
+    let facts = find_facts(view, &trusted, checked, |said| {
+        refused_count += 1;
+        watch.say(&format!("error: {said}"));
+    });
+    Ok((facts.map_err(|error| to_failure(&error))?, refused_count))
+}
+
 /// Trusted hashes that held blocks do not have, as errors. What is digest only and has another is false.
 fn hold_anchors(
     view: &View,
@@ -152,8 +174,15 @@ fn hold_anchors(
     for anchor in anchors {
         let number = BlockNumber(anchor.number);
         // A segment that cannot be read was told.
-        let held = block_on(view.read_hash(&mut reader, number)).ok().flatten();
-        let Some(held) = held.filter(|held| *held != anchor.hash) else { continue };
+        let Some(held) = block_on(view.read_hash(&mut reader, number)).ok().flatten() else {
+            note(&format!(
+                "anchor {anchor}: block {number} is not here, nothing was held against it"
+            ));
+            continue;
+        };
+        if held == anchor.hash {
+            continue;
+        }
         let Some((_, entry)) = view.manifest().find_segment(number) else {
             errors.push(format!("anchor {anchor}: block {number} is {held} in the head"));
             continue;

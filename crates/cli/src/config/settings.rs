@@ -117,12 +117,13 @@ const CHAINS: [&str; 3] = ["network", "genesis", "chain-id"];
 
 /// Flags of which one leaves no room for the others. A stronger source that gives one takes the place of
 /// all of them in a weaker one.
-const EXCLUSIVE: [&[&str]; 5] = [
+const EXCLUSIVE: [&[&str]; 6] = [
     &CHAINS,
     &["quiet", "verbose"],
     &["blocks", "backfill-to"],
     &["blocks", "sample"],
     &["at", "drop-false"],
+    &["at", "anchor"],
 ];
 
 /// Flags that mean nothing without another.

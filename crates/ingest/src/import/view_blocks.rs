@@ -100,13 +100,11 @@ impl Blocks for ViewBlocks {
 
     fn refuse(&self, mismatch: Mismatch) -> ImportError {
         let number = mismatch.number;
-        match *mismatch.fault {
-            // The block before may be one of the folder.
-            Fault::ParentHash { found, expected } => {
-                self.refuse_link(Link { number, found, expected })
-            }
-            _ => self.false_block(mismatch),
+        // The block before may be one of the folder.
+        if let Fault::ParentHash { found, expected } = *mismatch.fault {
+            return self.refuse_link(Link { number, found, expected });
         }
+        self.false_block(mismatch)
     }
 }
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use chain::trust::{Anchor, AnchoredBy, Anchors, TrustStatus};
-use chain::{BlockNumber, BlockRange};
+use chain::{BlockNumber, BlockRange, ChainSpec};
 use ingest::archive::{Archive, Format};
 use ingest::check::{CheckedFolder, check_all, find_facts};
 use ingest::export::{ExportFormat, Exporter, held_by, plan};
 use ingest::import::ImportSettings;
 use ingest::prove::NoProgress;
-use ingest::sample::{Payload, SampleSettings};
+use ingest::sample::{NETWORK_NAME, Payload, SampleSettings};
 use store::check::CheckCounts;
 use store::read::block_on;
 use store::{AdoptedSegments, Reader, StoreError, Writer};
 
 use crate::harness::folder::{DataFolder, settings};
-use crate::harness::made::{blocks, spec, threads, write};
+use crate::harness::made::{blocks, relinked, spec, threads, write};
 
 fn chain(block_count: u64) -> SampleSettings {
     SampleSettings {
@@ -163,9 +163,9 @@ fn settle(data: &DataFolder) -> (Vec<String>, Vec<BlockRange>, CheckedFolder) {
     let mut refused = Vec::new();
     let store = data.store();
     let view = store.view();
-    let checked =
+    let mut checked =
         check_all(&view, &data.spec, threads(2), &NoProgress, |it| refused.push(it.to_string()));
-    let facts = find_facts(&view, &data.anchors, &checked).unwrap();
+    let facts = find_facts(&view, &data.anchors, &mut checked, |it| refused.push(it)).unwrap();
     let mut writer = Writer::open(store, data.spec.clone()).unwrap();
     let confirmed = writer.confirm(&checked.proven, facts).unwrap();
     (refused, confirmed, checked)
@@ -309,6 +309,28 @@ fn another_chain_with_right_digests_is_not_confirmed() {
     let (refused, confirmed) = check_and_confirm(&to);
     assert!(refused.iter().any(|it| it.contains("block 0")), "{refused:?}");
     assert_eq!(confirmed, []);
+}
+
+/// Seen: the first block of every sixteen was held against the hash of the one before it alone.
+#[test]
+fn every_block_is_held_against_the_header_before_it_also_where_files_meet() {
+    let chain = chain(300);
+    for number in [15, 16, 256] {
+        let twice = relinked(blocks(&chain), number, |header| header.timestamp -= 12);
+        let folder = tempfile::tempdir().unwrap();
+        let files = write(folder.path(), Format::Ere, &twice);
+        // Where nothing is known of forks, no rule of headers is.
+        let known = spec(&chain);
+        let bare = ChainSpec::bare(NETWORK_NAME, known.chain_id(), known.genesis_hash());
+        let mut data = DataFolder::new(&bare);
+        data.import_all(&files, settings());
+        assert_eq!(check(&data).1.len(), 0);
+        data.spec = known;
+        let refused: Vec<_> = check(&data).1.iter().map(ToString::to_string).collect();
+        let is_told =
+            |it: &String| it.contains(&format!("block {number}")) && it.contains("timestamp");
+        assert!(refused.iter().any(is_told), "{number}: {refused:?}");
+    }
 }
 
 #[test]

@@ -44,14 +44,20 @@ fn is_browser(fields: &HeaderMap) -> bool {
 /// The answer to such a request; `None` if there is no such file.
 pub(super) fn answer<B>(request: &Request<B>) -> Option<HttpAnswer> {
     let path = request.uri().path();
-    if explorer::is_file_path(strip_key(path)) {
-        return explorer::find(strip_key(path)).map(|file| show(file, request.headers()));
+    let mut answer = if explorer::is_file_path(strip_key(path)) {
+        show(explorer::find(strip_key(path))?, request.headers())
+    } else {
+        // The page names its files relative to itself, so that they are found behind any prefix.
+        match path.rsplit_once('/') {
+            Some((_, key)) if !key.is_empty() => redirect(&format!("./{key}/")),
+            _ => show(explorer::page()?, request.headers()),
+        }
+    };
+    if strip_key(path) != path {
+        // The address has the key, which no cache of a browser is to keep.
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    // The page names its files relative to itself, so that they are found behind any prefix.
-    match path.rsplit_once('/') {
-        Some((_, key)) if !key.is_empty() => Some(redirect(&format!("./{key}/"))),
-        _ => explorer::page().map(|page| show(page, request.headers())),
-    }
+    Some(answer)
 }
 
 fn show(file: &'static ExplorerFile, fields: &HeaderMap) -> HttpAnswer {

@@ -87,7 +87,9 @@ impl Manifest {
         for (number, hash) in lost_hashes {
             put(&mut text, format_args!("lost-hash {number} {hash}"));
         }
-        segments.iter().for_each(|entry| put_segment(&mut text, entry));
+        for entry in segments {
+            put_segment(&mut text, entry);
+        }
         let marked = segments.iter().filter(|entry| digest_only.contains(&entry.file_name));
         for entry in marked {
             put(&mut text, format_args!("{DIGEST_ONLY} {}", entry.file_name));

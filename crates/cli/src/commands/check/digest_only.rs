@@ -8,16 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use chain::accumulator::EpochRoots;
 use chain::{BlockRange, ChainSpec};
-use ingest::check::{CheckedFolder, find_facts};
+use ingest::check::CheckedFolder;
 use store::layout::{join_ranges, subtract};
 use store::lock::LockError;
-use store::{StoreError, View, Writer};
+use store::{CommitFacts, StoreError, View, Writer};
 
 use crate::Failure;
 use crate::args::check::CheckArgs;
-use crate::chain_choice;
 use crate::commands::import::to_failure;
 use crate::data_folder::DataFolder;
 use crate::output::counted;
@@ -28,6 +26,8 @@ pub(super) struct DigestOnly<'a> {
     /// What was checked.
     pub(super) view: &'a View,
     pub(super) checked: &'a CheckedFolder,
+    /// What became known of the chain.
+    pub(super) facts: CommitFacts,
     pub(super) args: &'a CheckArgs,
 }
 
@@ -43,21 +43,19 @@ pub(super) struct SettledBlocks {
 impl DigestOnly<'_> {
     /// Records what was proven, and drops what is false if that is wanted. The folder is locked for no
     /// longer than that takes.
-    pub(super) fn settle(&self, spec: ChainSpec) -> Result<SettledBlocks, Failure> {
+    pub(super) fn settle(self, spec: ChainSpec) -> Result<SettledBlocks, Failure> {
         let manifest = self.view.manifest();
         let is_marked = |name: &String| manifest.is_digest_only(name);
         let mut refused: BTreeSet<String> =
             self.checked.false_segments.iter().filter(|it| is_marked(it)).cloned().collect();
         let is_dropping =
             self.args.drop_false && !(refused.is_empty() && self.checked.false_runs.is_empty());
-        let is_recording = !(self.checked.proven.is_empty() && self.args.anchors.is_empty());
+        let CommitFacts { anchors, epochs, .. } = &self.facts;
+        let is_recording =
+            !(self.checked.proven.is_empty() && anchors.is_empty() && epochs.is_empty());
         if !is_dropping && !is_recording {
             return Ok(SettledBlocks { left: self.blocks_of(&refused), ..Default::default() });
         }
-        let anchors =
-            chain_choice::anchors(&spec, &self.args.anchors, Some(EpochRoots::mainnet()))?;
-        let facts =
-            find_facts(self.view, &anchors, self.checked).map_err(|error| to_failure(&error))?;
         let mut writer = match Writer::open(Arc::clone(&self.folder.store), spec) {
             Err(StoreError::Lock(error @ LockError::Held { .. })) => {
                 return Err(Failure::Work(anyhow!(
@@ -67,7 +65,7 @@ impl DigestOnly<'_> {
             }
             writer => writer.map_err(|error| to_failure(&error))?,
         };
-        let confirmed = writer.confirm(&self.checked.proven, facts);
+        let confirmed = writer.confirm(&self.checked.proven, self.facts.clone());
         let proven = confirmed.map_err(|error| to_failure(&error))?;
         // What contradicts a trusted hash, or its proven neighbour, is proven inside and stays marked.
         let after = writer.view();
