@@ -396,6 +396,16 @@ fn commands_prove_and_verify() {
         let refused = ran(&mut command(&["verify-proof", text(&file)])).ends_with(1);
         assert!(refused.err.contains("bundle.json: "), "{}", refused.err);
     }
+}
+
+#[test]
+fn what_cannot_be_proven_is_refused_with_the_reason() {
+    let data = data_folder("sample");
+    let chain = Chain::of(&data);
+    let block = chain.ask("eth_getBlockByNumber", &json!([20, false]));
+    let (hash, anchor) =
+        (block["transactions"][3].as_str().unwrap(), block["hash"].as_str().unwrap());
+    let prove = ["prove", "--data-dir", text(&data)];
     let unknown = "0x".to_owned() + &"9".repeat(64);
     let ran = quipu(&[&prove[..], &[&unknown]].concat()).ends_with(1);
     assert!(ran.err.contains("nothing to prove"), "{}", ran.err);
