@@ -97,9 +97,10 @@ impl<'a> LogPortion<'a> {
             BlockRange::from_count(all.first(), all.count().min(limits.blocks_max.max(1)))
         });
         let mut removed = VecDeque::from(removed);
+        let query = filter.query().for_blooms();
         removed.retain(|block| {
             let bloom = &block.block().header.logs_bloom;
-            filter.is_of_block(block.number(), block.hash()) && filter.query().may_be_in(bloom)
+            filter.is_of_block(block.number(), block.hash()) && query.may_be_in(bloom)
         });
         // Those of a block that left do not come any more.
         if removed.iter().any(|block| block.block().receipts.is_none()) {

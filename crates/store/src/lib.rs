@@ -72,7 +72,7 @@ pub use error::StoreError;
 pub use files::{FileSource, LocalFiles};
 pub use finality::Finality;
 pub use limits::Limits;
-pub use log_query::LogQuery;
+pub use log_query::{BloomQuery, LogQuery};
 pub use lookups::{SegmentKeys, merge_run_files};
 pub use missing_file::MissingFile;
 pub use published::PublishedHistory;

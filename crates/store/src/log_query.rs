@@ -3,7 +3,7 @@
 //! Knows: when a log has what is asked for, and which keys of the index may lead to it.
 //! Never knows: blocks, or how the question was put.
 
-use alloy_primitives::{Address, B256, Bloom, BloomInput};
+use alloy_primitives::{Address, B256, Bloom, BloomInput, keccak256};
 use segment::LogView;
 use segment::postings::{PostingKey, PostingKind};
 
@@ -54,15 +54,13 @@ impl LogQuery {
             && self.topics.iter().zip(log.topics).all(|(wanted, found)| is_any_of(wanted, found))
     }
 
-    /// Whether a log with what is asked for may be among those of a bloom.
+    /// The query, made ready for many blooms.
     #[must_use]
-    pub fn may_be_in(&self, bloom: &Bloom) -> bool {
-        let has = |bytes: &[u8]| bloom.contains_input(BloomInput::Raw(bytes));
-        let is_any_address =
-            self.addresses.is_empty() || self.addresses.iter().any(|it| has(it.as_slice()));
-        let is_any_topic =
-            |wanted: &[B256]| wanted.is_empty() || wanted.iter().any(|it| has(it.as_slice()));
-        is_any_address && self.topics.iter().all(|wanted| is_any_topic(wanted))
+    pub fn for_blooms(&self) -> BloomQuery {
+        let addresses: Box<[B256]> = self.addresses.iter().map(keccak256).collect();
+        let topics = self.topics.iter().map(|wanted| wanted.iter().map(keccak256).collect());
+        let lists = std::iter::once(addresses).chain(topics);
+        BloomQuery { hashes: lists.filter(|wanted| !wanted.is_empty()).collect() }
     }
 
     /// Keys of the index: a log has one of each list. None at all if every log is asked for.
@@ -77,6 +75,23 @@ impl LogQuery {
             }
         }
         keys
+    }
+}
+
+/// What is asked for by the hashes that blooms are made of. A query may have thousands of values: they are
+/// hashed once, not for each block.
+#[derive(Clone, Debug)]
+pub struct BloomQuery {
+    /// A log has one of each list.
+    hashes: Vec<Box<[B256]>>,
+}
+
+impl BloomQuery {
+    /// Whether a log with what is asked for may be among those of a bloom.
+    #[must_use]
+    pub fn may_be_in(&self, bloom: &Bloom) -> bool {
+        let has = |hash: &B256| bloom.contains_input(BloomInput::Hash(*hash));
+        self.hashes.iter().all(|wanted| wanted.iter().any(has))
     }
 }
 

@@ -22,7 +22,7 @@ use super::log_rows::{ALL, FetchedRows, LoggedRows, RowsPlace, fetch_places};
 use crate::error::StoreError;
 use crate::files::RunFile;
 use crate::layout::{overlap, slot_of};
-use crate::log_query::LogQuery;
+use crate::log_query::{BloomQuery, LogQuery};
 use crate::reader::Reader;
 use crate::run_subject::RunSubject;
 
@@ -79,6 +79,8 @@ impl RunState {
 pub struct LogSearch<'a> {
     view: &'a View,
     query: &'a LogQuery,
+    /// Made for the first block of the head.
+    for_blooms: Option<BloomQuery>,
     keys: Vec<Vec<PostingKey>>,
     /// The first block that has not been looked for.
     next: u64,
@@ -117,6 +119,7 @@ impl View {
         LogSearch {
             view: self,
             query,
+            for_blooms: None,
             keys,
             next: range.first(),
             end: unindexed_end.map_or(range.end(), BlockNumber::get),
@@ -239,7 +242,8 @@ impl LogSearch<'_> {
         let number = BlockNumber(self.next);
         if let Some(block) = self.view.unsealed_block(number) {
             self.next = self.next.saturating_add(1);
-            if self.query.may_be_in(&block.block().header.logs_bloom) {
+            let query = self.for_blooms.get_or_insert_with(|| self.query.for_blooms());
+            if query.may_be_in(&block.block().header.logs_bloom) {
                 self.candidates.push_back(CandidateBlock { number, rows: CandidateRows::All });
             }
             return Ok(());
