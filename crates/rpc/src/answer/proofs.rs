@@ -10,7 +10,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use chain::accumulator::{EPOCH_BLOCKS, EpochRoots, EpochTree, mainnet_epoch_blocks};
 use chain::trust::Anchors;
 use chain::{BlockNumber, BlockRange, OrderedTrie, decode_header};
-use store::{BlockExtras, LogQuery, Reader, RowParts, StoredBlock, StoredHeader};
+use store::{BlockExtras, BloomQuery, Reader, RowParts, StoredBlock, StoredHeader};
 
 use super::{Answering, CallFailure, CallResult, Context, null};
 use crate::budget::ByteLease;
@@ -155,7 +155,8 @@ impl Context<'_> {
     }
 
     /// Proves the logs of the blocks that a filter names, or of as many from the first as one answer is
-    /// of. The filter of the bundle says how many: whoever wants the others asks from the next one on.
+    /// of, or lie below the anchor. The filter of the bundle says how many: whoever wants the others asks
+    /// from the next one on.
     pub(super) async fn prove_logs(
         &self,
         on: &mut Answering<'_>,
@@ -163,20 +164,26 @@ impl Context<'_> {
         anchor: Option<BlockRef>,
     ) -> CallResult {
         let asked = self.filtered_blocks(on, &filter).await?;
-        let query = filter.query();
+        let mut end = asked.end().min(asked.first().saturating_add(PROOF_BLOCKS_MAX));
+        if let Some(anchor) = anchor {
+            // Before the search, which is long.
+            end =
+                end.min(self.anchor_above(on.reader, asked, anchor).await?.get().saturating_add(1));
+        }
+        let for_blooms = filter.query().for_blooms();
         let bytes_max = self.log_limits.bytes_max.min(SEARCHED_BYTES_MAX);
         let mut slice = WorkSlice::default();
         let mut lease = ByteLease::default();
         let mut blocks = vec![b'['];
         let (mut last, mut parent) = (asked.first(), None);
-        for number in asked.first()..asked.end().min(asked.first().saturating_add(PROOF_BLOCKS_MAX))
-        {
+        for number in asked.first()..end {
             let begin = blocks.len();
             if begin > 1 {
                 blocks.push(b',');
             }
             let number = BlockNumber(number);
-            parent = Some(self.put_searched(on.reader, &mut blocks, number, query, parent).await?);
+            let searched = self.put_searched(on.reader, &mut blocks, number, &for_blooms, parent);
+            parent = Some(searched.await?);
             // One block is always answered.
             if begin > 1 && blocks.len() > bytes_max {
                 blocks.truncate(begin);
@@ -191,7 +198,7 @@ impl Context<'_> {
         let searched = BlockRange::from_ends(asked.first(), last).ok_or(CallFailure::NotABlock)?;
         let way = self.way_to_anchor(on.reader, BlockNumber(last), anchor).await?;
         let mut bundle = begin_bundle(on.out);
-        put_filter(&mut bundle, query, searched);
+        put_filter(&mut bundle, filter.query(), searched);
         bundle.member("blocks").extend_from_slice(&blocks);
         put_way(&mut bundle, &way.way);
         bundle.end();
@@ -205,7 +212,7 @@ impl Context<'_> {
         reader: &mut Reader,
         out: &mut Vec<u8>,
         number: BlockNumber,
-        query: &LogQuery,
+        query: &BloomQuery,
         parent: Option<B256>,
     ) -> Result<B256, CallFailure> {
         let stored = self.held_header(reader, number).await?;
@@ -271,7 +278,8 @@ impl Context<'_> {
             bytes = bytes.saturating_add(above.rlp.len());
             self.count_held(&mut lease, bytes)?;
             slice.count_request(above.rlp.len());
-            headers.push(above.rlp);
+            // What was read is a part of a page of headers, which it would keep in memory.
+            headers.push(Bytes::copy_from_slice(&above.rlp));
             slice.go_on(self.budget).await;
         }
         Ok(LeasedWay {
@@ -299,6 +307,21 @@ impl Context<'_> {
             )),
             Some(anchor) => Ok(anchor),
         }
+    }
+
+    /// The wanted anchor of a search: none of the blocks that it may end with is refused for it later,
+    /// unless an answer has to end early.
+    async fn anchor_above(
+        &self,
+        reader: &mut Reader,
+        asked: BlockRange,
+        wanted: BlockRef,
+    ) -> Result<BlockNumber, CallFailure> {
+        let last =
+            asked.last().min(asked.first().saturating_add(PROOF_BLOCKS_MAX).saturating_sub(1));
+        let anchor = self.requested(reader, wanted).await?.found()?;
+        let last = anchor.map_or(last, |anchor| anchor.get().clamp(asked.first(), last));
+        self.wanted_anchor(reader, BlockNumber(last), wanted).await
     }
 
     /// The nearest block from this one on that is trusted here, or final; the block itself, if there is
