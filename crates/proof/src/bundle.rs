@@ -17,8 +17,6 @@ pub const BUNDLE_BYTES_MAX: usize = 64 << 20;
 
 /// A key has at most 18 nibbles, of which every node takes one, and the leaf may take none.
 const NODES_MAX: usize = 19;
-/// More than a block or a range of blocks ever has.
-const ITEMS_MAX: usize = 1 << 20;
 /// As nodes limit a filter.
 const TOPIC_POSITIONS_MAX: usize = 4;
 const ALTERNATIVES_MAX: usize = 1000;
@@ -151,14 +149,13 @@ fn read_block(
     header: Vec<u8>,
     text: &mut CanonicalText<'_>,
 ) -> Result<BundleContent, ProofRefusal> {
-    let transactions = text.list(ITEMS_MAX, CanonicalText::bytes)?;
+    let transactions = text.long_list(CanonicalText::bytes)?;
     text.expect(",\"receipts\":")?;
-    let receipts = text.list(ITEMS_MAX, CanonicalText::bytes)?;
+    let receipts = text.long_list(CanonicalText::bytes)?;
     text.expect(",\"ommers\":")?;
     let ommers = text.bytes()?;
     let has_withdrawals = text.passes(",\"withdrawals\":");
-    let withdrawals =
-        has_withdrawals.then(|| text.list(ITEMS_MAX, CanonicalText::bytes)).transpose()?;
+    let withdrawals = has_withdrawals.then(|| text.long_list(CanonicalText::bytes)).transpose()?;
     Ok(BundleContent::Block(WholeBlock { header, transactions, receipts, ommers, withdrawals }))
 }
 
@@ -169,7 +166,7 @@ fn read_logs(text: &mut CanonicalText<'_>) -> Result<BundleContent, ProofRefusal
     text.expect(",\"filterHash\":")?;
     let filter_hash = (text.hash()?, found);
     text.expect(",\"blocks\":")?;
-    let blocks = text.list(ITEMS_MAX, read_searched_block)?;
+    let blocks = text.long_list(read_searched_block)?;
     Ok(BundleContent::Logs(LogsProof { filter, filter_hash, blocks }))
 }
 
@@ -191,7 +188,7 @@ fn read_searched_block(text: &mut CanonicalText<'_>) -> Result<SearchedBlock, Pr
     text.expect("{\"header\":")?;
     let header = text.bytes()?;
     let has_receipts = text.passes(",\"receipts\":");
-    let receipts = has_receipts.then(|| text.list(ITEMS_MAX, CanonicalText::bytes)).transpose()?;
+    let receipts = has_receipts.then(|| text.long_list(CanonicalText::bytes)).transpose()?;
     text.expect("}")?;
     Ok(SearchedBlock { header, receipts })
 }
@@ -205,7 +202,7 @@ fn read_way(text: &mut CanonicalText<'_>) -> Result<AnchorWay, ProofRefusal> {
         text.expect(",\"hash\":")?;
         let anchor = ProofAnchor::Block { number, hash: text.hash()? };
         text.expect(",\"by\":\"headers\",\"path\":")?;
-        let headers = text.list(ITEMS_MAX, CanonicalText::bytes)?;
+        let headers = text.long_list(CanonicalText::bytes)?;
         AnchorWay { anchor, path: AnchorPath::Headers(headers) }
     } else {
         text.expect(",\"anchor\":{\"hash\":")?;

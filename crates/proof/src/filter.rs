@@ -5,8 +5,9 @@
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::fmt;
 
-use crate::hash::{Hash32, keccak256};
+use crate::hash::{Hash32, keccak256, write_hex};
 use crate::header::BLOOM_BYTES;
 use crate::receipt::{AddressBytes, LogParts};
 
@@ -21,6 +22,39 @@ pub struct ProofFilter {
     pub addresses: Vec<[u8; 20]>,
     /// By position, any of these topics; none given means every topic, but there must be one.
     pub topics: Vec<Vec<Hash32>>,
+}
+
+/// The filter as the text of a bundle has it.
+impl fmt::Display for ProofFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from_block, to_block, addresses, topics } = self;
+        write!(f, "{{\"fromBlock\":{from_block},\"toBlock\":{to_block},\"address\":")?;
+        write_list(f, addresses, |f, address| write_quoted(f, address))?;
+        write!(f, ",\"topics\":")?;
+        write_list(f, topics, |f, any| write_list(f, any, |f, topic| write_quoted(f, &topic.0)))?;
+        write!(f, "}}")
+    }
+}
+
+fn write_list<T>(
+    f: &mut fmt::Formatter<'_>,
+    items: &[T],
+    mut write_item: impl FnMut(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+) -> fmt::Result {
+    write!(f, "[")?;
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            write!(f, ",")?;
+        }
+        write_item(f, item)?;
+    }
+    write!(f, "]")
+}
+
+fn write_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    write!(f, "\"")?;
+    write_hex(f, bytes)?;
+    write!(f, "\"")
 }
 
 /// A filter, made ready for many blocks.

@@ -20,16 +20,22 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// How much of what is there instead an error shows.
 const SHOWN_BYTES: usize = 24;
 
+/// Items of all lists together: more than a block or a range of blocks ever has. An item of five bytes
+/// of text takes ten times as much memory.
+const ITEMS_MAX: usize = 1 << 20;
+
 /// A place in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct CanonicalText<'a> {
     text: &'a [u8],
     offset: usize,
+    /// How many items of lists may still come.
+    items_left: usize,
 }
 
 impl<'a> CanonicalText<'a> {
     pub(crate) fn new(text: &'a [u8]) -> Self {
-        Self { text, offset: 0 }
+        Self { text, offset: 0, items_left: ITEMS_MAX }
     }
 
     /// How far the reader is.
@@ -117,13 +123,21 @@ impl<'a> CanonicalText<'a> {
         let bytes = self.bytes()?;
         let count = bytes.len();
         bytes.try_into().map_err(|_bytes| {
-            let at = Self { text: self.text, offset: start };
+            let at = Self { offset: start, ..*self };
             at.refuse(&format!("expected {BYTES} bytes, not {count},"))
         })
     }
 
     pub(crate) fn hash(&mut self) -> Result<Hash32, ProofRefusal> {
         self.array().map(Hash32)
+    }
+
+    /// A list of as many items as the whole text may have.
+    pub(crate) fn long_list<T>(
+        &mut self,
+        item: impl FnMut(&mut Self) -> Result<T, ProofRefusal>,
+    ) -> Result<Vec<T>, ProofRefusal> {
+        self.list(ITEMS_MAX, item)
     }
 
     /// A list of at most `count_max` items.
@@ -141,6 +155,12 @@ impl<'a> CanonicalText<'a> {
             if items.len() == count_max {
                 return Err(self.refuse(&format!("expected at most {count_max} items")));
             }
+            let Some(left) = self.items_left.checked_sub(1) else {
+                return Err(
+                    self.refuse(&format!("expected at most {ITEMS_MAX} items in all lists"))
+                );
+            };
+            self.items_left = left;
             items.push(item(self)?);
             if !self.either(",", "]")? {
                 return Ok(items);

@@ -76,6 +76,9 @@ pub enum ProvenClaim {
     Logs {
         /// The question: hold it against the one that you asked.
         filter: ProofFilter,
+        /// The parent of the first block: the last block of the range before it, whose logs another
+        /// bundle proves.
+        parent: Hash32,
         /// The last block of the range.
         last: ProvenBlock,
         /// The answer, in the order of the chain.
@@ -117,12 +120,16 @@ impl fmt::Display for ProvenClaim {
             Self::Block { block, transactions, .. } => {
                 write!(f, "proven: all {} transactions and receipts of {block}", transactions.len())
             }
-            Self::Logs { filter, last, logs } => write!(
-                f,
-                "proven: {} logs match the filter from block {} up to {last}, and no others",
-                logs.len(),
-                filter.from_block
-            ),
+            Self::Logs { filter, parent, last, logs } => {
+                write!(
+                    f,
+                    "proven: {} logs match the filter {filter} from block {}, whose parent is \
+                     {parent}, up to {last}, and no others",
+                    logs.len(),
+                    filter.from_block
+                )?;
+                logs.iter().try_for_each(|log| write!(f, "\n  {log}"))
+            }
         }
     }
 }

@@ -214,7 +214,7 @@ fn verify_logs(proof: &LogsProof, steps: &mut Vec<ProofStep>) -> Result<Proven, 
     steps.push(ProofStepName::Filter.pass("the question", found));
     let matcher = LogMatcher::new(&proof.filter);
     let mut search = LogScan { matcher: &matcher, logs: Vec::new(), excluded: 0 };
-    let mut before: Option<HeaderParts> = None;
+    let (mut before, mut parent): (Option<HeaderParts>, Option<Hash32>) = (None, None);
     for (place, block) in proof.blocks.iter().enumerate() {
         let link =
             |why: String| ProofStepName::HeaderLinks.refuse(format!("header {place}: {why}"));
@@ -226,9 +226,10 @@ fn verify_logs(proof: &LogsProof, steps: &mut Vec<ProofStep>) -> Result<Proven, 
             return Err(range_refusal(&proof.filter, "begins", header.number));
         }
         search.scan(block, &header, steps)?;
+        parent = parent.or(Some(header.parent));
         before = Some(header);
     }
-    let Some(last) = before else {
+    let (Some(last), Some(parent)) = (before, parent) else {
         return Err(ProofStepName::HeaderLinks.refuse("no blocks"));
     };
     if last.number != proof.filter.to_block {
@@ -240,6 +241,7 @@ fn verify_logs(proof: &LogsProof, steps: &mut Vec<ProofStep>) -> Result<Proven, 
     steps.push(ProofStepName::HeaderLinks.pass(what, last.hash));
     let claim = ProvenClaim::Logs {
         filter: proof.filter.clone(),
+        parent,
         last: ProvenBlock { number: last.number, hash: last.hash },
         logs: search.logs,
     };

@@ -17,7 +17,7 @@ use crate::amounts::parse_hash;
 pub(crate) const PROVE_EXAMPLES: &str = "\
 Examples:
   quipu prove --data-dir data 0x5c50...2060 > bundle.json
-  quipu prove --data-dir data --block 17000000 --to finalized > block.json
+  quipu prove --data-dir data --block 17000000 --to 17000100 > block.json
   quipu prove --data-dir data --log 17000000:12 | quipu verify-proof
   quipu prove --data-dir data --logs '{\"fromBlock\":\"0x1\",\"toBlock\":\"0x9\",\"address\":\"0x...\"}'
 
@@ -46,7 +46,8 @@ pub(crate) struct ProveArgs {
     /// Prove a log: its block, a colon, and its index among the block's logs
     #[arg(long, value_name = "BLOCK:INDEX", value_parser = parse_log, group = "subject")]
     pub(crate) log: Option<LogSubject>,
-    /// Prove which logs a filter asks for, and that there are no others: as `eth_getLogs` takes it
+    /// Prove which logs a filter asks for, as `eth_getLogs` takes it, and that there are no others; a
+    /// bundle has at most 1,000 blocks, which a note names
     #[arg(long, value_name = "JSON", value_parser = parse_filter, group = "subject")]
     pub(crate) logs: Option<Box<RawValue>>,
     /// Lead to this block, at most 1,000 above: a number or a tag [default: the nearest anchor]

@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use crate::Failure;
 use crate::args::prove::{LogSubject, ProveArgs};
 use crate::data_folder::DataFolder;
-use crate::output::print_lines;
+use crate::output::{note, print_lines};
 
 /// Nobody else waits for the answer.
 const ANSWER_TIME: Duration = Duration::from_hours(1);
@@ -43,11 +43,30 @@ pub(crate) fn run(args: &ProveArgs) -> Result<(), Failure> {
         });
     }
     match answer.get("result").map(|result| result.get()).filter(|it| *it != "null") {
-        // Its text is part of it: not a byte may change.
-        Some(bundle) => Ok(print_lines(&[bundle.to_owned()])?),
+        Some(bundle) => {
+            if args.logs.is_some() {
+                note_portion(bundle);
+            }
+            // Its text is part of it: not a byte may change.
+            Ok(print_lines(&[bundle.to_owned()])?)
+        }
         None => Err(Failure::Work(anyhow!(
             "{place}: there is no such thing in this history, so there is nothing to prove"
         ))),
+    }
+}
+
+/// A bundle of logs has so many blocks at the most, whatever the filter asks for.
+fn note_portion(bundle: &str) {
+    let members: BTreeMap<&str, &RawValue> = serde_json::from_str(bundle).unwrap_or_default();
+    let filter = members.get("filter").and_then(|it| serde_json::from_str(it.get()).ok());
+    let filter: Value = filter.unwrap_or_default();
+    let end = |name| filter.get(name).and_then(Value::as_u64);
+    if let Some((first, last)) = end("fromBlock").zip(end("toBlock")) {
+        let next = last.saturating_add(1);
+        note(&format!(
+            "the bundle answers for blocks {first}..{last}; for any above ask again from {next} on"
+        ));
     }
 }
 

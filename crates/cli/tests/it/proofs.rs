@@ -213,13 +213,16 @@ fn prove_filters(chain: &Chain, logs: &[Value], count: usize) {
             .filter(|log| address.as_ref().is_none_or(|it| log["address"] == *it))
             .filter(|log| topic.as_ref().is_none_or(|it| log["topics"][0] == *it))
             .collect();
-        let (mut found, mut next) = (Vec::new(), from);
+        let (mut found, mut next, mut before) = (Vec::new(), from, None);
         while next <= to {
             filter["fromBlock"] = json!(format!("{next:#x}"));
             let (_, verdict) = chain.prove("quipu_proveLogs", &json!([filter]));
-            let ProvenClaim::Logs { filter: asked, logs, .. } = verdict.claim else {
+            let ProvenClaim::Logs { filter: asked, parent, last, logs } = verdict.claim else {
                 panic!("{filter}: something else is proven");
             };
+            // One bundle goes on where the one before ends.
+            assert_eq!(before.unwrap_or(parent), parent);
+            before = Some(last.hash);
             assert_eq!(asked.from_block, next);
             assert!((next..=to).contains(&asked.to_block), "{asked:?}");
             next = asked.to_block + 1;
@@ -340,6 +343,22 @@ fn a_way_leads_to_the_block_that_is_wanted_or_is_refused() {
         let error = answer["error"].get();
         assert!(error.contains(said) && error.contains("-32602"), "{error}");
     }
+    // A search ends with the wanted anchor, and one that is too far is refused before it.
+    let filter = |to: u64| json!({ "fromBlock": "0x14", "toBlock": format!("{to:#x}") });
+    for (asked, to, last) in [(60, 40, 40), (60, 60, 60), (60, 70, 60), (20, 20, 20)] {
+        let (_, verdict) = chain.prove("quipu_proveLogs", &json!([filter(asked), to]));
+        let ProvenClaim::Logs { last: proven, .. } = verdict.claim else { panic!("{verdict}") };
+        assert_eq!(proven.number, last, "{asked} to {to}");
+        assert!(matches!(verdict.anchor, ProofAnchor::Block { number, .. } if number == to));
+    }
+    for (to, said) in [
+        (json!(19), "does not prove block 20"),
+        (json!(chain.last), "more than 1000 headers"),
+        (json!(chain.last + 1), "no block that exists"),
+    ] {
+        let error = chain.answer("quipu_proveLogs", &json!([filter(20), to]));
+        assert!(error["error"].get().contains(said), "{error:?}");
+    }
     let unknown = data([9; 32]);
     for (method, params) in [
         ("quipu_proveTransaction", json!([unknown])),
@@ -372,7 +391,10 @@ fn commands_prove_and_verify() {
         &["--log", "20:0", "--to", "20"],
         &["--logs", &filter, "--to", "32"],
     ] {
-        let bundle = quipu(&[&prove[..], subject].concat()).ends_with(0).out;
+        let proven = quipu(&[&prove[..], subject].concat()).ends_with(0);
+        let is_of_logs = subject[0] == "--logs";
+        assert_eq!(proven.err.contains("answers for blocks 16..32"), is_of_logs, "{}", proven.err);
+        let bundle = proven.out;
         fs::write(&file, &bundle).unwrap();
         let verified = quipu(&["verify-proof", text(&file)]).ends_with(0);
         assert!(
@@ -380,6 +402,9 @@ fn commands_prove_and_verify() {
             "{}",
             verified.out
         );
+        // The question is shown with the answer.
+        let question = r#"the filter {"fromBlock":16,"toBlock":32,"address":[],"topics":[]}"#;
+        assert_eq!(verified.out.contains(question), is_of_logs, "{}", verified.out);
         let named = format!("20:{anchor}");
         if subject.last() == Some(&"20") {
             let trusted = quipu(&["verify-proof", text(&file), "--anchor", &named]).ends_with(0);

@@ -64,6 +64,39 @@ fn a_list_of_logs_is_what_a_scan_of_all_blocks_finds() {
     assert!(excluded > 100 && found > 100, "{excluded} blocks excluded, {found} logs found");
 }
 
+#[test]
+fn a_verdict_has_the_question_its_answer_and_what_comes_before() {
+    let (filter, blocks) = searched();
+    let verdict = check(&filter.bundle(&blocks)).unwrap();
+    let text = verdict.to_string();
+    let ProvenClaim::Logs { filter: asked, parent, logs, .. } = verdict.claim else {
+        panic!("logs were claimed")
+    };
+    assert!(filter.bundle(&blocks).contains(&format!("\"filter\":{asked},")), "{asked}");
+    assert_eq!(parent.0, blocks[0].header.parent_hash.0);
+    for part in [asked.to_string(), format!("whose parent is {parent}, up to")] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    assert!(!logs.is_empty());
+    for log in logs {
+        assert!(text.contains(&format!("\n  {log}\n")), "{log}: {text}");
+    }
+}
+
+#[test]
+fn all_lists_together_are_bounded() {
+    let (filter, blocks) = searched();
+    let honest = filter.bundle(&blocks);
+    let list = format!("\"receipts\":[{}\"0x00\"]", "\"0x00\",".repeat(600_000));
+    let start = honest.find("\"receipts\":[").unwrap();
+    let end = start + honest[start..].find(']').unwrap() + 1;
+    let header = &honest[honest.find("{\"header\"").unwrap()..start];
+    let block = format!("{header}{list}}}");
+    let (before, after) = (honest.find("\"blocks\":[").unwrap() + 10, &honest[end..]);
+    let text = format!("{}[{block},{block}{}", &honest[..before - 1], &after[1..]);
+    refused(&text, "expected at most 1048576 items in all lists");
+}
+
 fn searched() -> (TestFilter, Vec<TestBlock>) {
     let blocks = chain(50, &[6, 0, 7, 6], &mut Random::new(21));
     let addresses = vec![address(1), address(2), address(3)];

@@ -18,7 +18,7 @@ export class Refusal {
 export const BUNDLE_BYTES_MAX = 64 * 2 ** 20;
 /** A key has at most 18 nibbles, of which every node takes one, and the leaf may take none. */
 const NODES_MAX = 19;
-/** More than a block or a range of blocks ever has. */
+/** Items of all lists together: more than a block or a range of blocks ever has. */
 const ITEMS_MAX = 2 ** 20;
 /** As nodes limit a filter. */
 const TOPIC_POSITIONS_MAX = 4;
@@ -39,6 +39,7 @@ class CanonicalText {
   constructor(bytes) {
     this.bytes = bytes;
     this.offset = 0;
+    this.itemsLeft = ITEMS_MAX;
   }
 
   /** How many characters of this text come next. */
@@ -125,6 +126,8 @@ class CanonicalText {
     if (this.passes("]")) return items;
     do {
       if (items.length === countMax) throw this.refusal(`expected at most ${countMax} items`);
+      if (this.itemsLeft === 0) throw this.refusal(`expected at most ${ITEMS_MAX} items in all lists`);
+      this.itemsLeft -= 1;
       items.push(item());
     } while (this.either(",", "]"));
     return items;
