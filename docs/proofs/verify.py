@@ -9,12 +9,12 @@ raw = lambda text: bytes.fromhex(text[2:])
 keccak = lambda data: Crypto.Hash.keccak.new(digest_bits=256, data=data).digest()
 def need(holds, why):
     if not holds: raise ValueError(why)
-def rlp(data):  # An item is bytes, or a list of items. Hashes bind all that is read here.
-    while data:
-        head, size = (1, data[0] % 64) if data[0] > 127 else (0, 1)
-        if size > 55: head, size = size - 54, int.from_bytes(data[1 : size - 54], "big")
-        item, is_list, data = data[head : head + size], data[0] > 191, data[head + size :]
-        yield list(rlp(item)) if is_list else item
+def rlp(data, at=0):  # An item is bytes, or a list of items. Hashes bind all that is read here.
+    while at < len(data):
+        head, size, first = *((1, data[at] % 64) if data[at] > 127 else (0, 1)), data[at]
+        if size > 55: head, size = size - 54, int.from_bytes(data[at + 1 : at + size - 54], "big")
+        item, at = data[at + head : at + head + size], at + head + size
+        yield list(rlp(item)) if first > 191 else item
 def block(data): return keccak(data), int.from_bytes(next(rlp(data))[8], "big"), next(rlp(data))
 def include(index, part, root):
     key = index.to_bytes((index.bit_length() + 7) // 8, "big").hex()
@@ -31,18 +31,18 @@ def include(index, part, root):
         path = path[len(partial) :]
     need((path, nodes, node) == ("", [], raw(part["rlp"])), "it does not end at these bytes")
 def verify(text, trusted):  # Names each step before it is done.
-    need(re.fullmatch(FORM, text.decode()), "this is not the one form of a bundle")
+    need(len(text) <= 64 << 20 and re.fullmatch(FORM, text.decode()), "not the form of a bundle")
     anchor, index = (bundle := json.loads(text))["anchor"], bundle["transaction"]["index"]
     yield "header hash"
     hash, number, head = block(raw(bundle["header"]))
     for name, root in zip(filter(bundle.get, ["transaction", "receipt"]), head[4:]):
-        yield f"{name} path to index {index} of block {number}: {hash.hex()}"
+        yield f"{name} 0x{keccak(raw(bundle[name]['rlp'])).hex()} at index {index} of block {number}"
         include(index, bundle[name], root)
-    if "log" in bundle:
-        yield f"log at position {bundle['log']['position']} of the receipt"
-        *_, receipt = rlp(raw(bundle["receipt"]["rlp"]))  # Behind its type, if it has one.
-        need(len(receipt[3]) == sum(bundle["log"].values()) + 1, "there are more or fewer logs")
-    yield f"way to the anchor by {anchor['by']}"
+    if log := bundle.get("log"):
+        *_, (*_, logs) = rlp(raw(bundle["receipt"]["rlp"]))  # Behind its type, if it has one.
+        yield f"log {log['position']}: " + json.dumps(logs[log["position"]], default=bytes.hex)
+        need(len(logs) == sum(log.values()) + 1, "there are more or fewer logs")
+    yield f"way from block {number}, 0x{hash.hex()}, to the anchor by {anchor['by']}"
     sides = number % 8192 * 2 + (number // 8192 << 15)  # Of leaf number % 8192 of an epoch's tree.
     for at, part in enumerate(map(raw, anchor["path"])):
         if "number" in anchor:
