@@ -13,6 +13,8 @@ const STAT_ABSENT_MS = 60_000;
 /** What is not shown is answered so, by the server or by whoever stands before it; other errors may pass. */
 const STATUSES_ABSENT = [403, 404, 405];
 
+const noStat = () => ({ until: -Infinity, asking: null, value: null });
+
 class Listeners {
   #all = new Set();
   add(listener, signal) {
@@ -35,7 +37,7 @@ class Chain {
   #way = "waiting";
   #end = null;
   #starts = 0;
-  #stat = { until: -Infinity, asking: null, value: null };
+  #stat = noStat();
 
   /** Begins to follow the tip, or begins anew with another key. */
   async start() {
@@ -43,6 +45,8 @@ class Chain {
     this.#end = null;
     this.#starts += 1;
     const started = this.#starts;
+    // What is still asked for is asked with the key before.
+    this.#stat = noStat();
     this.statIfAny();
     try {
       this.chainId = quantity(await call("eth_chainId"))?.toString() ?? null;
