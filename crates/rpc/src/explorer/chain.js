@@ -18,6 +18,8 @@ const noStat = () => ({ until: -Infinity, asking: null, value: null });
 class Listeners {
   #all = new Set();
   add(listener, signal) {
+    // What has left already is told nothing, and nobody tells of its leaving again.
+    if (signal?.aborted) return;
     this.#all.add(listener);
     signal?.addEventListener("abort", () => this.#all.delete(listener), { once: true });
   }

@@ -43,10 +43,17 @@ export async function renderOverview(main, _route, page) {
     el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
   const newest = new NewestBlocks(parts.blocks, page);
   const [stat] = await Promise.all([look(parts, page), newest.load()]);
+  if (page.signal.aborted) return;
   showTiles(parts.tiles, latest.stat);
   chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
   const pause = LOOK_MS + LOOK_MS_PER_SEGMENT * (Array.isArray(stat?.segments) ? stat.segments.length : 0);
-  page.every(pause, () => { look(parts, page); });
+  let isLooking = false;
+  page.every(pause, async () => {
+    // A server that is slow is asked no more often than it answers.
+    if (isLooking) return;
+    isLooking = true;
+    await look(parts, page).finally(() => { isLooking = false; });
+  });
 }
 
 const latest = { stat: null };

@@ -70,6 +70,7 @@ async function showTransaction(main, hash, transaction, receipt, page) {
   const held = receipt instanceof RpcError || receipt === null || typeof receipt !== "object" ? null : receipt;
   main.dataset.title = `Transaction ${hash.slice(0, 10)}…`;
   const [answer] = await callAll([["eth_getHeaderByHash", [transaction.blockHash]]], { signal: page.signal }).catch(() => [null]);
+  if (page.signal.aborted) return;
   const header = answer instanceof RpcError || answer === null || typeof answer !== "object" ? null : answer;
   const base = quantity(header?.baseFeePerGas);
   const type = count(transaction.type);
