@@ -66,7 +66,7 @@ async function look(parts, page) {
     const [, got] = await Promise.all([call("eth_blockNumber", [], { signal: page.signal }).then((number) => {
       push(samples.measured, performance.now() - begun);
       const tip = count(number);
-      if (chain.tip === null && tip !== null) chain.tip = { number: tip, hash: null, timestamp: null };
+      if (tip !== null) chain.sees(tip);
     }), chain.stat()]);
     stat = got;
   } catch (error) {

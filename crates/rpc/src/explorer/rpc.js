@@ -221,7 +221,8 @@ export async function page(path, { signal } = {}) {
 
 /**
  * Follows new heads over a WebSocket, and by asking where there is none. `onHead(block)` gets every header as
- * it came; `onWay(way)` gets "live", "polling" or "lost". Returns what ends it.
+ * it came; `onWay(way)` gets "live", "polling" or "lost". Returns what ends it, and what opens another socket in
+ * the place of one that is open and silent.
  */
 export function followHeads({ onHead, onWay }) {
   const following = { ended: false, socket: null, timer: null, polling: null, attempts: 0, last: null };
@@ -231,12 +232,13 @@ export function followHeads({ onHead, onWay }) {
     onHead(block);
   };
   connect(following, told, onWay);
-  return () => {
+  const end = () => {
     following.ended = true;
     clearTimeout(following.timer);
     stopPolling(following);
     following.socket?.close();
   };
+  return { end, reopen: () => { if (following.socket?.readyState === WebSocket.OPEN) following.socket.close(); } };
 }
 
 function socketUrl() {
