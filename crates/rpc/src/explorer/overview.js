@@ -226,7 +226,7 @@ function chartTile(name, values, format, note, absent = ABSENT) {
 
 function health(stat) {
   if (stat === null) return null;
-  return [serverCard(stat), followCard(stat.follow), sourceCard(stat.source)];
+  return [serverCard(stat), followCard(stat), sourceCard(stat.source)];
 }
 
 function serverCard(stat) {
@@ -241,8 +241,10 @@ function serverCard(stat) {
     field("Segments", Array.isArray(stat.segments) ? whole(stat.segments.length) : ABSENT)));
 }
 
-function followCard(follow) {
+function followCard({ follow, source }) {
   if (follow === null || typeof follow !== "object") {
+    // From a bucket blocks come without a node.
+    if (source !== null && typeof source === "object") return null;
     return card("Upstream", el("p", { class: "dim" }, "No node is followed: new blocks come when somebody imports them."));
   }
   const lag = count(follow.lag);
