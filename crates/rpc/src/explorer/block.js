@@ -92,8 +92,11 @@ function showBlock(main, block, page) {
       rawRlp("RLP of the header", `header-${number}.hex`, "debug_getRawHeader", [block.hash]),
       rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
       rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
-  showMarks(marks, number, block.hash);
+  const place = { number, hash: block.hash, isReplaced: false };
+  showMarks(marks, place);
+  chain.onHead(() => showMarks(marks, place), page.signal);
   onReplaced(number, block.hash, () => {
+    place.isReplaced = true;
     fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
   }, page.signal);
   if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
@@ -110,8 +113,10 @@ async function showProof(container, number, block) {
   }
 }
 
-async function showMarks(marks, number, hash) {
+async function showMarks(marks, place) {
   const stat = await chain.statIfAny();
+  const { number, hash, isReplaced } = place;
+  if (isReplaced) return;
   const finalized = stat?.finalized?.number;
   const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
   fill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
