@@ -161,9 +161,14 @@ function coverage(stat) {
   const lacking = rangesOf(stat.without_log_index);
   const receiptCount = receipts.reduce((sum, it) => sum + it.last - it.first + 1, 0);
   const all = [...tones.values()].reduce((sum, it) => sum + it, 0);
+  // Above what is held: a gap of few blocks would be covered by its neighbours.
+  const without = (of, tone, word) => of.map((it) => ({ ...it, tone, title: `blocks ${whole(it.first)} to ${whole(it.last)}: ${word}` }));
+  const told = [[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", "),
+    ...(gaps.length > 0 ? [`not held: ${gapText(gaps)}`] : []), ...(lost.length > 0 ? [`lost: ${gapText(lost)}`] : [])].join("; ");
   return card("What is held",
     el("div", { class: "coverage" },
-      rangeBar(ranges, last, { label: `Blocks held, from 0 to ${whole(last)}: ${[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", ")}${gaps.length > 0 ? `; not held: ${gapText(gaps)}` : ""}` }),
+      rangeBar([...ranges, ...without(gaps, "empty", "not held"), ...without(lost, "bad", "lost")], last,
+        { label: `Blocks held, from 0 to ${whole(last)}: ${told}` }),
       rangeBar(receipts.map((it) => ({ ...it, tone: "receipts", title: `receipts of blocks ${whole(it.first)} to ${whole(it.last)}` })), last,
         { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
       el("div", { class: "scale", ariaHidden: "true" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, whole(Math.round(last * part)))))),
