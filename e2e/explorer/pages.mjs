@@ -75,6 +75,107 @@ await visit("overview", url, {}, async (visitor) => {
     await until("the chart goes on", async () => (await visitor.page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d")) !== before, () => visitor.seen());
 });
 
+// The clock of these pages goes on when they are told to, and what is asked for is counted.
+async function counts(visitor, pattern) {
+    const asked = [];
+    await visitor.page.clock.install();
+    visitor.page.on("request", (request) => {
+        if (pattern.test(`${request.url()} ${request.postData() ?? ""}`)) asked.push(request);
+    });
+    return asked;
+}
+
+// Answers of this page wait until they are let go.
+async function holdsBack(page, pattern) {
+    let release;
+    const released = new Promise((resolve) => (release = resolve));
+    await page.route(pattern, async (route) => {
+        await released;
+        return route.continue();
+    });
+    return release;
+}
+
+await visit("an overview that is left before it came asks for nothing more", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const asked = await counts(visitor, /stat\.json/);
+    const release = await holdsBack(page, "**/stat.json");
+    await page.goto(url);
+    await until("the overview asks", () => asked.length > 0);
+    await visitor.goes("#/no/such/page");
+    const came = page.waitForResponse("**/stat.json");
+    release();
+    await (await came).finished();
+    // What the page does with it is done when a later page is shown. These ask for nothing.
+    await visitor.goes("#/no/other/page");
+    const before = asked.length;
+    await page.clock.runFor(20_000);
+    await visitor.goes("#/no/third/page");
+    same(asked.length - before, 0, "looks after the overview was left");
+});
+
+await visit("a server that is slow is not asked again before it answered", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const asked = await counts(visitor, /eth_blockNumber/);
+    await visitor.opens();
+    const release = await holdsBack(page, "**/stat.json");
+    const before = asked.length;
+    // Less than what an answer may take.
+    await page.clock.runFor(10_000);
+    await until("it is asked", () => asked.length > before);
+    await page.clock.runFor(10_000);
+    same(asked.length - before, 1, "questions while the first waits");
+    const came = page.waitForResponse("**/stat.json");
+    release();
+    await (await came).finished();
+    await page.clock.runFor(10_000);
+    await until("it is asked again", () => asked.length > before + 1);
+});
+
+await visit("the focus and a selection stay where they are while numbers move", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    const focused = () => page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.getAttribute("href")}`);
+    const looks = async () => {
+        for (let count = 0; count < 2; count += 1) await page.waitForResponse("**/stat.json");
+        const before = await page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d");
+        await until("they move", async () => (await page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d")) !== before);
+    };
+    const number = Number(tip.number);
+    for (const selector of [`.tile a[href='#/block/${number}']`, `tbody a[href='#/block/${number - 3}']`]) {
+        await page.locator(selector).first().focus();
+        const before = await focused();
+        await looks();
+        same(await focused(), before, `the focus after looks, at ${selector}`);
+    }
+    await page.evaluate(() => getSelection().selectAllChildren(document.querySelector("main section p.dim")));
+    const selected = await page.evaluate(() => String(getSelection()));
+    holds(selected.length > 20, `selected: ${selected}`);
+    await looks();
+    same(await page.evaluate(() => String(getSelection())), selected, "the selection");
+});
+
+await visit("buttons that replace themselves leave the focus in their place", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    await visitor.sees("svg.bars");
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    for (const [name, expected] of [["Next page", "Next page"], [/^4: rows/, "4: rows 150 to 199"], ["Previous page", "Previous page"], [/^1: rows/, "1: rows 0 to 49"]]) {
+        await page.getByRole("button", { name }).focus();
+        await page.keyboard.press("Enter");
+        same(await focused(), expected, `the focus after ${name}`);
+    }
+    // One that leads no further hands it on.
+    await page.getByRole("button", { name: /^3: rows/ }).or(page.getByRole("button", { name: /^4: rows/ })).first().click();
+    await page.getByRole("button", { name: "Next page" }).focus();
+    await page.keyboard.press("Enter");
+    holds(/^4: rows|Next page/.test(await focused()), `the focus at the last page: ${await focused()}`);
+    await visitor.opens("#/block/20");
+    await page.getByRole("button", { name: /^show all/ }).first().focus();
+    await page.keyboard.press("Enter");
+    holds(await page.evaluate(() => document.activeElement !== document.body && document.querySelector("main").contains(document.activeElement)), "the focus is lost");
+});
+
 await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {}, async (visitor) => {
     await visitor.opens();
     for (const number of NUMBERS) {

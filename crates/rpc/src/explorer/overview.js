@@ -5,7 +5,7 @@
 
 import {
   ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
-  span, table, textsOf, time, visible, whole, written,
+  refill, span, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain, missingOf, rangesOf } from "./chain.js";
@@ -74,7 +74,7 @@ async function look(parts, page) {
     push(samples.requests, null);
     push(samples.latency, null);
     push(samples.measured, null);
-    fill(parts.troubles, explain(error));
+    refill(parts.troubles, explain(error));
     if (parts.tiles.childNodes.length === 0) showTiles(parts.tiles, null);
     return null;
   }
@@ -82,11 +82,11 @@ async function look(parts, page) {
   latest.stat = stat;
   push(samples.requests, numberOf(stat?.live?.rates?.requests_per_second));
   push(samples.latency, numberOf(stat?.live?.latency?.p99_seconds));
-  fill(parts.troubles, troubles(stat));
+  refill(parts.troubles, troubles(stat));
   showTiles(parts.tiles, stat);
-  fill(parts.coverage, coverage(stat));
-  fill(parts.charts, charts(stat));
-  fill(parts.health, health(stat));
+  refill(parts.coverage, coverage(stat));
+  refill(parts.charts, charts(stat));
+  refill(parts.health, health(stat));
   return stat;
 }
 
@@ -114,7 +114,7 @@ function showTiles(container, stat) {
   const [transactions, bytesAll] = [numberOf(stat?.transactions) ?? 0, numberOf(stat?.bytes?.total) ?? 0];
   const perTransaction = transactions > 0 && bytesAll > 0 && stat.source === undefined ? bytesAll / transactions : null;
   const below = tip !== null && finalized !== null ? Math.max(0, tip.number - finalized.number) : null;
-  fill(container,
+  refill(container,
     tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),
     tile("Finalized", finalized === null ? ABSENT : hexLink("block", finalized.number),
       finalized === null ? "finality is not known" : below === 0 ? "the tip is final" : `${counted(below, "block")} below the tip`),
@@ -288,7 +288,9 @@ class NewestBlocks {
   #container;
   #page;
   #blocks = [];
-  #note = null;
+  /** The number of the last head that was told. Others may have come with an answer before. */
+  #told = null;
+  #reorg = null;
   #loading = null;
 
   constructor(container, page) {
@@ -324,13 +326,21 @@ class NewestBlocks {
   /** A new head has come. */
   async take(head) {
     const number = count(head.number);
-    if (number === null || this.#loading !== null && (await this.#loading, this.#page.signal.aborted)) return;
-    if (this.#blocks.some((it) => it.hash === head.hash)) return;
+    if (number === null) return;
+    const isShown = () => this.#blocks.some((it) => it.hash === head.hash);
+    const left = isShown() ? 0 : (this.#told ?? count(this.#blocks[0]?.number) ?? -1) - number + 1;
+    this.#told = number;
+    if (left > 0) this.#reorg = { left, number, seen: Math.floor(Date.now() / 1000) };
+    if (this.#loading !== null) {
+      await this.#loading;
+      // A later head has come meanwhile, and says more.
+      if (this.#page.signal.aborted || chain.tip?.hash !== head.hash) return;
+    }
+    if (isShown()) return;
     const replaced = this.#blocks.filter((it) => count(it.number) >= number);
     const rest = this.#blocks.filter((it) => count(it.number) < number);
-    if (replaced.length > 0) {
-      this.#note = notice("warn reorg", "Reorg.", el("p", null, `${counted(replaced.length, "block")} left the chain: block ${whole(number)} and above are others now.`));
-    }
+    // The list came after this head, or before one that nobody told of.
+    if (replaced.length > 0 && left <= 0) return this.load();
     const isNext = rest.length === 0 || (count(rest[0].number) === number - 1 && rest[0].hash === head.parentHash);
     this.#blocks = [{ ...head, transactionCount: Array.isArray(head.transactions) ? head.transactions.length : null }, ...rest].slice(0, BLOCKS_SHOWN);
     this.#show(head.hash);
@@ -364,10 +374,21 @@ class NewestBlocks {
       gasUsed(block), block.baseFeePerGas === undefined ? ABSENT : price(block.baseFeePerGas), hexLink("block", block.hash),
     ]);
     const list = table("Newest blocks", columns, rows);
-    const place = this.#blocks.findIndex((it) => it.hash === arrived);
-    if (place >= 0) list.querySelectorAll("tbody tr")[place]?.classList.add("arrived");
-    fill(this.#container, card("Newest blocks", this.#note, list));
+    list.querySelectorAll("tbody tr").forEach((row, at) => {
+      const { hash } = this.#blocks[at];
+      row.dataset.key = hash;
+      if (hash === arrived) row.classList.add("arrived");
+    });
+    refill(this.#container, card("Newest blocks", this.#reorg === null ? null : reorgNote(this.#reorg), list));
   }
+}
+
+/** That blocks left the chain, and when that was seen: the note stays after them. */
+function reorgNote({ left, number, seen }) {
+  const note = notice("warn reorg", "Reorg.",
+    el("p", null, `${counted(left, "block")} left the chain `, time(seen, { exact: false }), `: block ${whole(number)} and above are others now.`));
+  note.dataset.key = "reorg";
+  return note;
 }
 
 function gasUsed(block) {
