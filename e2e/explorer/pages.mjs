@@ -65,7 +65,7 @@ await visit("overview", url, {}, async (visitor) => {
     shows(shown, { tip: stat.tip.number, finalized: stat.finalized.number, transactions: stat.transactions, logs: stat.logs, network: stat.network });
     const rows = await visitor.page.locator("table tbody tr").count();
     holds(rows >= 10, `${rows} newest blocks`);
-    for (let at = 0; at < rows; at += 1) holds(shown.includes(`#/block/${Number(tip.number) - at}`), `block ${Number(tip.number) - at} is not listed`);
+    for (let at = 0; at < rows; at += 1) holds(shown.text.includes(`#/block/${Number(tip.number) - at}`), `block ${Number(tip.number) - at} is not listed`);
     const pictures = await visitor.page.locator("main svg[role=img]").evaluateAll((all) => all.map((it) => it.getAttribute("aria-label")));
     for (const picture of [/^Blocks held/, /^Bytes by part/, /^Requests a second/, /^Round trip/]) {
         holds(pictures.some((it) => picture.test(it)), `no picture ${picture} among ${JSON.stringify(pictures)}`);
@@ -188,7 +188,7 @@ await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {},
         const shown = await shownBy(visitor.page);
         try {
             shows(shown, fields);
-            for (const { hash } of transactions.slice(0, 50)) holds(shown.includes(`#/tx/${hash}`), `${hash} is not listed`);
+            for (const { hash } of transactions.slice(0, 50)) holds(shown.text.includes(`#/tx/${hash}`), `${hash} is not listed`);
         } catch (error) {
             throw new Error(`block ${number}: ${error.message}`);
         }
