@@ -47,7 +47,7 @@ exits 0 "what the page writes, without a browser" node --test "$root"/e2e/explor
 
 starts_demo --block-count 160 --txs-per-block 4 --seed 1
 browses pages "$url"
-browses proofs "$url" "$quipu"
+browses proofs "$url" "$quipu" "$root/e2e/explorer/chain.mjs"
 browses playground "$url"
 
 # --- a chain of which the first half is not held, with keys and without the explorer

@@ -10,6 +10,7 @@ const format = await import(new URL("format.js", folder));
 const { readQuery } = await import(new URL("search.js", folder));
 const { decodeLog } = await import(new URL("logs.js", folder));
 const { rangesOf } = await import(new URL("chain.js", folder));
+const { placeOf } = await import(new URL("chart.js", folder));
 
 test("amounts are whole, in the unit that shows them best", () => {
     for (const [wei, shown] of [
@@ -156,4 +157,19 @@ test("ranges are believed only if they are some", () => {
     const held = [[60, 99], [0, 39], [5, 1], ["a", 2], null, { first: 100, last: 100 }, [-1, 5]];
     assert.deepEqual(rangesOf(held), [{ first: 0, last: 39 }, { first: 60, last: 99 }, { first: 100, last: 100 }]);
     assert.deepEqual(rangesOf({ held }), []);
+});
+
+test("ranges are drawn where they are, wide enough to be seen, and inside of the picture", () => {
+    const last = 25_000_000;
+    assert.deepEqual(placeOf({ first: 0, last }, last, 1000), { x: 0, width: 1000 });
+    const half = placeOf({ first: 0, last: 12_499_999 }, last, 1000);
+    assert.ok(half.x === 0 && Math.abs(half.width - 500) < 0.01, JSON.stringify(half));
+    for (const [first, end] of [[0, 0], [1, 9], [12_345_678, 12_345_700], [last - 8, last - 8], [last - 8, last], [last, last], [last, last + 5]]) {
+        const place = placeOf({ first, last: end }, last, 1000);
+        const what = `${first} to ${end}: ${JSON.stringify(place)}`;
+        assert.ok(place.width >= 4, what);
+        assert.ok(place.x >= 0 && place.x + place.width <= 1000, what);
+        assert.ok(Math.abs(place.x - (first / last) * 1000) <= 4, what);
+    }
+    assert.deepEqual(placeOf({ first: 0, last: 0 }, 0, 1000), { x: 0, width: 1000 });
 });

@@ -82,6 +82,31 @@ await visit("a key is asked for, kept in the tab and nowhere else", url, { allow
     await other.close();
 });
 
+await visit("a late refusal of the key before does not ask for another", url, { allows }, async (visitor) => {
+    const { page } = visitor;
+    const waiting = [];
+    let release;
+    const released = new Promise((resolve) => (release = resolve));
+    await page.route("**/stat.json", async (route) => {
+        const isLate = (await route.request().headerValue("authorization")) === null;
+        if (isLate) waiting.push(route.request());
+        if (isLate) await released;
+        return route.continue();
+    });
+    await page.goto(`${url}/#/block/120`);
+    await enters(visitor, key);
+    // With the key it is asked for anew.
+    await visitor.reads(/Block 120[^]*unanchored/);
+    same([waiting.length, await page.getByLabel("API key or token").count()], [1, 0], "requests that wait, and prompts");
+    const refused = page.waitForResponse((it) => it.url().endsWith("/stat.json") && it.status() === 401);
+    release();
+    await (await refused).finished();
+    // What the page does with it is done when a later answer is shown.
+    await visitor.goes("#/block/121");
+    await visitor.reads(/Block 121/);
+    same(await page.getByLabel("API key or token").count(), 0, "prompts after the late refusal");
+});
+
 await visit("what can be no key is not used where it is stored", url, { allows }, async (visitor) => {
     const { page } = visitor;
     await page.goto(`${url}/v1/qk_%D0%BA/#/block/120`);

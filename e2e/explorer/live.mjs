@@ -82,19 +82,21 @@ await visit(`the list shows one chain at a time, during ${DEPTHS.length} reorgs`
         };
         new MutationObserver(looks).observe(document.querySelector("main"), { childList: true, subtree: true });
     });
-    for (const depth of DEPTHS) {
+    for (const [at, depth] of DEPTHS.entries()) {
         await sends();
         await isAtTip(visitor);
         await remembers();
         const gone = await blockOf("latest");
-        // What is told of the reorg before does not count.
-        await page.locator(".notice.reorg").evaluateAll((all) => all.forEach((it) => (it.dataset.isOld = "")));
-        await ask(node, "anvil_reorg", depth, []);
+        // The first block that is exchanged has another transaction: one that is made anew without any has the same hash.
+        await ask(node, "anvil_reorg", depth, [[{ from, to: from, value: hex(100 + at) }, 0]]);
         await remembers();
         const tip = await isAtTip(visitor);
         holds(tip.hash !== gone.hash, "the node did not reorganise");
         holds(!(await page.content()).includes(gone.hash), `${gone.hash} left the chain and is still on the page`);
-        await visitor.sees(".notice.reorg:not([data-is-old])", { hasText: /left the chain/ });
+        // Also of blocks that the list did not show. Each says another number than the one before.
+        const first = Number(gone.number) - depth + 1;
+        const left = depth === 1 ? "1 block" : `${depth} blocks`;
+        await visitor.sees(".notice.reorg", { hasText: new RegExp(`\\b${left} left the chain (now|.* ago): block ${first} and above`) });
     }
     await visitor.pictures("reorg");
     const states = await page.evaluate(() => window.states);
@@ -106,6 +108,30 @@ await visit(`the list shows one chain at a time, during ${DEPTHS.length} reorgs`
         });
     }
     return `${states.length} states`;
+});
+
+await visit("what is said of a block goes on with the chain", url, {}, async (visitor) => {
+    const { page } = visitor;
+    let looks = 0;
+    page.on("response", (response) => (looks += response.url().endsWith("/stat.json") ? 1 : 0));
+    // Until a look begins after a new head, for several may share one.
+    const looksAgain = async () => {
+        const before = looks;
+        await until("the page looks again", async () => (await mines(1), looks > before + 1));
+    };
+    const marks = () => page.locator(".heading .marks").innerText();
+    const receipt = await sends();
+    await visitor.opens();
+    await isAtTip(visitor);
+    await visitor.goes("#/block/latest");
+    await until("it is marked as the newest", async () => /newest/.test(await marks()), () => visitor.seen());
+    await mines(1);
+    await until("it is not any more", async () => !/newest/.test(await marks()), () => visitor.seen());
+    await visitor.goes(`#/block/${Number(receipt.blockNumber)}`);
+    await ask(node, "anvil_reorg", Number((await blockOf("latest")).number) - Number(receipt.blockNumber) + 1, []);
+    await until("it is marked as replaced", async () => /replaced/.test(await marks()), () => visitor.seen());
+    await looksAgain();
+    holds(/replaced/.test(await marks()), `marks after later blocks: ${await marks()}`);
 });
 
 await visit("a block and a transaction that a reorg takes away", url, {}, async (visitor) => {
@@ -181,6 +207,26 @@ await visit("a socket that breaks is opened again", url, {}, async (visitor) => 
     await sends();
     await visitor.sees("#way[data-way=live]");
     holds(sockets.length > 1, `${sockets.length} sockets`);
+    await isAtTip(visitor);
+});
+
+await visit("a socket that stays open and tells nothing is opened again", url, {}, async (visitor) => {
+    const sockets = [];
+    let silent = null;
+    await visitor.page.routeWebSocket(/.*/, (socket) => {
+        sockets.push(socket);
+        const server = socket.connectToServer();
+        server.onMessage((message) => {
+            if (socket !== silent) socket.send(message);
+        });
+    });
+    await visitor.opens();
+    await visitor.sees("#way[data-way=live]");
+    await isAtTip(visitor);
+    silent = sockets.at(-1);
+    await sends();
+    await until("another socket opens", () => sockets.at(-1) !== silent, () => visitor.seen());
+    await visitor.sees("#way[data-way=live]");
     await isAtTip(visitor);
 });
 

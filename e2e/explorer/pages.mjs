@@ -65,7 +65,7 @@ await visit("overview", url, {}, async (visitor) => {
     shows(shown, { tip: stat.tip.number, finalized: stat.finalized.number, transactions: stat.transactions, logs: stat.logs, network: stat.network });
     const rows = await visitor.page.locator("table tbody tr").count();
     holds(rows >= 10, `${rows} newest blocks`);
-    for (let at = 0; at < rows; at += 1) holds(shown.includes(`#/block/${Number(tip.number) - at}`), `block ${Number(tip.number) - at} is not listed`);
+    for (let at = 0; at < rows; at += 1) holds(shown.text.includes(`#/block/${Number(tip.number) - at}`), `block ${Number(tip.number) - at} is not listed`);
     const pictures = await visitor.page.locator("main svg[role=img]").evaluateAll((all) => all.map((it) => it.getAttribute("aria-label")));
     for (const picture of [/^Blocks held/, /^Bytes by part/, /^Requests a second/, /^Round trip/]) {
         holds(pictures.some((it) => picture.test(it)), `no picture ${picture} among ${JSON.stringify(pictures)}`);
@@ -73,6 +73,107 @@ await visit("overview", url, {}, async (visitor) => {
     // Numbers that move are asked for again by themselves.
     const before = await visitor.page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d");
     await until("the chart goes on", async () => (await visitor.page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d")) !== before, () => visitor.seen());
+});
+
+// The clock of these pages goes on when they are told to, and what is asked for is counted.
+async function counts(visitor, pattern) {
+    const asked = [];
+    await visitor.page.clock.install();
+    visitor.page.on("request", (request) => {
+        if (pattern.test(`${request.url()} ${request.postData() ?? ""}`)) asked.push(request);
+    });
+    return asked;
+}
+
+// Answers of this page wait until they are let go.
+async function holdsBack(page, pattern) {
+    let release;
+    const released = new Promise((resolve) => (release = resolve));
+    await page.route(pattern, async (route) => {
+        await released;
+        return route.continue();
+    });
+    return release;
+}
+
+await visit("an overview that is left before it came asks for nothing more", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const asked = await counts(visitor, /stat\.json/);
+    const release = await holdsBack(page, "**/stat.json");
+    await page.goto(url);
+    await until("the overview asks", () => asked.length > 0);
+    await visitor.goes("#/no/such/page");
+    const came = page.waitForResponse("**/stat.json");
+    release();
+    await (await came).finished();
+    // What the page does with it is done when a later page is shown. These ask for nothing.
+    await visitor.goes("#/no/other/page");
+    const before = asked.length;
+    await page.clock.runFor(20_000);
+    await visitor.goes("#/no/third/page");
+    same(asked.length - before, 0, "looks after the overview was left");
+});
+
+await visit("a server that is slow is not asked again before it answered", url, {}, async (visitor) => {
+    const { page } = visitor;
+    const asked = await counts(visitor, /eth_blockNumber/);
+    await visitor.opens();
+    const release = await holdsBack(page, "**/stat.json");
+    const before = asked.length;
+    // Less than what an answer may take.
+    await page.clock.runFor(10_000);
+    await until("it is asked", () => asked.length > before);
+    await page.clock.runFor(10_000);
+    same(asked.length - before, 1, "questions while the first waits");
+    const came = page.waitForResponse("**/stat.json");
+    release();
+    await (await came).finished();
+    await page.clock.runFor(10_000);
+    await until("it is asked again", () => asked.length > before + 1);
+});
+
+await visit("the focus and a selection stay where they are while numbers move", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens();
+    const focused = () => page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.getAttribute("href")}`);
+    const looks = async () => {
+        for (let count = 0; count < 2; count += 1) await page.waitForResponse("**/stat.json");
+        const before = await page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d");
+        await until("they move", async () => (await page.locator("svg[aria-label^='Requests a second'] path.line").getAttribute("d")) !== before);
+    };
+    const number = Number(tip.number);
+    for (const selector of [`.tile a[href='#/block/${number}']`, `tbody a[href='#/block/${number - 3}']`]) {
+        await page.locator(selector).first().focus();
+        const before = await focused();
+        await looks();
+        same(await focused(), before, `the focus after looks, at ${selector}`);
+    }
+    await page.evaluate(() => getSelection().selectAllChildren(document.querySelector("main section p.dim")));
+    const selected = await page.evaluate(() => String(getSelection()));
+    holds(selected.length > 20, `selected: ${selected}`);
+    await looks();
+    same(await page.evaluate(() => String(getSelection())), selected, "the selection");
+});
+
+await visit("buttons that replace themselves leave the focus in their place", url, {}, async (visitor) => {
+    const { page } = visitor;
+    await visitor.opens("#/block/20");
+    await visitor.sees("svg.bars");
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    for (const [name, expected] of [["Next page", "Next page"], [/^4: rows/, "4: rows 150 to 199"], ["Previous page", "Previous page"], [/^1: rows/, "1: rows 0 to 49"]]) {
+        await page.getByRole("button", { name }).focus();
+        await page.keyboard.press("Enter");
+        same(await focused(), expected, `the focus after ${name}`);
+    }
+    // One that leads no further hands it on.
+    await page.getByRole("button", { name: /^3: rows/ }).or(page.getByRole("button", { name: /^4: rows/ })).first().click();
+    await page.getByRole("button", { name: "Next page" }).focus();
+    await page.keyboard.press("Enter");
+    holds(/^4: rows|Next page/.test(await focused()), `the focus at the last page: ${await focused()}`);
+    await visitor.opens("#/block/20");
+    await page.getByRole("button", { name: /^show all/ }).first().focus();
+    await page.keyboard.press("Enter");
+    holds(await page.evaluate(() => document.activeElement !== document.body && document.querySelector("main").contains(document.activeElement)), "the focus is lost");
 });
 
 await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {}, async (visitor) => {
@@ -87,7 +188,7 @@ await visit(`blocks of every fork, every field: ${NUMBERS.join(", ")}`, url, {},
         const shown = await shownBy(visitor.page);
         try {
             shows(shown, fields);
-            for (const { hash } of transactions.slice(0, 50)) holds(shown.includes(`#/tx/${hash}`), `${hash} is not listed`);
+            for (const { hash } of transactions.slice(0, 50)) holds(shown.text.includes(`#/tx/${hash}`), `${hash} is not listed`);
         } catch (error) {
             throw new Error(`block ${number}: ${error.message}`);
         }

@@ -22,6 +22,24 @@ await visit("the overview shows what is held, and what is not", url, {}, async (
     await visitor.pictures("part");
 });
 
+await visit("small gaps and lost blocks are seen where they are", url, {}, async (visitor) => {
+    const stat = await (await fetch(`${url}/stat.json`)).json();
+    const range = (first, last, status) => ({ ...stat.coverage[0], first, last, status });
+    const coverage = [range(0, 9_999_999, "anchored"), range(10_000_001, 19_999_999, "linked"), range(20_000_000, 20_000_000, "unanchored")];
+    const gaps = [{ first: 10_000_000, last: 10_000_000 }];
+    const lost = [{ first: 19_999_990, last: 19_999_999 }];
+    await visitor.page.route("**/stat.json", (route) => route.fulfill({ json: { ...stat, coverage, gaps, lost } }));
+    await visitor.opens();
+    const picture = await visitor.sees("svg[aria-label^='Blocks held']");
+    const parts = await picture.locator("rect.part").evaluateAll((all) => all.map((it) => [it.classList[1], it.x.baseVal.value, it.width.baseVal.value]));
+    const told = JSON.stringify(parts);
+    same(parts.map(([tone]) => tone), ["good", "accent", "warn", "empty", "bad"], "what is drawn, the last above the others");
+    for (const [, x, width] of parts) holds(x >= 0 && width >= 4 && x + width <= 1000.01, `not seen, or beyond the picture: ${told}`);
+    for (const [at, middle] of [[3, 500], [4, 998]]) holds(Math.abs(parts[at][1] - middle) < 5, `a range in another place: ${told}`);
+    holds(/not held: 1 block[^]*lost: 10 blocks/.test(await picture.getAttribute("aria-label")), await picture.getAttribute("aria-label"));
+    await accessible(visitor, "gaps");
+});
+
 await visit("what is not held is said, with what to do next", url, {}, async (visitor) => {
     const { page } = visitor;
     await visitor.opens();

@@ -139,6 +139,13 @@ await visit("what is typed is what is asked", url, { allows: [/status of 403/] }
     await page.getByRole("button", { name: "Run" }).click();
     await visitor.reads(/no JSON/);
     await visitor.pictures("playground-wrong");
+    // A number that a browser rounds is not sent as another one.
+    for (const text of ["9007199254740993", "[25, 9007199254740993]", '[[{"a": -9007199254740993}]]', "[1e400]"]) {
+        await form.getByLabel("reward_percentiles").fill("[25]");
+        same((await runs(visitor)).params[2], [25], "percentiles");
+        await form.getByLabel("reward_percentiles").fill(text);
+        await visitor.reads(/reward_percentiles has a number that is too large/);
+    }
 });
 
 await visit("methods are found by their names", url, {}, async (visitor) => {

@@ -1,5 +1,6 @@
-// The proof button, on good answers and on tampered ones: node proofs.mjs URL QUIPU
+// The proof button, on good answers and on tampered ones: node proofs.mjs URL QUIPU CHAIN
 //
+// CHAIN is the path of the chain.mjs that lies in the repository, where it finds the hashes that it imports.
 // What is altered is what the server sends, on its way to the page. Of a tampered bundle the page must say the
 // very words that `quipu verify-proof` says of it; of a tampered answer it must name the value.
 
@@ -7,11 +8,14 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
+import { keccak256 } from "ethers";
+
 import { accessible, reachable } from "./accessible.mjs";
 import { ask, hex } from "../nodes/ask.mjs";
 import { finish, holds, same, visit } from "./browser.mjs";
 
-const [url, quipu] = process.argv.slice(2);
+const [url, quipu, chain] = process.argv.slice(2);
+const { Random, blockOf, headersWay, inclusion, wholeBlock } = await import(chain);
 const TIP = 159;
 const block = (number) => ask(url, "eth_getBlockByNumber", hex(number), true);
 // One of every type, and in a block of 200 transactions one whose path is long.
@@ -224,6 +228,36 @@ await visit("other bundles and other texts prove nothing", url, {}, async (visit
     }
 });
 
+// A hash says nothing of the form of what has it.
+await visit("bytes of no form that is known are refused at the page, and by name", url, {}, async (visitor) => {
+    const made = blockOf(85, Buffer.alloc(32), 6, new Random(4));
+    const hashes = made.transactions.map((_, index) => JSON.parse(inclusion(made, index, headersWay(made))).transaction.rlp).map(keccak256);
+    const hash = `0x${made.hash.toString("hex")}`;
+    let bundle = null;
+    await altered(visitor, (method, text) => {
+        if (isProof(method)) return `{"jsonrpc":"2.0","id":1,"result":${bundle}}`;
+        const { result, ...answer } = JSON.parse(text);
+        if (method === "eth_getBlockByHash") return JSON.stringify({ ...answer, result: { ...shown, hash } });
+        if (method === "eth_getTransactionByHash") return JSON.stringify({ ...answer, result: { ...SUBJECT, hash: asked } });
+        return text;
+    });
+    const shown = await block(85);
+    let asked = null;
+    const isRefused = async (what) => {
+        const found = await proves(visitor);
+        same([found.verdict, found.failed, found.isRed], ["refused", "page", true], `${what}: ${found.text}`);
+        holds(found.text.includes("a form that this page does not know"), `${what}: ${found.text}`);
+    };
+    await visitor.opens(`#/block/${hash}`);
+    bundle = wholeBlock(made, headersWay(made));
+    await isRefused("a block");
+    for (const [index, own] of hashes.entries()) {
+        [asked, bundle] = [own, inclusion(made, index, headersWay(made))];
+        await visitor.goes(`#/tx/${own}`);
+        await isRefused(`transaction ${index}`);
+    }
+});
+
 // --- tampered answers, with honest bundles
 
 const ANSWERS = [
@@ -339,6 +373,7 @@ for (const [what, answer, said] of [
     ["what is not held", { json: { jsonrpc: "2.0", id: 1, error: { code: 4444, message: "pruned history unavailable", data: { held: [[100, 159]] } } } }, /not held/],
     ["nothing to prove", { json: { jsonrpc: "2.0", id: 1, result: null } }, /nothing to prove/i],
     ["HTTP 500", { status: 500, body: "" }, /500|could not be read/],
+    ["HTTP 429", { status: 429, headers: { "retry-after": "7" }, json: { jsonrpc: "2.0", id: null, error: { code: -32005, message: "slow down" } } }, /slow down[^]*7 seconds/],
     ["no answer at all", null, /does not answer/],
 ]) {
     await visit(`${what} is neither proven nor refused`, url, { allows: [/Failed to load resource/] }, async (visitor) => {

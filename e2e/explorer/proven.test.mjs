@@ -66,8 +66,11 @@ for (const [what, proven] of Object.entries(PROVEN)) {
 
     test(`no member of a ${what} can be another`, () => {
         for (const name of members) {
-            for (const value of [null, "0x1234", [], {}, 7, false]) {
-                if (JSON.stringify(value) === JSON.stringify(answered(proven)[name])) continue;
+            const right = answered(proven)[name];
+            // The last ones are written as what is right, or as what is not there, and are neither.
+            const texts = [JSON.stringify(right), "null", "nothing", "undefined", "[object Object]"];
+            for (const value of [null, "0x1234", [], {}, 7, false, Infinity, [right], { [name]: right }, ...texts]) {
+                if (value !== Infinity && JSON.stringify(value) === JSON.stringify(right)) continue;
                 const found = differing({ ...answered(proven), [name]: value }, proven);
                 assert.ok(found.length > 0 && found.every((it) => it.name.startsWith(name)), `${name} as ${JSON.stringify(value)}: ${JSON.stringify(found)}`);
             }
@@ -85,12 +88,29 @@ test("members of members cannot be left out either", () => {
     assert.deepEqual(differing({ logs: [log] }, proven).map((it) => it.name), ["logs.length"]);
 });
 
+test("nor can what is in a list or a log be a text that is written as it", () => {
+    const log = { address: "0xab", topics: ["0x01"], data: "0x" };
+    for (const [shown, name] of [
+        [{ logs: [{ ...log, topics: JSON.stringify(log.topics) }] }, "logs[0].topics"],
+        [{ logs: [{ ...log, topics: [JSON.stringify("0x01")] }] }, "logs[0].topics[0]"],
+        [{ logs: [JSON.stringify(log)] }, "logs[0]"],
+        [{ logs: [{ ...log, topics: [["0x01"]] }] }, "logs[0].topics[0]"],
+    ]) {
+        assert.deepEqual(differing(shown, { logs: [log] }).map((it) => it.name), [name]);
+    }
+    // A digit has no case, a word has one.
+    assert.deepEqual(differing({ logs: [{ ...log, address: "0xAB" }] }, { logs: [log] }), []);
+    assert.deepEqual(differing({ to: "Null" }, { to: null }), [{ name: "to", shown: '"Null"', proven: "null" }]);
+});
+
 test("what is proven not to be there cannot be made up", () => {
     for (const [proven, name] of [
         [before, "withdrawals"], [before, "withdrawalsRoot"], [block, "slotNumber"], [transactions[0], "chainId"], [transactions[1], "authorizationList"],
         [transactions[2], "maxFeePerGas"], [transactions[3], "blobVersionedHashes"], [receipt, "blobGasUsed"], [receipt, "blobGasPrice"], [receipt, "root"],
     ]) {
-        assert.deepEqual(differing({ ...answered(proven), [name]: ["0x1"] }, proven).map((it) => [it.name, it.proven]), [[name, "nothing"]]);
+        for (const made of [["0x1"], "nothing", "undefined", null]) {
+            assert.deepEqual(differing({ ...answered(proven), [name]: made }, proven).map((it) => [it.name, it.proven]), [[name, "nothing"]], `${made}`);
+        }
     }
 });
 

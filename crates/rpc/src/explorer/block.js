@@ -5,7 +5,7 @@
 
 import {
   ABSENT, amount, amountCell, badge, bloom, bytes, card, copyButton, count, counted, dataField, decimal, el, etherOfGwei, field, fields, fill,
-  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole,
+  hexLink, isAddress, isHash, listOf, percent, plainNumber, price, quantity, refill, route as routeTo, table, textsOf, time, visible, whole,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain } from "./chain.js";
@@ -92,8 +92,11 @@ function showBlock(main, block, page) {
       rawRlp("RLP of the header", `header-${number}.hex`, "debug_getRawHeader", [block.hash]),
       rawRlp("RLP of the block", `block-${number}.hex`, "debug_getRawBlock", [block.hash]),
       rawRlp("RLP of its receipts", `receipts-${number}.hex`, "debug_getRawReceipts", [block.hash])));
-  showMarks(marks, number, block.hash);
+  const place = { number, hash: block.hash, isReplaced: false };
+  showMarks(marks, place);
+  chain.onHead(() => showMarks(marks, place), page.signal);
   onReplaced(number, block.hash, () => {
+    place.isReplaced = true;
     fill(marks, badge("replaced by a reorg", "bad"), " ", el("a", { href: routeTo("block", number), onclick: () => dispatchEvent(new HashChangeEvent("hashchange")) }, "show the block that took its place"));
   }, page.signal);
   if (transactions.length > 0) showReceipts(block, transactions, list, parts, page);
@@ -110,11 +113,13 @@ async function showProof(container, number, block) {
   }
 }
 
-async function showMarks(marks, number, hash) {
+async function showMarks(marks, place) {
   const stat = await chain.statIfAny();
+  const { number, hash, isReplaced } = place;
+  if (isReplaced) return;
   const finalized = stat?.finalized?.number;
   const held = listOf(stat?.coverage).find((it) => it.first <= number && number <= it.last);
-  fill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
+  refill(marks, Number.isSafeInteger(finalized) && number <= finalized ? badge("final", "good") : null,
     chain.tip?.hash === hash ? badge("newest", "accent") : null,
     typeof held?.status === "string" ? el("span", { title: "how this block is known to be canonical" }, badge(held.status.slice(0, 40), held.status === "unanchored" ? "warn" : "")) : null);
 }
@@ -182,27 +187,25 @@ function otherFields(block) {
 /* Transactions, a page of rows at a time. */
 
 class TransactionTable {
-  element = el("div");
+  element;
   #transactions;
   #receipts = null;
-  #page = 0;
+  #refresh;
 
   constructor(transactions) {
     this.#transactions = transactions;
-    this.#show();
+    [this.element, this.#refresh] = paged(transactions.length, (begin, end) => this.#table(begin, end));
   }
 
   setReceipts(receipts) {
     this.#receipts = receipts;
-    this.#show();
+    this.#refresh();
   }
 
-  #show() {
-    const begin = this.#page * PAGE_ROWS;
+  #table(begin, end) {
     const columns = [["#", "right"], ["Hash"], ["Type", "wide"], ["From"], ["To"], ["Value", "right"], ["Fee", "right wide"], ["Status"]];
-    const rows = this.#transactions.slice(begin, begin + PAGE_ROWS).map((it, at) => this.#row(it, this.#receipts?.[begin + at] ?? null));
-    fill(this.element, table("Transactions of the block", columns, rows),
-      pager(this.#transactions.length, this.#page, (page) => { this.#page = page; this.#show(); }));
+    const rows = this.#transactions.slice(begin, end).map((it, at) => this.#row(it, this.#receipts?.[begin + at] ?? null));
+    return table("Transactions of the block", columns, rows);
   }
 
   #row(transaction, receipt) {
@@ -227,8 +230,27 @@ export function feeOf(receipt) {
   return used * price + (quantity(receipt.blobGasUsed) ?? 0n) * (quantity(receipt.blobGasPrice) ?? 0n);
 }
 
+/** A long table, a page of rows at a time, and what makes its rows anew: `[element, refresh]`. */
+function paged(rows, make) {
+  const [shown, pages] = [el("div"), el("div")];
+  let current = 0;
+  const refresh = () => refill(shown, make(current * PAGE_ROWS, (current + 1) * PAGE_ROWS));
+  const go = (page) => {
+    current = page;
+    refresh();
+    const pressed = document.activeElement?.getAttribute("aria-label");
+    fill(pages, pager(rows, current, go));
+    // The button that was pressed is another one now, or leads no further.
+    const buttons = [...pages.querySelectorAll("button:enabled")];
+    (buttons.find((it) => it.getAttribute("aria-label") === pressed) ?? pages.querySelector("[aria-current]"))?.focus();
+  };
+  fill(pages, pager(rows, current, go));
+  refresh();
+  return [el("div", null, shown, pages), refresh];
+}
+
 /** Buttons for pages of a long table; nothing where one page has all. */
-export function pager(rows, current, go) {
+function pager(rows, current, go) {
   const pages = Math.ceil(rows / PAGE_ROWS);
   if (pages <= 1) return null;
   const shown = [...new Set([0, current - 1, current, current + 1, pages - 1])].filter((it) => it >= 0 && it < pages);
@@ -280,12 +302,8 @@ function withdrawals(block) {
   const all = listOf(block.withdrawals);
   if (all.length === 0) return null;
   const columns = [["Index"], ["Validator"], ["Address"], ["Amount", "right"]];
-  const container = el("div");
-  const show = (page) => fill(container,
-    table("Withdrawals", columns, all.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((it) =>
-      [whole(it.index), whole(it.validatorIndex), hexLink("address", it.address), etherOfGwei(it.amount)])),
-    pager(all.length, page, show));
-  show(0);
+  const [container] = paged(all.length, (begin, end) => table("Withdrawals", columns, all.slice(begin, end).map((it) =>
+    [whole(it.index), whole(it.validatorIndex), hexLink("address", it.address), etherOfGwei(it.amount)])));
   const sum = all.reduce((total, it) => total + (quantity(it.amount) ?? 0n), 0n);
   return card(`Withdrawals (${whole(all.length)})`, el("p", { class: "dim" }, `Together ${etherOfGwei(sum)}, from the beacon chain.`), container);
 }

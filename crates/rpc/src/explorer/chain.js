@@ -10,12 +10,18 @@ import { call, followHeads, page, RpcError } from "./rpc.js";
 const STAT_AGE_MS = 1_500;
 /** Where it is not shown, that is asked again after so long. */
 const STAT_ABSENT_MS = 60_000;
+/** Looks at the tip, one after the other, that find a newer one than heads tell of: then they tell no more. */
+const LOOKS_BEHIND_MAX = 3;
 /** What is not shown is answered so, by the server or by whoever stands before it; other errors may pass. */
 const STATUSES_ABSENT = [403, 404, 405];
+
+const noStat = () => ({ until: -Infinity, asking: null, value: null });
 
 class Listeners {
   #all = new Set();
   add(listener, signal) {
+    // What has left already is told nothing, and nobody tells of its leaving again.
+    if (signal?.aborted) return;
     this.#all.add(listener);
     signal?.addEventListener("abort", () => this.#all.delete(listener), { once: true });
   }
@@ -33,16 +39,19 @@ class Chain {
   #ways = new Listeners();
   #networks = new Listeners();
   #way = "waiting";
-  #end = null;
+  #following = null;
+  #looksBehind = 0;
   #starts = 0;
-  #stat = { until: -Infinity, asking: null, value: null };
+  #stat = noStat();
 
   /** Begins to follow the tip, or begins anew with another key. */
   async start() {
-    this.#end?.();
-    this.#end = null;
+    this.#following?.end();
+    this.#following = null;
     this.#starts += 1;
     const started = this.#starts;
+    // What is still asked for is asked with the key before.
+    this.#stat = noStat();
     this.statIfAny();
     try {
       this.chainId = quantity(await call("eth_chainId"))?.toString() ?? null;
@@ -52,7 +61,7 @@ class Chain {
       if (error instanceof RpcError && error.kind === "unauthorized") return;
     }
     if (started !== this.#starts) return;
-    this.#end = followHeads({
+    this.#following = followHeads({
       onHead: (block) => this.#take(block),
       onWay: (way) => { this.#way = way; this.#ways.tell(way); },
     });
@@ -62,7 +71,17 @@ class Chain {
     const number = count(block.number);
     if (number === null || !isHash(block.hash)) return;
     this.tip = { number, hash: block.hash, timestamp: block.timestamp };
+    this.#looksBehind = 0;
     this.#heads.tell(block);
+  }
+
+  /** The number of the newest block, by who asked for it. A socket may stay open and tell nothing: it is opened anew. */
+  sees(number) {
+    this.tip ??= { number, hash: null, timestamp: null };
+    this.#looksBehind = number > this.tip.number ? this.#looksBehind + 1 : 0;
+    if (this.#looksBehind < LOOKS_BEHIND_MAX) return;
+    this.#looksBehind = 0;
+    this.#following?.reopen();
   }
 
   /** Tells of every new head: it takes the place of its number and of all above. */

@@ -41,15 +41,22 @@ export function niceCeiling(value) {
   return [1, 2, 5, 10].map((it) => it * power).find((it) => it >= value) ?? 10 * power;
 }
 
-/** Ranges on a scale of block numbers from 0 to `last`. `ranges`: `{first, last, tone, title}`. */
+/** Where a range is drawn on a scale from 0 to `last`: wide enough to be seen, and inside of the picture. */
+export function placeOf({ first, last: end }, last, width) {
+  const x = (number) => (Math.min(number, last + 1) / (last + 1)) * width;
+  const wide = Math.max(PART_MIN * width, x(end + 1) - x(first));
+  return { x: Math.min(x(first), width - wide), width: wide };
+}
+
+/** Ranges on a scale of block numbers from 0 to `last`. `ranges`: `{first, last, tone, title}`; later ones are drawn above. */
 export function rangeBar(ranges, last, { label, height = 26 }) {
   const width = 1000;
-  const x = (number) => (number / (last + 1)) * width;
   return svg("svg", { class: "ranges", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", ariaLabel: label },
     svg("rect", { class: "empty", x: 0, y: 0, width, height }),
-    ranges.map(({ first, last: end, tone, title }) => svg("rect", {
-      class: `part ${tone}`, x: x(first).toFixed(2), y: 0, height, width: Math.max(PART_MIN * width, x(end + 1) - x(first)).toFixed(2),
-    }, svg("title", null, title))));
+    ranges.map((range) => {
+      const place = placeOf(range, last, width);
+      return svg("rect", { class: `part ${range.tone}`, x: place.x.toFixed(2), y: 0, height, width: place.width.toFixed(2) }, svg("title", null, range.title));
+    }));
 }
 
 /** Parts of a whole, side by side, with their legend. `parts`: `{name, value, tone}`. */

@@ -80,10 +80,60 @@ export function append(element, ...children) {
   return element;
 }
 
+/** Lets the keyboard go on at an element that no key leads to: where the button was that made it. */
+export function focusOn(element) {
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+}
+
 /** Puts children in place of those that an element has. */
 export function fill(element, ...children) {
   element.replaceChildren();
   return append(element, ...children);
+}
+
+/**
+ * The same, but what is equal stays as it is, and so do the focus and a selection in it. Children with a `dataKey`
+ * are equal to those of the same key alone. What stays keeps its handlers: they must not depend on what changes.
+ */
+export function refill(element, ...children) {
+  merge(element, append(element.cloneNode(false), ...children));
+}
+
+const keyOf = (node) => node.dataset?.key ?? null;
+
+function merge(old, next) {
+  if (old.isEqualNode(next)) return;
+  if (old.nodeName !== next.nodeName) return old.replaceWith(next);
+  if (!(old instanceof Element)) {
+    old.nodeValue = next.nodeValue;
+    return;
+  }
+  for (const name of old.getAttributeNames()) if (!next.hasAttribute(name)) old.removeAttribute(name);
+  for (const name of next.getAttributeNames()) {
+    if (old.getAttribute(name) !== next.getAttribute(name)) old.setAttribute(name, next.getAttribute(name));
+  }
+  mergeChildren(old, next);
+}
+
+function mergeChildren(old, next) {
+  const keys = new Set([...next.childNodes].map(keyOf));
+  for (const child of [...old.childNodes]) if (!keys.has(keyOf(child))) child.remove();
+  let place = old.firstChild;
+  for (const child of [...next.childNodes]) {
+    if (place === null || keyOf(place) !== keyOf(child)) {
+      old.insertBefore(child, place);
+    } else {
+      const behind = place.nextSibling;
+      merge(place, child);
+      place = behind;
+    }
+  }
+  while (place !== null) {
+    const behind = place.nextSibling;
+    place.remove();
+    place = behind;
+  }
 }
 
 /* Values of the API. Nothing is believed about their types. */
@@ -351,6 +401,7 @@ export function longText(text, { shown = LONG_TEXT_SHOWN, what = "value", kind =
   more.addEventListener("click", () => {
     const isCut = whole.length > LONG_TEXT_MAX;
     fill(field, isCut ? `${whole.slice(0, LONG_TEXT_MAX)}…` : whole);
+    focusOn(field);
     more.replaceWith(isCut ? el("span", { class: "dim" }, ` cut here; copy has all ${counted(whole.length, "character")}`) : "");
   });
   return el("span", { class: "long" }, field, " ", more, copyButton(whole, what));

@@ -44,8 +44,10 @@ class Page {
   get signal() {
     return this.#leaving.signal;
   }
+  /** At once if the page has left: nobody tells of that again. */
   onLeave(action) {
-    this.signal.addEventListener("abort", action, { once: true });
+    if (this.signal.aborted) action();
+    else this.signal.addEventListener("abort", action, { once: true });
   }
   /** Repeats an action while the page is there and seen. */
   every(millis, action) {

@@ -5,7 +5,7 @@
 
 import {
   ABSENT, badge, bytes, card, count, counted, decimal, el, field, fields, fill, hexLink, isHash, listOf, percent, plainNumber, price, quantity,
-  span, table, textsOf, time, visible, whole, written,
+  refill, span, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
 import { chain, missingOf, rangesOf } from "./chain.js";
@@ -43,10 +43,17 @@ export async function renderOverview(main, _route, page) {
     el("div", { class: "columns" }, parts.blocks, el("div", { class: "stack" }, parts.charts, parts.health)));
   const newest = new NewestBlocks(parts.blocks, page);
   const [stat] = await Promise.all([look(parts, page), newest.load()]);
+  if (page.signal.aborted) return;
   showTiles(parts.tiles, latest.stat);
   chain.onHead((head) => { newest.take(head); showTiles(parts.tiles, latest.stat); }, page.signal);
   const pause = LOOK_MS + LOOK_MS_PER_SEGMENT * (Array.isArray(stat?.segments) ? stat.segments.length : 0);
-  page.every(pause, () => { look(parts, page); });
+  let isLooking = false;
+  page.every(pause, async () => {
+    // A server that is slow is asked no more often than it answers.
+    if (isLooking) return;
+    isLooking = true;
+    await look(parts, page).finally(() => { isLooking = false; });
+  });
 }
 
 const latest = { stat: null };
@@ -59,7 +66,7 @@ async function look(parts, page) {
     const [, got] = await Promise.all([call("eth_blockNumber", [], { signal: page.signal }).then((number) => {
       push(samples.measured, performance.now() - begun);
       const tip = count(number);
-      if (chain.tip === null && tip !== null) chain.tip = { number: tip, hash: null, timestamp: null };
+      if (tip !== null) chain.sees(tip);
     }), chain.stat()]);
     stat = got;
   } catch (error) {
@@ -67,7 +74,7 @@ async function look(parts, page) {
     push(samples.requests, null);
     push(samples.latency, null);
     push(samples.measured, null);
-    fill(parts.troubles, explain(error));
+    refill(parts.troubles, explain(error));
     if (parts.tiles.childNodes.length === 0) showTiles(parts.tiles, null);
     return null;
   }
@@ -75,11 +82,11 @@ async function look(parts, page) {
   latest.stat = stat;
   push(samples.requests, numberOf(stat?.live?.rates?.requests_per_second));
   push(samples.latency, numberOf(stat?.live?.latency?.p99_seconds));
-  fill(parts.troubles, troubles(stat));
+  refill(parts.troubles, troubles(stat));
   showTiles(parts.tiles, stat);
-  fill(parts.coverage, coverage(stat));
-  fill(parts.charts, charts(stat));
-  fill(parts.health, health(stat));
+  refill(parts.coverage, coverage(stat));
+  refill(parts.charts, charts(stat));
+  refill(parts.health, health(stat));
   return stat;
 }
 
@@ -107,7 +114,7 @@ function showTiles(container, stat) {
   const [transactions, bytesAll] = [numberOf(stat?.transactions) ?? 0, numberOf(stat?.bytes?.total) ?? 0];
   const perTransaction = transactions > 0 && bytesAll > 0 && stat.source === undefined ? bytesAll / transactions : null;
   const below = tip !== null && finalized !== null ? Math.max(0, tip.number - finalized.number) : null;
-  fill(container,
+  refill(container,
     tile("Tip", tip === null ? ABSENT : hexLink("block", tip.number), tip?.timestamp ? time(tip.timestamp, { exact: false }) : tip === null ? "no block yet" : "newest block held"),
     tile("Finalized", finalized === null ? ABSENT : hexLink("block", finalized.number),
       finalized === null ? "finality is not known" : below === 0 ? "the tip is final" : `${counted(below, "block")} below the tip`),
@@ -154,9 +161,14 @@ function coverage(stat) {
   const lacking = rangesOf(stat.without_log_index);
   const receiptCount = receipts.reduce((sum, it) => sum + it.last - it.first + 1, 0);
   const all = [...tones.values()].reduce((sum, it) => sum + it, 0);
+  // Above what is held: a gap of few blocks would be covered by its neighbours.
+  const without = (of, tone, word) => of.map((it) => ({ ...it, tone, title: `blocks ${whole(it.first)} to ${whole(it.last)}: ${word}` }));
+  const told = [[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", "),
+    ...(gaps.length > 0 ? [`not held: ${gapText(gaps)}`] : []), ...(lost.length > 0 ? [`lost: ${gapText(lost)}`] : [])].join("; ");
   return card("What is held",
     el("div", { class: "coverage" },
-      rangeBar(ranges, last, { label: `Blocks held, from 0 to ${whole(last)}: ${[...tones].map(([word, number]) => `${counted(number, "block")} ${word}`).join(", ")}${gaps.length > 0 ? `; not held: ${gapText(gaps)}` : ""}` }),
+      rangeBar([...ranges, ...without(gaps, "empty", "not held"), ...without(lost, "bad", "lost")], last,
+        { label: `Blocks held, from 0 to ${whole(last)}: ${told}` }),
       rangeBar(receipts.map((it) => ({ ...it, tone: "receipts", title: `receipts of blocks ${whole(it.first)} to ${whole(it.last)}` })), last,
         { label: `Receipts held: of ${counted(receiptCount, "block")}`, height: 6 }),
       el("div", { class: "scale", ariaHidden: "true" }, [0, 0.25, 0.5, 0.75, 1].map((part) => el("span", null, whole(Math.round(last * part)))))),
@@ -219,7 +231,7 @@ function chartTile(name, values, format, note, absent = ABSENT) {
 
 function health(stat) {
   if (stat === null) return null;
-  return [serverCard(stat), followCard(stat.follow), sourceCard(stat.source)];
+  return [serverCard(stat), followCard(stat), sourceCard(stat.source)];
 }
 
 function serverCard(stat) {
@@ -234,8 +246,10 @@ function serverCard(stat) {
     field("Segments", Array.isArray(stat.segments) ? whole(stat.segments.length) : ABSENT)));
 }
 
-function followCard(follow) {
+function followCard({ follow, source }) {
   if (follow === null || typeof follow !== "object") {
+    // From a bucket blocks come without a node.
+    if (source !== null && typeof source === "object") return null;
     return card("Upstream", el("p", { class: "dim" }, "No node is followed: new blocks come when somebody imports them."));
   }
   const lag = count(follow.lag);
@@ -274,7 +288,9 @@ class NewestBlocks {
   #container;
   #page;
   #blocks = [];
-  #note = null;
+  /** The number of the last head that was told. Others may have come with an answer before. */
+  #told = null;
+  #reorg = null;
   #loading = null;
 
   constructor(container, page) {
@@ -310,13 +326,21 @@ class NewestBlocks {
   /** A new head has come. */
   async take(head) {
     const number = count(head.number);
-    if (number === null || this.#loading !== null && (await this.#loading, this.#page.signal.aborted)) return;
-    if (this.#blocks.some((it) => it.hash === head.hash)) return;
+    if (number === null) return;
+    const isShown = () => this.#blocks.some((it) => it.hash === head.hash);
+    const left = isShown() ? 0 : (this.#told ?? count(this.#blocks[0]?.number) ?? -1) - number + 1;
+    this.#told = number;
+    if (left > 0) this.#reorg = { left, number, seen: Math.floor(Date.now() / 1000) };
+    if (this.#loading !== null) {
+      await this.#loading;
+      // A later head has come meanwhile, and says more.
+      if (this.#page.signal.aborted || chain.tip?.hash !== head.hash) return;
+    }
+    if (isShown()) return;
     const replaced = this.#blocks.filter((it) => count(it.number) >= number);
     const rest = this.#blocks.filter((it) => count(it.number) < number);
-    if (replaced.length > 0) {
-      this.#note = notice("warn reorg", "Reorg.", el("p", null, `${counted(replaced.length, "block")} left the chain: block ${whole(number)} and above are others now.`));
-    }
+    // The list came after this head, or before one that nobody told of.
+    if (replaced.length > 0 && left <= 0) return this.load();
     const isNext = rest.length === 0 || (count(rest[0].number) === number - 1 && rest[0].hash === head.parentHash);
     this.#blocks = [{ ...head, transactionCount: Array.isArray(head.transactions) ? head.transactions.length : null }, ...rest].slice(0, BLOCKS_SHOWN);
     this.#show(head.hash);
@@ -350,10 +374,21 @@ class NewestBlocks {
       gasUsed(block), block.baseFeePerGas === undefined ? ABSENT : price(block.baseFeePerGas), hexLink("block", block.hash),
     ]);
     const list = table("Newest blocks", columns, rows);
-    const place = this.#blocks.findIndex((it) => it.hash === arrived);
-    if (place >= 0) list.querySelectorAll("tbody tr")[place]?.classList.add("arrived");
-    fill(this.#container, card("Newest blocks", this.#note, list));
+    list.querySelectorAll("tbody tr").forEach((row, at) => {
+      const { hash } = this.#blocks[at];
+      row.dataset.key = hash;
+      if (hash === arrived) row.classList.add("arrived");
+    });
+    refill(this.#container, card("Newest blocks", this.#reorg === null ? null : reorgNote(this.#reorg), list));
   }
+}
+
+/** That blocks left the chain, and when that was seen: the note stays after them. */
+function reorgNote({ left, number, seen }) {
+  const note = notice("warn reorg", "Reorg.",
+    el("p", null, `${counted(left, "block")} left the chain `, time(seen, { exact: false }), `: block ${whole(number)} and above are others now.`));
+  note.dataset.key = "reorg";
+  return note;
 }
 
 function gasUsed(block) {

@@ -94,12 +94,17 @@ function jsonField(described) {
 
 function parsedJson(name, text) {
   let value;
+  // Such a number would be sent as another one, wherever in the value it is.
+  let isLarge = false;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, (_, it) => {
+      isLarge ||= typeof it === "number" && Math.abs(it) > Number.MAX_SAFE_INTEGER;
+      return it;
+    });
   } catch {
     throw `${name} is no JSON: texts need double quotes, lists brackets`;
   }
-  if (typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value)) throw `${name} is too large for a JSON number: write it in hex`;
+  if (isLarge) throw `${name} has a number that is too large for JSON: write it in hex`;
   return value;
 }
 

@@ -50,6 +50,7 @@ const UNPROVEN = {
   receipt: "the receipt, and so the outcome, the gas used and the logs",
   receipts: "what single transactions cost and how they ended, which their own pages prove",
   "logs[].logIndex": "the index of logs in the block, which takes all receipts before",
+  "transactions[]": "transactions of types that this page does not know",
   "transactions[].from": "senders, which follow from the signatures",
 };
 
@@ -101,7 +102,7 @@ function resultOf(text, status) {
   try {
     answer = JSON.parse(text);
   } catch {
-    throw new RpcError(status === 429 || status === 503 ? "limited" : "malformed", status, `HTTP ${status}, and no JSON`);
+    throw new RpcError("malformed", status, `HTTP ${status}, and no JSON`);
   }
   if (answer?.error) {
     const { code, message, data } = answer.error;
@@ -122,15 +123,19 @@ function checkTransaction(hash, shown, claim, content) {
   }
   const asked = check("question", true, "the transaction that was asked for is the one that is proven", claim.hash);
   if (shown === null) return [asked];
+  return [asked, checkPage(() => transactionParts(shown, claim, content))];
+}
+
+/** What is shown, each beside what is proven. What has nothing proven beside it is named. */
+function transactionParts(shown, claim, content) {
   const header = headerFields(content.header);
   const transaction = transactionFields(claim.transaction, header, claim.index);
   const parts = [[shown.transaction, transaction ?? undefined]];
   const base = shown.header?.baseFeePerGas;
   if (base !== undefined) parts.push([{ baseFeePerGas: base }, { baseFeePerGas: header.baseFeePerGas ?? null }]);
+  if (shown.receipt === null) return parts;
   const isWithReceipt = claim.receipt !== null && transaction !== null;
-  if (shown.receipt !== null && isWithReceipt) parts.push([shown.receipt, receiptFields(claim.receipt, transaction, claim.index)]);
-  const page = checkPage(parts);
-  return [asked, shown.receipt === null || isWithReceipt ? page : { ...page, unproven: [...(page.unproven ?? []), "receipt"] }];
+  return [...parts, isWithReceipt ? [shown.receipt, receiptFields(claim.receipt, transaction, claim.index)] : [{ receipt: shown.receipt }, {}]];
 }
 
 function checkBlock(number, shown, claim, content) {
@@ -142,14 +147,14 @@ function checkBlock(number, shown, claim, content) {
   }
   const asked = check("question", true, "the block that was asked for is the one that is proven", claim.block.hash);
   if (shown === null) return [asked];
-  const page = checkPage([[shown, blockFields(content)]]);
-  return [asked, { ...page, unproven: [...(page.unproven ?? []), "receipts"] }];
+  return [asked, checkPage(() => [[shown, blockFields(content)], [{ receipts: null }, {}]])];
 }
 
-function checkPage(parts) {
+/** `makeParts` reads the proven bytes: what is in them may be anything, for a hash says nothing of their form. */
+function checkPage(makeParts) {
   let found;
   try {
-    found = parts.map(([shown, proven]) => compare(shown, proven));
+    found = makeParts().map(([shown, proven]) => compare(shown, proven));
   } catch (fault) {
     return check("page", false, `the proven bytes have a form that this page does not know: ${fault?.what ?? fault}`);
   }

@@ -144,11 +144,11 @@ function compareValue(name, shown, proven, found) {
   } else if (isObject(shown) && isObject(proven)) {
     for (const [key, value] of Object.entries(shown)) {
       const inner = memberName(name, key);
-      if (Object.hasOwn(proven, key) && proven[key] === undefined) note(inner, textOf(value), "nothing", found);
+      if (Object.hasOwn(proven, key) && proven[key] === undefined) note(inner, textOf(value), NOTHING, found);
       else compareValue(inner, value, Object.hasOwn(proven, key) ? proven[key] : undefined, found);
     }
     for (const [key, value] of Object.entries(proven)) {
-      if (value !== undefined && !Object.hasOwn(shown, key)) note(memberName(name, key), "nothing", textOf(value), found);
+      if (value !== undefined && !Object.hasOwn(shown, key)) note(memberName(name, key), NOTHING, textOf(value), found);
     }
   } else {
     note(name, textOf(shown), textOf(proven), found);
@@ -157,10 +157,23 @@ function compareValue(name, shown, proven, found) {
 
 function note(name, shown, proven, found) {
   found.compared += 1;
-  if (shown !== proven && found.differing.length < DIFFERENCES_MAX) found.differing.push({ name, shown, proven });
+  if (shown === proven || found.differing.length >= DIFFERENCES_MAX) return;
+  found.differing.push({ name, shown: withoutQuotes(shown), proven: withoutQuotes(proven) });
 }
 
 const memberName = (name, key) => (name === "" ? key : `${name}.${key}`);
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-const textOf = (value) => (typeof value === "string" ? value.toLowerCase() : JSON.stringify(value));
+
+/** What stands for no value: it is no JSON, so no value has the same text. */
+const NOTHING = "nothing";
+
+/** A value as JSON: a text that looks like a list, or like null, is neither. Hex has no case. */
+function textOf(value) {
+  // A number that is too large for JSON would be written as null.
+  if (typeof value === "number") return String(value);
+  return JSON.stringify(typeof value === "string" && /^0x[0-9a-f]*$/i.test(value) ? value.toLowerCase() : value);
+}
+
+/** For the reader: quotes tell nothing of hex. */
+const withoutQuotes = (text) => text.replace(/^"(0x[0-9a-f]*)"$/, "$1");

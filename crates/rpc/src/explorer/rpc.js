@@ -102,7 +102,8 @@ async function ask(path, { body, signal, timeout = ANSWER_TIMEOUT_MS } = {}) {
   const clock = AbortSignal.timeout(timeout);
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  if (key !== null) headers.authorization = `Bearer ${key}`;
+  const sent = key;
+  if (sent !== null) headers.authorization = `Bearer ${sent}`;
   try {
     const answer = await fetch(new URL(path, base), {
       method: body === undefined ? "GET" : "POST",
@@ -114,7 +115,7 @@ async function ask(path, { body, signal, timeout = ANSWER_TIMEOUT_MS } = {}) {
       referrerPolicy: "no-referrer",
       signal: signal ? AbortSignal.any([signal, clock]) : clock,
     });
-    return { answer, text: await answer.text() };
+    return { answer, text: await answer.text(), sent };
   } catch (error) {
     if (signal?.aborted) throw error;
     if (clock.aborted) throw new RpcError("timeout", 0, `no answer within ${timeout / 1000} s`);
@@ -122,11 +123,12 @@ async function ask(path, { body, signal, timeout = ANSWER_TIMEOUT_MS } = {}) {
   }
 }
 
-/** What a refusal of the transport is, from its status and its body. */
-function refusal(answer, text) {
+/** What a refusal of the transport is, from its status and its body. `sent`: the key that was refused, if it was. */
+function refusal({ answer, text, sent }) {
   const said = messageOf(parsed(text)) ?? `HTTP ${answer.status}`;
   if (answer.status === 401) {
-    for (const listener of unauthorizedListeners) listener(said);
+    // What is late may refuse a key that has been exchanged since.
+    if (sent === key) for (const listener of unauthorizedListeners) listener(said);
     return new RpcError("unauthorized", 401, said);
   }
   if (answer.status === 429 || answer.status === 503) {
@@ -169,10 +171,10 @@ function request(method, params) {
 
 /** The result of a call. */
 export async function call(method, params = [], { signal } = {}) {
-  const { answer, text } = await ask("", { body: JSON.stringify(request(method, params)), signal });
-  const value = parsed(text);
+  const asked = await ask("", { body: JSON.stringify(request(method, params)), signal });
+  const value = parsed(asked.text);
   // Refusals of single calls have a status of their own; what they say is in the body.
-  if (!answer.ok && !(answer.status === 403 && value?.error)) throw refusal(answer, text);
+  if (!asked.answer.ok && !(asked.answer.status === 403 && value?.error)) throw refusal(asked);
   if (value === undefined) throw new RpcError("malformed", 0, "the answer is no JSON");
   return resultOf(value);
 }
@@ -181,9 +183,9 @@ export async function call(method, params = [], { signal } = {}) {
 export async function callAll(calls, { signal } = {}) {
   if (calls.length === 0) return [];
   const requests = calls.map(([method, params]) => request(method, params));
-  const { answer, text } = await ask("", { body: JSON.stringify(requests), signal });
-  if (!answer.ok) throw refusal(answer, text);
-  const values = parsed(text);
+  const asked = await ask("", { body: JSON.stringify(requests), signal });
+  if (!asked.answer.ok) throw refusal(asked);
+  const values = parsed(asked.text);
   if (!Array.isArray(values)) resultOf(values);
   const byId = new Map(Array.isArray(values) ? values.map((it) => [it?.id, it]) : []);
   return requests.map(({ id }) => {
@@ -198,17 +200,19 @@ export async function callAll(calls, { signal } = {}) {
 /** Sends a body as it is; `text` is the answer as it came, `millis` how long that took. */
 export async function callRaw(bodyText, { signal } = {}) {
   const begun = performance.now();
-  const { answer, text } = await ask("", { body: bodyText, signal });
+  const asked = await ask("", { body: bodyText, signal });
   const millis = performance.now() - begun;
-  if (answer.status === 401) throw refusal(answer, text);
-  return { text, millis, status: answer.status };
+  const { status } = asked.answer;
+  // Of these the body does not say what to do next.
+  if ([401, 429, 503].includes(status)) throw refusal(asked);
+  return { text: asked.text, millis, status };
 }
 
 /** A page of the server that is JSON: `stat.json`, `openrpc.json`. */
 export async function page(path, { signal } = {}) {
-  const { answer, text } = await ask(path, { signal });
-  if (!answer.ok) throw refusal(answer, text);
-  const value = parsed(text);
+  const asked = await ask(path, { signal });
+  if (!asked.answer.ok) throw refusal(asked);
+  const value = parsed(asked.text);
   if (value === null || typeof value !== "object") throw new RpcError("malformed", 0, "the answer is no JSON");
   return value;
 }
@@ -217,7 +221,8 @@ export async function page(path, { signal } = {}) {
 
 /**
  * Follows new heads over a WebSocket, and by asking where there is none. `onHead(block)` gets every header as
- * it came; `onWay(way)` gets "live", "polling" or "lost". Returns what ends it.
+ * it came; `onWay(way)` gets "live", "polling" or "lost". Returns what ends it, and what opens another socket in
+ * the place of one that is open and silent.
  */
 export function followHeads({ onHead, onWay }) {
   const following = { ended: false, socket: null, timer: null, polling: null, attempts: 0, last: null };
@@ -227,12 +232,13 @@ export function followHeads({ onHead, onWay }) {
     onHead(block);
   };
   connect(following, told, onWay);
-  return () => {
+  const end = () => {
     following.ended = true;
     clearTimeout(following.timer);
     stopPolling(following);
     following.socket?.close();
   };
+  return { end, reopen: () => { if (following.socket?.readyState === WebSocket.OPEN) following.socket.close(); } };
 }
 
 function socketUrl() {

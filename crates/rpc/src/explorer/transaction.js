@@ -4,7 +4,7 @@
 // Never knows: how anything is transported or proven.
 
 import {
-  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill,
+  ABSENT, amount, badge, bloom, bytes, card, copyButton, count, counted, dataField, dataLength, el, field, fields, fill, focusOn,
   hexLink, isAddress, isData, isHash, listOf, percent, plainNumber, price, quantity, route as routeTo, table, textsOf, time, visible, whole, written,
 } from "./format.js";
 import { call, callAll, RpcError } from "./rpc.js";
@@ -70,6 +70,7 @@ async function showTransaction(main, hash, transaction, receipt, page) {
   const held = receipt instanceof RpcError || receipt === null || typeof receipt !== "object" ? null : receipt;
   main.dataset.title = `Transaction ${hash.slice(0, 10)}…`;
   const [answer] = await callAll([["eth_getHeaderByHash", [transaction.blockHash]]], { signal: page.signal }).catch(() => [null]);
+  if (page.signal.aborted) return;
   const header = answer instanceof RpcError || answer === null || typeof answer !== "object" ? null : answer;
   const base = quantity(header?.baseFeePerGas);
   const type = count(transaction.type);
@@ -189,7 +190,7 @@ function words(data) {
 /** The first items of a list, and a button for all. */
 function more(all, shown, make) {
   const container = el("div", null, make(all.slice(0, shown)));
-  if (all.length > shown) container.append(el("button", { type: "button", class: "more", onclick: () => fill(container, make(all)) }, `show all ${whole(all.length)}`));
+  if (all.length > shown) container.append(el("button", { type: "button", class: "more", onclick: () => { fill(container, make(all)); focusOn(container); } }, `show all ${whole(all.length)}`));
   return container;
 }
 

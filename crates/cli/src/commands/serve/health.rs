@@ -44,20 +44,13 @@ impl FollowHealth {
         Some(self.board.get()?.status())
     }
 
-    /// The same, for programs; none before it is known which chain is followed.
+    /// The same, for programs. Before it is known which chain is followed, its error says so.
     pub(super) fn page(&self) -> Option<Value> {
-        let status = self.status()?;
-        let upstreams: Vec<String> = status.upstreams.iter().map(ToString::to_string).collect();
-        Some(json!({
-            "tip": status.tip.map(|(number, hash)| json!({ "number": number, "hash": hash })),
-            "upstream_tip": status.upstream_tip,
-            "lag": status.lag(),
-            "reorgs": status.reorg_count,
-            "gap": status.gap.map(|it| json!({ "first": it.first(), "last": it.last() })),
-            "error": status.last_error,
-            "backfill_error": status.backfill_error,
-            "upstreams": upstreams,
-        }))
+        let unknown = || {
+            let last_error = Some(self.unknown_chain());
+            Some(FollowStatus { last_error, ..FollowStatus::default() })
+        };
+        self.status().or_else(unknown).map(|status| page(&status))
     }
 
     /// It is not known yet which chain is followed.
@@ -65,6 +58,27 @@ impl FollowHealth {
         let mut chain_error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner);
         *chain_error = Some(error.to_owned());
     }
+
+    /// That it is not known which chain is followed, and why.
+    fn unknown_chain(&self) -> String {
+        let error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let error = error.map_or(String::new(), |error| format!(": {error}"));
+        format!("no upstream has said yet which chain it follows{error}")
+    }
+}
+
+fn page(status: &FollowStatus) -> Value {
+    let upstreams: Vec<String> = status.upstreams.iter().map(ToString::to_string).collect();
+    json!({
+        "tip": status.tip.map(|(number, hash)| json!({ "number": number, "hash": hash })),
+        "upstream_tip": status.upstream_tip,
+        "lag": status.lag(),
+        "reorgs": status.reorg_count,
+        "gap": status.gap.map(|it| json!({ "first": it.first(), "last": it.last() })),
+        "error": status.last_error,
+        "backfill_error": status.backfill_error,
+        "upstreams": upstreams,
+    })
 }
 
 /// How the whole server is: what it follows and what it reads.
@@ -120,9 +134,7 @@ impl Health for FollowHealth {
         if let Some(board) = self.board.get() {
             return troubles(&board.status());
         }
-        let error = self.chain_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let error = error.map_or(String::new(), |error| format!(": {error}"));
-        vec![format!("no upstream has said yet which chain it follows{error}")]
+        vec![self.unknown_chain()]
     }
 
     fn catching_up(&self) -> Option<CatchingUp> {
@@ -198,6 +210,17 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+
+    #[test]
+    fn a_node_that_is_silent_is_followed_nevertheless() {
+        let health = FollowHealth::default();
+        health.waits("no answer");
+        let page = health.page().unwrap();
+        let error = "no upstream has said yet which chain it follows: no answer";
+        assert_eq!(page["error"], error);
+        assert_eq!((&page["tip"], &page["lag"]), (&Value::Null, &Value::Null));
+        assert_eq!(health.troubles(), [error]);
+    }
 
     fn at_tip() -> FollowStatus {
         FollowStatus {
