@@ -37,7 +37,7 @@ async function isAtTip(visitor) {
     );
     // All below it are its ancestors.
     for (const { number, hash } of rows) same(hash, (await blockOf(number)).hash, `block ${number} of the list`);
-    await visitor.reads(new RegExp(`Tip\\s+${Number(tip.number)}\\b`));
+    await visitor.reads(new RegExp(`Tip\\s+${Number(tip.number).toLocaleString("en")}\\b`));
     return tip;
 }
 
@@ -117,7 +117,11 @@ await visit("what is said of a block goes on with the chain", url, {}, async (vi
     // Until a look begins after a new head, for several may share one.
     const looksAgain = async () => {
         const before = looks;
-        await until("the page looks again", async () => (await mines(1), looks > before + 1));
+        await until("the page looks again", async () => {
+            await mines(1);
+            await new Promise((resolve) => setTimeout(resolve, 500));
+            return looks > before + 1;
+        });
     };
     const marks = () => page.locator(".heading .marks").innerText();
     const receipt = await sends();
